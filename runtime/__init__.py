@@ -1,0 +1,1 @@
+"""The machine: a script, a state and a reply become a new state and events. No database, no server."""

@@ -1,0 +1,1 @@
+"""What each family of actions does, one file a family."""

@@ -1,0 +1,44 @@
+"""Answers offered as buttons: `choose` takes one of them, `user_say` only suggests."""
+
+from runtime.actions.asking import ROUNDS_DEFAULT, after_failure
+from runtime.answers import Choice, match_choice
+from runtime.outcomes import DONE, Enter, Outcome, Waits
+from runtime.phrases import phrase
+from runtime.run import Run
+from runtime.state import Wait
+from runtime.waits import choice_wait
+from scripts.model import Choose, UserSay
+
+
+def choose(run: Run, action: Choose) -> Outcome:
+    """Puts the question, where there is one, and offers the choices."""
+    return _offer(run, action, run.text(action.question))
+
+
+def answer_choose(run: Run, action: Choose, reply: str) -> Outcome:
+    """Takes a choice by key, number or text."""
+    if not reply.strip():
+        return _offer(run, action, run.progress.prompt)
+    run.progress.round += 1
+    choices = [Choice(choice.key, run.text(choice.text)) for choice in action.choices]
+    key = match_choice(reply, choices)
+    picked = next((choice for choice in action.choices if choice.key == key), None)
+    if picked is not None:
+        run.assign(action.variable, picked.key if picked.value is None else picked.value, "user")
+        return Enter(picked.key) if picked.actions else DONE
+    if run.progress.round < (action.max_rounds or ROUNDS_DEFAULT):
+        sorry = phrase(run.state.locale, "choice", tuple(choice.text for choice in choices))
+        return _offer(run, action, run.text(action.invalid) if action.invalid is not None else sorry)
+    run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")
+    return after_failure(run, action.on_fail, action.id) or DONE
+
+
+def _offer(run: Run, action: Choose, text: str) -> Outcome:
+    run.progress.prompt = text
+    run.say(text)
+    return Waits(choice_wait((choice.key, run.text(choice.text)) for choice in action.choices))
+
+
+def user_say(run: Run, action: UserSay) -> Outcome:
+    """Suggests a reply."""
+    return Waits(Wait("suggestion", suggestion=run.text(action.text)))

@@ -1,0 +1,77 @@
+"""Which function carries out which action: entering it, and taking the reply it waited for."""
+
+from typing import assert_never
+
+from runtime.actions import asking, assigning, blocks, choosing, speaking
+from runtime.outcomes import DONE, Outcome
+from runtime.run import ActionFailed, Run
+from scripts.model import (
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Choose,
+    End,
+    Foreach,
+    Goto,
+    If,
+    Repeat,
+    Say,
+    Set,
+    Show,
+    UserSay,
+    action_type,
+)
+
+
+async def enter(run: Run, action: Action) -> Outcome:
+    """Begins an action."""
+    match action:
+        case Say():
+            return speaking.say(run, action)
+        case AiSay():
+            return await speaking.ai_say(run, action, None)
+        case Ask():
+            return asking.ask(run, action)
+        case AiAsk():
+            return await asking.ai_ask(run, action)
+        case AiThink():
+            return await asking.ai_think(run, action)
+        case Set():
+            return assigning.assign(run, action)
+        case Choose():
+            return choosing.choose(run, action)
+        case UserSay():
+            return choosing.user_say(run, action)
+        case Show():
+            return speaking.show(run, action)
+        case If():
+            return blocks.branch(run, action)
+        case Foreach():
+            return blocks.foreach(run, action)
+        case Repeat():
+            return blocks.repeat(action)
+        case Goto():
+            return assigning.goto(run, action)
+        case End():
+            return assigning.end(action)
+        case _:
+            assert_never(action)
+
+
+async def resume(run: Run, action: Action, reply: str) -> Outcome:
+    """Hands a reply to the action that waited for it. Raises ActionFailed for an action that never waits."""
+    match action:
+        case AiSay():
+            return await speaking.ai_say(run, action, reply)
+        case Ask():
+            return await asking.answer_ask(run, action, reply)
+        case AiAsk():
+            return await asking.answer_ai_ask(run, action, reply)
+        case Choose():
+            return choosing.answer_choose(run, action, reply)
+        case UserSay():
+            return DONE
+        case _:
+            raise ActionFailed(f"`{action_type(action)}` takes no reply")

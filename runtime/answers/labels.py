@@ -1,0 +1,48 @@
+"""The labelled parts of one reply that answers several questions: ``年龄：25，职业：教师``, ``age is 25``."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+CHARS_MAX = 20_000
+
+_BORDER = r"(?:^|(?<=[\s,，;；。、.!！?？(（【|/]))(?:(?:and|my|the) |而且|我的|我|和){0,3}"
+_SAYS = r"\s{0,3}(?:[:：=]|(?<=\s)is\b|是|为)"
+# A label nobody asked for ends the value before it: "age: 25, height: 180" gives the age 25.
+_UNKNOWN = re.compile(r"[,，;；]\s{0,3}[^\W\d]\w{0,29}(?: [^\W\d]\w{0,19}){0,2}\s{0,3}[:：=](?!//)")
+_TRAILING = " \t,，;；。、.|/"
+
+
+def labelled_parts(text: str, labels: Sequence[str]) -> dict[str, str]:
+    """The values of the known labels in a reply, by label as given; a label said twice keeps its later value.
+
+    A value runs to the next label, known or not, or to its line's end.
+    """
+    known = {_folded(label): label for label in reversed(labels) if label.strip("_ \t")}
+    parts: dict[str, str] = {}
+    if not known:
+        return parts
+    spelled = "|".join(_pattern(label) for label in sorted(known, key=len, reverse=True))
+    label_at = re.compile(rf"{_BORDER}(?P<label>{spelled}){_SAYS}", re.IGNORECASE)
+    for line in text[:CHARS_MAX].splitlines():
+        found = list(label_at.finditer(line))
+        ends = [after.start() for _, after in pairwise(found)] + [len(line)] * bool(found)
+        for match, end in zip(found, ends, strict=True):
+            value = _value(line[match.end() : end])
+            label = known.get(_folded(match["label"]))
+            if value and label is not None:
+                parts[label] = value
+    return parts
+
+
+def _folded(label: str) -> str:
+    return " ".join(label.casefold().replace("_", " ").split())
+
+
+def _pattern(folded: str) -> str:
+    return r"[ _]{1,3}".join(re.escape(word) for word in folded.split())
+
+
+def _value(text: str) -> str:
+    unknown = _UNKNOWN.search(text)
+    return text[: unknown.start() if unknown else len(text)].strip().rstrip(_TRAILING).strip()

@@ -1,0 +1,366 @@
+"""The engine: runs a session from the user's reply until it waits again, ends, or fails.
+
+A turn that fails leaves no trace: the state it began with stays the session's state, so the same reply can be
+tried again and nothing is skipped.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from runtime.actions import blocks
+from runtime.actions.dispatch import enter, resume
+from runtime.events import (
+    ActionEntered,
+    ActionLeft,
+    ActionSkipped,
+    Ended,
+    Event,
+    Jumped,
+    Message,
+    ScopeEntered,
+    ScopeLeft,
+    ScopeSkipped,
+    VariableChanged,
+    Waiting,
+)
+from runtime.outcomes import Done, Enter, Finish, Jump, Outcome, Waits
+from runtime.ports import Clock, Ids, Model, ModelFailed
+from runtime.program import Place, PlaceLost, Program
+from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of
+from runtime.scopes import WriteRefused
+from runtime.state import Cell, Frame, State
+from scripts.model import Action, Declaration, Phase, Scope, Topic, action_type
+from scripts.values import Value
+
+STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
+
+
+class Reply(Struct, frozen=True):
+    """What the user said, as text."""
+
+    content: str
+
+
+class Chosen(Struct, frozen=True):
+    """The choice the user took, by its key."""
+
+    choice: str
+
+
+class Start(Struct, frozen=True):
+    """The beginning of a session, with the variables it is given."""
+
+    variables: Mapping[str, Value] = {}
+
+
+Input: TypeAlias = Start | Reply | Chosen
+FailureKind: TypeAlias = Literal["action", "model", "limit", "place"]
+
+
+class InputRefused(ValueError):
+    """An input that the session's present wait does not take; the message says what it takes."""
+
+
+class Turn(Struct, frozen=True):
+    """What one turn came to."""
+
+    state: State
+    global_cells: dict[str, Cell]
+    events: tuple[Event, ...]
+    model_calls: tuple[ModelCall, ...]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Everything said in the turn, the user's own message first."""
+        return tuple(event.body for event in self.events if isinstance(event.body, Message))
+
+    @property
+    def changes(self) -> tuple[VariableChanged, ...]:
+        """Every write of the turn."""
+        return tuple(event.body for event in self.events if isinstance(event.body, VariableChanged))
+
+
+class TurnFailed(Exception):
+    """A turn that could not be finished; `place` is the (phase, topic, action) where it stopped."""
+
+    def __init__(self, kind: FailureKind, message: str, place: tuple[str, str, str], *, retryable: bool) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.place = place
+        self.retryable = retryable
+
+
+async def run_turn(
+    program: Program,
+    state: State,
+    given: Input,
+    *,
+    model: Model,
+    clock: Clock,
+    ids: Ids,
+    limits: Limits,
+    global_cells: Mapping[str, Cell] | None = None,
+    history: tuple[Message, ...] = (),
+    emit: Callable[[Event], None] | None = None,
+) -> Turn:
+    """Runs one turn. `state` is not changed; `global_cells` are the user's, `history` the messages so far.
+
+    Raises InputRefused, and TurnFailed with everything else that can go wrong.
+    """
+    content = _accepted(state, given)
+    run = Run(
+        program,
+        copy_of(state),
+        dict(global_cells or {}),
+        model=model,
+        clock=clock,
+        ids=ids,
+        limits=limits,
+        history=history,
+        emit=emit,
+    )
+    engine = _Engine(run)
+    try:
+        async with asyncio.timeout(limits.turn_s):
+            await engine.run(given, content)
+    except ModelFailed as error:
+        raise engine.failure("model", str(error), retryable=error.retryable) from error
+    except LimitExceeded as error:
+        raise engine.failure("limit", str(error)) from error
+    except TimeoutError as error:
+        raise engine.failure("limit", f"the turn took longer than {limits.turn_s:g} s", retryable=True) from error
+    except PlaceLost as error:
+        raise engine.failure("place", str(error)) from error
+    except (ActionFailed, WriteRefused) as error:
+        raise engine.failure("action", str(error)) from error
+    return Turn(run.state, dict(run.scopes.cells("global")), tuple(run.events), tuple(run.model_calls))
+
+
+def _accepted(state: State, given: Input) -> str:
+    """The text of an input, if the session's wait takes it. Raises InputRefused."""
+    if isinstance(given, Start):
+        if state.turn >= 0:
+            raise InputRefused("the session has begun already")
+        return ""
+    if state.wait is None:
+        raise InputRefused("the session does not wait for anything")
+    if isinstance(given, Reply):
+        return given.content
+    if state.wait.kind != "choice":
+        raise InputRefused(f"the session waits for {state.wait.kind}, not for a choice")
+    text = next((choice.text for choice in state.wait.choices if choice.key == given.choice), None)
+    if text is None:
+        known = ", ".join(choice.key for choice in state.wait.choices)
+        raise InputRefused(f"there is no choice {given.choice!r}; there are {known}")
+    return text
+
+
+class _Engine:
+    """Moves the cursor of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._state = run.state
+
+    def failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
+        place = (self._state.phase, self._state.topic, self._run.action_id)
+        return TurnFailed(kind, message, place, retryable=retryable)
+
+    async def run(self, given: Input, content: str) -> None:
+        self._state.turn += 1
+        if isinstance(given, Start):
+            self._start(given.variables)
+        else:
+            await self._resume(given, content)
+        while self._state.status == "active" and self._state.wait is None:
+            await self._step()
+
+    def _start(self, variables: Mapping[str, Value]) -> None:
+        self._initialise("session", self._run.program.script.declare)
+        for name, value in variables.items():
+            scope: Scope = "global" if name in self._run.program.global_names else "session"
+            self._run.assign_in(scope, name, value, "api")
+        self._to_phase(self._run.program.script.phases)
+
+    async def _resume(self, given: Input, content: str) -> None:
+        state = self._state
+        action = self._run.program.action(state.phase, state.topic, state.frames[-1].action)
+        self._run.action_id = action.id
+        metadata: dict[str, Value] = {"choice": given.choice} if isinstance(given, Chosen) else {}
+        self._run.hear(content, metadata)
+        state.wait = None
+        reply = given.choice if isinstance(given, Chosen) else content
+        self._follow(action, await resume(self._run, action, reply))
+
+    async def _step(self) -> None:
+        """Carries out the action under the cursor."""
+        self._run.count_action()
+        if self._run.steps % STEPS_BETWEEN_YIELDS == 0:
+            await asyncio.sleep(0)
+        state = self._state
+        action = self._run.program.action(state.phase, state.topic, state.frames[-1].action)
+        self._run.action_id = action.id
+        if action.when is not None and not self._run.holds(action.when):
+            self._run.record(ActionSkipped(action.id, action_type(action)))
+            self._advance()
+            return
+        self._run.record(ActionEntered(action.id, action_type(action)))
+        state.progress = None
+        self._follow(action, await enter(self._run, action))
+
+    def _follow(self, action: Action, outcome: Outcome) -> None:
+        match outcome:
+            case Waits():
+                self._state.wait = outcome.wait
+                self._run.record(Waiting(action.id, outcome.wait))
+            case Done():
+                self._leave_action(action)
+                self._advance()
+            case Enter():
+                self._state.progress = None
+                place = self._place(action.id, outcome.arm)
+                first = self._run.program.actions(place)[0]
+                self._state.frames.append(
+                    Frame(first.id, action.id, outcome.arm, items=outcome.items, item_name=outcome.item_name)
+                )
+            case Jump():
+                self._leave_action(action)
+                self._run.record(Jumped(action.id, outcome.phase, outcome.topic))
+                self._jump(outcome.phase, outcome.topic)
+            case Finish():
+                self._leave_action(action)
+                self._complete(outcome.reason)
+
+    def _leave_action(self, action: Action) -> None:
+        rounds = self._state.progress.round if self._state.progress is not None else 0
+        self._run.record(ActionLeft(action.id, rounds))
+        self._state.progress = None
+
+    # -- within a topic ---------------------------------------------------------------------------------------------
+
+    def _place(self, block: str, arm: str) -> Place:
+        return self._state.phase, self._state.topic, block, arm
+
+    def _advance(self) -> None:
+        """Moves to what follows the action under the cursor, out of as many blocks as end here."""
+        state, program = self._state, self._run.program
+        while state.frames:
+            frame = state.frames[-1]
+            following = program.following(self._place(frame.block, frame.arm), frame.action)
+            if following is not None:
+                frame.action = following.id
+                return
+            if not frame.block:
+                break
+            block = program.action(state.phase, state.topic, frame.block)
+            self._run.action_id = block.id
+            frame.passes += 1
+            if blocks.goes_on(self._run, block, frame):
+                self._run.count_action()
+                frame.action = program.actions(self._place(frame.block, frame.arm))[0].id
+                return
+            state.frames.pop()
+            self._leave_action(block)
+        following_topics = self._topics_after(state.topic)
+        self._leave_topic()
+        self._to_topic(following_topics)
+
+    # -- between topics and phases ------------------------------------------------------------------------------------
+
+    def _topics_after(self, topic: str) -> tuple[Topic, ...]:
+        topics = self._run.program.phases[self._state.phase].topics
+        index = next(index for index, each in enumerate(topics) if each.id == topic)
+        return topics[index + 1 :]
+
+    def _phases_after(self, phase: str) -> tuple[Phase, ...]:
+        phases = self._run.program.script.phases
+        index = next(index for index, each in enumerate(phases) if each.id == phase)
+        return phases[index + 1 :]
+
+    def _to_phase(self, phases: tuple[Phase, ...]) -> None:
+        """Enters the first of these phases whose `when` holds and that has something to do; none: the end."""
+        self._run.action_id = ""
+        for phase in phases:
+            self._run.count_action()
+            if phase.when is not None and not self._run.holds(phase.when):
+                self._run.record(ScopeSkipped("phase", phase.id))
+                continue
+            self._enter_phase(phase)
+            if self._enter_first(phase.topics):
+                return
+            self._leave_phase()
+        self._complete("")
+
+    def _to_topic(self, topics: tuple[Topic, ...]) -> None:
+        """Enters the first of these topics of the present phase that it can, else goes on after the phase."""
+        if not self._enter_first(topics):
+            phase = self._state.phase
+            self._leave_phase()
+            self._to_phase(self._phases_after(phase))
+
+    def _enter_first(self, topics: tuple[Topic, ...]) -> bool:
+        for topic in topics:
+            self._run.count_action()
+            if topic.when is not None and not self._run.holds(topic.when):
+                self._run.record(ScopeSkipped("topic", topic.id))
+                continue
+            self._enter_topic(topic)
+            if topic.actions:
+                self._state.frames = [Frame(topic.actions[0].id)]
+                return True
+            self._leave_topic()
+        return False
+
+    def _jump(self, phase: str, topic: str) -> None:
+        """To a topic, whatever its `when` says; its phase is entered anew only where it is another one."""
+        self._leave_topic()
+        if phase != self._state.phase:
+            self._leave_phase()
+            self._enter_phase(self._run.program.phases[phase])
+        target = self._run.program.topic(phase, topic)
+        self._enter_topic(target)
+        if target.actions:
+            self._state.frames = [Frame(target.actions[0].id)]
+            return
+        self._leave_topic()
+        self._to_topic(self._topics_after(topic))
+
+    def _enter_phase(self, phase: Phase) -> None:
+        self._state.phase = phase.id
+        self._state.phase_entry += 1
+        self._run.action_id = ""
+        self._run.record(ScopeEntered("phase", phase.id, self._state.phase_entry))
+        self._initialise("phase", phase.declare)
+
+    def _enter_topic(self, topic: Topic) -> None:
+        self._state.topic = topic.id
+        self._state.topic_entry += 1
+        self._run.action_id = ""
+        self._run.record(ScopeEntered("topic", topic.id, self._state.topic_entry))
+        self._initialise("topic", topic.declare)
+
+    def _leave_topic(self) -> None:
+        state = self._state
+        if state.topic:
+            self._run.record(ScopeLeft("topic", state.topic, state.topic_entry))
+        state.topic, state.topic_cells, state.frames, state.progress = "", {}, [], None
+
+    def _leave_phase(self) -> None:
+        state = self._state
+        if state.phase:
+            self._run.record(ScopeLeft("phase", state.phase, state.phase_entry))
+        state.phase, state.phase_cells = "", {}
+
+    def _initialise(self, scope: Scope, declared: tuple[Declaration, ...]) -> None:
+        for each in declared:
+            if each.value is not None:
+                self._run.assign_in(scope, each.var, each.value, "default")
+
+    def _complete(self, reason: str) -> None:
+        self._leave_topic()
+        self._leave_phase()
+        self._state.status, self._state.end_reason = "completed", reason
+        self._run.record(Ended(reason))

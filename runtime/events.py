@@ -1,0 +1,150 @@
+"""What happens in a turn, in order: the one account that answers, streams and the record are made from."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from runtime.state import Source, Wait
+from scripts.model import Scope
+from scripts.values import Value, ValueType
+
+Role: TypeAlias = Literal["user", "assistant"]
+
+
+class Message(Struct, frozen=True, tag_field="kind", tag="message"):
+    """Something said. `number` counts the session's messages from 1."""
+
+    number: int
+    message_id: str
+    role: Role
+    content: str
+    action_id: str
+    metadata: Mapping[str, Value] = {}
+
+
+class VariableChanged(Struct, frozen=True, tag_field="kind", tag="variable"):
+    """A write; null means unset."""
+
+    scope: Scope
+    name: str
+    old: Value
+    new: Value
+    type: ValueType
+    source: Source
+    action_id: str
+    phase_id: str
+    topic_id: str
+
+
+class ScopeEntered(Struct, frozen=True, tag_field="kind", tag="scope_entered"):
+    """A phase or topic begins."""
+
+    scope: Literal["phase", "topic"]
+    id: str
+    entry: int
+
+
+class ScopeLeft(Struct, frozen=True, tag_field="kind", tag="scope_left"):
+    """A phase or topic ends, and its variables with it."""
+
+    scope: Literal["phase", "topic"]
+    id: str
+    entry: int
+
+
+class ScopeSkipped(Struct, frozen=True, tag_field="kind", tag="scope_skipped"):
+    """A phase or topic whose `when` did not hold."""
+
+    scope: Literal["phase", "topic"]
+    id: str
+
+
+class ActionEntered(Struct, frozen=True, tag_field="kind", tag="action_entered"):
+    """An action begins."""
+
+    action_id: str
+    action_type: str
+
+
+class ActionLeft(Struct, frozen=True, tag_field="kind", tag="action_left"):
+    """An action ends after this many rounds."""
+
+    action_id: str
+    rounds: int
+
+
+class ActionSkipped(Struct, frozen=True, tag_field="kind", tag="action_skipped"):
+    """An action whose `when` did not hold."""
+
+    action_id: str
+    action_type: str
+
+
+class VariantChosen(Struct, frozen=True, tag_field="kind", tag="variant"):
+    """Which of several texts was taken, counted from 0."""
+
+    action_id: str
+    index: int
+
+
+class Exited(Struct, frozen=True, tag_field="kind", tag="exit"):
+    """Why an action that leads a conversation stopped."""
+
+    action_id: str
+    source: str
+    reason: str
+
+
+class Jumped(Struct, frozen=True, tag_field="kind", tag="jump"):
+    """A `goto` was taken."""
+
+    action_id: str
+    phase_id: str
+    topic_id: str
+
+
+class Waiting(Struct, frozen=True, tag_field="kind", tag="wait"):
+    """The turn ends and the session waits for the user."""
+
+    action_id: str
+    wait: Wait
+
+
+class Warned(Struct, frozen=True, tag_field="kind", tag="warning"):
+    """Something the script's author should know; the session goes on."""
+
+    code: str
+    message: str
+    action_id: str
+
+
+class Ended(Struct, frozen=True, tag_field="kind", tag="ended"):
+    """The conversation is over."""
+
+    reason: str
+
+
+Body: TypeAlias = (
+    Message
+    | VariableChanged
+    | ScopeEntered
+    | ScopeLeft
+    | ScopeSkipped
+    | ActionEntered
+    | ActionLeft
+    | ActionSkipped
+    | VariantChosen
+    | Exited
+    | Jumped
+    | Waiting
+    | Warned
+    | Ended
+)
+
+
+class Event(Struct, frozen=True):
+    """Something that happened, numbered without gaps within its session from 1."""
+
+    seq: int
+    body: Body

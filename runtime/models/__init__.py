@@ -1,0 +1,1 @@
+"""What a session can talk through: the offline model and the scripted one."""

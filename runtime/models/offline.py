@@ -1,0 +1,55 @@
+"""The model that is none: no key, no network, the same answer every time.
+
+It says texts as they are written, takes what the parsers find, and is content with the first valid reply.
+"""
+
+from runtime.answers import labelled_parts
+from runtime.models.parsing import read_outputs
+from runtime.ports import ModelReply, ModelRequest
+from scripts.values import Value, is_given
+
+
+class OfflineModel:
+    """Answers every request from the request alone."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The task's own text, or what the parsers find in the replies."""
+        match request.purpose:
+            case "say":
+                return ModelReply(text=request.task)
+            case "ask":
+                return _ask(request)
+            case "extract":
+                return ModelReply()  # what the parsers can find, they have found
+            case "think":
+                return _think(request)
+
+
+def _ask(request: ModelRequest) -> ModelReply:
+    if request.reply is None:
+        return ModelReply(text=request.task)
+    parsed = read_outputs(request.outputs, request.reply, request.now.date(), request.locale)
+    wanted = [output.get for output in request.outputs if output.required or len(request.outputs) == 1]
+    done = all(name in parsed.values for name in wanted)
+    return ModelReply(
+        text="" if done else request.task,
+        values=parsed.values,
+        reasons=parsed.reasons,
+        exit=done,
+        exit_reason="a valid reply" if done else "",
+    )
+
+
+def _think(request: ModelRequest) -> ModelReply:
+    """The labelled parts of what the user said, the newest first."""
+    said = [message.content for message in reversed(request.history) if message.role == "user"]
+    values: dict[str, Value] = {}
+    for output in request.outputs:
+        for text in said:
+            part = labelled_parts(text, [output.get]).get(output.get, "")
+            found = read_outputs((output,), part, request.now.date(), request.locale).values
+            if is_given(found.get(output.get)):
+                values[output.get] = found[output.get]
+                break
+    missing = [output.get for output in request.outputs if output.get not in values]
+    return ModelReply(values=values, reasons=dict.fromkeys(missing, "there is no model, and no reply names it"))

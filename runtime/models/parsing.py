@@ -1,0 +1,79 @@
+"""What the parsers alone find in a reply for a set of outputs; used with and without a model."""
+
+from collections.abc import Mapping
+from datetime import date
+
+import regex
+from msgspec import Struct
+
+from runtime.answers import labelled_parts, parse_answer
+from scripts.model import Locale, Output
+from scripts.values import DeclaredType, Value, is_given
+
+LABEL_CHARS_MAX = 20  # a longer `define` is a sentence, not a label
+PATTERN_S = 0.2
+
+
+class Parsed(Struct, frozen=True):
+    """Values by name, and why each of the others is missing."""
+
+    values: Mapping[str, Value]
+    reasons: Mapping[str, str]
+
+
+def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> Parsed:
+    """A single output takes what its type makes of the whole reply; of several each takes its labelled part, the
+    only match of its pattern, or, where no other output has its type, what that type makes of the whole reply.
+    """
+    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)])
+    values: dict[str, Value] = {}
+    reasons: dict[str, str] = {}
+    for output in outputs:
+        part = next((parts[label] for label in _labels(output) if label in parts), None)
+        whole = len(outputs) == 1 or _stands_alone(output, outputs)
+        value = _read(output, part if part is not None else reply if whole else None, reply, today, locale)
+        if is_given(value):
+            values[output.get] = value
+        else:
+            reasons[output.get] = _reason(output, part, whole)
+    return Parsed(values, reasons)
+
+
+def _labels(output: Output) -> tuple[str, ...]:
+    return (output.get, output.define) if 0 < len(output.define) <= LABEL_CHARS_MAX else (output.get,)
+
+
+def _type(output: Output) -> DeclaredType | None:
+    return "choice" if output.choices and output.type is None else output.type
+
+
+def _stands_alone(output: Output, outputs: tuple[Output, ...]) -> bool:
+    """Whether a whole reply can only mean this output: its type leaves no doubt and no other output shares it."""
+    return _type(output) in {"number", "boolean", "date", "choice"} and (
+        sum(_type(other) == _type(output) for other in outputs) == 1
+    )
+
+
+def _read(output: Output, text: str | None, reply: str, today: date, locale: Locale) -> Value:
+    if output.pattern is not None and _type(output) in {None, "text"}:
+        found = _match(output.pattern, reply if text is None else text)
+        if found is not None or text is None:
+            return found
+    if text is None:
+        return None
+    return parse_answer(text, _type(output), choices=output.choices, today=today, locale=locale)
+
+
+def _match(pattern: str, text: str) -> str | None:
+    try:
+        found = regex.search(pattern, text.strip(), timeout=PATTERN_S)
+    except TimeoutError:
+        return None
+    return found[0] if found else None
+
+
+def _reason(output: Output, part: str | None, whole: bool) -> str:
+    wanted = _type(output) or "text"
+    if part is not None or whole:
+        return f"the reply gives no {wanted}"
+    return f"the reply has no part labelled {output.get}"

@@ -1,0 +1,43 @@
+"""What an action says to the engine when it has had its turn."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from runtime.state import Wait
+from scripts.values import Value
+
+
+class Done(Struct, frozen=True):
+    """Go on with the next action."""
+
+
+class Waits(Struct, frozen=True):
+    """End the turn; the user's answer comes back to this action."""
+
+    wait: Wait
+
+
+class Enter(Struct, frozen=True):
+    """Work through an arm of this action, once or for each item."""
+
+    arm: str
+    items: list[Value] | None = None
+    item_name: str = ""
+
+
+class Jump(Struct, frozen=True):
+    """Go on at the beginning of another topic."""
+
+    phase: str
+    topic: str
+
+
+class Finish(Struct, frozen=True):
+    """End the conversation."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Done | Waits | Enter | Jump | Finish
+DONE = Done()

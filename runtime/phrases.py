@@ -1,0 +1,36 @@
+"""The few sentences the runtime says by itself when a script gives none, by locale."""
+
+from typing import Literal, TypeAlias
+
+from scripts.model import Locale
+
+Phrase: TypeAlias = Literal["invalid", "text", "number", "boolean", "date", "choice", "list", "record"]
+
+_PHRASES: dict[Locale, dict[Phrase, str]] = {
+    "en": {
+        "invalid": "Sorry, that does not fit. Could you answer again?",
+        "text": "Sorry, I did not get that. Could you say it again?",
+        "number": "Sorry, I need a number here.",
+        "boolean": "Sorry, was that a yes or a no?",
+        "date": "Sorry, I need a date here, such as 2026-01-31.",
+        "choice": "Sorry, please choose one of these: {choices}.",
+        "list": "Sorry, please list them, separated by commas.",
+        "record": "Sorry, I could not read that.",
+    },
+    "zh": {
+        "invalid": "抱歉，这个回答不符合要求，可以再说一次吗？",
+        "text": "抱歉，我没有听清，可以再说一次吗？",
+        "number": "抱歉，这里需要一个数字。",
+        "boolean": "抱歉，您的意思是“是”还是“不是”？",
+        "date": "抱歉，这里需要一个日期，例如 2026-01-31。",
+        "choice": "抱歉，请从以下选项中选择：{choices}。",
+        "list": "抱歉，请逐一列出，用逗号分开。",
+        "record": "抱歉，我没能读懂。",
+    },
+}
+
+
+def phrase(locale: Locale, name: Phrase, choices: tuple[str, ...] = ()) -> str:
+    """A sentence in a locale; `choices` fills the list of what may be chosen."""
+    separator = "、" if locale == "zh" else ", "
+    return _PHRASES[locale][name].replace("{choices}", separator.join(choices))

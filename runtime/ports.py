@@ -1,0 +1,67 @@
+"""What the machine needs from outside, as small protocols; a test or an edge hands them in."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from runtime.events import Message
+from scripts.model import Locale, Output
+from scripts.values import Value
+
+Clock: TypeAlias = Callable[[], datetime]
+"""The time in UTC."""
+
+Ids: TypeAlias = Callable[[], str]
+"""A new id, unique for ever."""
+
+Purpose: TypeAlias = Literal["say", "ask", "extract", "think"]
+
+
+class ModelRequest(Struct, frozen=True, kw_only=True):
+    """What an action wants of a model; how it is put to the model is the adapter's business."""
+
+    purpose: Purpose
+    action_id: str
+    round: int  # 0: open the conversation; n: judge the nth reply
+    task: str
+    locale: Locale
+    now: datetime
+    outputs: tuple[Output, ...] = ()
+    exit: str = ""
+    reply: str | None = None  # the reply to judge
+    replies: tuple[str, ...] = ()  # all replies to this action so far, the one to judge last
+    history: tuple[Message, ...] = ()
+    role: str = ""
+    tone: str = ""
+    goal: str = ""
+    strategy: str = ""
+
+
+class ModelReply(Struct, frozen=True, kw_only=True):
+    """What a model gives back: words to say, values taken, and its verdict on whether the action is done."""
+
+    text: str = ""
+    values: Mapping[str, Value] = {}
+    reasons: Mapping[str, str] = {}  # why a value is missing, by its name
+    exit: bool | None = None
+    exit_reason: str = ""
+    understanding: int | None = None  # percent
+    has_questions: bool | None = None
+    raw: str = ""  # what the model literally said
+
+
+class ModelFailed(Exception):
+    """The model gave no usable reply; the session stays where it is. `retryable`: trying again may help."""
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class Model(Protocol):
+    """Something a session talks through."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answers one request. Raises ModelFailed."""

@@ -1,0 +1,93 @@
+"""A script prepared for running: every node by its id, every list of actions by its place."""
+
+from collections.abc import Iterator, Mapping
+
+from scripts.model import Action, Declaration, Locale, Phase, Script, Topic, arms, walk
+
+Place = tuple[str, str, str, str]
+"""Phase, topic, block and arm: what names a list of actions (block and arm empty for the topic's own)."""
+
+
+class PlaceLost(LookupError):
+    """A saved place that the script does not have; the message names it."""
+
+
+class Program:
+    """Look-ups over one script, made once and shared by all its sessions."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.phases: dict[str, Phase] = {phase.id: phase for phase in script.phases}
+        self.topics: dict[tuple[str, str], Topic] = {}
+        self._actions: dict[tuple[str, str, str], Action] = {}
+        self._lists: dict[Place, tuple[Action, ...]] = {}
+        for phase in script.phases:
+            for topic in phase.topics:
+                self._add_topic(phase, topic)
+        self.session_names = _declared(script.declare)
+        self.global_names = _declared(script.globals)
+        self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
+        self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
+
+    def _add_topic(self, phase: Phase, topic: Topic) -> None:
+        self.topics[phase.id, topic.id] = topic
+        self._lists[phase.id, topic.id, "", ""] = topic.actions
+        for action in walk(topic.actions):
+            self._actions[phase.id, topic.id, action.id] = action
+            for arm, inner in arms(action).items():
+                self._lists[phase.id, topic.id, action.id, arm] = inner
+
+    def topic(self, phase: str, topic: str) -> Topic:
+        """The topic of these ids. Raises PlaceLost."""
+        try:
+            return self.topics[phase, topic]
+        except KeyError:
+            raise PlaceLost(f"the script has no topic {phase}/{topic}") from None
+
+    def action(self, phase: str, topic: str, action: str) -> Action:
+        """The action of these ids. Raises PlaceLost."""
+        try:
+            return self._actions[phase, topic, action]
+        except KeyError:
+            raise PlaceLost(f"the script has no action {phase}/{topic}/{action}") from None
+
+    def actions(self, place: Place) -> tuple[Action, ...]:
+        """The list of actions at a place; empty where the script has none."""
+        return self._lists.get(place, ())
+
+    def following(self, place: Place, action: str) -> Action | None:
+        """The action after another in a list, or None at its end. Raises PlaceLost."""
+        actions = self.actions(place)
+        for index, each in enumerate(actions):
+            if each.id == action:
+                return actions[index + 1] if index + 1 < len(actions) else None
+        raise PlaceLost(f"the script has no action {'/'.join(place[:2])}/{action}")
+
+    def indices(self, phase: str, topic: str, action: str) -> tuple[int, int, int]:
+        """Where phase, topic and action stand in the script, counted from 0; an action inside a block counts by it."""
+        phase_at = next((i for i, each in enumerate(self.script.phases) if each.id == phase), 0)
+        topics = self.phases[phase].topics if phase in self.phases else ()
+        topic_at = next((i for i, each in enumerate(topics) if each.id == topic), 0)
+        actions = topics[topic_at].actions if topics else ()
+        action_at = next((i for i, each in enumerate(actions) if action in {inner.id for inner in walk((each,))}), 0)
+        return phase_at, topic_at, action_at
+
+    @property
+    def locale(self) -> Locale:
+        """The script's own locale: as written, else Chinese where its texts are."""
+        if self.script.locale is not None:
+            return self.script.locale
+        return "zh" if any("\u4e00" <= char <= "\u9fff" for text in self._words() for char in text) else "en"
+
+    def _words(self) -> Iterator[str]:
+        yield self.script.title
+        for phase in self.script.phases:
+            yield phase.title
+            for topic in phase.topics:
+                yield topic.title
+                for action in topic.actions:
+                    yield from (str(getattr(action, key, "")) for key in ("texts", "task", "question", "text"))
+
+
+def _declared(declarations: tuple[Declaration, ...]) -> Mapping[str, Declaration]:
+    return {each.var: each for each in declarations}

@@ -1,0 +1,332 @@
+"""One turn being run: what an action may do to the world, and the bounds of it."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from runtime.events import Body, Event, Message, VariableChanged, Warned
+from runtime.ports import Clock, Ids, Model, ModelReply, ModelRequest, Purpose
+from runtime.program import Program
+from runtime.scopes import Scopes
+from runtime.state import Cell, Progress, Source, State
+from scripts.expressions import MISSING, ExpressionFailed, Rendered, compile_expression, compile_template
+from scripts.model import Action, Assignment, Expression, Output, Scope, Template
+from scripts.values import Value
+
+HISTORY_MAX = 50  # messages a template or a model sees
+
+
+class Limits(Struct, frozen=True):
+    """What one turn may cost."""
+
+    actions_max: int = 1_000
+    model_calls_max: int = 50
+    output_chars_max: int = 100_000
+    events_max: int = 10_000
+    turn_s: float = 120.0
+
+
+class LimitExceeded(Exception):
+    """A turn went past one of its limits; the message names it."""
+
+
+class ActionFailed(Exception):
+    """An action could not be carried out; the message is for the script's author."""
+
+
+class ModelCall(Struct, frozen=True):
+    """A request to the model and what came of it, for those who debug a script."""
+
+    request: ModelRequest
+    reply: ModelReply
+
+
+class Run:
+    """The state being worked on and everything that happened to it so far in this turn."""
+
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        global_cells: dict[str, Cell],
+        *,
+        model: Model,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+        history: tuple[Message, ...],
+        emit: Callable[[Event], None] | None,
+    ) -> None:
+        self.program = program
+        self.state = state
+        self.scopes = Scopes(program, state, global_cells)
+        self.limits = limits
+        self.events: list[Event] = []
+        self.model_calls: list[ModelCall] = []
+        self.action_id = ""
+        self._model = model
+        self._clock = clock
+        self._ids = ids
+        self._history = list(history[-HISTORY_MAX:])
+        self._emit = emit
+        self._actions = 0
+        self._output_chars = 0
+
+    # -- what happened --------------------------------------------------------------------------------------------
+
+    def record(self, body: Body) -> None:
+        """Adds an event, numbered. Raises LimitExceeded."""
+        if len(self.events) >= self.limits.events_max:
+            raise LimitExceeded(f"more than {self.limits.events_max:,} events in one turn")
+        self.state.event_seq += 1
+        event = Event(self.state.event_seq, body)
+        self.events.append(event)
+        if self._emit is not None:
+            self._emit(event)
+
+    def say(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
+        """A message of the assistant's; nothing is said for a blank text. Raises LimitExceeded."""
+        if not text.strip() and not metadata:
+            return
+        self._output_chars += len(text)
+        if self._output_chars > self.limits.output_chars_max:
+            raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
+        self._message("assistant", text, metadata or {})
+
+    def hear(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
+        """A message of the user's."""
+        self._message("user", text, metadata or {})
+
+    def _message(self, role: str, text: str, metadata: Mapping[str, Value]) -> None:
+        self.state.message_seq += 1
+        message = Message(
+            number=self.state.message_seq,
+            message_id=self._ids(),
+            role="user" if role == "user" else "assistant",
+            content=text,
+            action_id=self.action_id,
+            metadata=metadata,
+        )
+        self._history.append(message)
+        self.record(message)
+
+    def warn(self, code: str, message: str) -> None:
+        """Something the script's author should know."""
+        self.record(Warned(code, message, self.action_id))
+
+    def count_action(self) -> None:
+        """Counts a step of the machine. Raises LimitExceeded."""
+        self._actions += 1
+        if self._actions > self.limits.actions_max:
+            raise LimitExceeded(
+                f"more than {self.limits.actions_max:,} actions in one turn; does a loop never wait for the user?"
+            )
+
+    @property
+    def steps(self) -> int:
+        """How many steps the machine took in this turn."""
+        return self._actions
+
+    @property
+    def progress(self) -> Progress:
+        """How far the current action is."""
+        if self.state.progress is None:
+            self.state.progress = Progress()
+        return self.state.progress
+
+    def draw(self, sides: int) -> int:
+        """The session's next random number from 0 up to `sides`, which follows from its seed alone."""
+        self.state.draws += 1
+        drawn = hashlib.blake2b(f"{self.state.seed}:{self.state.draws}".encode(), digest_size=8).digest()
+        return int.from_bytes(drawn) % sides
+
+    # -- variables --------------------------------------------------------------------------------------------------
+
+    def assign(self, name: str, value: object, source: Source) -> None:
+        """Writes a variable where it belongs. Raises WriteRefused."""
+        self.assign_in(self.scopes.target(name), name, value, source)
+
+    def assign_in(self, scope: Scope, name: str, value: object, source: Source) -> None:
+        """Writes a variable of a given scope. Raises WriteRefused."""
+        write = self.scopes.write(scope, name, value, source, self.now())
+        self.record(
+            VariableChanged(
+                scope=write.scope,
+                name=write.name,
+                old=write.old,
+                new=write.new,
+                type=write.type,
+                source=source,
+                action_id=self.action_id,
+                phase_id=self.state.phase,
+                topic_id=self.state.topic,
+            )
+        )
+
+    def assign_computed(self, assignments: tuple[Assignment, ...]) -> None:
+        """The ``{set, value, when}`` items of an output list, in order."""
+        for each in assignments:
+            if each.when is None or self.holds(each.when):
+                self.assign(each.set, self.value(each.value), "script")
+
+    # -- texts and expressions --------------------------------------------------------------------------------------
+
+    def text(self, template: Template | None) -> str:
+        """A text with its placeholders filled. Raises ActionFailed."""
+        if template is None:
+            return ""
+        return self._noted(self._evaluated(template)).text
+
+    def value(self, expression: Expression) -> Value:
+        """The value of an expression. Raises ActionFailed."""
+        return self._noted(self._evaluated(expression)).value
+
+    def holds(self, expression: Expression, given: Mapping[str, Value] | None = None) -> bool:
+        """Whether a condition holds; one that cannot be evaluated does not, and leaves a warning."""
+        try:
+            return bool(self._noted(self._evaluated(expression, given)).value)
+        except ActionFailed as error:
+            self.warn("expression_failed", str(error))
+            return False
+
+    def _evaluated(self, source: Template | Expression, given: Mapping[str, Value] | None = None) -> Rendered:
+        compiled = (
+            compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
+        )
+        try:
+            return compiled.evaluate(_Names(self, given or {}))
+        except ExpressionFailed as error:
+            raise ActionFailed(f"line {source.at.line}: {error}") from error
+
+    def _noted(self, rendered: Rendered) -> Rendered:
+        for name in rendered.unset:
+            self.warn("undefined_variable", f"`{name}` has no value")
+        for mismatch in rendered.mismatches:
+            self.warn("not_comparable", mismatch)
+        return rendered
+
+    # -- the world ----------------------------------------------------------------------------------------------------
+
+    def now(self) -> datetime:
+        """The time, from the injected clock."""
+        return self._clock()
+
+    def history(self) -> tuple[Message, ...]:
+        """The last messages of the session, oldest first."""
+        return tuple(self._history[-HISTORY_MAX:])
+
+    async def complete(
+        self,
+        purpose: Purpose,
+        action: Action,
+        task: str,
+        *,
+        outputs: tuple[Output, ...] = (),
+        exit_text: str = "",
+        reply: str | None = None,
+    ) -> ModelReply:
+        """Asks the model. Raises ModelFailed, LimitExceeded."""
+        if len(self.model_calls) >= self.limits.model_calls_max:
+            raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
+        topic = self.program.topic(self.state.phase, self.state.topic)
+        request = ModelRequest(
+            purpose=purpose,
+            action_id=action.id,
+            round=self.progress.round,
+            task=task,
+            locale=self.state.locale,
+            now=self.now(),
+            outputs=outputs,
+            exit=exit_text,
+            reply=reply,
+            replies=tuple(self.progress.replies),
+            history=self.history(),
+            role=action.role,
+            tone=action.tone,
+            goal=topic.goal,
+            strategy=topic.strategy,
+        )
+        answered = await self._model.complete(request)
+        self.model_calls.append(ModelCall(request, answered))
+        return answered
+
+
+class _Names:
+    """What a name means at this point of a turn: a loop's item, something of the runtime's, or a variable."""
+
+    def __init__(self, run: Run, given: Mapping[str, Value]) -> None:
+        self._run = run
+        self._given = given
+
+    def value_of(self, name: str) -> object:
+        if name in self._given:
+            return self._given[name]
+        for frame in reversed(self._run.state.frames):
+            if frame.item_name == name and frame.items is not None:
+                return frame.items[frame.passes]
+        if name in _BUILTINS:
+            return _BUILTINS[name](self._run)
+        found = self._run.scopes.find(name)
+        return MISSING if found is None or found[1] is None else found[1]
+
+
+class _Variables(Mapping[str, object]):
+    """``vars``: the variables by name, for names that are no words."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __getitem__(self, name: str) -> object:
+        found = self._run.scopes.find(name)
+        if found is None or found[1] is None:
+            raise KeyError(name)
+        return found[1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._run.scopes.flat())
+
+    def __len__(self) -> int:
+        return len(self._run.scopes.flat())
+
+
+def _history_function(run: Run) -> Callable[[int], list[Value]]:
+    def history(n: int = 10) -> list[Value]:
+        if not isinstance(n, int) or not 1 <= n <= HISTORY_MAX:
+            raise ExpressionFailed(f"history takes a number from 1 to {HISTORY_MAX}")
+        return [{"role": message.role, "content": message.content} for message in run.history()[-n:]]
+
+    return history
+
+
+def _role(run: Run) -> str:
+    state = run.state
+    return run.program.action(state.phase, state.topic, run.action_id).role if run.action_id else ""
+
+
+_BUILTINS: Mapping[str, Callable[[Run], object]] = {
+    "now": lambda run: run.now(),
+    "today": lambda run: run.now().date(),
+    "round": lambda run: run.state.progress.round if run.state.progress else 0,
+    "user": lambda run: {"id": run.state.user_id},
+    "role": _role,
+    "history": _history_function,
+    "vars": _Variables,
+}
+
+
+def copy_of(state: State) -> State:
+    """A state to work on, so that a turn that fails leaves the one it began with untouched."""
+    return msgspec.structs.replace(
+        state,
+        frames=[msgspec.structs.replace(frame) for frame in state.frames],
+        progress=state.progress
+        and msgspec.structs.replace(
+            state.progress, values=dict(state.progress.values), replies=list(state.progress.replies)
+        ),
+        session_cells=dict(state.session_cells),
+        phase_cells=dict(state.phase_cells),
+        topic_cells=dict(state.topic_cells),
+    )

@@ -1,0 +1,118 @@
+"""All that a session must remember between two turns, as one versioned value.
+
+Ids stand for places in the script, never list positions, so that a saved state can follow its script to a new
+version. `encode` then `decode` then going on is indistinguishable from never having stopped.
+"""
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from runtime.answers import Choice
+from scripts.model import Locale
+from scripts.values import Value, ValueType
+
+STATE_VERSION = 1
+STATE_VERSION_MIN = 1  # the oldest version that `decode` still reads
+
+Status: TypeAlias = Literal["active", "paused", "completed"]
+ExecutionStatus: TypeAlias = Literal["running", "waiting_input", "paused", "completed", "error"]
+Source: TypeAlias = Literal["script", "user", "model", "api", "default"]
+WaitKind: TypeAlias = Literal["text", "choice", "acknowledge", "suggestion"]
+
+
+class Cell(Struct):
+    """A variable's value in one scope, with its type, time and origin."""
+
+    value: Value
+    type: ValueType
+    last_updated: datetime
+    source: Source
+
+
+class Frame(Struct, omit_defaults=True):
+    """A list of actions being worked through: the topic's own, or an arm of a block inside it."""
+
+    action: str  # the action that is current in this list
+    block: str = ""  # the action that holds the list; empty for the topic's own list
+    arm: str = ""
+    passes: int = 0  # how often the list has been worked through, in a loop
+    items: list[Value] | None = None  # what a foreach goes through, taken when it was entered
+    item_name: str = ""
+
+
+class Progress(Struct, omit_defaults=True):
+    """How far the current action is, from being entered until it is left."""
+
+    round: int = 0
+    prompt: str = ""  # the last thing it said, to say again after a blank reply
+    values: dict[str, Value] = {}
+    replies: list[str] = []  # what the user answered to this action, for extraction at its end
+
+
+class Wait(Struct, frozen=True, omit_defaults=True):
+    """What the session waits for."""
+
+    kind: WaitKind
+    choices: tuple[Choice, ...] = ()
+    suggestion: str = ""
+
+
+class State(Struct, omit_defaults=True):
+    """A session between two turns. `turn` is the number of the last turn; -1 before the first."""
+
+    seed: int
+    locale: Locale
+    user_id: str = ""
+    version: int = STATE_VERSION
+    turn: int = -1
+    status: Status = "active"
+    phase: str = ""
+    topic: str = ""
+    phase_entry: int = 0  # how many phases were entered so far; names this entry in the record
+    topic_entry: int = 0
+    frames: list[Frame] = []
+    progress: Progress | None = None
+    wait: Wait | None = None
+    session_cells: dict[str, Cell] = {}
+    phase_cells: dict[str, Cell] = {}
+    topic_cells: dict[str, Cell] = {}
+    event_seq: int = 0  # the number of the last event
+    message_seq: int = 0
+    draws: int = 0  # random choices made so far
+    end_reason: str = ""
+
+    @property
+    def execution_status(self) -> ExecutionStatus:
+        """What the session is doing between two turns."""
+        if self.status == "active":
+            return "waiting_input" if self.wait is not None else "running"
+        return self.status
+
+
+class StateUnreadable(ValueError):
+    """A saved state that this version cannot go on from; the message says why."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(State)
+
+
+def encode(state: State) -> bytes:
+    """The state as JSON."""
+    return _encoder.encode(state)
+
+
+def decode(saved: bytes | str) -> State:
+    """The state that `encode` saved. Raises StateUnreadable."""
+    try:
+        state = _decoder.decode(saved)
+    except msgspec.DecodeError as error:
+        raise StateUnreadable(f"the saved state cannot be read: {error}") from error
+    if not STATE_VERSION_MIN <= state.version <= STATE_VERSION:
+        raise StateUnreadable(
+            f"the saved state has version {state.version}; this program reads {STATE_VERSION_MIN} to {STATE_VERSION}"
+        )
+    return state

@@ -1,0 +1,75 @@
+"""Whether a value is an answer an output accepts: type, choices, pattern, limits, and its own condition."""
+
+from datetime import datetime
+
+import regex
+from msgspec import Struct
+
+from runtime.phrases import Phrase
+from runtime.run import Run
+from scripts.model import Output
+from scripts.values import DeclaredType, Value, ValueRefused, bounded, coerce, is_given, number_in
+
+PATTERN_S = 0.2  # for one match; a pattern that takes longer refuses the value
+
+
+class Refused(Struct, frozen=True):
+    """Why a value is no answer, and which of the runtime's phrases says so."""
+
+    reason: str
+    phrase: Phrase
+
+
+def type_of(output: Output) -> DeclaredType | None:
+    """The type an output wants: its own, or choice where choices are given."""
+    return "choice" if output.choices and output.type is None else output.type
+
+
+def checked(run: Run, output: Output, value: object) -> Value | Refused:
+    """The value as the output wants it, null where it is not given, or why it is refused."""
+    declared = type_of(output)
+    try:
+        plain = bounded(value)
+        if not is_given(plain):
+            return None
+        if declared is not None:
+            plain = coerce(plain, declared, output.choices)
+    except ValueRefused as refused:
+        return Refused(str(refused), declared or "invalid")
+    reason = _pattern(output, plain) or _limits(output, plain)
+    if reason:
+        return Refused(reason, "invalid")
+    if output.validate is not None and not run.holds(output.validate, {output.get: plain}):
+        return Refused(f"`{output.validate.source}` does not hold", "invalid")
+    return plain
+
+
+def _pattern(output: Output, value: Value) -> str:
+    if output.pattern is None or not isinstance(value, str):
+        return ""
+    try:
+        matches = regex.fullmatch(output.pattern, value, timeout=PATTERN_S) is not None
+    except TimeoutError:
+        return f"the pattern took longer than {PATTERN_S} s"
+    return "" if matches else "does not match the pattern"
+
+
+def _limits(output: Output, value: Value) -> str:
+    if output.min is None and output.max is None:
+        return ""
+    if output.type == "date":
+        day = datetime.fromisoformat(str(value)).date().isoformat()
+        size: str | int | float = day
+        low, high = (None if limit is None else str(limit) for limit in (output.min, output.max))
+    else:
+        size = len(value) if isinstance(value, str | list | dict) else (value or 0)
+        low, high = (_number(limit) for limit in (output.min, output.max))  # type: ignore[assignment]
+    if low is not None and size < low:  # type: ignore[operator]
+        return f"{size} is below {low}"
+    if high is not None and size > high:  # type: ignore[operator]
+        return f"{size} is above {high}"
+    return ""
+
+
+def _number(limit: int | float | str | None) -> int | float | None:
+    return number_in(limit) if isinstance(limit, str) else limit

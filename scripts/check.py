@@ -1,0 +1,372 @@
+"""What is wrong with a script that reads well: names, targets, texts, expressions, and the flow of its variables."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+import regex
+from msgspec import Struct
+
+from scripts.diagnostics import Problems
+from scripts.expressions import BUILTINS, Compiled, ExpressionInvalid, compile_expression, compile_template
+from scripts.model import (
+    ID_CHARS_MAX,
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Choose,
+    Declaration,
+    End,
+    ExitCriteria,
+    Expression,
+    Foreach,
+    Goto,
+    If,
+    Location,
+    OnFail,
+    Output,
+    OutputItem,
+    Phase,
+    Repeat,
+    Say,
+    Script,
+    Set,
+    Show,
+    Template,
+    Topic,
+    UserSay,
+    walk,
+)
+from scripts.suggest import suggest
+from scripts.targets import resolve_target
+from scripts.values import Value, ValueRefused, coerce, number_in
+
+_ID = regex.compile(r"\w[\w.\-]*")
+_NAME = regex.compile(r"[^\W\d]\w*")
+_OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
+
+
+class _Read(Struct, frozen=True):
+    """A variable that is read, where, and which topic it happens in (None: outside any)."""
+
+    name: str
+    at: Location
+    phase: Phase | None
+    topic: Topic | None
+
+
+def check_script(script: Script, problems: Problems) -> None:
+    """Adds every problem of a script; the ids must be complete."""
+    _Checker(script, problems).run()
+
+
+class _Checker:
+    def __init__(self, script: Script, problems: Problems) -> None:
+        self.script = script
+        self.problems = problems
+        self.phase: Phase | None = None
+        self.topic: Topic | None = None
+        self.loop_names: list[str] = []
+        self.reads: list[_Read] = []
+        self.written: dict[str, set[tuple[str, str]]] = {}  # name -> the (phase, topic) that write it
+
+    def add(self, code: str, message: str, at: Location, fix: str = "") -> None:
+        self.problems.add(code, message, at, path=self.path(), fix=fix)
+
+    def path(self) -> str:
+        return "/".join(node.id for node in (self.phase, self.topic) if node is not None)
+
+    def run(self) -> None:
+        script = self.script
+        self.ids([script], "script", "script")
+        self.declarations(script.globals)
+        self.declarations(script.declare)
+        self.ids(script.phases, "phase", "phase")
+        if not script.phases:
+            self.add("NO_ACTIONS", "the script has no phases", script.at)
+        for phase in script.phases:
+            self.check_phase(phase)
+        self.check_reads()
+
+    def check_phase(self, phase: Phase) -> None:
+        self.phase = phase
+        self.expression(phase.when)
+        self.declarations(phase.declare)
+        self.ids(phase.topics, "topic", "topic")
+        if not phase.topics:
+            self.add("NO_ACTIONS", f"phase {phase.id} has no topics", phase.at)
+        for topic in phase.topics:
+            self.check_topic(topic)
+        self.phase = None
+
+    def check_topic(self, topic: Topic) -> None:
+        self.expression(topic.when)
+        self.topic = topic
+        self.declarations(topic.declare)
+        self.ids(list(walk(topic.actions)), "action", "id")
+        if not topic.actions:
+            self.add("NO_ACTIONS", f"topic {topic.id} has no actions", topic.at)
+        for action in topic.actions:
+            self.action(action)
+        self.topic = None
+
+    # -- names --------------------------------------------------------------------------------------------------
+
+    def ids(self, nodes: Sequence[Script | Phase | Topic | Action], kind: str, key: str) -> None:
+        seen: dict[str, Location] = {}
+        for node in nodes:
+            at = node.mark(key)
+            if not _ID.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
+                self.add("ID_INVALID", f"{node.id!r} is no id", at)
+            if node.id in seen:
+                self.add("DUPLICATE_ID", f"{kind} {node.id} stands already in line {seen[node.id].line}", at)
+            seen.setdefault(node.id, at)
+
+    def name(self, name: str, at: Location) -> None:
+        allowed = _NAME if self.script.form == "native" else _OLDER_NAME
+        if not allowed.fullmatch(name) or len(name) > ID_CHARS_MAX:
+            self.add("VARIABLE_NAME_INVALID", f"{name!r} is no name for a variable", at)
+        elif name in BUILTINS:
+            self.add("RESERVED_NAME", f"`{name}` is the runtime's own name", at)
+
+    def writes(self, name: str, at: Location) -> None:
+        self.name(name, at)
+        if self.phase is not None and self.topic is not None:
+            self.written.setdefault(name, set()).add((self.phase.id, self.topic.id))
+
+    def declarations(self, declared: Iterable[Declaration]) -> None:
+        seen: set[str] = set()
+        for each in declared:
+            self.name(each.var, each.mark("var"))
+            if each.var in seen:
+                self.add("DUPLICATE_DECLARATION", f"{each.var} is declared twice here", each.mark("var"))
+            seen.add(each.var)
+            self.typed(each, each.value, "value")
+
+    def typed(self, node: Declaration | Output, value: Value, key: str) -> None:
+        """Type, choices and the value given with them."""
+        declared = "choice" if node.choices and node.type is None else node.type
+        if declared == "choice" and not node.choices:
+            self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"))
+        elif len(set(node.choices)) < len(node.choices):
+            self.add("CHOICES_INVALID", "a choice stands twice", node.mark("choices"))
+        elif declared is not None:
+            try:
+                coerce(value, declared, node.choices)
+            except ValueRefused as refused:
+                self.add("DEFAULT_MISMATCH", str(refused), node.mark(key))
+
+    # -- actions ------------------------------------------------------------------------------------------------
+
+    def action(self, action: Action) -> None:
+        self.expression(action.when)
+        match action:
+            case Say():
+                self.texts(*action.texts)
+                if not any(text.source.strip() for text in action.texts):
+                    self.add("EMPTY_TEXT", "there is nothing to say", action.mark("say"))
+            case AiSay():
+                self.texts(action.task)
+                self.criteria(action.exit_criteria)
+            case Ask():
+                self.asking(action)
+            case AiAsk():
+                self.texts(action.exit)
+                self.asking(action)
+                self.expression(action.exit_when)
+                self.criteria(action.exit_criteria)
+            case AiThink():
+                self.texts(action.task)
+                self.outputs(action.outputs)
+            case Set():
+                for name, value in action.assignments.items():
+                    self.expression(value)
+                    self.writes(name, value.at)
+            case Choose():
+                self.choose(action)
+            case UserSay():
+                self.texts(action.text)
+            case Show():
+                self.texts(action.media.image, action.media.url, action.media.caption)
+                if action.media.image is None and action.media.url is None:
+                    self.add("REQUIRED_FIELD_MISSING", "`show` needs `image` or `url`", action.media.at)
+            case If():
+                self.expression(action.condition)
+                self.block(action.then)
+                self.block(action.otherwise)
+            case Foreach():
+                self.foreach(action)
+            case Repeat():
+                self.block(action.do)
+                self.expression(action.until.until)
+            case Goto():
+                self.target(action.target, action.mark("goto"))
+            case End():
+                pass
+            case _:
+                assert_never(action)
+
+    def block(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            self.action(action)
+
+    def foreach(self, action: Foreach) -> None:
+        self.expression(action.loop.items)
+        self.name(action.loop.name, action.loop.at)
+        self.loop_names.append(action.loop.name)
+        self.block(action.do)
+        self.loop_names.pop()
+
+    def asking(self, action: Ask | AiAsk) -> None:
+        self.texts(action.question if isinstance(action, Ask) else action.task, action.invalid)
+        self.outputs(action.outputs)
+        self.on_fail(action.on_fail)
+
+    def choose(self, action: Choose) -> None:
+        self.writes(action.variable, action.mark("choose"))
+        self.texts(action.question, action.invalid)
+        self.on_fail(action.on_fail)
+        keys = [choice.key.casefold() for choice in action.choices]
+        if not keys or len(set(keys)) < len(keys):
+            self.add("CHOICES_INVALID", "`choices` lists each choice once", action.mark("choices"))
+        for choice in action.choices:
+            self.texts(choice.text)
+            self.block(choice.actions)
+
+    def on_fail(self, on_fail: OnFail) -> None:
+        if on_fail.policy == "goto":
+            self.target(on_fail.target, on_fail.at)
+
+    def target(self, target: str, at: Location) -> None:
+        if self.phase is None or resolve_target(self.script, target, self.phase.id) is not None:
+            return
+        known = [f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics]
+        known += [topic.id for topic in self.phase.topics]
+        self.add("GOTO_UNKNOWN", f"there is no topic or phase {target}", at, suggest(target, known))
+
+    # -- outputs --------------------------------------------------------------------------------------------------
+
+    def outputs(self, outputs: Iterable[OutputItem]) -> None:
+        seen: set[str] = set()
+        for item in outputs:
+            if isinstance(item, Output):
+                self.output(item)
+                if item.get in seen:
+                    self.add("DUPLICATE_DECLARATION", f"{item.get} is taken twice here", item.mark("get"))
+                seen.add(item.get)
+            else:
+                self.expression(item.value)
+                self.expression(item.when)
+                self.writes(item.set, item.mark("set"))
+
+    def output(self, output: Output) -> None:
+        self.writes(output.get, output.mark("get"))
+        self.typed(output, output.default, "default")
+        self.texts(output.invalid)
+        self.limits(output)
+        if output.pattern is not None:
+            try:
+                regex.compile(output.pattern)
+            except regex.error as error:
+                self.add("PATTERN_INVALID", str(error), output.mark("pattern"))
+        if output.validate is not None:
+            self.loop_names.append(output.get)  # the answer itself is at hand while it is validated
+            self.expression(output.validate)
+            self.loop_names.pop()
+
+    def limits(self, output: Output) -> None:
+        """`min` and `max`: dates for a date, else numbers (of the value, or of the length of a text or list)."""
+        for key, limit in (("min", output.min), ("max", output.max)):
+            wanted = "date" if output.type == "date" else "number"
+            if limit is None:
+                continue
+            try:
+                coerce(str(limit) if wanted == "date" else limit, "date" if wanted == "date" else "number")
+            except ValueRefused as refused:
+                self.add("RANGE_INVALID", f"`{key}`: {refused}", output.mark(key))
+                return
+        if output.min is not None and output.max is not None and _above(output.min, output.max):
+            self.add("RANGE_INVALID", "`min` is above `max`", output.mark("min"))
+
+    def criteria(self, criteria: ExitCriteria | None) -> None:
+        for condition in criteria.custom_conditions if criteria else ():
+            self.reads.append(_Read(condition.variable, condition.mark("variable"), self.phase, self.topic))
+
+    # -- texts and expressions --------------------------------------------------------------------------------------
+
+    def texts(self, *texts: Template | None) -> None:
+        for text in texts:
+            if text is not None:
+                self.compiled(text, "TEMPLATE_INVALID")
+
+    def expression(self, expression: Expression | None) -> None:
+        if expression is None:
+            return
+        if not expression.source.strip():
+            self.add("EXPRESSION_INVALID", "the expression is empty", expression.at)
+            return
+        self.compiled(expression, "EXPRESSION_INVALID")
+
+    def compiled(self, source: Template | Expression, code: str) -> None:
+        try:
+            compiled: Compiled = (
+                compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
+            )
+        except ExpressionInvalid as error:
+            at = source.at
+            line = error.line - 1
+            self.add(code, str(error), Location(at.line + line, 1 if line else at.column, at.file))
+            return
+        for name in sorted(compiled.reads - set(self.loop_names)):
+            self.reads.append(_Read(name, _where(source, name), self.phase, self.topic))
+
+    # -- the flow of variables ---------------------------------------------------------------------------------------
+
+    def check_reads(self) -> None:
+        shared = {each.var for each in (*self.script.globals, *self.script.declare)}
+        for read in self.reads:
+            if read.name not in shared and not _declared_near(read):
+                self.check_read(read)
+
+    def check_read(self, read: _Read) -> None:
+        writers = self.written.get(read.name, set())
+        here = (read.phase.id if read.phase else "", read.topic.id if read.topic else "")
+        if here in writers:
+            return
+        if not writers:
+            close = suggest(read.name, list(self.known_names()), otherwise="")
+            self.problems.add(
+                "VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path="/".join(here), fix=close
+            )
+            return
+        source = min("/".join(writer) for writer in writers)
+        code = "CROSS_TOPIC_READ" if self.script.default_scope == "session" else "VARIABLE_UNDECLARED"
+        self.problems.add(code, f"`{read.name}` is set in {source}", read.at, path="/".join(here))
+
+    def known_names(self) -> Iterator[str]:
+        yield from self.written
+        declared: list[Sequence[Declaration]] = [self.script.globals, self.script.declare]
+        for phase in self.script.phases:
+            declared += [phase.declare, *(topic.declare for topic in phase.topics)]
+        yield from (each.var for some in declared for each in some)
+
+
+def _declared_near(read: _Read) -> bool:
+    near: list[Declaration] = [*(read.phase.declare if read.phase else ()), *(read.topic.declare if read.topic else ())]
+    return any(each.var == read.name for each in near)
+
+
+def _above(low: int | float | str, high: int | float | str) -> bool:
+    numbers = [number_in(limit) if isinstance(limit, str) else limit for limit in (low, high)]
+    if numbers[0] is not None and numbers[1] is not None:
+        return numbers[0] > numbers[1]
+    return str(low) > str(high)
+
+
+def _where(source: Template | Expression, name: str) -> Location:
+    """Where a name stands in a text: its first line for an expression, the line that holds it for a template."""
+    for offset, line in enumerate(source.source.split("\n")):
+        if name in line:
+            return Location(source.at.line + offset, 1 if offset else source.at.column, source.at.file)
+    return source.at

@@ -1,0 +1,145 @@
+"""What can be wrong with a script: one code a problem, with its cause and its cure."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from scripts.model import NOWHERE, Location
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
+PROBLEMS_MAX = 500
+
+
+class Code(Struct, frozen=True):
+    """A kind of problem: what it means, and how an author mends it."""
+
+    severity: Severity
+    meaning: str
+    fix: str
+
+
+CODES: dict[str, Code] = {
+    # The file
+    "FILE_UNREADABLE": Code("error", "The file cannot be read.", "Check the name and that the file is UTF-8 text."),
+    "DOCUMENT_TOO_LARGE": Code("error", "The file is larger than a script may be.", "Split the script in two."),
+    "DOCUMENT_TOO_DEEP": Code("error", "The YAML is nested too deeply.", "Move inner blocks to topics of their own."),
+    "ALIAS_LIMIT": Code("error", "YAML aliases (*name) expand to too much, or to themselves.", "Write the parts out."),
+    "SYNTAX_ERROR": Code("error", "The text is not valid YAML.", "Look at the line and the one above it."),
+    "DUPLICATE_KEY": Code("error", "A key stands twice in one mapping.", "Remove or rename one of the two."),
+    "UNRECOGNISED_SCRIPT": Code(
+        "error", "The file is in none of the forms a script can have.", "Begin with `script: name` and `phases:`."
+    ),
+    # The shape
+    "UNKNOWN_KEY": Code("error", "This key means nothing here.", "Correct the spelling or remove it."),
+    "REQUIRED_FIELD_MISSING": Code("error", "A key that must be there is not.", "Add it."),
+    "TYPE_MISMATCH": Code("error", "The value is of another kind than this key takes.", "Write the kind it names."),
+    "ENUM_VALUE_INVALID": Code("error", "The value is none of those allowed.", "Use one of the values it lists."),
+    "CONSTRAINT_VIOLATION": Code("error", "The value is outside its limits.", "Choose one inside them."),
+    "ACTION_TYPE_UNKNOWN": Code("error", "No action of this name exists.", "Use one of the actions it lists."),
+    "ACTION_AMBIGUOUS": Code("error", "One list item holds two actions.", "Begin each action with its own dash."),
+    # Older keys
+    "DEPRECATED_KEY": Code("error", "An older key that another one replaced.", "Write the key it names instead."),
+    "KEY_CONFLICT": Code("error", "Two keys say the same thing.", "Keep one of them."),
+    "KEY_IGNORED": Code("warning", "This key has no effect in this form.", "Remove it, or move what it says."),
+    # Names
+    "ID_INVALID": Code("error", "An id must be a word.", "Use letters, digits, _ or -, without a slash."),
+    "ID_DERIVED": Code("warning", "The action has no id, so it got one from its place.", "Give it `id:`."),
+    "DUPLICATE_ID": Code("error", "Two nodes of one parent have the same id.", "Rename one of them."),
+    "VARIABLE_NAME_INVALID": Code("error", "A variable's name must be a word.", "Use letters, digits and _."),
+    "RESERVED_NAME": Code("error", "This name is the runtime's own.", "Choose another name."),
+    "DUPLICATE_DECLARATION": Code("error", "A scope declares a name twice.", "Remove one of the two."),
+    "CHOICES_INVALID": Code("error", "A choice needs `choices`, each of them once.", "List the choices."),
+    "DEFAULT_MISMATCH": Code("error", "The value does not fit the declared type.", "Change the value or the type."),
+    "PATTERN_INVALID": Code("error", "The pattern is not a regular expression.", "Correct it."),
+    "RANGE_INVALID": Code("error", "`min` and `max` do not fit each other or the type.", "Correct them."),
+    # Flow
+    "GOTO_UNKNOWN": Code("error", "There is no such topic or phase.", "Write `phase/topic`, or a topic of this phase."),
+    "EMPTY_TEXT": Code("warning", "The text is empty, so nothing will be said.", "Write the text."),
+    "NO_ACTIONS": Code("warning", "Nothing happens here.", "Add actions, or remove it."),
+    # Texts, expressions, variables
+    "TEMPLATE_INVALID": Code("error", "The placeholders of a text are not valid.", "Write {{ name }}."),
+    "EXPRESSION_INVALID": Code("error", "The expression is not valid.", 'Write e.g. age >= 18 and city == "Paris".'),
+    "PLACEHOLDER_INVALID": Code("warning", "The braces hold no variable's name.", "Write {name}."),
+    "VARIABLE_NEVER_SET": Code(
+        "warning",
+        "Nothing in the script gives this variable a value.",
+        "Declare it, set it, or correct the spelling. A text in an expression needs quotes: \"'Paris'\".",
+    ),
+    "VARIABLE_UNDECLARED": Code(
+        "warning",
+        "The variable is set in another topic, whose variables end with it.",
+        "Declare it at phase or session level.",
+    ),
+    "CROSS_TOPIC_READ": Code(
+        "note",
+        "The variable comes from another topic; only `default_scope: session` makes that work.",
+        "Declare it at session level.",
+    ),
+    # Side files
+    "USE_NOT_FOUND": Code("error", "A file named in `use` is not there.", "Correct the name; it is relative."),
+}
+
+
+class Problem(Struct, frozen=True):
+    """One problem at one place."""
+
+    code: str
+    message: str
+    severity: Severity
+    line: int
+    column: int
+    file: str = ""
+    path: str = ""
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file or '<script>'}:{self.line}:{self.column} {self.code} {self.message}"
+
+
+class Problems:
+    """Collects what is found in one script, up to `PROBLEMS_MAX`; past that, what follows adds little."""
+
+    def __init__(self, file: str = "") -> None:
+        self.file = file
+        self._found: dict[tuple[str, int, int, str, str], Problem] = {}
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        at: Location = NOWHERE,
+        *,
+        path: str = "",
+        fix: str = "",
+        severity: Severity | None = None,
+    ) -> None:
+        kind = CODES[code]
+        problem = Problem(
+            code=code,
+            message=message,
+            severity=severity or kind.severity,
+            line=max(at.line, 1),
+            column=max(at.column, 1),
+            file=at.file or self.file,
+            path=path,
+            fix=fix or kind.fix,
+        )
+        key = (code, problem.line, problem.column, problem.file, message)
+        if len(self._found) < PROBLEMS_MAX:
+            self._found.setdefault(key, problem)
+
+    def extend(self, other: "Problems") -> None:
+        """Takes over what was found in another file."""
+        for problem in other.sorted():
+            self._found.setdefault((problem.code, problem.line, problem.column, problem.file, problem.message), problem)
+
+    def sorted(self) -> tuple[Problem, ...]:
+        """All problems in the order of the file."""
+        return tuple(
+            sorted(self._found.values(), key=lambda p: (p.file != self.file, p.file, p.line, p.column, p.code))
+        )
+
+    @property
+    def fatal(self) -> bool:
+        """Whether an error keeps the script from being run."""
+        return any(problem.severity == "error" for problem in self._found.values())

@@ -1,0 +1,1 @@
+"""The spellings a script may come in; each reads into the one model in scripts.model."""

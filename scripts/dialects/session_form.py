@@ -1,0 +1,308 @@
+"""The session form of seed 004: ``session: {session_id, phases: [{phase_id, topics: [{topic_id, actions}]}]}``."""
+
+from collections.abc import Mapping as MappingType
+from typing import Annotated, Any, Literal, assert_never
+
+import msgspec
+from msgspec import Meta
+
+from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template
+from scripts.model import (
+    NOWHERE,
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Declaration,
+    DefaultScope,
+    ExitCriteria,
+    Expression,
+    Locale,
+    Location,
+    Media,
+    Node,
+    Output,
+    Phase,
+    Rounds,
+    Script,
+    Show,
+    Template,
+    Topic,
+)
+from scripts.reader import Reader
+from scripts.source import Mapping, Scalar
+from scripts.values import Value
+
+ActionType = Literal["ai_say", "ai_ask", "ai_think", "show_pic"]
+_TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
+_ACTION_KEYS = {"action_type", "type", "action_id", "id", "condition", "config", "action_name", "description"}
+
+
+def _older(instead: str) -> Meta:
+    return Meta(extra={"instead": instead})
+
+
+_OlderText = Annotated[Template | None, _older("`content`")]
+
+
+class _Config(Node, frozen=True, kw_only=True):
+    content: Template | None = None
+    content_template: _OlderText = None
+    question_template: _OlderText = None
+    prompt_template: _OlderText = None
+    output: tuple[Output, ...] = ()
+    target_variable: Annotated[str | None, _older("`output: [{get: …}]`")] = None
+    extraction_prompt: Annotated[str | None, _older("`define` inside `output`")] = None
+    required: Annotated[bool | None, _older("`required` inside `output`")] = None
+    exit: Template | None = None
+    tone: str = ""
+    max_rounds: Rounds | None = None
+    require_acknowledgment: bool | None = None
+    say_goal: str = ""
+    think_goal: str = ""
+    input_variables: tuple[str, ...] = ()
+    output_variables: tuple[str, ...] = ()
+    exit_criteria: ExitCriteria | None = None
+    ai_role: str = ""
+    image: Template | None = None
+    url: Template | None = None
+    caption: Template | None = None
+
+
+class _Action(Node, frozen=True, kw_only=True):
+    action_type: ActionType
+    action_id: str
+    config: _Config
+    condition: Template | None = None
+    action_name: str = ""
+    description: str = ""
+
+
+class _Topic(Node, frozen=True, kw_only=True):
+    topic_id: str
+    topic_name: str = ""
+    topic_goal: str = ""
+    strategy: str = ""
+    condition: Template | None = None
+    declare: tuple[Declaration, ...] = ()
+    actions: tuple[_Action, ...]
+
+
+class _Phase(Node, frozen=True, kw_only=True):
+    phase_id: str
+    phase_name: str = ""
+    phase_goal: str = ""
+    entry_condition: Template | None = None
+    declare: tuple[Declaration, ...] = ()
+    topics: tuple[_Topic, ...]
+
+
+class _Session(Node, frozen=True, kw_only=True):
+    session_id: str
+    session_name: str = ""
+    template_scheme: str = ""
+    default_scope: DefaultScope = "session"
+    locale: Locale | None = None
+    use: tuple[str, ...] = ()
+    declare: tuple[Declaration, ...] = ()
+    phases: tuple[_Phase, ...]
+
+
+class _Document(Node, frozen=True, kw_only=True):
+    session: _Session
+    metadata: MappingType[str, Value] = {}
+
+
+def recognises(tree: Mapping) -> bool:
+    """Whether a file is meant to be in this form."""
+    return isinstance(tree.get("session"), Mapping)
+
+
+def respell(tree: Mapping) -> Mapping:
+    """An action whose config keys stand inline, as one with `config`."""
+    names = {"type": "action_type", "id": "action_id"}
+    inline = [(key, value) for key, value in tree.pairs if key.text not in _ACTION_KEYS]
+    kept = [
+        (msgspec.structs.replace(key, text=names.get(key.text, key.text)), value)
+        for key, value in tree.pairs
+        if key.text in _ACTION_KEYS
+    ]
+    if inline and tree.get("config") is None:
+        first = inline[0][0].at
+        kept.append((Scalar("config", True, first, first.line), Mapping(tuple(inline), first, len(inline))))
+    else:
+        kept += inline
+    return Mapping(tuple(kept), tree.at, tree.size)
+
+
+RESPELL = {_Action: respell}
+
+
+def read(tree: Mapping, reader: Reader) -> Script | None:
+    """The script, or None; what is wrong is with the reader."""
+    document = reader.read(tree, _Document)
+    return None if document is None else _Translator(reader).script(document)
+
+
+class _Translator:
+    """Turns what was written into the model."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+
+    def script(self, document: _Document) -> Script:
+        session, metadata = document.session, document.metadata
+        return Script(
+            id=session.session_id,
+            title=session.session_name or _word(metadata, "name"),
+            version=_word(metadata, "version"),
+            description=_word(metadata, "description"),
+            author=_word(metadata, "author"),
+            locale=session.locale,
+            default_scope=session.default_scope,
+            template_scheme=session.template_scheme,
+            use=session.use,
+            declare=session.declare,
+            phases=tuple(self.phase(phase) for phase in session.phases),
+            form="session",
+            at=session.at,
+            marks=_renamed(session, session_id="script"),
+        )
+
+    def phase(self, phase: _Phase) -> Phase:
+        return Phase(
+            id=phase.phase_id,
+            title=phase.phase_name,
+            goal=phase.phase_goal,
+            when=self.condition(phase.entry_condition),
+            declare=phase.declare,
+            topics=tuple(self.topic(topic) for topic in phase.topics),
+            at=phase.at,
+            marks=_renamed(phase, phase_id="phase"),
+        )
+
+    def topic(self, topic: _Topic) -> Topic:
+        actions = [self.action(action) for action in topic.actions]
+        return Topic(
+            id=topic.topic_id,
+            title=topic.topic_name,
+            goal=topic.topic_goal,
+            strategy=topic.strategy,
+            when=self.condition(topic.condition),
+            declare=topic.declare,
+            actions=tuple(action for action in actions if action is not None),
+            at=topic.at,
+            marks=_renamed(topic, topic_id="topic"),
+        )
+
+    def action(self, action: _Action) -> Action | None:
+        config = action.config
+        common: dict[str, Any] = {
+            "id": action.action_id,
+            "when": self.condition(action.condition),
+            "tone": config.tone,
+            "role": config.ai_role,
+            "at": action.at,
+            "marks": _renamed(action, action_id="id"),
+        }
+        match action.action_type:
+            case "ai_say":
+                return self.ai_say(config, common)
+            case "ai_ask":
+                return self.ai_ask(config, common)
+            case "ai_think":
+                return self.ai_think(config, common)
+            case "show_pic":
+                media = Media(
+                    image=self.text(config.image), url=self.text(config.url), caption=self.text(config.caption)
+                )
+                return Show(media=media, **common)
+            case _:
+                assert_never(action.action_type)
+
+    def ai_say(self, config: _Config, common: dict[str, Any]) -> Action | None:
+        task = self.content(config)
+        if task is None:
+            return None
+        acknowledge = True if config.require_acknowledgment is None else config.require_acknowledgment
+        return AiSay(
+            task=task,
+            max_rounds=config.max_rounds or None,
+            require_acknowledgment=acknowledge,
+            exit_criteria=config.exit_criteria,
+            **common,
+        )
+
+    def ai_ask(self, config: _Config, common: dict[str, Any]) -> Action | None:
+        task = self.content(config)
+        if task is None:
+            return None
+        return AiAsk(
+            task=task,
+            outputs=self.outputs(config),
+            exit=self.text(config.exit),
+            exit_criteria=config.exit_criteria,
+            max_rounds=config.max_rounds or 3,
+            **common,
+        )
+
+    def ai_think(self, config: _Config, common: dict[str, Any]) -> Action | None:
+        task = self.content(config, instead=config.think_goal)
+        if task is None:
+            return None
+        return AiThink(task=task, outputs=self.outputs(config), **common)
+
+    def outputs(self, config: _Config) -> tuple[Output, ...]:
+        named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
+        if config.target_variable is not None:
+            at = config.mark("target_variable")
+            named.append(Output(get=config.target_variable, define=config.extraction_prompt or "", at=at))
+        written = {output.get for output in config.output}
+        return (*config.output, *(output for output in named if output.get not in written))
+
+    def content(self, config: _Config, instead: str = "") -> Template | None:
+        """The text of an action, from whichever key it was written with."""
+        written = [(key, getattr(config, key)) for key in _TEXT_KEYS if getattr(config, key) is not None]
+        for key, _ in written[1:]:
+            self.reader.add(
+                "KEY_CONFLICT",
+                f"`{key}` and `{written[0][0]}` both give the text; `{written[0][0]}` is used",
+                config.mark(key),
+                severity="warning" if self.reader.lenient else None,
+            )
+        if written:
+            return self.text(written[0][1])
+        if instead:
+            return self.text(Template(instead, config.mark("think_goal")))
+        self.reader.add("REQUIRED_FIELD_MISSING", "`content` is missing", config.at, "Add `content:`.")
+        return None
+
+    def text(self, written: Template | None) -> Template | None:
+        if written is None:
+            return None
+        for name, offset in odd_placeholders(written.source):
+            line = written.source.count("\n", 0, offset)
+            self.reader.add("PLACEHOLDER_INVALID", f"{{{name}}} is no variable's name", _below(written.at, line))
+        return Template(to_template(written.source), written.at)
+
+    def condition(self, written: Template | None) -> Expression | None:
+        if written is None or not written.source.strip():
+            return None
+        try:
+            return Expression(to_expression(written.source), written.at)
+        except ValueError as error:
+            self.reader.add("EXPRESSION_INVALID", str(error), written.at)
+            return None
+
+
+def _below(at: Location, lines: int) -> Location:
+    return Location(at.line + lines, 1 if lines else at.column, at.file) if at is not NOWHERE else at
+
+
+def _word(metadata: MappingType[str, Value], key: str) -> str:
+    value = metadata.get(key)
+    return "" if value is None or isinstance(value, list | dict) else str(value)
+
+
+def _renamed(node: Node, **names: str) -> dict[str, Location]:
+    return {names.get(key, key): at for key, at in node.marks.items()}

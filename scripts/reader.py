@@ -1,0 +1,398 @@
+"""Reads a YAML tree into the types of a form, reporting every problem with its place.
+
+The types are the grammar: a Struct's fields are the keys, their annotations what each may hold. It does what
+`msgspec.convert` does, except that it goes on after the first problem and keeps where everything stood.
+"""
+
+import json
+import re
+import types
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping as MappingType
+from contextlib import contextmanager
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scripts.diagnostics import Problems
+from scripts.model import ChoiceItem, Expression, Location, Loop, Node, OnFail, Template
+from scripts.source import Mapping, Scalar, Tree, plain_value
+from scripts.source import Sequence as SequenceTree
+from scripts.suggest import suggest
+from scripts.values import Value, ValueRefused, bounded, shorten
+
+S = TypeVar("S", bound=Struct)
+
+ALIASES = {"condition": "when"}
+SHORTHANDS = {"Declaration": "var", "Output": "get", "Media": "image", "Until": "until"}
+"""For these types a bare text stands for a mapping with only this key."""
+
+_FAILED: Any = object()  # a part that could not be read; its problem is recorded
+_LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
+
+
+class _Field(Struct, frozen=True):
+    name: str
+    key: str
+    annotation: Any
+    required: bool
+    instead: str  # the key that replaced this older one
+
+
+@cache
+def _fields(kind: type[Struct]) -> dict[str, _Field]:
+    """The keys a Struct takes."""
+    found = {}
+    for each in msgspec.structs.fields(kind):
+        if each.name in {"at", "marks"}:
+            continue
+        instead = ""
+        for meta in _metas(each.type):
+            instead = (meta.extra or {}).get("instead", instead)
+        found[each.encode_name] = _Field(each.name, each.encode_name, each.type, each.required, instead)
+    return found
+
+
+def _metas(annotation: Any) -> Sequence[Meta]:
+    if get_origin(annotation) is Annotated:
+        return [meta for meta in get_args(annotation)[1:] if isinstance(meta, Meta)]
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return [meta for part in get_args(annotation) for meta in _metas(part)]
+    return []
+
+
+@cache
+def _verb(kind: type[Struct]) -> str:
+    """The key that tells this type from the others of a union: its first required one."""
+    return next(field.key for field in _fields(kind).values() if field.required)
+
+
+class Reader:
+    """Reads trees of one file. `lenient` turns unknown and older keys from errors into warnings."""
+
+    def __init__(
+        self,
+        problems: Problems,
+        *,
+        lenient: bool,
+        respell: MappingType[Any, Callable[[Mapping], Mapping]] | None = None,
+    ) -> None:
+        self.problems = problems
+        self.lenient = lenient
+        self._respell = respell or {}  # what brings other spellings of a type into its own keys
+        self._path: list[str] = []
+
+    @property
+    def path(self) -> str:
+        """Where the reader is: ``phases[0].topics[1]``."""
+        return "".join(self._path).lstrip(".")
+
+    @contextmanager
+    def inside(self, part: str) -> Iterator[None]:
+        """Names the part of the document that is being read."""
+        self._path.append(part)
+        yield
+        self._path.pop()
+
+    def add(self, code: str, message: str, at: Location, fix: str = "", **more: Any) -> None:
+        """Records a problem at the path that is being read."""
+        self.problems.add(code, message, at, path=self.path, fix=fix, **more)
+
+    def read(self, tree: Tree, kind: type[S]) -> S | None:
+        """The tree as a Struct, or None; what is wrong is recorded."""
+        part = self._struct(tree, kind)
+        return None if part is _FAILED else cast(S, part)
+
+    # -- annotations --------------------------------------------------------------------------------------------
+
+    def _any(self, tree: Tree, annotation: Any) -> Any:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            part = self._any(tree, get_args(annotation)[0])
+            return part if part is _FAILED else self._limits(tree, part, _metas(annotation))
+        if origin in {Union, types.UnionType}:
+            return self._union(tree, get_args(annotation))
+        if origin is Literal:
+            return self._literal(tree, get_args(annotation))
+        if origin is tuple:
+            return self._tuple(tree, get_args(annotation)[0])
+        if origin is not None and issubclass(origin, MappingType):
+            return self._mapping(tree, get_args(annotation)[1])
+        return self._plain(tree, annotation)
+
+    def _plain(self, tree: Tree, kind: Any) -> Any:
+        special = _SPECIAL.get(kind)
+        if special is not None:
+            return special(self, tree)
+        if issubclass(kind, Struct):
+            return self._struct(tree, kind)
+        return self._scalar(tree, kind)
+
+    def _scalar(self, tree: Tree, kind: type) -> Any:
+        if not isinstance(tree, Scalar):
+            return self._mismatch(tree, _KIND_NAMES[kind])
+        value = tree.value
+        if kind is str:
+            return self._mismatch(tree, "a text") if value is None else tree.text
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind])
+
+    def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
+        if set(members) >= {list[Any], dict[str, Any]}:
+            return self._value(tree)
+        if types.NoneType in members and isinstance(tree, Scalar) and tree.value is None:
+            return None
+        members = tuple(member for member in members if member is not types.NoneType)
+        if len(members) == 1:
+            return self._any(tree, members[0])
+        if all(isinstance(member, type) and issubclass(member, Struct) for member in members):
+            return self._tagged(tree, members)
+        value = plain_value(tree)
+        if isinstance(tree, Scalar) and type(value) in members:
+            return value
+        return self._mismatch(tree, " or ".join(_KIND_NAMES[member] for member in members))
+
+    def _tagged(self, tree: Tree, members: tuple[type[Struct], ...]) -> Any:
+        by_verb = {_verb(member): member for member in members}
+        if isinstance(tree, Scalar) and tree.plain and (kind := _shorthand(members)) is not None:
+            return self._struct(tree, kind)
+        if not isinstance(tree, Mapping):
+            return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}")
+        verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
+        if not verbs:
+            return self._no_verb(tree, by_verb)
+        verb = verbs[0]
+        extra = [other for other in verbs[1:] if other not in _fields(by_verb[verb])]
+        if extra:
+            self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at)
+            return _FAILED
+        return self._struct(tree, by_verb[verb])
+
+    def _no_verb(self, tree: Mapping, by_verb: dict[str, type[Struct]]) -> Any:
+        common = set.intersection(*(set(_fields(kind)) for kind in by_verb.values())) | set(ALIASES)
+        unknown = [key for key, _ in tree.pairs if key.text not in common]
+        at = unknown[0].at if unknown else tree.at
+        word = f"`{unknown[0].text}` is no action" if unknown else "this item names no action"
+        self.add("ACTION_TYPE_UNKNOWN", word, at, suggest(unknown[0].text if unknown else "", list(by_verb)))
+        return _FAILED
+
+    def _literal(self, tree: Tree, allowed: tuple[str, ...]) -> Any:
+        if isinstance(tree, Scalar) and tree.text in allowed:
+            return tree.text
+        if not isinstance(tree, Scalar):
+            return self._mismatch(tree, f"one of {_names(allowed)}")
+        self.add(
+            "ENUM_VALUE_INVALID",
+            f"{shorten(tree.text)} is not allowed here",
+            tree.at,
+            suggest(tree.text, list(allowed)),
+        )
+        return _FAILED
+
+    def _tuple(self, tree: Tree, item: Any) -> Any:
+        if isinstance(tree, Scalar) and item in {str, Template} and tree.value is not None:
+            part = self._any(tree, item)  # one text needs no dash
+            return part if part is _FAILED else (part,)
+        if isinstance(tree, Scalar) and tree.value is None:
+            return ()
+        if not isinstance(tree, SequenceTree):
+            return self._mismatch(tree, "a list", "Begin each item with a dash.")
+        parts = []
+        for index, each in enumerate(tree.items):
+            with self.inside(f"[{index}]"):
+                parts.append(self._any(each, item))
+        return tuple(part for part in parts if part is not _FAILED)
+
+    def _mapping(self, tree: Tree, item: Any) -> Any:
+        if not isinstance(tree, Mapping):
+            return self._mismatch(tree, "a mapping of names to values")
+        parts = {}
+        for key, value in tree.pairs:
+            with self.inside(f".{key.text}"):
+                parts[key.text] = self._any(value, item)
+        return {key: part for key, part in parts.items() if part is not _FAILED}
+
+    def _limits(self, tree: Tree, value: Any, metas: Sequence[Meta]) -> Any:
+        for meta in metas:
+            low, high = meta.ge, meta.le
+            if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
+                self.add("CONSTRAINT_VIOLATION", f"{value} is not within {low}–{high}", tree.at)
+                return _FAILED
+        return value
+
+    # -- structs --------------------------------------------------------------------------------------------
+
+    def _struct(self, tree: Tree, kind: type[Struct]) -> Any:
+        fields = _fields(kind)
+        short = SHORTHANDS.get(kind.__name__)
+        if isinstance(tree, Scalar) and short is not None and tree.value is not None:
+            part = self._any(tree, fields[short].annotation)
+            return _FAILED if part is _FAILED else kind(**{fields[short].name: part, "at": tree.at})
+        if not isinstance(tree, Mapping):
+            return self._mismatch(tree, f"a mapping with {_names([f.key for f in fields.values() if f.required])}")
+        if kind in self._respell:
+            tree = self._respell[kind](tree)
+        values, marks, complete = self._members(tree, fields)
+        for field in fields.values():
+            if field.required and field.name not in values and field.key not in marks:
+                with self.inside(f".{field.key}"):
+                    self.add("REQUIRED_FIELD_MISSING", f"`{field.key}` is missing", tree.at, f"Add `{field.key}:`.")
+                complete = False
+        if not complete:
+            return _FAILED
+        located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
+        return kind(**values, **located)
+
+    def _members(self, tree: Mapping, fields: dict[str, _Field]) -> tuple[dict[str, Any], dict[str, Location], bool]:
+        values: dict[str, Any] = {}
+        marks: dict[str, Location] = {}
+        complete = True
+        for key, value in tree.pairs:
+            name = key.text if key.text in fields else ALIASES.get(key.text, key.text)
+            field = fields.get(name)
+            if field is None:
+                self._unknown(key, fields)
+                continue
+            if name in marks:
+                self.add("KEY_CONFLICT", f"`{key.text}` and `{name}` mean the same", key.at, "Keep `when`.")
+                continue
+            if field.instead:
+                self._older(key, field)
+            marks[name] = value.at
+            with self.inside(f".{key.text}"):
+                part = self._any(value, field.annotation)
+            if part is not _FAILED:
+                values[field.name] = part
+            elif field.required:
+                complete = False
+        return values, marks, complete
+
+    def _unknown(self, key: Scalar, fields: dict[str, _Field]) -> None:
+        self.add(
+            "UNKNOWN_KEY",
+            f"`{key.text}` means nothing here",
+            key.at,
+            suggest(key.text, [field.key for field in fields.values() if not field.instead]),
+            severity="warning" if self.lenient else None,
+        )
+
+    def _older(self, key: Scalar, field: _Field) -> None:
+        self.add(
+            "DEPRECATED_KEY",
+            f"`{key.text}` is an older key",
+            key.at,
+            f"Write {field.instead} instead.",
+            severity="warning" if self.lenient else None,
+        )
+
+    # -- particular types ---------------------------------------------------------------------------------------
+
+    def _value(self, tree: Tree) -> Any:
+        try:
+            return bounded(plain_value(tree))
+        except ValueRefused as refused:
+            self.add("CONSTRAINT_VIOLATION", str(refused), tree.at)
+            return _FAILED
+
+    def _template(self, tree: Tree) -> Any:
+        if isinstance(tree, Scalar) and tree.value is not None:
+            return Template(tree.text, _content_at(tree))
+        if isinstance(tree, Scalar):
+            return Template("", tree.at)
+        fix = 'Put quotes around a text that begins with {…}: "{{ name }} …".' if isinstance(tree, Mapping) else ""
+        return self._mismatch(tree, "a text", fix)
+
+    def _expression(self, tree: Tree) -> Any:
+        if isinstance(tree, Scalar) and isinstance(tree.value, str):
+            return Expression(tree.text, _content_at(tree))
+        value = self._value(tree)
+        return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
+
+    def _on_fail(self, tree: Tree) -> Any:
+        if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
+            target = self._any(tree.pairs[0][1], str)
+            return target if target is _FAILED else OnFail(policy="goto", target=target, at=tree.pairs[0][1].at)
+        if isinstance(tree, Scalar) and tree.text.startswith("goto "):
+            return OnFail(policy="goto", target=tree.text.removeprefix("goto ").strip(), at=tree.at)
+        policy = self._literal(tree, ("default", "skip", "end", "goto phase/topic"))
+        return policy if policy is _FAILED else OnFail(policy=policy, at=tree.at)
+
+    def _loop(self, tree: Tree) -> Any:
+        match = _LOOP.fullmatch(tree.text.strip()) if isinstance(tree, Scalar) else None
+        if match is None:
+            return self._mismatch(tree, "`LIST as NAME`", "Write e.g. `foreach: symptoms as symptom`.")
+        return Loop(items=Expression(match["items"], tree.at), name=match["name"], at=tree.at)
+
+    def _choice(self, tree: Tree) -> Any:
+        if isinstance(tree, Scalar) and tree.value is not None:
+            return ChoiceItem(key=tree.text, text=Template(tree.text, tree.at), at=tree.at)
+        if isinstance(tree, Mapping) and tree.pairs and not {"key", "text"} & set(tree.keys()):
+            return self._short_choice(tree)
+        return self._struct(tree, ChoiceItem)
+
+    def _short_choice(self, tree: Mapping) -> Any:
+        """``{A: text}``, beside which `value` and `actions` may stand."""
+        key, text = tree.pairs[0]
+        label = Scalar(key.text, False, key.at, key.at.line)
+        spelled = ((Scalar("key", True, key.at, 0), label), (Scalar("text", True, key.at, 0), text), *tree.pairs[1:])
+        return self._struct(Mapping(spelled, tree.at, tree.size), ChoiceItem)
+
+    def _mismatch(self, tree: Tree, expected: str, fix: str = "") -> Any:
+        found = {Mapping: "a mapping", SequenceTree: "a list"}.get(type(tree), "")
+        if isinstance(tree, Scalar):
+            found = "nothing" if tree.value is None else shorten(tree.text)
+        self.add("TYPE_MISMATCH", f"expected {expected}, found {found}", tree.at, fix)
+        return _FAILED
+
+
+_KIND_NAMES: dict[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+_SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
+    Template: Reader._template,
+    Expression: Reader._expression,
+    OnFail: Reader._on_fail,
+    Loop: Reader._loop,
+    ChoiceItem: Reader._choice,
+}
+
+
+def _content_at(tree: Scalar) -> Location:
+    if tree.content_line == tree.at.line:
+        return tree.at
+    return Location(tree.content_line, 1, tree.at.file)
+
+
+def _key(tree: Mapping, name: str) -> Scalar:
+    return next(key for key, _ in tree.pairs if key.text == name)
+
+
+def _shorthand(members: Sequence[type[Struct]]) -> type[Struct] | None:
+    return next((kind for kind in members if kind.__name__ in SHORTHANDS), None)
+
+
+def _names(names: Sequence[str] | dict[str, Any]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "keys"
+
+
+def literal(value: Value) -> str:
+    """The expression that yields a plain value."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return "[" + ", ".join(literal(item) for item in value) + "]"
+        case dict():
+            return "{" + ", ".join(f"{json.dumps(key)}: {literal(item)}" for key, item in value.items()) + "}"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)

@@ -1,0 +1,260 @@
+"""YAML text as a tree of located nodes, bounded in size, depth and aliases.
+
+Built from libyaml's event stream, not from `yaml.compose`: the stream is flat, so a hostile file is refused before
+anything recursive sees it. Scalars resolve by the YAML 1.2 core schema (``yes`` and ``off`` are texts), because
+authors write ``choices: [yes, no]`` and mean the words.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import yaml
+from msgspec import Struct
+
+from scripts.diagnostics import Problems
+from scripts.model import Location
+from scripts.values import Value, number_in
+
+FILE_CHARS_MAX = 1_000_000
+DEPTH_MAX = 64
+NODES_MAX = 200_000  # after aliases are expanded
+
+
+class Scalar(Struct, frozen=True):
+    """A text, number, boolean or null; `plain` when it stood without quotes or block indicator."""
+
+    text: str
+    plain: bool
+    at: Location
+    content_line: int  # where the text itself begins: the line after `|` for a block
+
+    @property
+    def value(self) -> Value:
+        """The value by the YAML 1.2 core schema."""
+        return _resolve(self.text) if self.plain else self.text
+
+
+class Sequence(Struct, frozen=True):
+    """A list."""
+
+    items: "tuple[Tree, ...]"
+    at: Location
+    size: int
+
+
+class Mapping(Struct, frozen=True):
+    """Pairs in the order written; keys are texts."""
+
+    pairs: "tuple[tuple[Scalar, Tree], ...]"
+    at: Location
+    size: int
+
+    def get(self, key: str) -> "Tree | None":
+        """The value of a key, or None."""
+        return next((value for name, value in self.pairs if name.text == key), None)
+
+    def keys(self) -> Iterator[str]:
+        """The keys in order."""
+        return (name.text for name, _ in self.pairs)
+
+
+Tree: TypeAlias = Scalar | Sequence | Mapping
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,40}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,3})?")
+
+
+def _resolve(text: str) -> Value:
+    if text in {"", "~", "null", "Null", "NULL"}:
+        return None
+    if text in {"true", "True", "TRUE", "false", "False", "FALSE"}:
+        return text.lower() == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text, 0) if text[:2] in {"0x", "0o"} else int(text)
+    if _FLOAT.fullmatch(text):
+        number = number_in(text)
+        return text if number is None else number
+    return text
+
+
+def plain_value(tree: Tree) -> Value:
+    """The tree as plain JSON data."""
+    match tree:
+        case Scalar():
+            return tree.value
+        case Sequence():
+            return [plain_value(item) for item in tree.items]
+        case Mapping():
+            return {key.text: plain_value(value) for key, value in tree.pairs}
+
+
+class _Refused(Exception):
+    """Reading stops here; the problem is recorded."""
+
+
+def read_tree(text: str, problems: Problems) -> Tree | None:
+    """The one document of a YAML text, or None where it cannot be read; why is in `problems`."""
+    if len(text) > FILE_CHARS_MAX:
+        problems.add("DOCUMENT_TOO_LARGE", f"{len(text):,} characters; a script may have {FILE_CHARS_MAX:,}")
+        return None
+    try:
+        return _Builder(text, problems).document()
+    except yaml.MarkedYAMLError as error:
+        _add_syntax_error(text, error, problems)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        problems.add("SYNTAX_ERROR", "a character that YAML does not allow", _location(problems, line, 1))
+    except _Refused:
+        pass
+    return None
+
+
+def _location(problems: Problems, line: int, column: int) -> Location:
+    return Location(line, column, problems.file)
+
+
+def _add_syntax_error(text: str, error: yaml.MarkedYAMLError, problems: Problems) -> None:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    lines = text.splitlines()
+    opened = error.context_mark
+    if error.context and "quoted scalar" in error.context and opened is not None:
+        # libyaml notices at the end of the file; the author needs the line where the quote was opened
+        line, column = opened.line + 1, opened.column + 1
+        problems.add(
+            "SYNTAX_ERROR",
+            "this quote is never closed",
+            _location(problems, line, column),
+            fix="Close the quote at the end of the text.",
+        )
+        return
+    written = lines[line - 1] if line <= len(lines) else ""
+    problems.add(
+        "SYNTAX_ERROR",
+        (error.problem or "not valid YAML") + (f" ({error.context})" if error.context else ""),
+        _location(problems, line, column),
+        fix=_syntax_fix(error.problem or "", written),
+    )
+
+
+def _syntax_fix(problem: str, written: str) -> str:
+    if "\t" in written[: len(written) - len(written.lstrip())] or "\\t" in problem:
+        return "Indent with spaces; YAML does not take tabs."
+    if "mapping values are not allowed" in problem:
+        return 'A text that contains ": " needs quotes around it.'
+    if "cannot start any token" in problem:
+        return "A text that begins with @, ` or % needs quotes around it."
+    if "could not find expected ':'" in problem:
+        return "Write `key: value`, with a colon and a space."
+    return ""
+
+
+class _Builder:
+    """Turns the event stream into trees, keeping a count of what has been built."""
+
+    def __init__(self, text: str, problems: Problems) -> None:
+        self.problems = problems
+        self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CSafeLoader)
+        self.anchors: dict[str, Tree | None] = {}  # None while the node is still open
+        self.nodes = 0
+
+    def document(self) -> Tree | None:
+        next(self.events)  # stream start
+        event = next(self.events)
+        if isinstance(event, yaml.StreamEndEvent):
+            self.problems.add("UNRECOGNISED_SCRIPT", "the file is empty", _location(self.problems, 1, 1))
+            return None
+        tree = self.node(next(self.events), depth=0)
+        next(self.events)  # document end
+        after = next(self.events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise self.refuse("SYNTAX_ERROR", "a second document begins here", after, "Keep one script in one file.")
+        return tree
+
+    def place(self, event: yaml.Event) -> Location:
+        mark = event.start_mark
+        return _location(self.problems, mark.line + 1, mark.column + 1) if mark else Location(1, 1)
+
+    def refuse(self, code: str, message: str, event: yaml.Event, fix: str = "") -> _Refused:
+        self.problems.add(code, message, self.place(event), fix=fix)
+        return _Refused()
+
+    def node(self, event: yaml.Event, depth: int) -> Tree:
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event)
+        if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            raise self.refuse("SYNTAX_ERROR", "a value is missing here", event)
+        if depth > DEPTH_MAX:
+            raise self.refuse("DOCUMENT_TOO_DEEP", f"nested more than {DEPTH_MAX} deep", event)
+        self.count(event, 1)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        tree = self.open_node(event, depth)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = tree
+        return tree
+
+    def open_node(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, depth: int) -> Tree:
+        if event.tag is not None and not event.tag.startswith("tag:yaml.org,2002:"):
+            raise self.refuse("SYNTAX_ERROR", f"the tag {event.tag} has no meaning here", event, "Remove the tag.")
+        if isinstance(event, yaml.ScalarEvent):
+            plain = event.style is None or event.style == ""
+            at = self.place(event)
+            return Scalar(event.value, plain and event.tag is None, at, at.line + (event.style in ("|", ">")))
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self.sequence(event, depth)
+        return self.mapping(event, depth)
+
+    def sequence(self, start: yaml.Event, depth: int) -> Sequence:
+        before, items = self.nodes, []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            items.append(self.node(event, depth + 1))
+        return Sequence(tuple(items), self.place(start), self.nodes - before + 1)
+
+    def mapping(self, start: yaml.Event, depth: int) -> Mapping:
+        before = self.nodes
+        pairs: dict[str, tuple[Scalar, Tree]] = {}
+        merged: list[Tree] = []
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self.node(event, depth + 1)
+            value = self.node(next(self.events), depth + 1)
+            if not isinstance(key, Scalar):
+                raise self.refuse("SYNTAX_ERROR", "a key must be a word", event, 'Texts with {…} need quotes: "{x}".')
+            if key.plain and key.text == "<<":
+                merged.append(value)
+            elif key.text in pairs:
+                first = pairs[key.text][0].at.line
+                self.problems.add("DUPLICATE_KEY", f"`{key.text}` stands here already, in line {first}", key.at)
+            else:
+                pairs[key.text] = (key, value)
+        for tree in merged:
+            self.merge(pairs, tree)
+        return Mapping(tuple(pairs.values()), self.place(start), self.nodes - before + 1)
+
+    def merge(self, pairs: dict[str, tuple[Scalar, Tree]], tree: Tree) -> None:
+        """Adds the pairs of ``<<: *anchor``; what the mapping itself says wins."""
+        for part in tree.items if isinstance(tree, Sequence) else (tree,):
+            if not isinstance(part, Mapping):
+                self.problems.add("SYNTAX_ERROR", "`<<` takes a mapping", tree.at, fix="Write `<<: *anchor`.")
+                continue
+            for key, value in part.pairs:
+                pairs.setdefault(key.text, (key, value))
+
+    def alias(self, event: yaml.AliasEvent) -> Tree:
+        anchor = str(event.anchor)
+        if anchor not in self.anchors:
+            close = difflib.get_close_matches(anchor, list(self.anchors), 1)
+            fix = f"Did you mean *{close[0]}?" if close else "Write the anchor (&name) before its alias."
+            raise self.refuse("SYNTAX_ERROR", f"no anchor &{anchor} stands before this alias", event, fix)
+        tree = self.anchors[anchor]
+        if tree is None:
+            raise self.refuse("ALIAS_LIMIT", f"*{anchor} contains itself", event)
+        self.count(event, tree.size if isinstance(tree, Sequence | Mapping) else 1)
+        return tree
+
+    def count(self, event: yaml.Event, nodes: int) -> None:
+        self.nodes += nodes
+        if self.nodes > NODES_MAX:
+            raise self.refuse("ALIAS_LIMIT", f"the file expands to more than {NODES_MAX:,} parts", event)
