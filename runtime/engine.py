@@ -5,7 +5,8 @@ tried again and nothing is skipped.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -51,9 +52,7 @@ class Chosen(Struct, frozen=True):
 
 
 class Start(Struct, frozen=True):
-    """The beginning of a session, with the variables it is given."""
-
-    variables: Mapping[str, Value] = {}
+    """The beginning of a session, with the `start_variables` of its state."""
 
 
 Input: TypeAlias = Start | Reply | Chosen
@@ -68,7 +67,6 @@ class Turn(Struct, frozen=True):
     """What one turn came to."""
 
     state: State
-    global_cells: dict[str, Cell]
     events: tuple[Event, ...]
     model_calls: tuple[ModelCall, ...]
 
@@ -104,23 +102,25 @@ async def run_turn(
     limits: Limits,
     global_cells: Mapping[str, Cell] | None = None,
     history: tuple[Message, ...] = (),
-    emit: Callable[[Event], None] | None = None,
 ) -> Turn:
-    """Runs one turn. `state` is not changed; `global_cells` are the user's, `history` the messages so far.
+    """Runs one turn. `state` is not changed.
+
+    `global_cells` are the user's now, None: as the state has them; `history` are the messages so far.
 
     Raises InputRefused, and TurnFailed with everything else that can go wrong.
     """
     content = _accepted(state, given)
+    work = copy_of(state)
+    if global_cells is not None:
+        work.global_cells = dict(global_cells)
     run = Run(
         program,
-        copy_of(state),
-        dict(global_cells or {}),
+        work,
         model=model,
         clock=clock,
         ids=ids,
         limits=limits,
         history=history,
-        emit=emit,
     )
     engine = _Engine(run)
     try:
@@ -136,18 +136,20 @@ async def run_turn(
         raise engine.failure("place", str(error)) from error
     except (ActionFailed, WriteRefused) as error:
         raise engine.failure("action", str(error)) from error
-    return Turn(run.state, dict(run.scopes.cells("global")), tuple(run.events), tuple(run.model_calls))
+    return Turn(run.state, tuple(run.events), tuple(run.model_calls))
 
 
 def _accepted(state: State, given: Input) -> str:
     """The text of an input, if the session's wait takes it. Raises InputRefused."""
     if isinstance(given, Start):
-        if state.turn >= 0:
+        if state.begun:
             raise InputRefused("the session has begun already")
         return ""
-    if state.wait is None:
-        raise InputRefused("the session does not wait for anything")
+    if state.status != "active" or state.wait is None:
+        raise InputRefused(f"the session is {state.execution_status} and waits for nothing")
     if isinstance(given, Reply):
+        if any("\ud800" <= char <= "\udfff" for char in given.content):
+            raise InputRefused("the reply is not valid Unicode")
         return given.content
     if state.wait.kind != "choice":
         raise InputRefused(f"the session waits for {state.wait.kind}, not for a choice")
@@ -172,13 +174,19 @@ class _Engine:
     async def run(self, given: Input, content: str) -> None:
         self._state.turn += 1
         if isinstance(given, Start):
-            self._start(given.variables)
+            self._start()
         else:
             await self._resume(given, content)
-        while self._state.status == "active" and self._state.wait is None:
+        for step in itertools.count(1):
+            if self._state.status != "active" or self._state.wait is not None:
+                return
+            if step % STEPS_BETWEEN_YIELDS == 0:
+                await asyncio.sleep(0)
             await self._step()
 
-    def _start(self, variables: Mapping[str, Value]) -> None:
+    def _start(self) -> None:
+        variables, self._state.start_variables = self._state.start_variables, {}
+        self._state.begun = True
         self._initialise("session", self._run.program.script.declare)
         for name, value in variables.items():
             scope: Scope = "global" if name in self._run.program.global_names else "session"
@@ -192,14 +200,12 @@ class _Engine:
         metadata: dict[str, Value] = {"choice": given.choice} if isinstance(given, Chosen) else {}
         self._run.hear(content, metadata)
         state.wait = None
-        reply = given.choice if isinstance(given, Chosen) else content
-        self._follow(action, await resume(self._run, action, reply))
+        picked = given.choice if isinstance(given, Chosen) else None
+        self._follow(action, await resume(self._run, action, content, picked))
 
     async def _step(self) -> None:
         """Carries out the action under the cursor."""
         self._run.count_action()
-        if self._run.steps % STEPS_BETWEEN_YIELDS == 0:
-            await asyncio.sleep(0)
         state = self._state
         action = self._run.program.action(state.phase, state.topic, state.frames[-1].action)
         self._run.action_id = action.id
@@ -282,7 +288,6 @@ class _Engine:
 
     def _to_phase(self, phases: tuple[Phase, ...]) -> None:
         """Enters the first of these phases whose `when` holds and that has something to do; none: the end."""
-        self._run.action_id = ""
         for phase in phases:
             self._run.count_action()
             if phase.when is not None and not self._run.holds(phase.when):
@@ -331,14 +336,12 @@ class _Engine:
     def _enter_phase(self, phase: Phase) -> None:
         self._state.phase = phase.id
         self._state.phase_entry += 1
-        self._run.action_id = ""
         self._run.record(ScopeEntered("phase", phase.id, self._state.phase_entry))
         self._initialise("phase", phase.declare)
 
     def _enter_topic(self, topic: Topic) -> None:
         self._state.topic = topic.id
         self._state.topic_entry += 1
-        self._run.action_id = ""
         self._run.record(ScopeEntered("topic", topic.id, self._state.topic_entry))
         self._initialise("topic", topic.declare)
 
@@ -347,6 +350,7 @@ class _Engine:
         if state.topic:
             self._run.record(ScopeLeft("topic", state.topic, state.topic_entry))
         state.topic, state.topic_cells, state.frames, state.progress = "", {}, [], None
+        self._run.action_id = ""
 
     def _leave_phase(self) -> None:
         state = self._state

@@ -1,5 +1,6 @@
 """Whether an action that leads a conversation is done: one decision, in one order (language.md, section 5)."""
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from runtime.ports import ModelReply
 from runtime.scopes import Scopes
 from scripts.expressions import compare
 from scripts.model import CustomCondition, ExitCriteria
+from scripts.values import Value
 
 ExitSource: TypeAlias = Literal["exit_when", "model", "exit_criteria", "max_rounds", ""]
 
@@ -30,13 +32,17 @@ def decide_exit(
     exit_when: bool,
     criteria: ExitCriteria | None,
     scopes: Scopes,
+    taken: Mapping[str, Value],
 ) -> ExitDecision:
-    """The exit decision after a round: `exit_when`, the model, the criteria, then the rounds."""
+    """The exit decision after a round: `exit_when`, the model, the criteria, then the rounds.
+
+    `taken` are the action's own values so far, which are written only once it is done.
+    """
     if exit_when:
         return ExitDecision(True, "exit_when", "the condition holds")
     if reply.exit:
         return ExitDecision(True, "model", reply.exit_reason or "the task is done")
-    unmet = _unmet(criteria, round_number, reply, scopes) if criteria is not None else "no criteria"
+    unmet = _unmet(criteria, round_number, reply, scopes, taken) if criteria is not None else "no criteria"
     if not unmet:
         return ExitDecision(True, "exit_criteria", "all criteria are met")
     if round_number >= rounds_max:
@@ -44,27 +50,30 @@ def decide_exit(
     return ExitDecision(False, "", unmet)
 
 
-def _unmet(criteria: ExitCriteria, round_number: int, reply: ModelReply, scopes: Scopes) -> str:
+def _unmet(
+    criteria: ExitCriteria, round_number: int, reply: ModelReply, scopes: Scopes, taken: Mapping[str, Value]
+) -> str:
     """The first criterion that is not met, or an empty text."""
     if round_number < criteria.min_rounds:
         return f"round {round_number} of at least {criteria.min_rounds}"
     threshold = criteria.understanding_threshold
     if threshold is not None and (reply.understanding is None or reply.understanding < threshold):
         return f"understanding {reply.understanding or 0} below {threshold}"
-    if criteria.has_questions is False and reply.has_questions is not False:
-        return "still has questions"
+    if criteria.has_questions is not None and reply.has_questions is not criteria.has_questions:
+        return "has no questions" if criteria.has_questions else "still has questions"
     for condition in criteria.custom_conditions:
-        if not _holds(condition, scopes):
+        if not _holds(condition, scopes, taken):
             return f"{condition.variable} {condition.operator} {condition.value} does not hold"
     if threshold is None and criteria.has_questions is None and not criteria.custom_conditions:
         return "only a minimum of rounds is given"
     return ""
 
 
-def _holds(condition: CustomCondition, scopes: Scopes) -> bool:
+def _holds(condition: CustomCondition, scopes: Scopes, taken: Mapping[str, Value]) -> bool:
     found = scopes.find(condition.variable)
-    if found is None:
+    value = taken.get(condition.variable, None if found is None else found[1])
+    if value is None:
         return False
     if condition.operator == "contains":
-        return bool(compare("in", condition.value, found[1]))
-    return bool(compare(_SIGNS[condition.operator], found[1], condition.value))
+        return bool(compare("in", condition.value, value))
+    return bool(compare(_SIGNS[condition.operator], value, condition.value))

@@ -11,7 +11,7 @@ from runtime.events import Body, Event, Message, VariableChanged, Warned
 from runtime.ports import Clock, Ids, Model, ModelReply, ModelRequest, Purpose
 from runtime.program import Program
 from runtime.scopes import Scopes
-from runtime.state import Cell, Progress, Source, State
+from runtime.state import Progress, Source, State
 from scripts.expressions import MISSING, ExpressionFailed, Rendered, compile_expression, compile_template
 from scripts.model import Action, Assignment, Expression, Output, Scope, Template
 from scripts.values import Value
@@ -51,18 +51,16 @@ class Run:
         self,
         program: Program,
         state: State,
-        global_cells: dict[str, Cell],
         *,
         model: Model,
         clock: Clock,
         ids: Ids,
         limits: Limits,
         history: tuple[Message, ...],
-        emit: Callable[[Event], None] | None,
     ) -> None:
         self.program = program
         self.state = state
-        self.scopes = Scopes(program, state, global_cells)
+        self.scopes = Scopes(program, state)
         self.limits = limits
         self.events: list[Event] = []
         self.model_calls: list[ModelCall] = []
@@ -71,7 +69,6 @@ class Run:
         self._clock = clock
         self._ids = ids
         self._history = list(history[-HISTORY_MAX:])
-        self._emit = emit
         self._actions = 0
         self._output_chars = 0
 
@@ -82,16 +79,13 @@ class Run:
         if len(self.events) >= self.limits.events_max:
             raise LimitExceeded(f"more than {self.limits.events_max:,} events in one turn")
         self.state.event_seq += 1
-        event = Event(self.state.event_seq, body)
-        self.events.append(event)
-        if self._emit is not None:
-            self._emit(event)
+        self.events.append(Event(self.state.event_seq, body))
 
     def say(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
         """A message of the assistant's; nothing is said for a blank text. Raises LimitExceeded."""
         if not text.strip() and not metadata:
             return
-        self._output_chars += len(text)
+        self._output_chars += len(text) + sum(len(str(value)) for value in (metadata or {}).values())
         if self._output_chars > self.limits.output_chars_max:
             raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
         self._message("assistant", text, metadata or {})
@@ -124,11 +118,6 @@ class Run:
             raise LimitExceeded(
                 f"more than {self.limits.actions_max:,} actions in one turn; does a loop never wait for the user?"
             )
-
-    @property
-    def steps(self) -> int:
-        """How many steps the machine took in this turn."""
-        return self._actions
 
     @property
     def progress(self) -> Progress:
@@ -204,7 +193,7 @@ class Run:
     def _noted(self, rendered: Rendered) -> Rendered:
         for name in rendered.unset:
             self.warn("undefined_variable", f"`{name}` has no value")
-        for mismatch in rendered.mismatches:
+        for mismatch in dict.fromkeys(rendered.mismatches):
             self.warn("not_comparable", mismatch)
         return rendered
 
@@ -326,6 +315,7 @@ def copy_of(state: State) -> State:
         and msgspec.structs.replace(
             state.progress, values=dict(state.progress.values), replies=list(state.progress.replies)
         ),
+        global_cells=dict(state.global_cells),
         session_cells=dict(state.session_cells),
         phase_cells=dict(state.phase_cells),
         topic_cells=dict(state.topic_cells),

@@ -12,7 +12,7 @@ from msgspec import Struct
 from runtime.program import Program
 from runtime.state import Cell, Source, State
 from scripts.model import Declaration, Scope
-from scripts.values import Value, ValueRefused, ValueType, bounded, coerce, infer_type
+from scripts.values import DeclaredType, Value, ValueRefused, ValueType, bounded, coerce, infer_type
 
 CELLS_MAX = 1_000  # in one scope
 
@@ -32,18 +32,17 @@ class Write(Struct, frozen=True):
 
 
 class Scopes:
-    """The variables of one session, over its state and its user's global variables."""
+    """The variables of one session, over its state."""
 
-    def __init__(self, program: Program, state: State, global_cells: dict[str, Cell]) -> None:
+    def __init__(self, program: Program, state: State) -> None:
         self._program = program
         self._state = state
-        self._global_cells = global_cells
 
     def cells(self, scope: Scope) -> dict[str, Cell]:
         """The live cells of a scope; of the global one only those a session has written."""
         match scope:
             case "global":
-                return self._global_cells
+                return self._state.global_cells
             case "session":
                 return self._state.session_cells
             case "phase":
@@ -57,10 +56,8 @@ class Scopes:
             cell = self.cells(scope).get(name)
             if cell is not None:
                 return scope, cell.value
-        declared = self._program.global_names.get(name)
-        if declared is not None and declared.value is not None:
-            return "global", declared.value
-        return None
+        default = self._default("global", name)
+        return None if default is None else ("global", default)
 
     def declaration(self, scope: Scope, name: str) -> Declaration | None:
         """What the script says of a name in a scope."""
@@ -92,21 +89,28 @@ class Scopes:
         cells = self.cells(scope)
         if name not in cells and len(cells) >= CELLS_MAX:
             raise WriteRefused(f"a scope holds at most {CELLS_MAX} variables")
-        old = cells[name].value if name in cells else None
-        declared = self.declaration(scope, name)
-        kind: ValueType = declared.type if declared and declared.type and new is not None else infer_type(new)
+        old = cells[name].value if name in cells else self._default(scope, name)
+        kind = (self._type(scope, name) if new is not None else None) or infer_type(new)
         cells[name] = Cell(new, kind, now, source)
         return Write(scope, name, old, new, kind)
 
     def _fitting(self, scope: Scope, name: str, value: object) -> Value:
-        declared = self.declaration(scope, name)
+        declared, kind = self.declaration(scope, name), self._type(scope, name)
         try:
             plain = bounded(value)
-            if declared is None or (declared.type is None and not declared.choices):
-                return plain
-            return coerce(plain, declared.type or "choice", declared.choices)
+            return plain if declared is None or kind is None else coerce(plain, kind, declared.choices)
         except ValueRefused as refused:
             raise WriteRefused(f"`{name}`: {refused}") from refused
+
+    def _type(self, scope: Scope, name: str) -> DeclaredType | None:
+        """The type a name is declared with in a scope; choices alone make it a choice."""
+        declared = self.declaration(scope, name)
+        return None if declared is None else declared.type or ("choice" if declared.choices else None)
+
+    def _default(self, scope: Scope, name: str) -> Value:
+        """What a name without a cell holds: only a global one has its default without ever being written."""
+        declared = self.declaration(scope, name) if scope == "global" else None
+        return None if declared is None else declared.value
 
     def flat(self) -> dict[str, Value]:
         """Every name with the value it has here."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from runtime.answers import Choice
 from scripts.model import Locale
@@ -61,13 +61,18 @@ class Wait(Struct, frozen=True, omit_defaults=True):
 
 
 class State(Struct, omit_defaults=True):
-    """A session between two turns. `turn` is the number of the last turn; -1 before the first."""
+    """A session between two turns. `turn` is the number of the last turn; -1 before the first.
+
+    A session whose first turn failed has not `begun`; it keeps the variables it was created with, to begin later.
+    """
 
     seed: int
     locale: Locale
     user_id: str = ""
-    version: int = STATE_VERSION
+    version: int = field(default_factory=lambda: STATE_VERSION)  # a plain default would be left out when saved
     turn: int = -1
+    begun: bool = False
+    start_variables: dict[str, Value] = {}
     status: Status = "active"
     phase: str = ""
     topic: str = ""
@@ -76,6 +81,7 @@ class State(Struct, omit_defaults=True):
     frames: list[Frame] = []
     progress: Progress | None = None
     wait: Wait | None = None
+    global_cells: dict[str, Cell] = {}  # the user's, as this turn left them; the record holds the truth
     session_cells: dict[str, Cell] = {}
     phase_cells: dict[str, Cell] = {}
     topic_cells: dict[str, Cell] = {}
@@ -96,7 +102,12 @@ class StateUnreadable(ValueError):
     """A saved state that this version cannot go on from; the message says why."""
 
 
+class _Header(Struct):
+    version: int
+
+
 _encoder = msgspec.json.Encoder()
+_header_decoder = msgspec.json.Decoder(_Header)
 _decoder = msgspec.json.Decoder(State)
 
 
@@ -108,11 +119,11 @@ def encode(state: State) -> bytes:
 def decode(saved: bytes | str) -> State:
     """The state that `encode` saved. Raises StateUnreadable."""
     try:
-        state = _decoder.decode(saved)
-    except msgspec.DecodeError as error:
+        version = _header_decoder.decode(saved).version
+        if STATE_VERSION_MIN <= version <= STATE_VERSION:
+            return _decoder.decode(saved)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise StateUnreadable(f"the saved state cannot be read: {error}") from error
-    if not STATE_VERSION_MIN <= state.version <= STATE_VERSION:
-        raise StateUnreadable(
-            f"the saved state has version {state.version}; this program reads {STATE_VERSION_MIN} to {STATE_VERSION}"
-        )
-    return state
+    raise StateUnreadable(
+        f"the saved state has version {version}; this program reads {STATE_VERSION_MIN} to {STATE_VERSION}"
+    )

@@ -1,6 +1,6 @@
 """Whether a value is an answer an output accepts: type, choices, pattern, limits, and its own condition."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 import regex
 from msgspec import Struct
@@ -39,7 +39,8 @@ def checked(run: Run, output: Output, value: object) -> Value | Refused:
     reason = _pattern(output, plain) or _limits(output, plain)
     if reason:
         return Refused(reason, "invalid")
-    if output.validate is not None and not run.holds(output.validate, {output.get: plain}):
+    taken = {**run.progress.values, output.get: plain}
+    if output.validate is not None and not run.holds(output.validate, taken):
         return Refused(f"`{output.validate.source}` does not hold", "invalid")
     return plain
 
@@ -58,9 +59,8 @@ def _limits(output: Output, value: Value) -> str:
     if output.min is None and output.max is None:
         return ""
     if output.type == "date":
-        day = datetime.fromisoformat(str(value)).date().isoformat()
-        size: str | int | float = day
-        low, high = (None if limit is None else str(limit) for limit in (output.min, output.max))
+        size: date | int | float = _day(str(value))
+        low, high = (None if limit is None else _day(str(limit)) for limit in (output.min, output.max))
     else:
         size = len(value) if isinstance(value, str | list | dict) else (value or 0)
         low, high = (_number(limit) for limit in (output.min, output.max))  # type: ignore[assignment]
@@ -69,6 +69,10 @@ def _limits(output: Output, value: Value) -> str:
     if high is not None and size > high:  # type: ignore[operator]
         return f"{size} is above {high}"
     return ""
+
+
+def _day(text: str) -> date:
+    return datetime.fromisoformat(text).date()
 
 
 def _number(limit: int | float | str | None) -> int | float | None:

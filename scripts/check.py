@@ -7,7 +7,7 @@ import regex
 from msgspec import Struct
 
 from scripts.diagnostics import Problems
-from scripts.expressions import BUILTINS, Compiled, ExpressionInvalid, compile_expression, compile_template
+from scripts.expressions import Compiled, ExpressionInvalid, compile_expression, compile_template, is_reserved
 from scripts.model import (
     ID_CHARS_MAX,
     Action,
@@ -127,7 +127,7 @@ class _Checker:
         allowed = _NAME if self.script.form == "native" else _OLDER_NAME
         if not allowed.fullmatch(name) or len(name) > ID_CHARS_MAX:
             self.add("VARIABLE_NAME_INVALID", f"{name!r} is no name for a variable", at)
-        elif name in BUILTINS:
+        elif is_reserved(name):
             self.add("RESERVED_NAME", f"`{name}` is the runtime's own name", at)
 
     def writes(self, name: str, at: Location) -> None:

@@ -7,12 +7,12 @@ numbers compare with numbers as numbers.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from datetime import date
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
-from jinja2 import TemplateError, Undefined, nodes, pass_context
+from jinja2 import Environment, TemplateError, Undefined, nodes, pass_context, pass_environment
 from jinja2.environment import Template as JinjaTemplate
 from jinja2.filters import FILTERS
 from jinja2.meta import find_undeclared_variables
@@ -27,12 +27,16 @@ from scripts.values import Value, ValueRefused, bounded, number_in, shorten
 
 SOURCE_CHARS_MAX = 20_000
 OUTPUT_CHARS_MAX = 20_000
-STEPS_MAX = 10_000  # loop passes and filtered items of one rendering
+STEPS_MAX = 100_000  # what one rendering may do: loop passes by the size of their body, items, long texts
+TEXT_STEP_CHARS = 100  # so many characters of a result count as one step
 NUMBER_BITS_MAX = 128
 COMPILED_MAX = 10_000  # compiled sources kept
 
 BUILTINS = frozenset({"now", "today", "round", "user", "role", "history", "vars", "range"})
 """Names the runtime gives to every template and expression; no variable may be called so."""
+
+_WORDS = frozenset({"true", "false", "none", "True", "False", "None"})
+_WORDS |= {"and", "or", "not", "in", "is", "if", "else", "self", "loop"}
 
 _TEXT_METHODS = frozenset(
     {"upper", "lower", "strip", "title", "capitalize", "startswith", "endswith", "split", "count", "find", "isdigit"}
@@ -42,13 +46,23 @@ _LOOP_PARTS = frozenset({"index", "index0", "revindex", "revindex0", "first", "l
 _FILTERS = frozenset(
     {"abs", "capitalize", "default", "d", "dictsort", "first", "float", "int", "items", "join", "last", "length"}
     | {"count", "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "round", "select"}
-    | {"selectattr", "sort", "string", "sum", "title", "trim", "truncate", "unique", "upper", "wordcount"}
+    | {"selectattr", "sort", "string", "title", "trim", "truncate", "unique", "upper", "wordcount"}
 )
 _TESTS = frozenset(
     {"defined", "undefined", "none", "number", "string", "boolean", "mapping", "sequence", "even", "odd"}
     | {"divisibleby", "lower", "upper"}
 )
 _COMPARING_TESTS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "lteq", "gt": "gt", "ge": "gteq", "in": "in"}
+
+
+def is_reserved(name: str) -> bool:
+    """Whether an expression means something else by this name than a variable."""
+    return name in BUILTINS or is_syntax(name)
+
+
+def is_syntax(name: str) -> bool:
+    """Whether a name is part of the expression language, so that only ``vars["…"]`` reads a variable called so."""
+    return name in _WORDS or name.startswith("_")
 
 
 class ExpressionInvalid(ValueError):
@@ -87,23 +101,38 @@ class Meter:
         if self.steps > STEPS_MAX:
             raise ExpressionFailed(f"takes more than {STEPS_MAX:,} steps")
 
-    def each(self, items: Any) -> Iterator[Any]:
-        """The items of a loop, each of them charged."""
+    def weigh(self, made: Any) -> Any:
+        """A text or list that came of an operator, call or filter, charged by its length."""
+        if isinstance(made, str):
+            self.charge(len(made) // TEXT_STEP_CHARS)
+        elif isinstance(made, list | tuple | dict):
+            self.charge(len(made))
+        return made
+
+    def each(self, items: Any, body: int = 1) -> Iterator[Any]:
+        """The items of a loop, each of them charged with the size of the body it is given to."""
         if not isinstance(items, Iterable):
             raise ExpressionFailed(f"cannot go through {shorten(items)}: it is no list")
         for item in items:
-            self.charge(1)
+            self.charge(body)
             yield item
 
+    def read(self, variables: object, name: object) -> object:
+        """``vars["…"]``: a variable by a name that need not be a word."""
+        value = variables.get(name, MISSING) if isinstance(variables, Mapping) else MISSING
+        return Unset(name=str(name), meter=self) if value is MISSING else value
+
     def range(self, *bounds: int) -> range:
-        """The numbers of ``range``, charged before they exist."""
+        """The numbers of ``range``, counted before they exist."""
         if not all(isinstance(bound, int) for bound in bounds) or not 1 <= len(bounds) <= 3:
             raise ExpressionFailed("range takes one to three whole numbers")
         try:
             numbers = range(*bounds)
-            self.charge(len(numbers))
+            too_many = len(numbers) > STEPS_MAX
         except (ValueError, OverflowError) as error:
             raise ExpressionFailed(f"range: {error}") from error
+        if too_many:
+            raise ExpressionFailed(f"range: takes more than {STEPS_MAX:,} steps")
         return numbers
 
     def compare(self, left: object, *rest: object) -> bool:
@@ -119,6 +148,8 @@ class Meter:
             if isinstance(side, Unset):
                 side.note()
                 return False
+            if isinstance(side, list | tuple | dict | range):
+                self.charge(len(side))
         outcome = compare(sign, left, right)
         if outcome is None:
             self.mismatches.append(f"cannot tell whether {shorten(left)} {_SIGNS[sign]} {shorten(right)}")
@@ -126,7 +157,7 @@ class Meter:
 
     def concat(self, *parts: object) -> str:
         """``a ~ b``."""
-        texts = [text_of(part) for part in parts]
+        texts = [self.weigh(text_of(part)) for part in parts]
         if sum(map(len, texts)) > OUTPUT_CHARS_MAX:
             raise ExpressionFailed(f"a text may have at most {OUTPUT_CHARS_MAX:,} characters")
         return "".join(texts)
@@ -295,7 +326,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if not callable(obj) or isinstance(obj, Undefined):
             raise ExpressionFailed(f"{shorten(getattr(obj, '_undefined_name', obj))} is no function")
         given = {name: value for name, value in kwargs.items() if name not in {"_loop_vars", "_block_vars"}}
-        return obj(*args, **given)
+        return _meter_of(context).weigh(obj(*args, **given))
 
     def call_binop(self, context: Context, sign: str, left: Any, right: Any) -> Any:
         for side in (left, right):
@@ -303,10 +334,15 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 side.note()
                 return side
         _check_growth(sign, left, right)
-        return super().call_binop(context, sign, left, right)
+        return _meter_of(context).weigh(super().call_binop(context, sign, left, right))
 
     def call_unop(self, context: Context, sign: str, arg: Any) -> Any:
         return arg if isinstance(arg, Unset) else super().call_unop(context, sign, arg)
+
+
+def _meter_of(context: Context) -> Meter:
+    meter: Meter = context.resolve("_meter").__self__
+    return meter
 
 
 def _kind(obj: object) -> str:
@@ -322,7 +358,7 @@ def _check_growth(sign: str, left: Any, right: Any) -> None:
         raise ExpressionFailed("% formats no texts here; write {{ name }} inside the text")
     if sign == "*" and sized:
         times = next((side for side in (left, right) if isinstance(side, int)), 0)
-        if len(sized[0]) * times > STEPS_MAX:
+        if len(sized[0]) * times > OUTPUT_CHARS_MAX:
             raise ExpressionFailed("the result would be too long")
     if sign == "+" and sum(map(len, sized)) > OUTPUT_CHARS_MAX:
         raise ExpressionFailed("the result would be too long")
@@ -334,18 +370,20 @@ def _check_growth(sign: str, left: Any, right: Any) -> None:
 
 def _metered(function: Callable[..., Any], context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
     """A filter of Jinja's whose input is charged, and whose input and result stay within bounds."""
-    meter: Meter = context.get_all()["_meter"].__self__
+    meter = _meter_of(context)
     if isinstance(value, Iterator):
         value = list(meter.each(value))
     elif isinstance(value, list | tuple | dict | range):
         meter.charge(len(value))
     if any(isinstance(arg, int) and abs(arg) > OUTPUT_CHARS_MAX for arg in (*args, *kwargs.values())):
         raise ExpressionFailed("a filter's number is too large")
-    if function is FILTERS["join"] and args and len(str(args[0])) * len(value or ()) > OUTPUT_CHARS_MAX:
-        raise ExpressionFailed("the result would be too long")
+    if function is FILTERS["join"] and isinstance(value, Sized):
+        separator = args[0] if args else kwargs.get("d", "")
+        if len(text_of(separator)) * len(value) > OUTPUT_CHARS_MAX:
+            raise ExpressionFailed("the result would be too long")
     passed = getattr(function, "jinja_pass_arg", None)
     first = {"context": (context,), "eval_context": (context.eval_ctx,), "environment": (context.environment,)}
-    return function(*(first[passed.name] if passed else ()), value, *args, **kwargs)
+    return meter.weigh(function(*(first[passed.name] if passed else ()), value, *args, **kwargs))
 
 
 def _replace(text: object, old: str, new: str) -> str:
@@ -357,13 +395,25 @@ def _replace(text: object, old: str, new: str) -> str:
     return source.replace(old, new)
 
 
+@pass_environment
+def _sum(environment: Environment, items: Any, attribute: str | None = None, start: Any = 0) -> Any:
+    """Jinja's `sum`, of numbers only: adding up lists takes the square of their length."""
+    numbers = list(items if attribute is None else FILTERS["map"](environment, items, attribute=attribute))
+    if not all(isinstance(number, int | float) for number in (start, *numbers)):
+        raise ExpressionFailed("sum adds up numbers")
+    return sum(numbers, start)
+
+
 def _as_filter(function: Callable[..., Any]) -> Callable[..., Any]:
     return pass_context(partial(_metered, function))
 
 
 def _make_sandbox() -> _Sandbox:
     sandbox = _Sandbox(undefined=Unset, autoescape=False, optimized=False, finalize=text_of, keep_trailing_newline=True)
-    sandbox.filters = {name: _as_filter(FILTERS[name]) for name in _FILTERS} | {"replace": _as_filter(_replace)}
+    sandbox.filters = {name: _as_filter(FILTERS[name]) for name in _FILTERS} | {
+        "replace": _as_filter(_replace),
+        "sum": _as_filter(_sum),
+    }
     comparing: dict[str, Any] = {name: partial(_test, sign) for name, sign in _COMPARING_TESTS.items()}
     sandbox.tests = {name: TESTS[name] for name in _TESTS} | comparing
     sandbox.globals = {}
@@ -384,8 +434,8 @@ class _Allowed(NodeVisitor):
             raise ExpressionInvalid(f"{{% {name} %}} is not available; use {{% if %}} and {{% for %}}", node.lineno)
         if isinstance(node, nodes.For) and node.recursive:
             raise ExpressionInvalid("a loop may not be recursive", node.lineno)
-        if isinstance(node, nodes.Name) and node.name.startswith("_"):
-            raise ExpressionInvalid(f"a name may not begin with an underscore: {node.name}", node.lineno)
+        if isinstance(node, nodes.Name) and (node.name.startswith("_") or node.name == "self"):
+            raise ExpressionInvalid(f"no variable may be called {shorten(node.name)}", node.lineno)
         return super().visit(node, *args, **kwargs)
 
 
@@ -404,8 +454,21 @@ class _Metered(NodeTransformer):
         return self._call("_concat", node.nodes, node)
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+        body = 1 + sum(1 for part in node.body for _ in part.find_all(nodes.Expr))
         self.generic_visit(node)
-        node.iter = self._call("_each", [node.iter], node)
+        node.iter = self._call("_each", [node.iter, nodes.Const(body)], node)
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        if isinstance(node.node, nodes.Name) and node.node.name == "vars" and not isinstance(node.arg, nodes.Slice):
+            return self._call("_read", [node.node, node.arg], node)
+        return node
+
+    def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        if node.expr2 is None:
+            node.expr2 = nodes.Const(None, lineno=node.lineno)
         return node
 
     def _call(self, name: str, args: list[Any], node: nodes.Node) -> nodes.Call:
@@ -444,7 +507,7 @@ class Compiled:
         """The text or value for these names. Raises ExpressionFailed."""
         meter = Meter()
         scope: dict[str, Any] = {"_meter": meter.charge, "_compare": meter.compare}
-        scope |= {"_concat": meter.concat, "_each": meter.each}
+        scope |= {"_concat": meter.concat, "_each": meter.each, "_read": meter.read}
         for name in self.names:
             value = meter.range if name == "range" else names.value_of(name)
             scope[name] = Unset(name=name, meter=meter) if value is MISSING else value
@@ -452,7 +515,9 @@ class Compiled:
             value = self._text(scope) if self._is_text else self._value(scope)
         except ExpressionFailed:
             raise
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        except RecursionError as error:
+            raise ExpressionFailed("nested too deeply") from error
+        except _EVALUATION_ERRORS as error:
             raise ExpressionFailed(shorten(str(error), 200).strip("'\"")) from error
         return Rendered(value, tuple(meter.unset), tuple(meter.mismatches))
 
@@ -469,16 +534,35 @@ class Compiled:
         context = self._template.new_context(scope)
         for _ in self._template.root_render_func(context):
             pass
-        value = context.vars["result"]
-        if isinstance(value, Unset):
-            value.note()
-            return None
-        if isinstance(value, Iterator | range):
-            value = list(value)
+        value = _without_unset(context.vars["result"])
         try:
             return bounded(value)
         except ValueRefused as refused:
             raise ExpressionFailed(str(refused)) from refused
+
+
+# what Jinja and Python raise for operands that do not fit; `truncate` asserts its lengths
+_EVALUATION_ERRORS = (
+    TemplateError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+)
+
+
+def _without_unset(value: Any) -> Any:
+    """The result of an expression with null for each name in it that has no value."""
+    if isinstance(value, Unset):
+        value.note()
+        return None
+    if isinstance(value, list | tuple | range | Iterator):
+        return [_without_unset(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_unset(item) for key, item in value.items()}
+    return value
 
 
 _SANDBOX = _make_sandbox()
@@ -506,10 +590,16 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
         reads = (names | frozenset(_quoted_reads(tree))) - BUILTINS
         metered = _Metered().visit(tree)
         template = JinjaTemplate.from_code(_SANDBOX, _SANDBOX.compile(metered), {})
+    except ExpressionInvalid:
+        raise
     except TemplateError as error:
         raise ExpressionInvalid(str(error).split("\n")[0], getattr(error, "lineno", 1) or 1) from error
-    except RecursionError as error:
+    except (RecursionError, MemoryError, IndentationError) as error:
         raise ExpressionInvalid("nested too deeply") from error
+    except SyntaxError as error:  # Python's own, for what Jinja let pass: blocks in blocks, an argument given twice
+        raise ExpressionInvalid(error.msg) from error
+    except ValueError as error:  # a number of thousands of digits, or a constant part that can never be said
+        raise ExpressionInvalid(shorten(str(error), 200).strip("'\"")) from error
     return Compiled(template, names, reads, is_text=is_text)
 
 

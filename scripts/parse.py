@@ -101,6 +101,14 @@ def _used(text: str) -> list[str]:
     return [item.text for item in items if isinstance(item, Scalar)]
 
 
+def is_script(source: Source) -> bool:
+    """Whether a source is meant to be a script; side files and other YAML are not. Unreadable YAML counts as one."""
+    tree = read_tree(source.text, Problems())
+    if not isinstance(tree, MappingTree):
+        return tree is None
+    return native.recognises(tree) or session_form.recognises(tree)
+
+
 def read_script(source: Source, mode: Mode = "compat") -> Reading:
     """Reads and checks a source. `compat` turns the older forms' older and unknown keys into warnings."""
     problems = Problems(source.file)

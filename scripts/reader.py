@@ -87,7 +87,7 @@ class Reader:
     @property
     def path(self) -> str:
         """Where the reader is: ``phases[0].topics[1]``."""
-        return "".join(self._path).lstrip(".")
+        return "".join(self._path).lstrip("./")
 
     @contextmanager
     def inside(self, part: str) -> Iterator[None]:
@@ -257,7 +257,7 @@ class Reader:
                 self._unknown(key, fields)
                 continue
             if name in marks:
-                self.add("KEY_CONFLICT", f"`{key.text}` and `{name}` mean the same", key.at, "Keep `when`.")
+                self.add("KEY_CONFLICT", f"`{name}` is given twice, under two names", key.at, f"Keep `{name}`.")
                 continue
             if field.instead:
                 self._older(key, field)

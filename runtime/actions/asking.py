@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from runtime.answers import parse_answer
 from runtime.events import Exited
 from runtime.exits import decide_exit
-from runtime.models.parsing import read_outputs
+from runtime.models.parsing import read_labelled, read_outputs
 from runtime.outcomes import DONE, Finish, Jump, Outcome, Waits
 from runtime.phrases import phrase
 from runtime.ports import ModelReply
@@ -42,17 +42,18 @@ def ask(run: Run, action: Ask) -> Outcome:
     return _prompt(run, action, run.text(action.question))
 
 
-async def answer_ask(run: Run, action: Ask, reply: str) -> Outcome:
-    """Takes the reply to a fixed question."""
+async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> Outcome:
+    """Takes the reply to a fixed question, or the choice that was picked."""
     outputs = taken(action.outputs)
-    if not reply.strip():
+    if picked is None and not reply.strip():
         return _prompt(run, action, run.progress.prompt)
     run.progress.round += 1
     run.progress.replies.append(reply)
-    refused = _keep(run, outputs, parse_outputs(run, _missing(run, outputs), reply))
+    found = parse_outputs(run, outputs, reply) if picked is None else {outputs[0].get: picked}
+    refused = _keep(run, outputs, found)
     if not refused and (wanted := _missing(run, outputs)):
         answered = await run.complete("extract", action, run.text(action.question), outputs=wanted, reply=reply)
-        refused = _keep(run, wanted, answered.values)
+        refused = _keep(run, wanted, _typed(run, wanted, answered))
     required = [output for output in _missing(run, outputs) if output.required is not False]
     if not refused and not required:
         return _finish(run, action, "user")
@@ -62,8 +63,15 @@ async def answer_ask(run: Run, action: Ask, reply: str) -> Outcome:
 
 
 def parse_outputs(run: Run, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
-    """What the parsers find in a reply: for a single output in all of it, for several by label, type and pattern."""
-    return dict(read_outputs(outputs, reply, run.now().date(), run.state.locale).values)
+    """What the parsers find in a reply: for a single output in all of it, for several by label, type and pattern.
+
+    An output that has its value from an earlier reply takes another only from a part that names it.
+    """
+    missing = _missing(run, outputs)
+    held = tuple(output for output in outputs if output not in missing)
+    today, locale = run.now().date(), run.state.locale
+    labelled = read_labelled(held, reply, today, locale)
+    return {**read_outputs(missing, reply, today, locale).values, **labelled}
 
 
 # -- ai_ask -----------------------------------------------------------------------------------------------------------
@@ -87,7 +95,7 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     answered = await run.complete(
         "ask", action, run.text(action.task), outputs=outputs, exit_text=run.text(action.exit), reply=reply
     )
-    refused = _keep(run, outputs, _typed(run, outputs, answered, reply))
+    refused = _keep(run, outputs, _typed(run, outputs, answered))
     rounds_max = action.max_rounds or ROUNDS_DEFAULT
     decision = decide_exit(
         round_number=run.progress.round,
@@ -96,6 +104,7 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
         exit_when=action.exit_when is not None and run.holds(action.exit_when, run.progress.values),
         criteria=action.exit_criteria,
         scopes=run.scopes,
+        taken=run.progress.values,
     )
     last = run.progress.round >= rounds_max
     if refused and not last:
@@ -107,12 +116,13 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     if required and not last:
         return _prompt(run, action, answered.text or _complaint(run, action, {}, required))
     run.record(Exited(action.id, decision.source, decision.reason))
-    if required or (refused and _missing(run, outputs)):
+    wanted = [output for output in _missing(run, outputs) if output.required is not False]
+    if required or (wanted and (refused or decision.source == "max_rounds")):
         return _exhausted(run, action, outputs)
-    return _finish(run, action, "model" if answered.values else "user")
+    return _finish(run, action, "model" if answered.values else "user", answered.reasons)
 
 
-def _typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply, reply: str) -> Mapping[str, object]:
+def _typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
     """The values the model took; where it gave a text for a typed value, what the parser makes of that text."""
     values: dict[str, object] = {}
     for output in outputs:
@@ -136,7 +146,7 @@ async def _fill_missing(run: Run, action: AiAsk, outputs: tuple[Output, ...], re
     missing = _missing(run, outputs)
     if missing:
         answered = await run.complete("extract", action, run.text(action.task), outputs=missing, reply=reply)
-        _keep(run, missing, _typed(run, missing, answered, reply))
+        _keep(run, missing, _typed(run, missing, answered))
     for output in _missing(run, outputs):
         only = len(outputs) == 1 and type_of(output) in {None, "text"}
         if output.fallback == "raw" or (only and output.pattern is None):
@@ -150,7 +160,7 @@ async def ai_think(run: Run, action: AiThink) -> Outcome:
     """Fills outputs from the conversation, in silence."""
     outputs = taken(action.outputs)
     answered = await run.complete("think", action, run.text(action.task), outputs=outputs)
-    _keep(run, outputs, _typed(run, outputs, answered, ""))
+    _keep(run, outputs, _typed(run, outputs, answered))
     for output in _missing(run, outputs):
         reason = answered.reasons.get(output.get, "the model gave no usable value")
         _default_or_warn(run, output, reason)
@@ -196,14 +206,16 @@ def _complaint(run: Run, action: Ask | AiAsk, refused: Mapping[str, Refused], mi
     return phrase(run.state.locale, name, first.choices)
 
 
-def _finish(run: Run, action: Ask | AiAsk | AiThink, source: Source) -> Outcome:
-    """Writes what was taken, then what is computed from it."""
+def _finish(
+    run: Run, action: Ask | AiAsk | AiThink, source: Source, reasons: Mapping[str, str] | None = None
+) -> Outcome:
+    """Writes what was taken, then what is computed from it; `reasons` say why a value is missing."""
     outputs = taken(action.outputs)
     for output in outputs:
         if output.get in run.progress.values:
             run.assign(output.get, run.progress.values[output.get], source)
         elif not isinstance(action, AiThink):
-            _default_or_warn(run, output, "the reply did not give it")
+            _default_or_warn(run, output, (reasons or {}).get(output.get, "the reply did not give it"))
     run.assign_computed(computed(action.outputs))
     return DONE
 

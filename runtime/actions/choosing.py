@@ -15,13 +15,13 @@ def choose(run: Run, action: Choose) -> Outcome:
     return _offer(run, action, run.text(action.question))
 
 
-def answer_choose(run: Run, action: Choose, reply: str) -> Outcome:
-    """Takes a choice by key, number or text."""
-    if not reply.strip():
+def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outcome:
+    """Takes a choice by its key, or by what a reply says: key, number or text."""
+    if key is None and not reply.strip():
         return _offer(run, action, run.progress.prompt)
     run.progress.round += 1
     choices = [Choice(choice.key, run.text(choice.text)) for choice in action.choices]
-    key = match_choice(reply, choices)
+    key = match_choice(reply, choices) if key is None else key
     picked = next((choice for choice in action.choices if choice.key == key), None)
     if picked is not None:
         run.assign(action.variable, picked.key if picked.value is None else picked.value, "user")

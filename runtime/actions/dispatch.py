@@ -60,17 +60,20 @@ async def enter(run: Run, action: Action) -> Outcome:
             assert_never(action)
 
 
-async def resume(run: Run, action: Action, reply: str) -> Outcome:
-    """Hands a reply to the action that waited for it. Raises ActionFailed for an action that never waits."""
+async def resume(run: Run, action: Action, reply: str, picked: str | None) -> Outcome:
+    """Hands a reply to the action that waited for it, with the key of the choice where one was picked.
+
+    Raises ActionFailed for an action that never waits.
+    """
     match action:
         case AiSay():
             return await speaking.ai_say(run, action, reply)
         case Ask():
-            return await asking.answer_ask(run, action, reply)
+            return await asking.answer_ask(run, action, reply, picked)
         case AiAsk():
             return await asking.answer_ai_ask(run, action, reply)
         case Choose():
-            return choosing.answer_choose(run, action, reply)
+            return choosing.answer_choose(run, action, reply, picked)
         case UserSay():
             return DONE
         case _:

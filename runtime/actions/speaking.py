@@ -38,6 +38,7 @@ async def ai_say(run: Run, action: AiSay, reply: str | None) -> Outcome:
             exit_when=False,
             criteria=action.exit_criteria,
             scopes=run.scopes,
+            taken={},
         )
         if decision.exit and decision.source != "model":
             run.record(Exited(action.id, decision.source, decision.reason))

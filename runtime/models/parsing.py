@@ -39,6 +39,18 @@ def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: L
     return Parsed(values, reasons)
 
 
+def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> dict[str, Value]:
+    """The values of the parts of a reply that name an output."""
+    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)])
+    values = {
+        output.get: _read(output, parts[label], reply, today, locale)
+        for output in outputs
+        for label in _labels(output)
+        if label in parts
+    }
+    return {name: value for name, value in values.items() if is_given(value)}
+
+
 def _labels(output: Output) -> tuple[str, ...]:
     return (output.get, output.define) if 0 < len(output.define) <= LABEL_CHARS_MAX else (output.get,)
 

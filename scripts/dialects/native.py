@@ -4,6 +4,11 @@ from scripts.model import Script
 from scripts.reader import Reader
 from scripts.source import Mapping
 
+_NOT_WRITTEN = {
+    "globals": "Put global variables into a file of their own and name it in `use`.",
+    "form": "Remove it; the form is seen from the keys.",
+}
+
 
 def recognises(tree: Mapping) -> bool:
     """Whether a file is meant to be in this form."""
@@ -12,13 +17,10 @@ def recognises(tree: Mapping) -> bool:
 
 def read(tree: Mapping, reader: Reader) -> Script | None:
     """The script, or None; what is wrong is with the reader."""
-    shared = tree.get("globals") or tree.get("form")
-    if shared is not None:
-        reader.add(
-            "UNKNOWN_KEY",
-            "globals and form are not written in a script",
-            shared.at,
-            "Put global variables into a file of their own and name it in `use`.",
-        )
-        return None
-    return reader.read(tree, Script)
+    written = []
+    for key, value in tree.pairs:
+        if key.text in _NOT_WRITTEN:
+            reader.add("UNKNOWN_KEY", f"`{key.text}` is not written in a script", key.at, _NOT_WRITTEN[key.text])
+        else:
+            written.append((key, value))
+    return reader.read(Mapping(tuple(written), tree.at, tree.size), Script)

@@ -8,6 +8,8 @@ import json
 import re
 from collections.abc import Callable, Iterator
 
+from scripts.expressions import is_syntax
+
 NAME = r"[^\W\d][\w.\-（）()·]*(?: [\w.\-（）()·]+)*"
 _PLACEHOLDER = re.compile(
     rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%\s*(?P<system>{NAME})\s*%\}}|\$?\{{\s*(?P<single>{NAME})\s*\}}"
@@ -31,7 +33,7 @@ _OPERATOR_WORDS = {"AND": " and ", "OR": " or ", "NOT": " not "}
 
 def reference(name: str) -> str:
     """The expression that reads a variable, also one whose name is no word."""
-    return name if name.isidentifier() else f"vars[{json.dumps(name, ensure_ascii=False)}]"
+    return name if name.isidentifier() and not is_syntax(name) else f"vars[{json.dumps(name, ensure_ascii=False)}]"
 
 
 def to_template(text: str) -> str:

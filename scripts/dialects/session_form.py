@@ -1,7 +1,8 @@
 """The session form of seed 004: ``session: {session_id, phases: [{phase_id, topics: [{topic_id, actions}]}]}``."""
 
+from collections.abc import Callable
 from collections.abc import Mapping as MappingType
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, Literal, TypeVar, assert_never
 
 import msgspec
 from msgspec import Meta
@@ -33,9 +34,21 @@ from scripts.reader import Reader
 from scripts.source import Mapping, Scalar
 from scripts.values import Value
 
+_N = TypeVar("_N", bound=Node)
+_R = TypeVar("_R")
+
 ActionType = Literal["ai_say", "ai_ask", "ai_think", "show_pic"]
 _TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 _ACTION_KEYS = {"action_type", "type", "action_id", "id", "condition", "config", "action_name", "description"}
+
+_SPOKEN_KEYS = {*_TEXT_KEYS, "tone", "ai_role", "exit_criteria", "max_rounds"}
+_OUTPUT_KEYS = {"output", "output_variables", "target_variable", "extraction_prompt", "required"}
+_CONFIG_KEYS: MappingType[ActionType, set[str]] = {
+    "ai_say": {*_SPOKEN_KEYS, "require_acknowledgment", "say_goal"},
+    "ai_ask": {*_SPOKEN_KEYS, *_OUTPUT_KEYS, "exit"},
+    "ai_think": {*_TEXT_KEYS, *_OUTPUT_KEYS, "think_goal", "input_variables", "tone", "ai_role"},
+    "show_pic": {"image", "url", "caption", "tone", "ai_role"},
+}
 
 
 def _older(instead: str) -> Meta:
@@ -163,11 +176,15 @@ class _Translator:
             template_scheme=session.template_scheme,
             use=session.use,
             declare=session.declare,
-            phases=tuple(self.phase(phase) for phase in session.phases),
+            phases=tuple(self.inside(phase.phase_id, self.phase, phase) for phase in session.phases),
             form="session",
             at=session.at,
             marks=_renamed(session, session_id="script"),
         )
+
+    def inside(self, name: str, translate: Callable[[_N], _R], node: _N) -> _R:
+        with self.reader.inside(f"/{name}"):
+            return translate(node)
 
     def phase(self, phase: _Phase) -> Phase:
         return Phase(
@@ -176,13 +193,13 @@ class _Translator:
             goal=phase.phase_goal,
             when=self.condition(phase.entry_condition),
             declare=phase.declare,
-            topics=tuple(self.topic(topic) for topic in phase.topics),
+            topics=tuple(self.inside(topic.topic_id, self.topic, topic) for topic in phase.topics),
             at=phase.at,
             marks=_renamed(phase, phase_id="phase"),
         )
 
     def topic(self, topic: _Topic) -> Topic:
-        actions = [self.action(action) for action in topic.actions]
+        actions = [self.inside(action.action_id, self.action, action) for action in topic.actions]
         return Topic(
             id=topic.topic_id,
             title=topic.topic_name,
@@ -205,6 +222,9 @@ class _Translator:
             "at": action.at,
             "marks": _renamed(action, action_id="id"),
         }
+        for key, at in config.marks.items():
+            if key not in _CONFIG_KEYS[action.action_type]:
+                self.reader.add("KEY_IGNORED", f"`{key}` has no effect on `{action.action_type}`", at)
         match action.action_type:
             case "ai_say":
                 return self.ai_say(config, common)
@@ -256,7 +276,10 @@ class _Translator:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
         if config.target_variable is not None:
             at = config.mark("target_variable")
-            named.append(Output(get=config.target_variable, define=config.extraction_prompt or "", at=at))
+            older = Output(
+                get=config.target_variable, define=config.extraction_prompt or "", required=config.required, at=at
+            )
+            named.append(older)
         written = {output.get for output in config.output}
         return (*config.output, *(output for output in named if output.get not in written))
 

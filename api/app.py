@@ -1,0 +1,197 @@
+"""The composition root: everything a server is made of, built and joined here."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import structlog
+from litestar import Litestar, Request, Response
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from api import errors
+from api.catalogue import Catalogue, Saved
+from api.chat import Chat
+from api.errors import ApiError
+from api.routes import operations, scripts, sessions
+from api.routes.sessions import TENANT
+from api.settings import Settings
+from runtime.models.offline import OfflineModel
+from runtime.models.scripted import ScriptedModel
+from runtime.ports import Clock, Ids, Model
+from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
+from store.record import Record
+
+REQUEST_ID = "x-request-id"
+
+log = structlog.get_logger()
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
+
+
+def new_id() -> str:
+    """A random UUID."""
+    return str(uuid.uuid4())
+
+
+class ModelUnknown(ValueError):
+    """A `model` setting that names no model."""
+
+
+def make_model(name: str) -> Model:
+    """The model a setting names. Raises ModelUnknown, ScriptedFileInvalid."""
+    if name == "offline":
+        return OfflineModel()
+    kind, _, rest = name.partition(":")
+    if kind == "scripted" and rest:
+        return ScriptedModel.from_file(Path(rest))
+    raise ModelUnknown(f"there is no model {name!r}; use `offline` or `scripted:FILE`")
+
+
+def create_app(
+    settings: Settings,
+    record: Record,
+    model: Model,
+    *,
+    clock: Clock = utc_now,
+    ids: Ids = new_id,
+    announce: Callable[[], None] = lambda: None,
+) -> Litestar:
+    """The application over an open record, which it closes when it stops; `announce` is called once it is ready."""
+    catalogue = Catalogue(record, clock)
+    chat = Chat(record, catalogue, model, settings, clock, ids)
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await publish_folder(catalogue, settings.scripts)
+        announce()
+        try:
+            yield
+        finally:
+            await chat.close()
+            await record.close()
+
+    return Litestar(
+        route_handlers=[sessions.router, scripts.router, operations.router],
+        dependencies={
+            "chat": _provide(chat),
+            "catalogue": _provide(catalogue),
+            "record": _provide(record),
+        },
+        exception_handlers=_exception_handlers(clock),
+        middleware=[_with_request_id(ids)],
+        lifespan=[lifespan],
+        openapi_config=OpenAPIConfig(
+            title="Cuebook",
+            version=version("cuebook"),
+            path="/schema",
+            render_plugins=[JsonRenderPlugin(), ScalarRenderPlugin()],
+        ),
+        request_max_body_size=settings.body_bytes_max,
+        logging_config=None,
+    )
+
+
+def _provide(service: object) -> Provide:
+    return Provide(lambda: service, sync_to_thread=False)
+
+
+async def publish_folder(catalogue: Catalogue, folder: Path) -> None:
+    """Keeps every script of the scripts folder; a broken one is reported and does not stop the rest."""
+    for outcome in await catalogue.load_folder(TENANT, folder):
+        if isinstance(outcome, Saved):
+            if outcome.new:
+                log.info("script published", script=outcome.row.script_id, version=outcome.row.version)
+        else:
+            for problem in outcome.errors:
+                log.warning("script not published", problem=str(problem), fix=problem.fix)
+
+
+# -- requests and errors ------------------------------------------------------------------------------------------
+
+
+def _with_request_id(ids: Ids) -> Callable[[ASGIApp], ASGIApp]:
+    """Gives every request an id, which its answer and its log lines carry."""
+
+    def middleware(app: ASGIApp) -> ASGIApp:
+        async def call(scope: Scope, receive: Receive, send: Send) -> None:
+            request_id = ids()
+            scope["state"]["request_id"] = request_id
+
+            async def send_with_id(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [*message["headers"], (REQUEST_ID.encode(), request_id.encode())]
+                await send(message)
+
+            await app(scope, receive, send_with_id)
+
+        return call
+
+    return middleware
+
+
+def _exception_handlers(
+    clock: Clock,
+) -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Any]]]:
+    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
+        failure = translate(error)
+        request_id = request.scope["state"].get("request_id", "")
+        kind = failure.kind
+        if kind.status >= 500:
+            log.error(
+                failure.message,
+                code=failure.code,
+                request_id=request_id,
+                path=request.url.path,
+                exc_info=None if isinstance(error, ApiError) else error,
+            )
+        headers = {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
+        body = errors.answer(failure, request_id, clock().isoformat())
+        return Response(body, status_code=kind.status, headers=headers, media_type="application/json")
+
+    return {Exception: handle, HTTPException: handle}
+
+
+def translate(error: Exception) -> ApiError:
+    """What a client hears of any exception."""
+    match error:
+        case ApiError():
+            return error
+        case HTTPException():
+            return _http_error(error)
+        case CursorInvalid():
+            return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
+        case StoreBusy() | ReadTimedOut():
+            return ApiError("SERVER_BUSY", "the record has too much to do")
+        case StoreError():
+            return ApiError("DATABASE_ERROR", "the record could not be read or written")
+        case _:
+            return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
+
+
+def _http_error(error: HTTPException) -> ApiError:
+    """The server's own refusals: routes, methods, bodies, parameters."""
+    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
+    if error.status_code in codes:
+        return ApiError(codes[error.status_code], error.detail or "not possible")
+    if error.status_code >= 500:
+        return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
+    details = error.extra if isinstance(error.extra, list | dict) else None
+    return ApiError("REQUEST_INVALID", _request_problem(error), details=details)
+
+
+def _request_problem(error: HTTPException) -> str:
+    if isinstance(error.extra, list) and error.extra and isinstance(error.extra[0], dict):
+        first = error.extra[0]
+        return f"{first.get('key', 'the body')}: {first.get('message', error.detail)}"
+    return error.detail

@@ -1,0 +1,146 @@
+"""The scripts a server knows: kept by digest, found by id, prepared for running once."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid5
+
+from msgspec import Struct
+
+from api.errors import ApiError
+from api.rows import is_uuid
+from api.schemas import NewScript, ProblemView
+from runtime.ports import Clock
+from runtime.program import Program
+from scripts.diagnostics import Problem
+from scripts.folder import read_folder
+from scripts.model import Script
+from scripts.parse import Mode, Reading, Source, read_script
+from store.record import Record
+from store.rows import ScriptRow, ScriptTextRow
+
+PROGRAMS_MAX = 500
+NAMESPACE = UUID("6f1c2a52-6c55-4b7e-9d6e-0c1f7f3f7a11")
+PARSE_CODES = frozenset(
+    {"SYNTAX_ERROR", "DOCUMENT_TOO_LARGE", "DOCUMENT_TOO_DEEP", "ALIAS_LIMIT", "DUPLICATE_KEY", "UNRECOGNISED_SCRIPT"}
+)
+
+
+class Saved(Struct, frozen=True):
+    """A script that was kept, and whether this very text was there before."""
+
+    row: ScriptRow
+    reading: Reading
+    new: bool
+
+
+class Catalogue:
+    """Scripts of all tenants, over the record."""
+
+    def __init__(self, record: Record, clock: Clock) -> None:
+        self._record = record
+        self._clock = clock
+        self._programs: OrderedDict[tuple[str, str], Program] = OrderedDict()
+        self._saving = asyncio.Lock()  # two imports of one script must not both become version n
+
+    async def save(self, tenant: str, new: NewScript, mode: Mode) -> Saved:
+        """Keeps and publishes a script. Raises ApiError where it cannot be run."""
+        source = Source(new.yaml_content, file="", side_files=new.files)
+        reading = await asyncio.to_thread(read_script, source, mode)
+        if reading.script is None:
+            raise unusable(reading.errors)
+        return await self._keep(tenant, reading, reading.script, new)
+
+    async def load_folder(self, tenant: str, folder: Path) -> list[Saved | Reading]:
+        """Keeps every script of a folder; one that cannot be run comes back as its reading."""
+        outcomes: list[Saved | Reading] = []
+        for reading in await asyncio.to_thread(lambda: list(read_folder(folder))):
+            if reading.script is None:
+                outcomes.append(reading)
+            else:
+                new = NewScript(yaml_content=reading.source.text)
+                outcomes.append(await self._keep(tenant, reading, reading.script, new))
+        return outcomes
+
+    async def _keep(self, tenant: str, reading: Reading, script: Script, new: NewScript) -> Saved:
+        async with self._saving:
+            latest = await self._record.latest_published(tenant, script.id)
+            digest = reading.source.digest
+            if latest is not None and latest.digest == digest:
+                return Saved(latest, reading, new=False)
+            now = self._clock()
+            row = ScriptRow(
+                tenant=tenant,
+                script_uuid=latest.script_uuid if latest else str(uuid5(NAMESPACE, f"{tenant}\0{script.id}")),
+                script_id=script.id,
+                name=new.script_name or script.title or script.id,
+                version=latest.version + 1 if latest else 1,
+                version_label=script.version,
+                digest=digest,
+                status="published",
+                created_at=now,
+                updated_at=now,
+                tags=new.tags or list(script.tags),
+                author=new.author or script.author or None,
+                description=new.description or script.description or None,
+            )
+            text = ScriptTextRow(tenant, digest, reading.source.text, dict(reading.source.side_files), script.form)
+            await self._record.save_script(row, text)
+            return Saved(row, reading, new=True)
+
+    async def find(self, tenant: str, script_id: str) -> ScriptRow:
+        """A script by its uuid or by the id its author gave it. Raises ApiError SCRIPT_NOT_FOUND."""
+        row = await self._record.script(tenant, script_id) if is_uuid(script_id) else None
+        row = row or await self._record.latest_published(tenant, script_id)
+        if row is None:
+            raise ApiError("SCRIPT_NOT_FOUND", "Script not found", context={"scriptId": script_id})
+        return row
+
+    async def reading(self, row: ScriptRow) -> Reading:
+        """The text of a script, read again."""
+        return await self._reading(row.tenant, row.digest)
+
+    async def program(self, tenant: str, digest: str) -> Program:
+        """The script of a digest, ready to run. Raises ApiError SCRIPT_NOT_FOUND."""
+        key = (tenant, digest)
+        program = self._programs.get(key)
+        if program is None:
+            reading = await self._reading(tenant, digest)
+            if reading.script is None:  # kept by a version of Cuebook that could run it
+                raise unusable(reading.errors)
+            program = self._programs[key] = Program(reading.script)
+            if len(self._programs) > PROGRAMS_MAX:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        return program
+
+    async def _reading(self, tenant: str, digest: str) -> Reading:
+        text = await self._record.script_text(tenant, digest)
+        if text is None:
+            raise ApiError("SCRIPT_NOT_FOUND", "the script's text is not in the record")
+        return await asyncio.to_thread(read_script, Source(text.text, "", text.files), "compat")
+
+
+def unusable(problems: tuple[Problem, ...]) -> ApiError:
+    """The error that says why a script cannot be run."""
+    first = problems[0]
+    code = "SCRIPT_PARSE_ERROR" if first.code in PARSE_CODES else "SCRIPT_VALIDATION_ERROR"
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = f"line {first.line}, column {first.column}: {first.message}{more}"
+    return ApiError(code, message, details=list(problem_views(problems)))
+
+
+def problem_views(problems: tuple[Problem, ...]) -> Iterator[ProblemView]:
+    """Problems as clients see them."""
+    for each in problems:
+        yield ProblemView(
+            code=each.code,
+            severity=each.severity,
+            message=each.message,
+            fix=each.fix,
+            file=each.file,
+            line=each.line,
+            column=each.column,
+            path=each.path,
+        )

@@ -1,0 +1,392 @@
+"""What one can do with a session: begin it, take a turn, look at it.
+
+A turn runs in a task of its own, so that a client that goes away does not stop it, and is answered only once it is
+durable. What failed before that has not happened.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Coroutine
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from api import rows
+from api.catalogue import Catalogue
+from api.errors import ApiError
+from api.locks import KeysInFlight, SessionLocks
+from api.schemas import NewMessage, NewSession
+from api.settings import Settings
+from runtime.engine import Chosen, Input, InputRefused, Reply, Start, Turn, TurnFailed, run_turn
+from runtime.events import Message
+from runtime.ports import Clock, Ids, Model
+from runtime.program import Program
+from runtime.run import HISTORY_MAX, ModelCall
+from runtime.scopes import Scopes, WriteRefused
+from runtime.state import Cell, State, StateUnreadable, decode
+from scripts.values import ValueRefused, bounded
+from store.errors import KeyTaken, StoreError, TurnConflict
+from store.record import Record
+from store.rows import FailureRow, SessionHead, SessionRow, TurnRow
+
+KEYS_MAX = 200  # idempotency keys kept with a hot session; older ones are looked up in the record
+
+T = TypeVar("T")
+
+
+class Failure(Struct, frozen=True):
+    """The last attempt at a turn, if it failed."""
+
+    code: str
+    message: str
+    place: tuple[str, str, str]
+
+
+class Hot:
+    """A session in memory, as the record has it."""
+
+    def __init__(self, session: SessionRow, program: Program, state: State, history: tuple[Message, ...]) -> None:
+        self.session = session
+        self.program = program
+        self.state = state
+        self.history = history
+        self.updated_at: datetime = session.created_at
+        self.failure: Failure | None = None
+        self.keys: OrderedDict[str, tuple[str, int]] = OrderedDict()  # key -> fingerprint and turn
+        self.knows_all_keys = False
+
+    @property
+    def execution_status(self) -> str:
+        """What the session is doing."""
+        return "error" if self.failure is not None else self.state.execution_status
+
+    def follow(self, row: TurnRow, turn: Turn) -> None:
+        """Takes over what a committed turn left."""
+        self.state = turn.state
+        self.history = (*self.history, *turn.messages)[-HISTORY_MAX:]
+        self.updated_at = row.finished_at
+        self.failure = None
+        if row.idempotency_key is not None:
+            self.keys[row.idempotency_key] = (row.fingerprint or "", row.turn)
+            if len(self.keys) > KEYS_MAX:
+                self.keys.popitem(last=False)
+                self.knows_all_keys = False
+
+
+class Answer(Struct, frozen=True):
+    """A session as a turn left it, with the record of that turn."""
+
+    session: SessionRow
+    program: Program
+    state: State
+    row: TurnRow
+    model_calls: tuple[ModelCall, ...] = ()
+
+
+class Condition(Struct, frozen=True):
+    """What a client asks of a turn beside its content."""
+
+    idempotency_key: str | None = None
+    expected_turn: int | None = None
+    queue: bool = False
+
+
+class Chat:
+    """The sessions of all tenants, over the record."""
+
+    def __init__(
+        self, record: Record, catalogue: Catalogue, model: Model, settings: Settings, clock: Clock, ids: Ids
+    ) -> None:
+        self._record = record
+        self._catalogue = catalogue
+        self._model = model
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self._locks = SessionLocks(settings.queue_max, settings.queue_s)
+        self._in_flight = KeysInFlight()
+        self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def close(self) -> None:
+        """Waits for the turns that are under way."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._settings.turn_s)
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs work that goes on when whoever asked for it is gone."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    # -- begin ----------------------------------------------------------------------------------------------------
+
+    async def start(self, tenant: str, new: NewSession, condition: Condition) -> Answer:
+        """Begins a session. Raises ApiError."""
+        return await self._to_its_end(self._start(tenant, new, condition))
+
+    async def _start(self, tenant: str, new: NewSession, condition: Condition) -> Answer:
+        key, fingerprint = condition.idempotency_key, _fingerprint(new)
+        with self._in_flight.claim(None if key is None else (tenant, key)):
+            known = None if key is None else await self._record.creation_by_key(tenant, key)
+            if known is not None:
+                return await self._started_before(known, fingerprint)
+            script = await self._catalogue.find(tenant, new.script_id)
+            program = await self._catalogue.program(tenant, script.digest)
+            session = SessionRow(
+                tenant=tenant,
+                session_id=self._ids(),
+                user_id=new.user_id,
+                key=new.key,
+                script_uuid=script.script_uuid,
+                script_id=script.script_id,
+                script_version=script.version,
+                digest=script.digest,
+                locale=new.locale,
+                seed=new.seed if new.seed is not None else _seed_of(self._ids()),
+                metadata=_plain(new.metadata, "metadata"),
+                created_at=self._clock(),
+                idempotency_key=key,
+            )
+            state = self._first_state(session, program, new)
+            async with self._locks.hold((tenant, session.session_id), queue=True):
+                return await self._begin(Hot(session, program, state, ()), key, fingerprint)
+
+    def _first_state(self, session: SessionRow, program: Program, new: NewSession) -> State:
+        variables = _plain(new.initial_variables, "initialVariables")
+        state = State(
+            seed=session.seed,
+            locale=new.locale or self._settings.locale or program.locale,
+            user_id=session.user_id,
+            start_variables=variables,
+        )
+        trial = Scopes(program, State(seed=0, locale=state.locale))
+        for name, value in variables.items():
+            try:
+                trial.write("global" if name in program.global_names else "session", name, value, "api", self._clock())
+            except WriteRefused as error:
+                raise ApiError("REQUEST_INVALID", f"initialVariables: {error}") from error
+        return state
+
+    async def _begin(self, hot: Hot, key: str | None, fingerprint: str) -> Answer:
+        """The first turn. A session whose first turn fails is kept, to be begun again."""
+        hot.knows_all_keys = True
+        started = self._clock()
+        try:
+            turn = await self._run(hot, Start())
+        except TurnFailed as failed:
+            await self._commit(hot, rows.unbegun(hot.state), started, key, fingerprint, "error")
+            raise await self._failed(hot, failed) from failed
+        return await self._commit(hot, turn, started, key, fingerprint)
+
+    async def _started_before(self, session: SessionRow, fingerprint: str) -> Answer:
+        """The recorded answer to a creation; one that failed is tried again."""
+        hot = await self._load(session.tenant, session.session_id)
+        row = await self._record.turn(session.tenant, session.session_id, 0)
+        if row is None or row.fingerprint != fingerprint:
+            raise ApiError("IDEMPOTENCY_MISMATCH", "this Idempotency-Key came with another request before")
+        async with self._locks.hold((session.tenant, session.session_id), queue=True):
+            if not hot.state.begun:
+                return await self._take(hot, NewMessage(content=""), None, "")
+        if row.execution_status == "error":  # what began it in the end is the turn after
+            row = await self._record.turn(session.tenant, session.session_id, 1) or row
+        return Answer(session, hot.program, decode(bytes(row.state)), row)
+
+    # -- a turn -----------------------------------------------------------------------------------------------------
+
+    async def turn(self, tenant: str, session_id: str, message: NewMessage, condition: Condition) -> Answer:
+        """Takes the user's message and answers it. Raises ApiError."""
+        return await self._to_its_end(self._turn(tenant, session_id, message, condition))
+
+    async def _turn(self, tenant: str, session_id: str, message: NewMessage, condition: Condition) -> Answer:
+        key, fingerprint = condition.idempotency_key, _fingerprint(message)
+        with self._in_flight.claim(None if key is None else (tenant, session_id, key)):
+            queue = condition.queue or self._settings.busy == "queue"
+            async with self._locks.hold((tenant, session_id), queue=queue):
+                hot = await self._load(tenant, session_id)
+                if key is not None and (known := await self._recorded(hot, key, fingerprint)) is not None:
+                    return known
+                if condition.expected_turn not in {None, hot.state.turn}:
+                    raise self._conflict(hot)
+                return await self._take(hot, message, key, fingerprint)
+
+    async def _recorded(self, hot: Hot, key: str, fingerprint: str) -> Answer | None:
+        """The recorded answer to a request with this key, if there was one. Raises IDEMPOTENCY_MISMATCH."""
+        session = hot.session
+        if key not in hot.keys and hot.knows_all_keys:
+            return None
+        row = await self._record.turn_by_key(session.tenant, session.session_id, key)
+        if row is None:
+            return None
+        if row.fingerprint != fingerprint:
+            raise ApiError("IDEMPOTENCY_MISMATCH", "this Idempotency-Key came with another request before")
+        return Answer(session, hot.program, decode(bytes(row.state)), row)
+
+    async def _take(self, hot: Hot, message: NewMessage, key: str | None, fingerprint: str) -> Answer:
+        if hot.state.status == "completed":
+            raise ApiError("SESSION_ENDED", "the conversation is over", context=_context(hot))
+        given = Start() if not hot.state.begun else _input(message)
+        started = self._clock()
+        try:
+            turn = await self._run(hot, given)
+        except InputRefused as error:
+            raise ApiError("REQUEST_INVALID", str(error), context=_context(hot)) from error
+        except TurnFailed as failed:
+            raise await self._failed(hot, failed) from failed
+        return await self._commit(hot, turn, started, key, fingerprint)
+
+    async def _run(self, hot: Hot, given: Input) -> Turn:
+        session = hot.session
+        global_cells: dict[str, Cell] | None = None
+        if hot.program.global_names:
+            global_cells = rows.cells_of(await self._record.user_variables(session.tenant, session.user_id))
+        return await run_turn(
+            hot.program,
+            hot.state,
+            given,
+            model=self._model,
+            clock=self._clock,
+            ids=self._ids,
+            limits=self._settings.limits,
+            global_cells=global_cells,
+            history=hot.history,
+        )
+
+    async def _commit(
+        self, hot: Hot, turn: Turn, started: datetime, key: str | None, fingerprint: str, execution_status: str = ""
+    ) -> Answer:
+        """Makes a turn durable, and only then the session's."""
+        session = hot.session
+        row = rows.turn_row(
+            session,
+            hot.program,
+            turn,
+            started_at=started,
+            finished_at=self._clock(),
+            idempotency_key=key,
+            fingerprint=fingerprint if key is not None else None,
+            execution_status=execution_status,
+        )
+        try:
+            await self._record.commit(row, hot.state.turn, session if row.turn == 0 else None)
+        except TurnConflict as error:
+            self._forget(session)
+            raise self._conflict(hot) from error
+        except KeyTaken as error:
+            context = {"key": session.key}
+            raise ApiError("SESSION_KEY_TAKEN", "a session with this key exists", context=context) from error
+        except StoreError:
+            self._forget(session)  # what the record holds now is read again
+            raise
+        hot.follow(row, turn)
+        self._remember(hot)
+        return Answer(session, hot.program, turn.state, row, turn.model_calls)
+
+    async def _failed(self, hot: Hot, failed: TurnFailed) -> ApiError:
+        """Records that a turn failed; the session stays where it was."""
+        code = {"model": "LLM_SERVICE_ERROR", "limit": "LIMIT_EXCEEDED"}.get(failed.kind, "ACTION_EXECUTION_ERROR")
+        hot.failure = Failure(code, str(failed), failed.place)
+        phase, topic, action = failed.place
+        await self._record.save_failure(
+            FailureRow(
+                tenant=hot.session.tenant,
+                session_id=hot.session.session_id,
+                turn_attempted=hot.state.turn + 1,
+                code=code,
+                message=str(failed),
+                phase_id=phase or None,
+                topic_id=topic or None,
+                action_id=action or None,
+                failed_at=self._clock(),
+            )
+        )
+        place = {"phaseId": phase, "topicId": topic, "actionId": action}
+        return ApiError(code, str(failed), context={**_context(hot), "position": place})
+
+    def _conflict(self, hot: Hot) -> ApiError:
+        turn = hot.state.turn
+        return ApiError("TURN_CONFLICT", f"the session is at turn {turn}", context={**_context(hot), "turn": turn})
+
+    # -- look -------------------------------------------------------------------------------------------------------
+
+    async def session(self, tenant: str, session_id: str) -> Hot:
+        """A session as it stands. Raises ApiError SESSION_NOT_FOUND."""
+        return await self._load(tenant, session_id)
+
+    async def _load(self, tenant: str, session_id: str) -> Hot:
+        hot = self._hot.get((tenant, session_id))
+        if hot is not None:
+            self._hot.move_to_end((tenant, session_id))
+            return hot
+        head = await self._record.session_head(tenant, session_id) if rows.is_uuid(session_id) else None
+        if head is None:
+            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+        hot = await self._thaw(head)
+        return self._remember(hot)
+
+    async def _thaw(self, head: SessionHead) -> Hot:
+        program = await self._catalogue.program(head.tenant, head.digest)
+        try:
+            state = decode(bytes(head.state))
+        except StateUnreadable as error:
+            context = {"sessionId": head.session_id}
+            raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
+        recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX)
+        hot = Hot(rows.session_of(head), program, state, rows.messages_of(recent))
+        hot.updated_at = head.updated_at
+        failures = await self._record.failures(head.tenant, head.session_id)
+        if failures and failures[0].turn_attempted == head.turn + 1:
+            hot.failure = _failure(failures[0])
+        return hot
+
+    def _remember(self, hot: Hot) -> Hot:
+        key = (hot.session.tenant, hot.session.session_id)
+        kept = self._hot.setdefault(key, hot)
+        self._hot.move_to_end(key)
+        if len(self._hot) > self._settings.hot_sessions_max:
+            self._hot.popitem(last=False)
+        return kept
+
+    def _forget(self, session: SessionRow) -> None:
+        self._hot.pop((session.tenant, session.session_id), None)
+
+
+def _failure(row: FailureRow) -> Failure:
+    return Failure(row.code, row.message, (row.phase_id or "", row.topic_id or "", row.action_id or ""))
+
+
+def _context(hot: Hot) -> dict[str, Any]:
+    return {
+        "scriptId": hot.session.script_uuid,
+        "scriptName": hot.program.script.title or hot.session.script_id,
+        "sessionId": hot.session.session_id,
+    }
+
+
+def _input(message: NewMessage) -> Input:
+    if message.choice is not None and message.content is None:
+        return Chosen(message.choice)
+    if message.content is not None and message.choice is None:
+        return Reply(message.content)
+    raise ApiError("REQUEST_INVALID", "a message has either `content` or `choice`")
+
+
+def _plain(value: dict[str, Any], name: str) -> dict[str, Any]:
+    try:
+        plain = bounded(value)
+    except ValueRefused as error:
+        raise ApiError("REQUEST_INVALID", f"{name}: {error}") from error
+    return plain if isinstance(plain, dict) else {}
+
+
+def _fingerprint(body: Struct) -> str:
+    """The same for two requests that mean the same, whatever the order of their fields."""
+    return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
+
+
+def _seed_of(unique: str) -> int:
+    return int.from_bytes(hashlib.sha256(unique.encode()).digest()[:6])

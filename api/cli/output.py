@@ -1,0 +1,43 @@
+"""How commands speak: documents on standard output, everything else on standard error."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import click
+import msgspec
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document."""
+    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table; tab-separated where no person looks."""
+    if not sys.stdout.isatty():
+        for row in (columns, *rows):
+            click.echo("\t".join(_cell(value) for value in row))
+        return
+    table = Table(*columns, box=SIMPLE)
+    for row in rows:
+        table.add_row(*(escape(_cell(value)) for value in row))
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text.replace("\t", " ").replace("\n", " ")
+
+
+def fail(message: str, code: int = 2) -> NoReturn:
+    """Ends the command with a message: 2 for wrong use or broken input, 1 for problems found."""
+    errors.print(f"[bold red]error[/] {escape(message)}")
+    sys.exit(code)

@@ -1,0 +1,59 @@
+"""How commands reach the record: through the server where one holds the file, else by the same routes in process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+
+from api.app import create_app
+from api.settings import Settings
+from runtime.models.offline import OfflineModel
+from store.errors import DatabaseLocked
+from store.record import Record
+
+TIMEOUT_S = 30.0
+
+
+class OutOfReach(Exception):
+    """Neither the file nor a server that holds it can be reached; the message says what to do."""
+
+
+class Answered(Exception):
+    """The API refused; the message is its own."""
+
+
+class Reach:
+    """A client of the API."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def get(self, path: str, **parameters: str | int | None) -> object:
+        """The JSON answer of a GET. Raises Answered, OutOfReach."""
+        given = {name: value for name, value in parameters.items() if value is not None}
+        try:
+            answer = await self._client.get(path, params=given)
+        except httpx.TransportError as error:
+            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+        if answer.is_error:
+            raise Answered(answer.json()["error"]["message"])
+        return answer.json()
+
+
+@asynccontextmanager
+async def reach(settings: Settings) -> AsyncIterator[Reach]:
+    """Opens the way to the record. Raises OutOfReach, StoreError."""
+    if not settings.data.exists():
+        raise OutOfReach(f"there is no record in {settings.data}; name its folder with --data")
+    try:
+        record = Record.open(settings.data, read_only=True)
+    except DatabaseLocked:
+        async with httpx.AsyncClient(base_url=f"http://{settings.host}:{settings.port}", timeout=TIMEOUT_S) as client:
+            yield Reach(client)
+        return
+    transport = httpx.ASGITransport(app=create_app(settings, record, OfflineModel()))  # type: ignore[arg-type]
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
+            yield Reach(client)
+    finally:
+        await record.close()

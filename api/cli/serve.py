@@ -1,0 +1,39 @@
+"""``cuebook serve``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from api.app import ModelUnknown
+from api.cli.options import settings_of, with_settings
+from api.cli.output import errors, fail
+from api.server import AddressRefused
+from api.server import serve as run_server
+from runtime.models.scripted import ScriptedFileInvalid
+from store.errors import StoreError
+
+
+@click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
+@with_settings("host", "port", "data", "scripts", "model")
+def serve(config: Path | None, **flags: Any) -> None:
+    """Serves sessions over HTTP, and publishes the scripts of a folder at start.
+
+    A script that is broken is reported and does not stop the rest. The API is described at /schema.
+    """
+    settings = settings_of(config, **flags)
+
+    def announce(address: str) -> None:
+        errors.print(
+            f"[bold]Cuebook[/] serves {escape(str(settings.scripts))} at {address}"
+            f"\n  record   {escape(str(settings.data.absolute()))}"
+            f"\n  model    {escape(settings.model)}"
+            f"\n  API      {address}/schema"
+            "\n  access   this machine only: there are no API keys"
+        )
+
+    try:
+        run_server(settings, announce)
+    except (AddressRefused, ModelUnknown, ScriptedFileInvalid, StoreError) as error:
+        fail(str(error))

@@ -1,0 +1,91 @@
+"""``cuebook sessions``: what is in the record."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from api.cli.options import settings_of, with_settings
+from api.cli.output import console, fail, print_json, print_table
+from api.cli.reach import Answered, OutOfReach, reach
+from store.errors import StoreError
+
+
+@click.group()
+def sessions() -> None:
+    """Looks at recorded sessions, also while a server runs."""
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return asyncio.run(work)
+    except (OutOfReach, Answered, StoreError) as error:
+        fail(str(error))
+
+
+@sessions.command("list", epilog="Example: cuebook sessions list --user ana --status active")
+@click.option("--user", help="Only this user's.")
+@click.option("--status", type=click.Choice(["active", "paused", "completed"]), help="Only of this status.")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, help="How many at most [50].")
+@click.option("--cursor", help="`nextCursor` of the page before.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_settings("data", "host", "port")
+def list_sessions(
+    user: str | None,
+    status: str | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+    config: Path | None,
+    **flags: Any,
+) -> None:
+    """Lists sessions, newest first."""
+    settings = settings_of(config, **flags)
+
+    async def work() -> Any:
+        async with reach(settings) as api:
+            return await api.get("/api/sessions", userId=user, status=status, limit=limit, cursor=cursor)
+
+    page = _run(work())
+    if as_json:
+        print_json(page)
+        return
+    columns = ("sessionId", "userId", "status", "turn", "createdAt", "updatedAt")
+    print_table(columns, [[row[column] for column in columns] for row in page["data"]])
+    if page["nextCursor"]:
+        click.echo(f"more: --cursor {page['nextCursor']}", err=True)
+
+
+@sessions.command("show", epilog="Example: cuebook sessions show 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
+@click.argument("session_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_settings("data", "host", "port")
+def show_session(session_id: str, as_json: bool, config: Path | None, **flags: Any) -> None:
+    """Shows a session: where it stands, its variables, what was said."""
+    settings = settings_of(config, **flags)
+
+    async def work() -> Any:
+        async with reach(settings) as api:
+            session: Any = await api.get(f"/api/sessions/{session_id}")
+            messages: list[Any] = []
+            after: int | None = 0
+            while after is not None:
+                page: Any = await api.get(f"/api/sessions/{session_id}/messages", after=after, limit=200)
+                messages += page["data"]
+                after = page["nextAfter"]
+            return {**session, "messages": messages}
+
+    shown = _run(work())
+    if as_json:
+        print_json(shown)
+        return
+    place = "/".join(shown["position"][part] for part in ("phaseId", "topicId", "actionId")).strip("/")
+    console.print(f"[bold]{shown['sessionId']}[/]  user {escape(shown['userId'])}  {shown['status']}")
+    console.print(f"turn {shown['turn']}, {shown['executionStatus']}{' at ' + escape(place) if place else ''}")
+    for name, value in shown["variables"].items():
+        console.print(f"  {escape(name)} = {escape(str(value))}")
+    for message in shown["messages"]:
+        console.print(f"[dim]{message['role']:>4}[/]  {escape(message['content'])}")

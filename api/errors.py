@@ -1,0 +1,102 @@
+"""Every way a request can fail, in one table, and the one shape in which clients hear of it."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+ErrorType: TypeAlias = Literal["syntax", "configuration", "runtime", "session", "system"]
+
+
+class Kind(Struct, frozen=True):
+    """What a code means to a client."""
+
+    status: int
+    type: ErrorType
+    suggestion: str
+    retry_action: str = ""  # empty: trying again does not help
+    retry_after_s: int = 0
+
+
+CODES: Mapping[str, Kind] = {
+    "REQUEST_INVALID": Kind(400, "configuration", "Correct the request as the message says."),
+    "NOT_FOUND": Kind(404, "configuration", "The API is described at /schema."),
+    "METHOD_NOT_ALLOWED": Kind(405, "configuration", "The API is described at /schema."),
+    "PAYLOAD_TOO_LARGE": Kind(413, "configuration", "Send less at once."),
+    "SCRIPT_NOT_FOUND": Kind(404, "configuration", "Import the script, or correct its id."),
+    "SCRIPT_PARSE_ERROR": Kind(400, "syntax", "Mend the YAML at the places in `details`."),
+    "SCRIPT_VALIDATION_ERROR": Kind(422, "configuration", "Mend the script at the places in `details`."),
+    "SESSION_NOT_FOUND": Kind(404, "session", "Correct the id, or create a session."),
+    "SESSION_BUSY": Kind(409, "session", "Send one message at a time, or `Prefer: busy=queue`.", "wait", 1),
+    "SESSION_ENDED": Kind(409, "session", "Create a new session."),
+    "SESSION_KEY_TAKEN": Kind(409, "session", "Use the session that has this key, or another key."),
+    "TURN_CONFLICT": Kind(412, "session", "Read the session again and decide anew.", "reload"),
+    "IDEMPOTENCY_MISMATCH": Kind(422, "configuration", "Use a new Idempotency-Key for a new request."),
+    "IDEMPOTENCY_IN_FLIGHT": Kind(409, "session", "The same request is still being answered.", "wait", 1),
+    "ACTION_EXECUTION_ERROR": Kind(500, "runtime", "Mend the action in the script; the session stays where it was."),
+    "LIMIT_EXCEEDED": Kind(500, "runtime", "Mend the action that never ends; the session stays where it was."),
+    "LLM_SERVICE_ERROR": Kind(503, "runtime", "Send the same message again.", "resend", 5),
+    "VARIABLE_STORE_INIT_ERROR": Kind(500, "system", "The saved session needs another version of Cuebook."),
+    "DATABASE_ERROR": Kind(500, "system", "See the log for this request id."),
+    "SERVER_BUSY": Kind(503, "system", "Send the same request again.", "resend", 1),
+    "INTERNAL_ERROR": Kind(500, "system", "See the log for this request id."),
+}
+
+
+class ApiError(Exception):
+    """A failure that a client hears of. `details` is plain JSON data; nothing in it names paths or SQL."""
+
+    def __init__(
+        self, code: str, message: str, *, details: Any = None, context: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
+        self.context = dict(context or {})
+
+    @property
+    def kind(self) -> Kind:
+        """What the code means."""
+        return CODES[self.code]
+
+
+class Recovery(Struct, frozen=True, rename="camel"):
+    """What a client can do."""
+
+    can_retry: bool
+    retry_action: str
+    suggestion: str
+
+
+class ErrorBody(Struct, frozen=True, rename="camel"):
+    """What went wrong."""
+
+    code: str
+    type: ErrorType
+    message: str
+    details: Any
+    context: dict[str, Any]
+    recovery: Recovery
+
+
+class ErrorAnswer(Struct, frozen=True, rename="camel"):
+    """The answer to every request that fails."""
+
+    error: ErrorBody
+    success: bool = False
+
+
+def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:
+    """The body a client gets."""
+    kind = error.kind
+    return ErrorAnswer(
+        ErrorBody(
+            code=error.code,
+            type=kind.type,
+            message=error.message,
+            details=error.details,
+            context={**error.context, "timestamp": timestamp, "requestId": request_id},
+            recovery=Recovery(bool(kind.retry_action), kind.retry_action, kind.suggestion),
+        )
+    )

@@ -1,0 +1,65 @@
+"""One turn at a time for each session, and one request at a time for each idempotency key."""
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from weakref import WeakValueDictionary
+
+from api.errors import ApiError
+
+
+class _Place:
+    """The lock of one session, alive as long as somebody holds or awaits it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
+class SessionLocks:
+    """Locks by session. A busy session refuses, or lets a bounded number of turns wait for a bounded time."""
+
+    def __init__(self, queue_max: int, queue_s: float) -> None:
+        self._places: WeakValueDictionary[Hashable, _Place] = WeakValueDictionary()
+        self._queue_max = queue_max
+        self._queue_s = queue_s
+
+    @asynccontextmanager
+    async def hold(self, session: Hashable, *, queue: bool) -> AsyncIterator[None]:
+        """Holds a session's lock. Raises ApiError SESSION_BUSY."""
+        place = self._places.setdefault(session, _Place())
+        if place.lock.locked() and (not queue or place.waiting >= self._queue_max):
+            raise ApiError("SESSION_BUSY", "the session is answering another message")
+        place.waiting += 1
+        try:
+            async with asyncio.timeout(self._queue_s):
+                await place.lock.acquire()
+        except TimeoutError as error:
+            raise ApiError("SESSION_BUSY", f"the session was busy for {self._queue_s:g} s") from error
+        finally:
+            place.waiting -= 1
+        try:
+            yield
+        finally:
+            place.lock.release()
+
+
+class KeysInFlight:
+    """The idempotency keys of the requests that are being answered."""
+
+    def __init__(self) -> None:
+        self._keys: set[Hashable] = set()
+
+    @contextmanager
+    def claim(self, key: Hashable | None) -> Iterator[None]:
+        """Claims a key, None claims nothing. Raises ApiError IDEMPOTENCY_IN_FLIGHT."""
+        if key is None:
+            yield
+            return
+        if key in self._keys:
+            raise ApiError("IDEMPOTENCY_IN_FLIGHT", "a request with this Idempotency-Key is being answered")
+        self._keys.add(key)
+        try:
+            yield
+        finally:
+            self._keys.discard(key)

@@ -1,0 +1,111 @@
+"""A conversation without a server or a record: the same machine, with everything in memory."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from api.views import position, snapshot, wait_view
+from runtime.engine import Input, Start, Turn, TurnFailed, run_turn
+from runtime.events import ActionEntered, ActionSkipped, Message, Warned
+from runtime.ports import Clock, Ids, Model
+from runtime.program import Program
+from runtime.run import HISTORY_MAX, Limits
+from runtime.state import State
+from scripts.diagnostics import Problem
+from scripts.values import Value
+
+
+class Played(Struct, frozen=True):
+    """One turn and what was put in."""
+
+    given: Value
+    turn: Turn
+
+
+class Player:
+    """Plays one session of a script."""
+
+    def __init__(self, program: Program, state: State, model: Model, clock: Clock, ids: Ids, limits: Limits) -> None:
+        self.program = program
+        self.state = state
+        self.played: list[Played] = []
+        self.failure: TurnFailed | None = None
+        self._history: tuple[Message, ...] = ()
+        self._model = model
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def take(self, given: Input, shown: Value) -> Turn:
+        """Takes a turn; `shown` is what the report says was put in. Raises TurnFailed, InputRefused."""
+        try:
+            turn = await run_turn(
+                self.program,
+                self.state,
+                given,
+                model=self._model,
+                clock=self._clock,
+                ids=self._ids,
+                limits=self._limits,
+                history=self._history,
+            )
+        except TurnFailed as failed:
+            self.failure = failed
+            raise
+        self.state = turn.state
+        self._history = (*self._history, *turn.messages)[-HISTORY_MAX:]
+        self.played.append(Played(shown, turn))
+        return turn
+
+    async def begin(self) -> Turn:
+        """Takes the first turn. Raises TurnFailed."""
+        return await self.take(Start(), None)
+
+    def report(self, problems: tuple[Problem, ...]) -> dict[str, Any]:
+        """Everything that happened, as one JSON document."""
+        failed_at = self.failure.place if self.failure is not None else None
+        status = "error" if self.failure is not None else self.state.execution_status
+        end = snapshot(self.program, self.state, status, failed_at)
+        bodies = [event.body for played in self.played for event in played.turn.events]
+        report: dict[str, Any] = {
+            "status": self.state.status,
+            "executionStatus": status,
+            "turns": [self._turn(played) for played in self.played],
+            "variables": end.variables,
+            "variableStore": end.variable_store,
+            "waits": sum(played.turn.state.wait is not None for played in self.played),
+            "actions": {
+                "executed": sum(isinstance(body, ActionEntered) for body in bodies),
+                "skipped": sum(isinstance(body, ActionSkipped) for body in bodies),
+            },
+            "warnings": [*map(_diagnostic, problems), *self._warnings()],
+        }
+        if self.failure is not None:
+            report["error"] = {"message": str(self.failure), "position": end.position}
+        return report
+
+    def _turn(self, played: Played) -> dict[str, Any]:
+        state = played.turn.state
+        return {
+            "input": played.given,
+            "messages": [
+                {"role": "ai", "content": message.content, "actionId": message.action_id}
+                | ({"metadata": message.metadata} if message.metadata else {})
+                for message in played.turn.messages
+                if message.role == "assistant"
+            ],
+            "wait": wait_view(state.wait),
+            "position": position(self.program, state),
+        }
+
+    def _warnings(self) -> list[dict[str, Any]]:
+        return [
+            {"code": body.code, "message": body.message, "actionId": body.action_id, "turn": played.turn.state.turn}
+            for played in self.played
+            for body in (event.body for event in played.turn.events)
+            if isinstance(body, Warned)
+        ]
+
+
+def _diagnostic(problem: Problem) -> dict[str, Any]:
+    return {"code": problem.code, "message": problem.message, "line": problem.line, "column": problem.column}

@@ -1,0 +1,1 @@
+"""One file a group of routes."""

@@ -1,0 +1,139 @@
+"""Scripts: create, import, list, get, validate."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Response, Router, get, post
+from litestar.di import NamedDependency
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, FromPath, QueryParameter
+
+from api.catalogue import Catalogue, Saved, problem_views
+from api.parameters import Cursor, Limit
+from api.routes.sessions import TENANT
+from api.schemas import NewScript, ScriptList, ScriptListed, ScriptToValidate, ScriptView, Validation
+from api.views import script_outline
+from scripts.parse import Reading, Source, read_script
+from store.record import Record
+from store.rows import ScriptRow
+
+_YAML = """\
+script: hello
+phases:
+  - phase: main
+    topics:
+      - topic: greeting
+        actions:
+          - ask: What is your name?
+            id: ask_name
+            output: [{get: name}]
+          - say: "Hello, {{ name }}!"
+            id: greet
+"""
+_EXAMPLES = [Example(value={"yamlContent": _YAML, "scriptName": "Hello"})]
+
+Strict = Annotated[bool, QueryParameter(name="strict", description="Older and unknown keys are errors.")]
+
+
+@post("/scripts", status_code=201, summary="Keep and publish a script, strictly")
+async def create_script(
+    data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)], catalogue: NamedDependency[Catalogue]
+) -> Response[ScriptView]:
+    """Keeps a script of today's form; older keys are errors."""
+    return _saved(await catalogue.save(TENANT, data, "strict"))
+
+
+@post("/scripts/import", status_code=201, summary="Import a script, older forms included")
+async def import_script(
+    data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)],
+    catalogue: NamedDependency[Catalogue],
+    strict: Strict = False,
+) -> Response[ScriptView]:
+    """Keeps a script; what is older in it is translated, and its warnings are in the answer."""
+    return _saved(await catalogue.save(TENANT, data, "strict" if strict else "compat"))
+
+
+@get("/scripts", summary="List scripts")
+async def list_scripts(
+    record: NamedDependency[Record],
+    status: Annotated[
+        Literal["draft", "published", "archived"] | None, QueryParameter(name="status", required=False)
+    ] = None,
+    search: Annotated[
+        str | None, QueryParameter(name="search", required=False, max_length=200, description="In id and name.")
+    ] = None,
+    tag: Annotated[str | None, QueryParameter(name="tag", required=False)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ScriptList:
+    """A page of scripts, the last changed first."""
+    page = await record.scripts(TENANT, status=status, search=search, tag=tag, limit=limit, cursor=cursor)
+    return ScriptList(data=[ScriptListed(**_listed(row)) for row in page.rows], next_cursor=page.next)
+
+
+@get("/scripts/{script_id:str}", summary="Read a script")
+async def get_script(script_id: FromPath[str], catalogue: NamedDependency[Catalogue]) -> ScriptView:
+    """A script by its uuid or its own id: text, structure and problems."""
+    row = await catalogue.find(TENANT, script_id)
+    return _view(row, await catalogue.reading(row))
+
+
+@post("/scripts/validate", status_code=200, summary="Look at a script without keeping it")
+async def validate_script(
+    data: Annotated[ScriptToValidate, BodyKwarg(examples=[Example(value={"yamlContent": _YAML})])],
+    strict: Strict = False,
+) -> Validation:
+    """Every problem of a script, with its place and what mends it."""
+    source = Source(data.yaml_content, "", data.files)
+    return _validation(await asyncio.to_thread(read_script, source, "strict" if strict else "compat"))
+
+
+@post("/scripts/{script_id:str}/validate", status_code=200, summary="Look at a kept script again")
+async def validate_kept_script(script_id: FromPath[str], catalogue: NamedDependency[Catalogue]) -> Validation:
+    """Every problem of a kept script."""
+    return _validation(await catalogue.reading(await catalogue.find(TENANT, script_id)))
+
+
+def _validation(reading: Reading) -> Validation:
+    return Validation(valid=reading.script is not None, diagnostics=list(problem_views(reading.problems)))
+
+
+def _saved(saved: Saved) -> Response[ScriptView]:
+    view = _view(saved.row, saved.reading)
+    location = f"/api/scripts/{saved.row.script_uuid}"
+    return Response(view, status_code=201 if saved.new else 200, headers={"Location": location})
+
+
+def _view(row: ScriptRow, reading: Reading) -> ScriptView:
+    parsed: Mapping[str, Any] = script_outline(reading.script) if reading.script is not None else {}
+    return ScriptView(
+        **_listed(row),
+        form=reading.script.form if reading.script is not None else "",
+        yaml_content=reading.source.text,
+        files=reading.source.side_files,
+        parsed=parsed,
+        diagnostics=list(problem_views(reading.problems)),
+    )
+
+
+def _listed(row: ScriptRow) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(row)
+    fields.pop("tenant")
+    fields |= {"script_id": fields.pop("script_uuid"), "script_key": row.script_id, "script_name": fields.pop("name")}
+    return fields
+
+
+router = Router(
+    "/api",
+    route_handlers=[
+        create_script,
+        import_script,
+        list_scripts,
+        get_script,
+        validate_script,
+        validate_kept_script,
+    ],
+    tags=["Scripts"],
+)

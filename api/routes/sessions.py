@@ -1,0 +1,232 @@
+"""Sessions: the six routes of seed 004, and the list."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, Router, get, post
+from litestar.di import NamedDependency
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, FromPath, QueryParameter
+
+from api.chat import Answer, Chat, Hot
+from api.parameters import (
+    Cursor,
+    Debug,
+    IdempotencyKey,
+    IfMatch,
+    Limit,
+    Prefer,
+    WithEvents,
+    condition,
+)
+from api.schemas import (
+    EventView,
+    MessageList,
+    NewMessage,
+    NewSession,
+    SessionCreated,
+    SessionList,
+    SessionListed,
+    SessionView,
+    Snapshot,
+    TurnAnswer,
+    VariableStore,
+)
+from api.views import debug_info, event_views, flat_variables, message_view, said, script_outline, snapshot
+from scripts.values import Value
+from store.record import Record
+from store.rows import SessionSummary
+
+TENANT = "default"  # until keys carry tenants, there is this one
+
+_SESSION_EXAMPLES = [
+    Example(
+        summary="The intake script",
+        value={"userId": "ana", "scriptId": "intake", "initialVariables": {"channel": "web"}},
+    ),
+    Example(
+        summary="With a key of your own",
+        value={"userId": "42", "scriptId": "intake", "key": "telegram:42", "locale": "en"},
+    ),
+]
+_MESSAGE_EXAMPLES = [
+    Example(summary="A text", value={"content": "My name is Ana"}),
+    Example(summary="A choice", value={"choice": "A"}),
+]
+
+
+@post("/sessions", status_code=200, summary="Begin a session", description="Runs the script up to its first question.")
+async def create_session(
+    data: Annotated[NewSession, BodyKwarg(examples=_SESSION_EXAMPLES)],
+    chat: NamedDependency[Chat],
+    idempotency_key: IdempotencyKey = None,
+    debug: Debug = False,
+    events: WithEvents = False,
+) -> Response[SessionCreated]:
+    """Begins a session."""
+    answer = await chat.start(TENANT, data, condition(idempotency_key, None, None))
+    created = SessionCreated(
+        **_snapshot_fields(answer),
+        session_id=answer.session.session_id,
+        status=answer.state.status,
+        created_at=answer.session.created_at,
+        ai_message=_joined(answer),
+        messages=said(answer.row),
+        events=_events(answer) if events else msgspec.UNSET,
+        debug_info=debug_info(answer.model_calls) if debug else None,
+    )
+    return Response(created, headers=_etag(answer.state.turn))
+
+
+@post("/sessions/{session_id:str}/messages", status_code=200, summary="Say something to a session")
+async def send_message(
+    session_id: FromPath[str],
+    data: Annotated[NewMessage, BodyKwarg(examples=_MESSAGE_EXAMPLES)],
+    chat: NamedDependency[Chat],
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    prefer: Prefer = None,
+    debug: Debug = False,
+    events: WithEvents = False,
+) -> Response[TurnAnswer]:
+    """Takes a message and answers it."""
+    answer = await chat.turn(TENANT, session_id, data, condition(idempotency_key, if_match, prefer))
+    taken = TurnAnswer(
+        **_snapshot_fields(answer),
+        session_status=answer.state.status,
+        ai_message=_joined(answer),
+        messages=said(answer.row),
+        events=_events(answer) if events else msgspec.UNSET,
+        debug_info=debug_info(answer.model_calls) if debug else None,
+    )
+    return Response(taken, headers=_etag(answer.state.turn))
+
+
+@get("/sessions/{session_id:str}", summary="Look at a session")
+async def get_session(
+    session_id: FromPath[str], chat: NamedDependency[Chat], record: NamedDependency[Record]
+) -> Response[SessionView]:
+    """The session as it stands."""
+    hot = await chat.session(TENANT, session_id)
+    shown = _shown(hot)
+    view = SessionView(
+        **msgspec.structs.asdict(shown),
+        session_id=hot.session.session_id,
+        user_id=hot.session.user_id,
+        script_id=hot.session.script_uuid,
+        status=hot.state.status,
+        key=hot.session.key,
+        metadata={
+            **hot.session.metadata,
+            "script": script_outline(hot.program.script),
+            "globalVariables": shown.global_variables,
+            "variableStore": msgspec.to_builtins(shown.variable_store),
+        },
+        created_at=hot.session.created_at,
+        updated_at=hot.updated_at,
+        completed_at=hot.updated_at if hot.state.status == "completed" else None,
+    )
+    return Response(view, headers=_etag(hot.state.turn))
+
+
+@get("/sessions/{session_id:str}/messages", summary="Read what was said")
+async def list_messages(
+    session_id: FromPath[str],
+    chat: NamedDependency[Chat],
+    record: NamedDependency[Record],
+    after: Annotated[int, QueryParameter(name="after", ge=0, description="The number to go on after.")] = 0,
+    limit: Limit = 100,
+) -> MessageList:
+    """A page of messages, oldest first."""
+    await chat.session(TENANT, session_id)
+    rows = await record.messages(TENANT, session_id, after_seq=after, limit=limit + 1)
+    more = len(rows) > limit
+    return MessageList(
+        data=[message_view(row) for row in rows[:limit]], next_after=rows[limit - 1].seq if more else None
+    )
+
+
+@get("/sessions/{session_id:str}/variables", summary="Read the variables")
+async def get_variables(
+    session_id: FromPath[str],
+    chat: NamedDependency[Chat],
+    scoped: Annotated[bool, QueryParameter(name="scoped", description="By scope, with type, source and time.")] = False,
+) -> dict[str, Value] | VariableStore:
+    """Every variable with the value it has where the session stands."""
+    hot = await chat.session(TENANT, session_id)
+    return _shown(hot).variable_store if scoped else dict(flat_variables(hot.program, hot.state))
+
+
+@get("/users/{user_id:str}/sessions", summary="List a user's sessions")
+async def list_user_sessions(
+    user_id: FromPath[str], record: NamedDependency[Record], limit: Limit = 50, cursor: Cursor = None
+) -> Response[list[SessionListed]]:
+    """Newest first; a `Link` header leads to the next page."""
+    page = await record.list_sessions(TENANT, user_id=user_id, limit=limit, cursor=cursor)
+    headers = {}
+    if page.next is not None:
+        headers["Link"] = f'</api/users/{user_id}/sessions?limit={limit}&cursor={page.next}>; rel="next"'
+    return Response([_listed(row) for row in page.rows], headers=headers)
+
+
+@get("/sessions", summary="List sessions")
+async def list_sessions(
+    record: NamedDependency[Record],
+    user_id: Annotated[str | None, QueryParameter(name="userId", required=False)] = None,
+    status: Annotated[str | None, QueryParameter(name="status", required=False)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> SessionList:
+    """A page of sessions, newest first."""
+    page = await record.list_sessions(TENANT, user_id=user_id, status=status, limit=limit, cursor=cursor)
+    return SessionList(data=[_listed(row) for row in page.rows], next_cursor=page.next)
+
+
+def _listed(row: SessionSummary) -> SessionListed:
+    return SessionListed(
+        session_id=row.session_id,
+        user_id=row.user_id,
+        script_id=row.script_uuid,
+        status=row.status,
+        execution_status=row.execution_status,
+        turn=row.turn,
+        key=row.key,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _shown(hot: Hot) -> Snapshot:
+    failed_at = hot.failure.place if hot.failure is not None else None
+    return snapshot(hot.program, hot.state, hot.execution_status, failed_at)
+
+
+def _snapshot_fields(answer: Answer) -> dict[str, Any]:
+    return msgspec.structs.asdict(snapshot(answer.program, answer.state, answer.state.execution_status, None))
+
+
+def _joined(answer: Answer) -> str:
+    return "\n\n".join(message.content for message in said(answer.row) if message.content)
+
+
+def _events(answer: Answer) -> list[EventView]:
+    return event_views(answer.row)
+
+
+def _etag(turn: int) -> dict[str, str]:
+    return {"ETag": f'"{turn}"'}
+
+
+router = Router(
+    "/api",
+    route_handlers=[
+        create_session,
+        send_message,
+        get_session,
+        list_messages,
+        get_variables,
+        list_user_sessions,
+        list_sessions,
+    ],
+    tags=["Sessions"],
+)

@@ -1,0 +1,140 @@
+"""Between the machine's values and the record's rows: the one place that knows both."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from runtime.engine import Turn
+from runtime.events import Body, Event, Message, VariableChanged
+from runtime.program import Program
+from runtime.state import Cell, State, encode
+from scripts.model import action_type
+from store.rows import EventRow, MessageRow, SessionHead, SessionRow, TurnRow, UserVariableRow, VariableRow
+
+
+def turn_row(
+    session: SessionRow,
+    program: Program,
+    turn: Turn,
+    *,
+    started_at: datetime,
+    finished_at: datetime,
+    idempotency_key: str | None,
+    fingerprint: str | None,
+    execution_status: str = "",
+) -> TurnRow:
+    """A turn as the record keeps it."""
+    state = turn.state
+    action = state.frames[-1].action if state.frames else ""
+    return TurnRow(
+        tenant=session.tenant,
+        session_id=session.session_id,
+        user_id=session.user_id,
+        turn=state.turn,
+        started_at=started_at,
+        finished_at=finished_at,
+        status=state.status,
+        execution_status=execution_status or state.execution_status,
+        phase_id=state.phase or None,
+        topic_id=state.topic or None,
+        action_id=action or None,
+        action_type=action_type(program.action(state.phase, state.topic, action)) if action else None,
+        wait_kind=state.wait.kind if state.wait is not None else None,
+        state=msgspec.Raw(encode(state)),
+        idempotency_key=idempotency_key,
+        fingerprint=fingerprint,
+        messages=[_message_row(message, finished_at) for message in turn.messages],
+        variables=[_variable_row(change) for change in turn.changes],
+        events=_event_rows(turn.events),
+    )
+
+
+def _message_row(message: Message, now: datetime) -> MessageRow:
+    return MessageRow(
+        seq=message.number,
+        message_id=message.message_id,
+        role=message.role,
+        content=message.content,
+        action_id=message.action_id or None,
+        metadata=dict(message.metadata),
+        created_at=now,
+    )
+
+
+def _variable_row(change: VariableChanged) -> VariableRow:
+    return VariableRow(
+        scope=change.scope,
+        name=change.name,
+        old=change.old,
+        new=change.new,
+        type=change.type,
+        action_id=change.action_id or None,
+        source=change.source,
+        phase_id=change.phase_id if change.scope in {"phase", "topic"} else None,
+        topic_id=change.topic_id if change.scope == "topic" else None,
+    )
+
+
+def _event_rows(events: tuple[Event, ...]) -> list[EventRow]:
+    """The events without what the message and variable rows of the same turn hold already: those by their place."""
+    rows, changes = [], 0
+    for event in events:
+        kind, data = _event_data(event.body)
+        if isinstance(event.body, Message):
+            data = {"message": event.body.number}
+        elif isinstance(event.body, VariableChanged):
+            data = {"variable": changes}
+            changes += 1
+        rows.append(EventRow(event.seq, kind, data))
+    return rows
+
+
+def _event_data(body: Body) -> tuple[str, dict[str, Any]]:
+    data = msgspec.to_builtins(body)
+    return data.pop("kind"), data
+
+
+def messages_of(rows: list[MessageRow]) -> tuple[Message, ...]:
+    """Recorded messages as the machine knows them."""
+    return tuple(
+        Message(
+            number=row.seq,
+            message_id=row.message_id,
+            role="user" if row.role == "user" else "assistant",
+            content=row.content,
+            action_id=row.action_id or "",
+            metadata=row.metadata,
+        )
+        for row in rows
+    )
+
+
+def cells_of(rows: list[UserVariableRow]) -> dict[str, Cell]:
+    """A user's global variables as the machine knows them."""
+    return {row.name: msgspec.convert(_cell(row), Cell) for row in rows}
+
+
+def _cell(row: UserVariableRow) -> Mapping[str, Any]:
+    return {"value": row.value, "type": row.type, "last_updated": row.updated_at, "source": row.source}
+
+
+def unbegun(state: State) -> Turn:
+    """The turn that stands for a session whose first turn failed."""
+    return Turn(state=msgspec.structs.replace(state, turn=state.turn + 1), events=(), model_calls=())
+
+
+def session_of(head: SessionHead) -> SessionRow:
+    """What is fixed of a session."""
+    return SessionRow(**{name: getattr(head, name) for name in SessionRow.__struct_fields__})
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is an id as the record makes them."""
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,310 @@
+"""What requests and answers look like: the documented shape of the API, in camelCase."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from runtime.state import Source
+from scripts.model import Locale
+from scripts.values import Value, ValueType
+
+ID_CHARS_MAX = 200
+CONTENT_CHARS_MAX = 20_000
+SCRIPT_CHARS_MAX = 1_000_000
+
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
+Content: TypeAlias = Annotated[str, Meta(max_length=CONTENT_CHARS_MAX)]
+ScriptText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=SCRIPT_CHARS_MAX)]
+
+
+class Body(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    """What a client sends; an unknown field is an error, so that a misspelt one is noticed."""
+
+
+class View(Struct, frozen=True, rename="camel", kw_only=True):
+    """What a client gets."""
+
+
+# -- sessions -----------------------------------------------------------------------------------------------------
+
+
+class NewSession(Body, frozen=True, kw_only=True):
+    """A session to begin."""
+
+    user_id: Id
+    script_id: Id
+    initial_variables: dict[str, Any] = {}
+    key: Id | None = None
+    metadata: dict[str, Any] = {}
+    locale: Locale | None = None
+    seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+
+
+class NewMessage(Body, frozen=True, kw_only=True):
+    """What the user says: a text, or the key of a choice."""
+
+    content: Content | None = None
+    choice: Id | None = None
+
+
+class Position(View, frozen=True, kw_only=True):
+    """Where a session stands; the ids are empty once it is completed."""
+
+    phase_index: int
+    phase_id: str
+    topic_index: int
+    topic_id: str
+    action_index: int
+    action_id: str
+    action_type: str
+    current_round: int
+    max_rounds: int
+
+
+class CellView(View, frozen=True, kw_only=True):
+    """A variable in one scope."""
+
+    value: Value
+    type: ValueType
+    last_updated: datetime | None
+    source: Source
+
+
+Layer: TypeAlias = Mapping[str, CellView]
+
+
+class VariableStore(View, frozen=True, kw_only=True):
+    """The variables by scope; of phase and topic those of the current ones."""
+
+    global_: Layer = field(name="global")
+    session: Layer
+    phase: Layer
+    topic: Layer
+
+
+class ChoiceView(View, frozen=True, kw_only=True):
+    """One answer to offer."""
+
+    key: str
+    text: str
+
+
+class WaitView(View, frozen=True, kw_only=True):
+    """What the session waits for."""
+
+    kind: Literal["text", "choice", "acknowledge", "suggestion"]
+    choices: list[ChoiceView] | UnsetType = UNSET
+    suggestion: str | UnsetType = UNSET
+
+
+class MessageView(View, frozen=True, kw_only=True):
+    """Something that was said."""
+
+    message_id: str
+    role: Literal["ai", "user"]
+    content: str
+    timestamp: datetime
+    action_id: str
+    metadata: Mapping[str, Any]
+
+
+class EventView(View, frozen=True, kw_only=True):
+    """Something that happened, numbered without gaps."""
+
+    seq: int
+    kind: str
+    data: Mapping[str, Any]
+
+
+class DebugCall(View, frozen=True, kw_only=True):
+    """A request to the model and what it gave."""
+
+    purpose: str
+    action_id: str
+    round: int
+    task: str
+    text: str
+    values: Mapping[str, Any]
+    exit: bool | None
+    raw: str
+
+
+class DebugInfo(View, frozen=True, kw_only=True):
+    """What those who write a script want to see of a turn."""
+
+    model_calls: list[DebugCall]
+
+
+class Snapshot(View, frozen=True, kw_only=True):
+    """Where a turn left a session."""
+
+    execution_status: str
+    position: Position
+    variables: Mapping[str, Value]
+    global_variables: Mapping[str, Value]
+    variable_store: VariableStore
+    turn: int
+    wait: WaitView | None
+
+
+class TurnAnswer(Snapshot, frozen=True, kw_only=True):
+    """What came of a message."""
+
+    ai_message: str
+    session_status: str
+    messages: list[MessageView]
+    events: list[EventView] | UnsetType = UNSET
+    debug_info: DebugInfo | None = None
+
+
+class SessionCreated(Snapshot, frozen=True, kw_only=True):
+    """A new session and what it says first."""
+
+    session_id: str
+    status: str
+    created_at: datetime
+    ai_message: str
+    messages: list[MessageView]
+    events: list[EventView] | UnsetType = UNSET
+    debug_info: DebugInfo | None = None
+
+
+class SessionView(Snapshot, frozen=True, kw_only=True):
+    """A session."""
+
+    session_id: str
+    user_id: str
+    script_id: str
+    status: str
+    key: str | None
+    metadata: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    completed_at: datetime | None
+
+
+class SessionListed(View, frozen=True, kw_only=True):
+    """A session in a list."""
+
+    session_id: str
+    user_id: str
+    script_id: str
+    status: str
+    execution_status: str
+    turn: int
+    key: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class SessionList(View, frozen=True, kw_only=True):
+    """A page of sessions, newest first."""
+
+    data: list[SessionListed]
+    next_cursor: str | None
+    success: bool = True
+
+
+class MessageList(View, frozen=True, kw_only=True):
+    """A page of messages, oldest first; `nextAfter` is the number to go on after, or null at the end."""
+
+    data: list[MessageView]
+    next_after: int | None
+    success: bool = True
+
+
+# -- scripts ------------------------------------------------------------------------------------------------------
+
+
+class NewScript(Body, frozen=True, kw_only=True):
+    """A script to keep. `files` are the side files named in its `use`, by name."""
+
+    yaml_content: ScriptText
+    script_name: Id | None = None
+    files: dict[str, ScriptText] = {}
+    tags: list[Id] = []
+    author: Id | None = None
+    description: Content | None = None
+
+
+class ScriptToValidate(Body, frozen=True, kw_only=True):
+    """A script to look at without keeping it."""
+
+    yaml_content: ScriptText
+    files: dict[str, ScriptText] = {}
+
+
+class ProblemView(View, frozen=True, kw_only=True):
+    """One problem of a script."""
+
+    code: str
+    severity: str
+    message: str
+    fix: str
+    file: str
+    line: int
+    column: int
+    path: str
+
+
+class Validation(View, frozen=True, kw_only=True):
+    """Whether a script can be run, and everything to know about it."""
+
+    valid: bool
+    diagnostics: list[ProblemView]
+    success: bool = True
+
+
+class ScriptListed(View, frozen=True, kw_only=True):
+    """A script in a list: its latest version."""
+
+    script_id: str
+    script_key: str
+    script_name: str
+    version: int
+    version_label: str
+    status: str
+    digest: str
+    tags: list[str]
+    author: str | None
+    description: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ScriptList(View, frozen=True, kw_only=True):
+    """A page of scripts, the last changed first."""
+
+    data: list[ScriptListed]
+    next_cursor: str | None
+    success: bool = True
+
+
+class ScriptView(ScriptListed, frozen=True, kw_only=True):
+    """A script with its text, its structure and its problems."""
+
+    form: str
+    yaml_content: str
+    files: Mapping[str, str]
+    parsed: Mapping[str, Any]
+    diagnostics: list[ProblemView]
+    success: bool = True
+
+
+# -- operations ---------------------------------------------------------------------------------------------------
+
+
+class Health(View, frozen=True, kw_only=True):
+    """The process is alive."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Readiness(View, frozen=True, kw_only=True):
+    """Whether turns can be taken, and what keeps them from it."""
+
+    ready: bool
+    checks: Mapping[str, str]

@@ -1,0 +1,91 @@
+"""Runs the application on granian, in this very process: one process holds the database file."""
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import structlog
+import uvloop
+from granian.constants import Interfaces
+from granian.log import LogLevels
+from granian.server.embed import Server
+
+from api.app import create_app, make_model
+from api.settings import Settings
+from store.record import Record
+
+
+class AddressRefused(ValueError):
+    """An address the server must not or cannot listen on; the message says why."""
+
+
+def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Serves until interrupted; `announce` gets the address once scripts are loaded and requests are taken.
+
+    Raises AddressRefused, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
+    """
+    check_address(settings.host, settings.port)
+    configure_logging(settings.log_level)
+    model = make_model(settings.model)
+    record = Record.open(settings.data)
+    address = f"http://{settings.host}:{settings.port}"
+    app = create_app(settings, record, model, announce=lambda: announce(address))
+    server = Server(
+        app,
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.ASGI,
+        websockets=False,
+        log_enabled=False,
+        log_level=LogLevels.warning,
+    )
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(name, server.stop)
+        await server.serve()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())
+
+
+def check_address(host: str, port: int) -> None:
+    """Only loopback addresses until API keys exist, and only a free port. Raises AddressRefused."""
+    if not is_loopback(host):
+        raise AddressRefused(f"{host} is not this machine alone; without API keys the server listens on loopback only")
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except OSError as error:
+        raise AddressRefused(f"port {port} of {host} is taken or cannot be used ({error.strerror})") from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def configure_logging(level: str) -> None:
+    """JSON lines on standard error; readable ones on a terminal."""
+    terminal = sys.stderr.isatty()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *([] if terminal else [structlog.processors.format_exc_info]),
+            structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

@@ -1,0 +1,102 @@
+"""How a server is set up: cuebook.toml, then CUEBOOK_* variables, then flags; an unknown name is an error."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from runtime.run import Limits
+from scripts.model import Locale
+
+FILE_NAME = "cuebook.toml"
+PREFIX = "CUEBOOK_"
+EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
+
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything that can be set. Sizes are bytes, times seconds."""
+
+    data: Path = Path("cuebook-data")
+    scripts: Path = EXAMPLES
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8000
+    model: str = "offline"
+    locale: Locale | None = None
+    busy: Literal["reject", "queue"] = "reject"
+    queue_s: Seconds = 30.0
+    queue_max: Count = 16
+    hot_sessions_max: Count = 10_000
+    body_bytes_max: Count = 1_000_000
+    actions_max: Count = 1_000
+    model_calls_max: Count = 50
+    output_chars_max: Count = 100_000
+    turn_s: Seconds = 120.0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def limits(self) -> Limits:
+        """What one turn may cost."""
+        return Limits(
+            actions_max=self.actions_max,
+            model_calls_max=self.model_calls_max,
+            output_chars_max=self.output_chars_max,
+            turn_s=self.turn_s,
+        )
+
+
+class SettingsInvalid(ValueError):
+    """A setting that cannot be used; the message names it and where it came from."""
+
+
+def load_settings(
+    file: Path | None = None, flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
+    """The settings from file, environment and flags; a flag of None counts as not given. Raises SettingsInvalid."""
+    given = dict(_from_file(file))
+    given |= _from_environment(os.environ if environment is None else environment)
+    given |= {name: value for name, value in (flags or {}).items() if value is not None}
+    return _convert(given, "settings")
+
+
+def _from_file(file: Path | None) -> Mapping[str, Any]:
+    path = file or Path(FILE_NAME)
+    if file is None and not path.exists():
+        return {}
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsInvalid(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"{path}: {error}") from error
+    _convert(data, str(path))
+    # paths in a file are meant from where the file lies
+    return {name: path.parent / value if name in {"data", "scripts"} else value for name, value in data.items()}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    given = {name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
+    for name, value in given.items():
+        _convert({name: value}, PREFIX + name.upper())
+    return dict(given)
+
+
+def _convert(given: Mapping[str, Any], origin: str) -> Settings:
+    plain = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+    try:
+        return msgspec.convert(plain, Settings, strict=False, dec_hook=_path)
+    except msgspec.ValidationError as error:
+        problem = str(error).replace("Object contains unknown field", "there is no setting")
+        raise SettingsInvalid(f"{origin}: {problem}") from error
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value).expanduser()
+    raise NotImplementedError

@@ -1,0 +1,190 @@
+"""What clients see of a session: its variables by scope, its position, its wait, its messages."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from api.schemas import (
+    CellView,
+    ChoiceView,
+    DebugCall,
+    DebugInfo,
+    EventView,
+    Layer,
+    MessageView,
+    Position,
+    Snapshot,
+    VariableStore,
+    WaitView,
+)
+from runtime.program import Program
+from runtime.run import ModelCall
+from runtime.scopes import Scopes
+from runtime.state import Cell, State, Wait
+from scripts.model import Action, AiAsk, AiSay, Ask, Choose, Script, action_type
+from scripts.values import Value, infer_type
+from store.rows import MessageRow, TurnRow
+
+
+def snapshot(program: Program, state: State, execution_status: str, failed_at: tuple[str, str, str] | None) -> Snapshot:
+    """Where a turn left a session; `failed_at` is the place where the turn after it failed."""
+    scopes = Scopes(program, state)
+    layers = VariableStore(
+        global_=_globals(program, state),
+        session=_layer(state.session_cells),
+        phase=_layer(state.phase_cells),
+        topic=_layer(state.topic_cells),
+    )
+    return Snapshot(
+        execution_status=execution_status,
+        position=position(program, state, failed_at),
+        variables=scopes.flat(),
+        global_variables={name: cell.value for name, cell in layers.global_.items()},
+        variable_store=layers,
+        turn=state.turn,
+        wait=wait_view(state.wait),
+    )
+
+
+def _layer(cells: Mapping[str, Cell]) -> Layer:
+    return {
+        name: CellView(value=cell.value, type=cell.type, last_updated=cell.last_updated, source=cell.source)
+        for name, cell in cells.items()
+    }
+
+
+def _globals(program: Program, state: State) -> Layer:
+    """The user's global variables over the project's defaults."""
+    defaults = {
+        name: CellView(value=each.value, type=each.type or infer_type(each.value), last_updated=None, source="default")
+        for name, each in program.global_names.items()
+        if each.value is not None
+    }
+    return {**defaults, **_layer(state.global_cells)}
+
+
+def position(program: Program, state: State, failed_at: tuple[str, str, str] | None = None) -> Position:
+    """Where a session stands, or where its last attempt at a turn failed."""
+    phase, topic = state.phase, state.topic
+    action_id = state.frames[-1].action if state.frames else ""
+    if failed_at is not None:
+        phase, topic, action_id = failed_at
+    phase_index, topic_index, action_index = program.indices(phase, topic, action_id)
+    action = program.action(phase, topic, action_id) if action_id else None
+    return Position(
+        phase_index=phase_index,
+        phase_id=phase,
+        topic_index=topic_index,
+        topic_id=topic,
+        action_index=action_index,
+        action_id=action_id,
+        action_type=action_type(action) if action is not None else "",
+        current_round=state.progress.round if state.progress is not None else 0,
+        max_rounds=_rounds(action),
+    )
+
+
+def _rounds(action: Action | None) -> int:
+    match action:
+        case AiSay():
+            return action.utterances
+        case Ask() | AiAsk() | Choose():
+            return action.max_rounds
+        case _:
+            return 0
+
+
+def wait_view(wait: Wait | None) -> WaitView | None:
+    """What the session waits for."""
+    if wait is None:
+        return None
+    return WaitView(
+        kind=wait.kind,
+        choices=[ChoiceView(key=choice.key, text=choice.text) for choice in wait.choices] or msgspec.UNSET,
+        suggestion=wait.suggestion or msgspec.UNSET,
+    )
+
+
+def message_view(row: MessageRow) -> MessageView:
+    """A recorded message."""
+    return MessageView(
+        message_id=row.message_id,
+        role="user" if row.role == "user" else "ai",
+        content=row.content,
+        timestamp=row.created_at,
+        action_id=row.action_id or "",
+        metadata=row.metadata,
+    )
+
+
+def said(row: TurnRow) -> list[MessageView]:
+    """What the session said in a turn, in order."""
+    return [message_view(message) for message in row.messages if message.role != "user"]
+
+
+def event_views(row: TurnRow) -> list[EventView]:
+    """The events of a turn, with the messages and variable writes they stand for."""
+    messages = {message.seq: message for message in row.messages}
+    views = []
+    for event in row.events:
+        data: Mapping[str, Any] = event.data
+        if event.kind == "message":
+            data = msgspec.to_builtins(message_view(messages[event.data["message"]]))
+        elif event.kind == "variable":
+            data = msgspec.to_builtins(row.variables[event.data["variable"]])
+        views.append(EventView(seq=event.seq, kind=event.kind, data=data))
+    return views
+
+
+def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:
+    """The model calls of a turn."""
+    return DebugInfo(
+        model_calls=[
+            DebugCall(
+                purpose=call.request.purpose,
+                action_id=call.request.action_id,
+                round=call.request.round,
+                task=call.request.task,
+                text=call.reply.text,
+                values=call.reply.values,
+                exit=call.reply.exit,
+                raw=call.reply.raw,
+            )
+            for call in calls
+        ]
+    )
+
+
+def script_outline(script: Script) -> dict[str, Any]:
+    """The structure of a script in the shape of seed 004's `metadata.script`."""
+    return {
+        "session": {
+            "session_id": script.id,
+            "session_name": script.title,
+            "phases": [
+                {
+                    "phase_id": phase.id,
+                    "phase_name": phase.title,
+                    "phase_goal": phase.goal,
+                    "topics": [
+                        {
+                            "topic_id": topic.id,
+                            "topic_name": topic.title,
+                            "topic_goal": topic.goal,
+                            "actions": [
+                                {"action_id": action.id, "action_type": action_type(action)} for action in topic.actions
+                            ],
+                        }
+                        for topic in phase.topics
+                    ],
+                }
+                for phase in script.phases
+            ],
+        }
+    }
+
+
+def flat_variables(program: Program, state: State) -> Mapping[str, Value]:
+    """Every variable with the value it has where the session stands."""
+    return Scopes(program, state).flat()

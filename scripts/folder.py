@@ -1,0 +1,41 @@
+"""A folder of scripts: every file in it that is one, read and checked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.diagnostics import CODES, Problem
+from scripts.parse import FileUnreadable, Mode, Reading, Source, is_script, read_file, read_script
+
+FILES_MAX = 2_000
+
+
+def script_files(path: Path) -> list[Path]:
+    """The YAML files of a folder and the folders below it, in order; a file stands for itself."""
+    if path.is_file():
+        return [path]
+    found = (each for each in path.rglob("*") if each.suffix in {".yaml", ".yml"} and each.is_file())
+    return sorted(each for each in found if not _is_hidden(each.relative_to(path)))[:FILES_MAX]
+
+
+def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
+    """Every script of a folder. Side files (globals and the like) and other YAML are passed over."""
+    for path in script_files(folder):
+        reading = read_path(path, mode)
+        if reading.errors and reading.source.text and not is_script(reading.source):
+            continue
+        yield reading
+
+
+def read_path(path: Path, mode: Mode = "compat") -> Reading:
+    """One script file; what cannot be opened is a reading with that one problem."""
+    try:
+        return read_script(read_file(path), mode)
+    except FileUnreadable as error:
+        kind = CODES["FILE_UNREADABLE"]
+        message = str(error).removeprefix(f"{path}: ")
+        problem = Problem("FILE_UNREADABLE", message, kind.severity, 1, 1, str(path), fix=kind.fix)
+        return Reading(Source("", str(path)), None, (problem,))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

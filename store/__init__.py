@@ -1,0 +1,1 @@
+"""The record: rows in, rows out. Knows no script and no interpreter."""

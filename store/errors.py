@@ -1,0 +1,84 @@
+"""What can go wrong in the record, each error named for its condition. No other exception leaves this package."""
+
+from pathlib import Path
+
+
+class StoreError(Exception):
+    """Base of every error the record raises."""
+
+
+class DatabaseLocked(StoreError):
+    """Another process has the database file open; a DuckDB file has one writer process at a time."""
+
+    def __init__(self, path: Path, pid: int | None) -> None:
+        self.path = path
+        self.pid = pid
+        holder = f"process {pid}" if pid is not None else "another process"
+        super().__init__(
+            f"{path} is in use by {holder}. One process at a time can open it: "
+            "stop that process, or point this one at another data folder."
+        )
+
+
+class DatabaseUnreadable(StoreError):
+    """The file is missing, damaged, not a DuckDB database, or closed to this user."""
+
+
+class DatabaseTooNew(StoreError):
+    """The file was migrated by a newer version of the program than this one."""
+
+
+class DatabaseTooOld(StoreError):
+    """The file needs migrations, and it was opened read-only."""
+
+
+class MigrationChanged(StoreError):
+    """A migration that was applied to the file no longer has the text it was applied with."""
+
+
+class StoreUnavailable(StoreError):
+    """The disk or the database failed, or the record is closed. Whether a write under way was kept is unknown."""
+
+
+class StoreBusy(StoreError):
+    """A queue of the record is full; nothing was written, the call can be repeated later."""
+
+
+class StoreReadOnly(StoreError):
+    """A write was asked of a record opened read-only."""
+
+
+class ReadTimedOut(StoreError):
+    """A read took longer than its limit and was stopped."""
+
+
+class RowRefused(StoreError):
+    """A row the record cannot hold: a wrong type, or numbers that leave a gap. The rest of its group was committed."""
+
+
+class TurnConflict(StoreError):
+    """A turn was computed from a turn that is not the session's latest: another one was committed before it."""
+
+    def __init__(self, session_id: str, expected: int, actual: int) -> None:
+        self.session_id = session_id
+        self.expected = expected
+        self.actual = actual
+        super().__init__(f"session {session_id} is at turn {actual}, this turn was computed from turn {expected}")
+
+
+class KeyTaken(StoreError):
+    """A new session's key, or its idempotency key, belongs to another session of the tenant."""
+
+    def __init__(self, field: str, key: str, session_id: str) -> None:
+        self.field = field
+        self.key = key
+        self.session_id = session_id
+        super().__init__(f"{field} {key!r} belongs to session {session_id}")
+
+
+class QueryRefused(StoreError):
+    """An analyst's query that is not one readable SELECT; the message is the database's own, for that analyst."""
+
+
+class CursorInvalid(StoreError):
+    """A page cursor that did not come from this list."""

@@ -1,0 +1,190 @@
+"""The record: the only thing the rest of the program uses of this package."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from store import failures, script_texts, sessions, turns, variables
+from store.commit import Proposal
+from store.database import Database
+from store.errors import StoreReadOnly
+from store.fetch import Page
+from store.readers import READ_TIMEOUT_S, Readers
+from store.rows import (
+    NO_TURN,
+    EventRow,
+    FailureRow,
+    MessageRow,
+    ScriptRow,
+    ScriptStatus,
+    ScriptTextRow,
+    SessionHead,
+    SessionRow,
+    SessionSummary,
+    TurnRow,
+    UserVariableRow,
+    VariableWriteRow,
+)
+from store.writer import Writer
+
+LAG_MAX_S = 5.0
+"""A group that takes longer than this to write means a disk that hangs."""
+
+
+class Record:
+    """Everything said and every change of a variable, durably. One event loop uses it.
+
+    Every read and write is of one tenant. Writes return once they are on disk; they raise StoreBusy when too many
+    wait, StoreUnavailable when the disk fails. Reads raise StoreBusy, ReadTimedOut and StoreUnavailable.
+    """
+
+    def __init__(self, database: Database, writer: Writer | None, readers: Readers) -> None:
+        self._database = database
+        self._writer = writer
+        self._readers = readers
+
+    @classmethod
+    def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:
+        """Open the record of a data folder; made if new, migrated if old. Blocks. Raises what Database.open raises."""
+        database = Database.open(folder, read_only=read_only)
+        writer = None if read_only else Writer(database)
+        return cls(database, writer, Readers(database, read_timeout_s))
+
+    async def close(self) -> None:
+        """Write what waits, and close the file. Raises StoreUnavailable if the writer hangs."""
+        try:
+            if self._writer is not None:
+                await self._writer.close()
+        finally:
+            await asyncio.to_thread(self._readers.close)
+            self._database.close()
+
+    @property
+    def writer_lag_s(self) -> float:
+        """Seconds the group of turns being written has taken so far; 0 when nothing is written."""
+        return 0.0 if self._writer is None else self._writer.lag_s
+
+    def ready(self) -> str | None:
+        """None when turns can be written; else why not."""
+        if self._writer is None:
+            return "the record is open read-only"
+        if self.writer_lag_s > LAG_MAX_S:
+            return f"a write has taken {self.writer_lag_s:.0f} s"
+        return self._writer.failure
+
+    async def commit(self, turn: TurnRow, expected_turn: int, session: SessionRow | None = None) -> None:
+        """Record a turn; returns once it is durable, with all it holds or nothing.
+
+        `expected_turn` is the turn it was computed from: NO_TURN at creation, which also brings the `session`.
+        Raises TurnConflict where another turn was first, KeyTaken where a new session's key is another's, RowRefused
+        for a row that cannot be held.
+        """
+        await self._writing.commit(Proposal(turn, expected_turn, session))
+
+    async def save_script(self, script: ScriptRow, text: ScriptTextRow) -> None:
+        """Add a version of a script, or replace what is known of it. A text once saved is never changed."""
+        await self._writing.run(partial(script_texts.save_script, script=script, text=text))
+
+    async def save_failure(self, failure: FailureRow) -> None:
+        """Record a turn that failed."""
+        await self._writing.run(partial(failures.save_failure, failure=failure))
+
+    async def session_head(self, tenant: str, session_id: str) -> SessionHead | None:
+        """A session with the state its latest turn left."""
+        return await self._readers.read(lambda cursor: sessions.session_head(cursor, tenant, session_id))
+
+    async def session_by_key(self, tenant: str, key: str) -> SessionRow | None:
+        """The session an application gave this key."""
+        return await self._readers.read(lambda cursor: sessions.session_by_key(cursor, tenant, key))
+
+    async def creation_by_key(self, tenant: str, idempotency_key: str) -> SessionRow | None:
+        """The session a request with this idempotency key created."""
+        return await self._readers.read(lambda cursor: sessions.creation_by_key(cursor, tenant, idempotency_key))
+
+    async def list_sessions(
+        self,
+        tenant: str,
+        *,
+        user_id: str | None = None,
+        status: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[SessionSummary]:
+        """A page of sessions, newest first. Raises CursorInvalid."""
+        return await self._readers.read(
+            lambda reader: sessions.list_sessions(reader, tenant, user_id, status, limit, cursor)
+        )
+
+    async def turn(self, tenant: str, session_id: str, number: int) -> TurnRow | None:
+        """One turn by its number."""
+        return await self._readers.read(lambda cursor: turns.turn(cursor, tenant, session_id, number))
+
+    async def turn_by_key(self, tenant: str, session_id: str, idempotency_key: str) -> TurnRow | None:
+        """The turn a request with this idempotency key made."""
+        return await self._readers.read(lambda cursor: turns.turn_by_key(cursor, tenant, session_id, idempotency_key))
+
+    async def messages(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 100) -> list[MessageRow]:
+        """At most `limit` messages numbered above `after_seq`, in order."""
+        return await self._readers.read(lambda cursor: turns.messages(cursor, tenant, session_id, after_seq, limit))
+
+    async def recent_messages(self, tenant: str, session_id: str, limit: int) -> list[MessageRow]:
+        """The last `limit` messages, in order."""
+        return await self._readers.read(lambda cursor: turns.recent_messages(cursor, tenant, session_id, limit))
+
+    async def events(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 100) -> list[EventRow]:
+        """At most `limit` events numbered above `after_seq`, in order."""
+        return await self._readers.read(lambda cursor: turns.events(cursor, tenant, session_id, after_seq, limit))
+
+    async def variable_history(
+        self, tenant: str, session_id: str, *, name: str | None = None, after_turn: int = NO_TURN, limit: int = 100
+    ) -> list[VariableWriteRow]:
+        """The variable writes of at most `limit` turns after `after_turn`, in order; of one variable if it is named."""
+        return await self._readers.read(
+            lambda cursor: turns.variable_history(cursor, tenant, session_id, name, after_turn, limit)
+        )
+
+    async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
+        """A user's variables of the global scope that are set, by name."""
+        return await self._readers.read(lambda cursor: variables.user_variables(cursor, tenant, user_id))
+
+    async def failures(self, tenant: str, session_id: str) -> list[FailureRow]:
+        """The last 100 failed turns of a session, the latest first."""
+        return await self._readers.read(lambda cursor: failures.failures(cursor, tenant, session_id))
+
+    async def scripts(
+        self,
+        tenant: str,
+        *,
+        status: ScriptStatus | None = None,
+        search: str | None = None,
+        tag: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[ScriptRow]:
+        """A page of scripts, last changed first: of each the latest version with the status. Raises CursorInvalid."""
+        return await self._readers.read(
+            lambda reader: script_texts.scripts(reader, tenant, status, search, tag, limit, cursor)
+        )
+
+    async def script(self, tenant: str, script_uuid: str, version: int | None = None) -> ScriptRow | None:
+        """One version of a script, the latest unless it is named."""
+        return await self._readers.read(lambda cursor: script_texts.script(cursor, tenant, script_uuid, version))
+
+    async def script_versions(self, tenant: str, script_uuid: str) -> list[ScriptRow]:
+        """Every version of a script, the latest first."""
+        return await self._readers.read(lambda cursor: script_texts.script_versions(cursor, tenant, script_uuid))
+
+    async def latest_published(self, tenant: str, script_id: str) -> ScriptRow | None:
+        """The latest published version of the script its author calls `script_id`."""
+        return await self._readers.read(lambda cursor: script_texts.latest_published(cursor, tenant, script_id))
+
+    async def script_text(self, tenant: str, digest: str) -> ScriptTextRow | None:
+        """A script's text by its digest."""
+        return await self._readers.read(lambda cursor: script_texts.script_text(cursor, tenant, digest))
+
+    @property
+    def _writing(self) -> Writer:
+        if self._writer is None:
+            raise StoreReadOnly("the record is open read-only")
+        return self._writer

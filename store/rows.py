@@ -1,0 +1,206 @@
+"""The rows of the record, as the rest of the program writes and reads them.
+
+Times are aware datetimes in UTC with microseconds. `JsonText` fields hold one JSON document, encoded: the record stores
+and returns it without looking inside.
+"""
+
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+JsonText: TypeAlias = msgspec.Raw
+JsonObject: TypeAlias = dict[str, Any]
+Value: TypeAlias = str | int | float | bool | list[Any] | JsonObject | None
+Role: TypeAlias = Literal["user", "assistant", "system"]
+Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
+Source: TypeAlias = Literal["script", "user", "model", "api", "default", "migrated"]
+ScriptStatus: TypeAlias = Literal["draft", "published", "archived"]
+
+NO_TURN = -1
+"""The turn a session's creation is computed from."""
+
+
+class MessageRow(msgspec.Struct, frozen=True):
+    """One message said in a session."""
+
+    seq: int
+    """Number in the session, from 1, without gaps."""
+    message_id: str
+    role: Role
+    content: str
+    action_id: str | None
+    """The action that said it; null for what the user said unasked."""
+    metadata: JsonObject
+    created_at: datetime
+
+
+class VariableRow(msgspec.Struct, frozen=True):
+    """One write of one variable."""
+
+    scope: Scope
+    name: str
+    old: Value
+    """The value before; null where it was unset."""
+    new: Value
+    """The value after; null unsets the variable."""
+    type: str
+    action_id: str | None
+    source: Source
+    phase_id: str | None
+    """The phase that owns a phase or topic variable."""
+    topic_id: str | None
+    """The topic that owns a topic variable."""
+
+
+class EventRow(msgspec.Struct, frozen=True):
+    """One thing that happened in a turn."""
+
+    seq: int
+    """Number in the session, from 1, without gaps."""
+    kind: str
+    data: JsonObject
+
+
+class TurnRow(msgspec.Struct, frozen=True):
+    """One turn of a session: everything it said, wrote and left behind. Written once, never changed."""
+
+    tenant: str
+    session_id: str
+    """A UUID."""
+    user_id: str
+    turn: int
+    """0 is the session's creation."""
+    started_at: datetime
+    finished_at: datetime
+    status: str
+    execution_status: str
+    phase_id: str | None
+    """Where the session now stands."""
+    topic_id: str | None
+    action_id: str | None
+    action_type: str | None
+    wait_kind: str | None
+    """What the session waits for; null when it waits for nothing."""
+    state: JsonText
+    """The whole state after the turn, as the runtime encodes it."""
+    idempotency_key: str | None
+    fingerprint: str | None
+    """Digest of the request body the idempotency key came with."""
+    messages: list[MessageRow]
+    variables: list[VariableRow]
+    events: list[EventRow]
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    """What is fixed when a session is created."""
+
+    tenant: str
+    session_id: str
+    """A UUID."""
+    user_id: str
+    key: str | None
+    """The application's own name for the session, unique in the tenant, such as `telegram:123`."""
+    script_uuid: str
+    script_id: str
+    """The script's own id, as its author wrote it."""
+    script_version: int
+    digest: str
+    """Digest of the script text the session is pinned to."""
+    locale: str | None
+    seed: int
+    metadata: JsonObject
+    created_at: datetime
+    idempotency_key: str | None
+
+
+class SessionSummary(SessionRow, frozen=True):
+    """A session and where its latest turn left it."""
+
+    turn: int
+    status: str
+    execution_status: str
+    phase_id: str | None
+    topic_id: str | None
+    action_id: str | None
+    action_type: str | None
+    wait_kind: str | None
+    message_count: int
+    """Messages so far, which is the number of the latest one."""
+    event_count: int
+    """Events so far, which is the number of the latest one."""
+    updated_at: datetime
+    completed_at: datetime | None
+
+
+class SessionHead(SessionSummary, frozen=True):
+    """A session, where its latest turn left it, and the state to go on from."""
+
+    state: JsonText
+
+
+class ScriptTextRow(msgspec.Struct, frozen=True):
+    """The text of one version of a script, kept by digest and never changed."""
+
+    tenant: str
+    digest: str
+    text: str
+    files: dict[str, str]
+    """Texts of the files beside it, by name."""
+    form: str
+    """The form it was written in, such as `native` or `session`."""
+
+
+class ScriptRow(msgspec.Struct, frozen=True):
+    """One version of a script, as the catalogue lists it."""
+
+    tenant: str
+    script_uuid: str
+    script_id: str
+    """The script's own id, as its author wrote it."""
+    name: str
+    version: int
+    """Counted from 1 in one script."""
+    version_label: str
+    """The version as its author wrote it, may be empty."""
+    digest: str
+    status: ScriptStatus
+    created_at: datetime
+    updated_at: datetime
+    tags: list[str]
+    author: str | None
+    description: str | None
+
+
+class FailureRow(msgspec.Struct, frozen=True):
+    """A turn that failed and was not kept."""
+
+    tenant: str
+    session_id: str
+    turn_attempted: int
+    code: str
+    message: str
+    phase_id: str | None
+    topic_id: str | None
+    action_id: str | None
+    failed_at: datetime
+
+
+class UserVariableRow(msgspec.Struct, frozen=True):
+    """A variable of the global scope: one user's, in every session."""
+
+    tenant: str
+    user_id: str
+    name: str
+    value: Value
+    type: str
+    source: Source
+    updated_at: datetime
+
+
+class VariableWriteRow(VariableRow, frozen=True):
+    """One write of one variable, and the turn that made it."""
+
+    turn: int
+    written_at: datetime
+    """When that turn finished."""

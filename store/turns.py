@@ -1,0 +1,80 @@
+"""Reading turns: one whole, or what was said, written and done in many."""
+
+from datetime import datetime
+
+import msgspec
+
+from store.fetch import Cursor, Parameters, bounded, decode, fetch, fetch_one, iso, utc
+from store.rows import NO_TURN, EventRow, MessageRow, TurnRow, VariableRow, VariableWriteRow
+
+_OF_SESSION = "tenant = $tenant AND session_id = try_cast($session_id AS UUID)"
+_TURN = f"SELECT * {utc('started_at', 'finished_at')} FROM turns WHERE {_OF_SESSION}"  # noqa: S608
+
+
+class _Writes(msgspec.Struct, frozen=True):
+    """The variable writes of one turn."""
+
+    turn: int
+    written_at: datetime
+    variables: list[VariableRow]
+
+
+def turn(cursor: Cursor, tenant: str, session_id: str, number: int) -> TurnRow | None:
+    """One turn by its number."""
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id, "number": number}
+    return fetch_one(cursor, TurnRow, f"{_TURN} AND turn = $number", parameters)
+
+
+def turn_by_key(cursor: Cursor, tenant: str, session_id: str, idempotency_key: str) -> TurnRow | None:
+    """The turn a request with this key made, if it did."""
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id, "key": idempotency_key}
+    return fetch_one(cursor, TurnRow, f"{_TURN} AND idempotency_key = $key ORDER BY turn LIMIT 1", parameters)
+
+
+def messages(cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int) -> list[MessageRow]:
+    """At most `limit` messages numbered above `after_seq`, in order."""
+    texts = _texts(cursor, "messages", "message_count > $after", "turn", tenant, session_id, after_seq, bounded(limit))
+    rows = [row for text in texts for row in decode(list[MessageRow], text) if row.seq > after_seq]
+    return rows[: bounded(limit)]
+
+
+def recent_messages(cursor: Cursor, tenant: str, session_id: str, limit: int) -> list[MessageRow]:
+    """The last `limit` messages, in order."""
+    texts = _texts(cursor, "messages", "turn > $after", "turn DESC", tenant, session_id, NO_TURN, bounded(limit))
+    rows = [row for text in reversed(texts) for row in decode(list[MessageRow], text)]
+    return rows[-bounded(limit) :]
+
+
+def events(cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int) -> list[EventRow]:
+    """At most `limit` events numbered above `after_seq`, in order."""
+    texts = _texts(cursor, "events", "event_count > $after", "turn", tenant, session_id, after_seq, bounded(limit))
+    rows = [row for text in texts for row in decode(list[EventRow], text) if row.seq > after_seq]
+    return rows[: bounded(limit)]
+
+
+def variable_history(
+    cursor: Cursor, tenant: str, session_id: str, name: str | None, after_turn: int, limit: int
+) -> list[VariableWriteRow]:
+    """The variable writes of at most `limit` turns after `after_turn`, in order; of one variable if it is named."""
+    select = f"""
+        SELECT turn, {iso("finished_at")} AS written_at, variables FROM turns
+        WHERE {_OF_SESSION} AND turn > $after AND variables <> '[]' ORDER BY turn LIMIT $limit"""  # noqa: S608
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id, "after": after_turn, "limit": bounded(limit)}
+    return [
+        VariableWriteRow(**msgspec.structs.asdict(row), turn=found.turn, written_at=found.written_at)
+        for found in fetch(cursor, _Writes, select, parameters)
+        for row in found.variables
+        if name is None or row.name == name
+    ]
+
+
+def _texts(
+    cursor: Cursor, column: str, bound: str, order: str, tenant: str, session_id: str, after: int, limit: int
+) -> list[str]:
+    """The JSON lists of the turns within the bound that have any; every one has a row, so `limit` lists are enough."""
+    found = cursor.execute(
+        f"""SELECT {column} FROM turns WHERE {_OF_SESSION} AND {bound} AND {column} <> '[]'
+        ORDER BY {order} LIMIT $limit""",  # noqa: S608
+        {"tenant": tenant, "session_id": session_id, "after": after, "limit": limit},
+    ).fetchall()
+    return [text for (text,) in found]

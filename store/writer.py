@@ -1,0 +1,225 @@
+"""The one thread that writes: it commits all that waits as one group, and answers once the commit is on disk."""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import duckdb
+
+from store.commit import Ledger, Proposal
+from store.database import Database
+from store.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable
+from store.insert import roll_back
+
+QUEUE_MAX = 4_096
+"""Writes that may wait; at 64 to a group about half a second's work."""
+GROUP_MAX = 256
+"""Turns in one transaction; more would delay the first for little gain."""
+CLOSE_TIMEOUT_S = 30.0
+
+Cursor: TypeAlias = duckdb.DuckDBPyConnection
+_BAD_ROW = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, duckdb.NotSupportedError)
+"""Errors of what is written; every other is one of the disk, the memory or the database."""
+
+
+class _Turn(NamedTuple):
+    """A turn in the queue."""
+
+    proposal: Proposal
+    done: asyncio.Future[None]
+
+
+class _Statements(NamedTuple):
+    """Any other write in the queue; it gets a transaction of its own."""
+
+    run: Callable[[Cursor], None]
+    done: asyncio.Future[None]
+
+
+_Job: TypeAlias = _Turn | _Statements
+_Outcome: TypeAlias = tuple[asyncio.Future[None], StoreError | None]
+
+
+class Writer:
+    """Owns the writing thread. Futures resolve in the event loop that submitted them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cursor = database.cursor()
+        self._ledger = Ledger(self._cursor)
+        self._queue: queue.Queue[_Job | None] = queue.Queue(QUEUE_MAX)
+        self._closed = False
+        self._working_since: float | None = None
+        self._failure: str | None = None
+        self._thread = threading.Thread(target=self._drain, name="cuebook-writer", daemon=True)
+        self._thread.start()
+
+    async def commit(self, proposal: Proposal) -> None:
+        """Commit a turn; returns once it is durable.
+
+        A cancelled caller loses only the answer: what was queued is still committed, or refused, with its group.
+        Raises TurnConflict, KeyTaken, RowRefused, StoreBusy, StoreUnavailable.
+        """
+        done = asyncio.get_running_loop().create_future()
+        self._submit(_Turn(proposal, done))
+        await done
+
+    async def run(self, statements: Callable[[Cursor], None]) -> None:
+        """Run `statements` in a transaction of their own, in the writing thread; returns once it is durable."""
+        done = asyncio.get_running_loop().create_future()
+        self._submit(_Statements(statements, done))
+        await done
+
+    @property
+    def lag_s(self) -> float:
+        """Seconds the group being written has taken so far; 0 when idle. Grows without end where the disk hangs."""
+        since = self._working_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last write failed, if it was the disk or the database; None when all is well."""
+        return self._failure if self._thread.is_alive() else "the writing thread has ended"
+
+    async def close(self) -> None:
+        """Write what waits, checkpoint, end the thread. Raises StoreUnavailable after CLOSE_TIMEOUT_S."""
+        self._closed = True  # in the event loop, so that nothing is queued behind the end
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        try:
+            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
+        except queue.Full:
+            raise StoreUnavailable(f"the writer took nothing for {CLOSE_TIMEOUT_S:.0f} s") from None
+        self._thread.join(CLOSE_TIMEOUT_S)
+        if self._thread.is_alive():
+            raise StoreUnavailable(f"the writer did not end within {CLOSE_TIMEOUT_S:.0f} s")
+
+    def _submit(self, job: _Job) -> None:
+        if self._closed or not self._thread.is_alive():
+            raise StoreUnavailable("the record is closed")
+        try:
+            self._queue.put_nowait(job)
+        except queue.Full:
+            raise StoreBusy(f"{QUEUE_MAX} writes are waiting already") from None
+
+    def _drain(self) -> None:
+        jobs: list[_Job] = []
+        last = False
+        try:
+            while not last:
+                jobs, last = self._next_jobs()
+                self._working_since = time.monotonic()
+                for group in _grouped(jobs):
+                    _answer(self._write(group))
+                self._working_since = None
+            self._checkpoint()
+        finally:
+            self._abandon(jobs)
+            self._cursor.close()
+
+    def _next_jobs(self) -> tuple[list[_Job], bool]:
+        """Everything that waits, at least one job unless closed; and whether it is the last there will be."""
+        jobs: list[_Job] = []
+        job = self._queue.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == GROUP_MAX or self._queue.empty():
+                return jobs, False
+            job = self._queue.get()
+        return jobs, True
+
+    def _write(self, group: list[_Turn] | _Statements) -> list[_Outcome]:
+        if isinstance(group, _Statements):
+            return [(group.done, self._run(group))]
+        try:
+            outcomes = self._ledger.commit([job.proposal for job in group])
+        except _BAD_ROW as error:
+            if len(group) == 1:
+                return [(group[0].done, RowRefused(f"the database refused the turn: {error}"))]
+            return [outcome for job in group for outcome in self._write([job])]
+        except duckdb.Error as error:
+            return [(job.done, self._failed(error)) for job in group]
+        return list(zip((job.done for job in group), self._durably(outcomes), strict=True))
+
+    def _run(self, job: _Statements) -> StoreError | None:
+        try:
+            self._cursor.execute("BEGIN")
+            job.run(self._cursor)
+            self._cursor.execute("COMMIT")
+        except _BAD_ROW as error:
+            roll_back(self._cursor)
+            return RowRefused(f"the database refused the row: {error}")
+        except RowRefused as refused:
+            roll_back(self._cursor)
+            return refused
+        except duckdb.Error as error:
+            roll_back(self._cursor)
+            return self._failed(error)
+        return self._durably([None])[0]
+
+    def _durably(self, outcomes: list[StoreError | None]) -> list[StoreError | None]:
+        try:
+            self._database.sync_new_log()
+        except OSError as error:
+            return [self._failed(error) for _ in outcomes]
+        self._failure = None
+        return outcomes
+
+    def _failed(self, error: duckdb.Error | OSError) -> StoreUnavailable:
+        """After a failure nothing in memory is trusted: the next commit looks at the tables."""
+        self._ledger.forget()
+        self._failure = str(error)
+        return StoreUnavailable(f"the write failed: {error}")
+
+    def _abandon(self, jobs: list[_Job]) -> None:
+        """Leave nobody waiting for a thread that ends: should it end by a defect, some were not answered."""
+        self._closed = True
+        while not self._queue.empty():
+            waiting = self._queue.get()
+            jobs = jobs if waiting is None else [*jobs, waiting]
+        _answer([(job.done, StoreUnavailable("the writing thread has ended")) for job in jobs])
+
+    def _checkpoint(self) -> None:
+        try:
+            self._cursor.execute("CHECKPOINT cuebook")
+        except duckdb.Error as error:  # the log stays, and is read at the next open
+            self._failure = str(error)
+
+
+def _grouped(jobs: list[_Job]) -> list[list[_Turn] | _Statements]:
+    """Neighbouring turns together, every other write alone, in the order they came."""
+    groups: list[list[_Turn] | _Statements] = []
+    for job in jobs:
+        if isinstance(job, _Statements):
+            groups.append(job)
+        elif groups and isinstance(groups[-1], list):
+            groups[-1].append(job)
+        else:
+            groups.append([job])
+    return groups
+
+
+def _answer(outcomes: list[_Outcome]) -> None:
+    """Wake each event loop once for all of its callers in the group."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
+    for done, error in outcomes:
+        by_loop.setdefault(done.get_loop(), []).append((done, error))
+    for loop, answers in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, answers)
+        except RuntimeError:  # the loop was closed: nobody waits any more
+            continue
+
+
+def _resolve(answers: list[_Outcome]) -> None:
+    for done, error in answers:
+        if done.done():  # its caller was cancelled
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

@@ -1,0 +1,38 @@
+"""Each broken script yields exactly the problems that its first line names, where it names them.
+
+``# expect: CODE line:column [warning|note] ["words of its fix"] | …[; mode: strict]``: errors are listed in full;
+a warning or note need not be, but must come when it is.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.diagnostics import Problem
+from scripts.parse import Mode, Source, read_script
+
+BROKEN = sorted(Path(__file__).parent.glob("*.yaml"))
+EXPECTED = re.compile(r'(?P<code>[A-Z_]+) (?P<at>\d+:\d+)(?: (?P<severity>warning|note))?(?: "(?P<fix>[^"]+)")?')
+
+
+def problems_of(path: Path) -> tuple[str, tuple[Problem, ...]]:
+    """What the first line expects, and what was found."""
+    text = path.read_text("utf-8")
+    expected, _, mode = text.splitlines()[0].removeprefix("# expect: ").partition("; mode: ")
+    spelled: Mode = "strict" if mode == "strict" else "compat"
+    return expected, read_script(Source(text, path.name), spelled).problems
+
+
+@pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
+def test_a_broken_script_is_told_what_is_wrong_and_where(path):
+    wanted, problems = problems_of(path)
+    expected = [EXPECTED.fullmatch(part.strip()) for part in wanted.split(" | ")]
+    assert all(expected), wanted
+    found = {(p.code, f"{p.line}:{p.column}", p.severity): p for p in problems}
+    named = {(each["code"], each["at"], each["severity"] or "error"): each["fix"] or "" for each in expected if each}
+
+    assert {key for key in found if key[2] == "error"} == {key for key in named if key[2] == "error"}
+    assert named.keys() <= found.keys()
+    assert all(fix in found[key].fix for key, fix in named.items())
+    assert all(p.message and p.fix and p.file == path.name for p in problems)

@@ -1,0 +1,160 @@
+"""A record in a fresh folder, and conversations to put in it."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from store.record import Record
+from store.rows import (
+    NO_TURN,
+    EventRow,
+    FailureRow,
+    MessageRow,
+    ScriptRow,
+    ScriptTextRow,
+    SessionRow,
+    TurnRow,
+    Value,
+    VariableRow,
+)
+
+MOMENT = datetime(2025, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+class Conversation:
+    """A session whose turns are made one after the other, with two messages and three events each."""
+
+    def __init__(self, tenant: str = "clinic", user_id: str = "ana", session_id: str | None = None) -> None:
+        self.tenant = tenant
+        self.user_id = user_id
+        self.session_id = session_id or str(uuid4())
+        self.turns = 0
+
+    def session(
+        self, key: str | None = None, idempotency_key: str | None = None, created_at: datetime = MOMENT
+    ) -> SessionRow:
+        return SessionRow(
+            tenant=self.tenant,
+            session_id=self.session_id,
+            user_id=self.user_id,
+            key=key,
+            script_uuid="11111111-0000-4000-8000-000000000000",
+            script_id="intake",
+            script_version=1,
+            digest="digest",
+            locale=None,
+            seed=7,
+            metadata={},
+            created_at=created_at,
+            idempotency_key=idempotency_key,
+        )
+
+    def next_turn(
+        self,
+        *,
+        variables: Sequence[VariableRow] = (),
+        state: Value = "told",
+        idempotency_key: str | None = None,
+        status: str = "active",
+        sent: Value = None,
+    ) -> TurnRow:
+        number = self.turns
+        self.turns += 1
+        return TurnRow(
+            tenant=self.tenant,
+            session_id=self.session_id,
+            user_id=self.user_id,
+            turn=number,
+            started_at=MOMENT,
+            finished_at=MOMENT,
+            input=sent,
+            status=status,
+            execution_status="waiting_input",
+            phase_id="入门",
+            topic_id="t",
+            action_id="ask",
+            action_type="ask",
+            wait_kind="text",
+            state=msgspec.Raw(msgspec.json.encode(state)),
+            idempotency_key=idempotency_key,
+            fingerprint=None,
+            messages=[
+                MessageRow(2 * number + 1, str(uuid4()), "user", f"question {number}", None, {}, MOMENT),
+                MessageRow(2 * number + 2, str(uuid4()), "assistant", f"answer {number}", "ask", {}, MOMENT),
+            ],
+            variables=list(variables),
+            events=[EventRow(3 * number + step, "message", {"step": step}) for step in (1, 2, 3)],
+        )
+
+    async def create(self, record: Record, key: str | None = None, idempotency_key: str | None = None) -> TurnRow:
+        first = self.next_turn()
+        await record.commit(first, NO_TURN, self.session(key, idempotency_key))
+        return first
+
+    async def say(self, record: Record, variables: Sequence[VariableRow] = (), state: Value = "told") -> TurnRow:
+        following = self.next_turn(variables=variables, state=state)
+        await record.commit(following, following.turn - 1)
+        return following
+
+
+def write_of(name: str, new: Value, old: Value = None, scope: str = "session") -> VariableRow:
+    return VariableRow(scope, name, old, new, "text", "ask", "user", None, None)  # type: ignore[arg-type]
+
+
+def script_of(tenant: str = "clinic", uuid: str = "script-1", version: int = 1, **changes: object) -> ScriptRow:
+    row = ScriptRow(
+        tenant=tenant,
+        script_uuid=uuid,
+        script_id="intake",
+        name="First visit",
+        version=version,
+        version_label="1.0",
+        digest="digest",
+        status="published",
+        created_at=MOMENT,
+        updated_at=MOMENT,
+        tags=["adults", "成人"],
+        author=None,
+        description="Asks 100% of the questions",
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def text_of(tenant: str = "clinic", digest: str = "digest", text: str = "phases: []") -> ScriptTextRow:
+    return ScriptTextRow(tenant, digest, text, {"global.yaml": "x: 1\n"}, "native")
+
+
+def failure_of(conversation: Conversation, code: str = "LLM_SERVICE_ERROR") -> FailureRow:
+    return FailureRow(conversation.tenant, conversation.session_id, 1, code, "no answer", "p", "t", "a", MOMENT)
+
+
+class Rows:
+    """What the tests make rows with; a fixture, since test folders are not packages."""
+
+    Conversation = Conversation
+    MOMENT = MOMENT
+    write_of = staticmethod(write_of)
+    script_of = staticmethod(script_of)
+    text_of = staticmethod(text_of)
+    failure_of = staticmethod(failure_of)
+
+
+@pytest.fixture(scope="session")
+def rows() -> type[Rows]:
+    return Rows
+
+
+@pytest.fixture
+def conversation() -> Conversation:
+    return Conversation()
+
+
+@pytest.fixture
+async def record(tmp_path: Path) -> AsyncIterator[Record]:
+    record = Record.open(tmp_path)
+    yield record
+    await record.close()

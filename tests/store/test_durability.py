@@ -1,0 +1,112 @@
+"""Acknowledged means durable, and a turn is there whole or not at all, whenever the process is killed."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from store.database import Database
+from store.record import Record
+
+ROOT = Path(__file__).parents[2]
+KILLS = 20
+
+
+def start(script: str, folder: Path) -> subprocess.Popen[str]:
+    writer = Path(__file__).with_name(script)
+    return subprocess.Popen(
+        [sys.executable, str(writer), str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def kill_after(writer: subprocess.Popen[str], acknowledgements: int) -> dict[str, int]:
+    """Kill it at about that acknowledgement; the last acknowledged turn of each of its sessions."""
+    assert writer.stdout is not None
+    lines = [writer.stdout.readline() for _ in range(acknowledgements + 1)]
+    writer.send_signal(signal.SIGKILL)
+    lines += writer.stdout.readlines()
+    writer.wait()
+    writer.stdout.close()
+    complete = [line.split() for line in lines if line.endswith("\n") and line != "open\n"]
+    return {session_id: int(turn) for session_id, turn in complete}
+
+
+@pytest.mark.slow
+async def test_nothing_acknowledged_is_lost_and_nothing_is_torn(tmp_path: Path) -> None:
+    chance = random.Random(2)
+    acknowledged: dict[str, int] = {}
+    for _ in range(KILLS):
+        acknowledged |= kill_after(start("killed_writer.py", tmp_path), chance.randrange(1, 400))
+    record = Record.open(tmp_path)
+    for session_id, last in acknowledged.items():
+        head = await record.session_head("clinic", session_id)
+        assert head is not None
+        assert head.turn >= last
+        assert head.message_count == 2 * (head.turn + 1)
+        assert head.event_count == 3 * (head.turn + 1)
+    await record.close()
+    assert len(acknowledged) >= KILLS
+    assert_whole(tmp_path)
+
+
+def assert_whole(folder: Path) -> None:
+    """Numbers of turns, messages and events of every session are 0 or 1 to their count, in the views as well."""
+    database = Database.open(folder)
+    cursor = database.cursor()
+    for view, number, first in [("turns", "turn", 0), ("messages", "seq", 1), ("events", "seq", 1)]:
+        gaps = cursor.execute(
+            f"""SELECT session_id FROM {view} GROUP BY session_id
+            HAVING min({number}) <> {first} OR count(*) <> max({number}) - {first} + 1
+                OR count(DISTINCT {number}) <> count(*)"""
+        ).fetchall()
+        assert gaps == []
+    orphans = cursor.execute(
+        "SELECT (SELECT count(DISTINCT session_id) FROM turns) - (SELECT count(*) FROM session_starts)"
+    ).fetchone()
+    assert orphans == (0,)
+    cursor.close()
+    database.close()
+
+
+async def test_read_only_reads_what_a_killed_process_left_in_its_log(tmp_path: Path) -> None:
+    acknowledged = kill_after(start("killed_writer.py", tmp_path), 30)
+    assert (tmp_path / "cuebook.duckdb.wal").exists()
+    reader = Record.open(tmp_path, read_only=True)
+    for session_id, last in acknowledged.items():
+        head = await reader.session_head("clinic", session_id)
+        assert head is not None
+        assert head.turn >= last
+    await reader.close()
+    assert (tmp_path / "cuebook.duckdb.wal").exists()
+
+
+async def test_a_full_disk_refuses_turns_until_there_is_room_and_loses_none(tmp_path: Path) -> None:
+    output, _ = start("full_disk.py", tmp_path).communicate(timeout=60)
+    session_id, last = output.split()
+    record = Record.open(tmp_path)
+    head = await record.session_head("clinic", session_id)
+    assert head is not None
+    assert head.turn == int(last)
+    await record.close()
+    assert_whole(tmp_path)
+
+
+async def test_closing_writes_what_waits(tmp_path: Path, rows: type) -> None:
+    record = Record.open(tmp_path)
+    conversations = [rows.Conversation() for _ in range(20)]
+    commits = [asyncio.ensure_future(conversation.create(record)) for conversation in conversations]
+    await asyncio.sleep(0)
+    await record.close()
+    await asyncio.gather(*commits)
+    again = Record.open(tmp_path)
+    heads = [await again.session_head("clinic", conversation.session_id) for conversation in conversations]
+    assert all(head is not None and head.turn == 0 for head in heads)
+    await again.close()
