@@ -88,7 +88,7 @@ def create_app(
             "catalogue": _provide(catalogue),
             "record": _provide(record),
         },
-        exception_handlers=_exception_handlers(clock),
+        exception_handlers=_exception_handlers(clock, ids),
         middleware=[_with_request_id(ids)],
         lifespan=[lifespan],
         openapi_config=OpenAPIConfig(
@@ -141,11 +141,12 @@ def _with_request_id(ids: Ids) -> Callable[[ASGIApp], ASGIApp]:
 
 
 def _exception_handlers(
-    clock: Clock,
+    clock: Clock, ids: Ids
 ) -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Any]]]:
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
         failure = translate(error)
-        request_id = request.scope["state"].get("request_id", "")
+        routed = request.scope["state"].get("request_id")  # none: no route, so no middleware ran
+        request_id = routed or ids()
         kind = failure.kind
         if kind.status >= 500:
             log.error(
@@ -155,7 +156,9 @@ def _exception_handlers(
                 path=request.url.path,
                 exc_info=None if isinstance(error, ApiError) else error,
             )
-        headers = {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
+        headers = ({} if routed else {REQUEST_ID: request_id}) | (
+            {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
+        )
         body = errors.answer(failure, request_id, clock().isoformat())
         return Response(body, status_code=kind.status, headers=headers, media_type="application/json")
 

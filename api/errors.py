@@ -83,20 +83,21 @@ class ErrorBody(Struct, frozen=True, rename="camel"):
 class ErrorAnswer(Struct, frozen=True, rename="camel"):
     """The answer to every request that fails."""
 
+    success: bool
     error: ErrorBody
-    success: bool = False
 
 
 def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:
     """The body a client gets."""
     kind = error.kind
     return ErrorAnswer(
-        ErrorBody(
+        success=False,
+        error=ErrorBody(
             code=error.code,
             type=kind.type,
             message=error.message,
             details=error.details,
             context={**error.context, "timestamp": timestamp, "requestId": request_id},
             recovery=Recovery(bool(kind.retry_action), kind.retry_action, kind.suggestion),
-        )
+        ),
     )

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from runtime.engine import Turn
-from runtime.events import Body, Event, Message, VariableChanged
+from runtime.events import Event, Message, VariableChanged
 from runtime.program import Program
 from runtime.state import Cell, State, encode
 from scripts.model import action_type
@@ -82,19 +82,15 @@ def _event_rows(events: tuple[Event, ...]) -> list[EventRow]:
     """The events without what the message and variable rows of the same turn hold already: those by their place."""
     rows, changes = [], 0
     for event in events:
-        kind, data = _event_data(event.body)
         if isinstance(event.body, Message):
-            data = {"message": event.body.number}
+            rows.append(EventRow(event.seq, "message", {"message": event.body.number}))
         elif isinstance(event.body, VariableChanged):
-            data = {"variable": changes}
+            rows.append(EventRow(event.seq, "variable", {"variable": changes}))
             changes += 1
-        rows.append(EventRow(event.seq, kind, data))
+        else:
+            data = msgspec.to_builtins(event.body)
+            rows.append(EventRow(event.seq, data.pop("kind"), data))
     return rows
-
-
-def _event_data(body: Body) -> tuple[str, dict[str, Any]]:
-    data = msgspec.to_builtins(body)
-    return data.pop("kind"), data
 
 
 def messages_of(rows: list[MessageRow]) -> tuple[Message, ...]:

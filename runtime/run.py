@@ -165,8 +165,8 @@ class Run:
 
     def text(self, template: Template | None) -> str:
         """A text with its placeholders filled. Raises ActionFailed."""
-        if template is None:
-            return ""
+        if template is None or "{" not in template.source:
+            return template.source if template is not None else ""
         return self._noted(self._evaluated(template)).text
 
     def value(self, expression: Expression) -> Value:

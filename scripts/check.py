@@ -65,6 +65,7 @@ class _Checker:
     def __init__(self, script: Script, problems: Problems) -> None:
         self.script = script
         self.problems = problems
+        self.is_whole = not problems.fatal  # else a list may be empty because its items could not be read
         self.phase: Phase | None = None
         self.topic: Topic | None = None
         self.loop_names: list[str] = []
@@ -73,6 +74,10 @@ class _Checker:
 
     def add(self, code: str, message: str, at: Location, fix: str = "") -> None:
         self.problems.add(code, message, at, path=self.path(), fix=fix)
+
+    def nothing_in(self, message: str, at: Location) -> None:
+        if self.is_whole:
+            self.add("NO_ACTIONS", message, at)
 
     def path(self) -> str:
         return "/".join(node.id for node in (self.phase, self.topic) if node is not None)
@@ -84,7 +89,7 @@ class _Checker:
         self.declarations(script.declare)
         self.ids(script.phases, "phase", "phase")
         if not script.phases:
-            self.add("NO_ACTIONS", "the script has no phases", script.at)
+            self.nothing_in("the script has no phases", script.at)
         for phase in script.phases:
             self.check_phase(phase)
         self.check_reads()
@@ -95,7 +100,7 @@ class _Checker:
         self.declarations(phase.declare)
         self.ids(phase.topics, "topic", "topic")
         if not phase.topics:
-            self.add("NO_ACTIONS", f"phase {phase.id} has no topics", phase.at)
+            self.nothing_in(f"phase {phase.id} has no topics", phase.at)
         for topic in phase.topics:
             self.check_topic(topic)
         self.phase = None
@@ -106,7 +111,7 @@ class _Checker:
         self.declarations(topic.declare)
         self.ids(list(walk(topic.actions)), "action", "id")
         if not topic.actions:
-            self.add("NO_ACTIONS", f"topic {topic.id} has no actions", topic.at)
+            self.nothing_in(f"topic {topic.id} has no actions", topic.at)
         for action in topic.actions:
             self.action(action)
         self.topic = None

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from jinja2 import Environment, TemplateError, Undefined, nodes, pass_context, pass_environment
 from jinja2.environment import Template as JinjaTemplate
-from jinja2.filters import FILTERS
+from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext
@@ -398,7 +398,7 @@ def _replace(text: object, old: str, new: str) -> str:
 @pass_environment
 def _sum(environment: Environment, items: Any, attribute: str | None = None, start: Any = 0) -> Any:
     """Jinja's `sum`, of numbers only: adding up lists takes the square of their length."""
-    numbers = list(items if attribute is None else FILTERS["map"](environment, items, attribute=attribute))
+    numbers = list(items if attribute is None else map(make_attrgetter(environment, attribute), items))
     if not all(isinstance(number, int | float) for number in (start, *numbers)):
         raise ExpressionFailed("sum adds up numbers")
     return sum(numbers, start)

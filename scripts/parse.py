@@ -71,9 +71,8 @@ def read_file(path: Path) -> Source:
     text = _file_text(path)
     side_files = {}
     for name in _used(text)[:SIDE_FILES_MAX]:
-        side = path.parent / name
-        if not _leaves_folder(name) and side.is_file():
-            side_files[name] = _file_text(side)
+        if _is_beside(path.parent, name):
+            side_files[name] = _file_text(path.parent / name)
     return Source(text, str(path), side_files)
 
 
@@ -86,6 +85,15 @@ def _file_text(path: Path) -> str:
         raise FileUnreadable(f"{path}: {error.strerror or 'cannot be read'}") from error
     except UnicodeDecodeError as error:
         raise FileUnreadable(f"{path}: byte {error.start} is not UTF-8 text") from error
+
+
+def _is_beside(folder: Path, name: str) -> bool:
+    """Whether a name is that of a file in the folder or below, also when links are followed."""
+    side = folder / name
+    try:
+        return not _leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
+    except OSError:  # longer than the file system takes
+        return False
 
 
 def _leaves_folder(name: str) -> bool:

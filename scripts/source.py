@@ -65,6 +65,8 @@ Tree: TypeAlias = Scalar | Sequence | Mapping
 _INTEGER = re.compile(r"[-+]?[0-9]{1,40}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,3})?")
 
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}  # every other kind shows from what is written
+
 
 def _resolve(text: str) -> Value:
     if text in {"", "~", "null", "Null", "NULL"}:
@@ -197,7 +199,7 @@ class _Builder:
         return tree
 
     def open_node(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, depth: int) -> Tree:
-        if event.tag is not None and not event.tag.startswith("tag:yaml.org,2002:"):
+        if event.tag is not None and event.tag not in _TAGS:
             raise self.refuse("SYNTAX_ERROR", f"the tag {event.tag} has no meaning here", event, "Remove the tag.")
         if isinstance(event, yaml.ScalarEvent):
             plain = event.style is None or event.style == ""

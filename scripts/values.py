@@ -198,8 +198,10 @@ def _bounded(value: object, depth: int, budget: list[int]) -> Value:
 def _bounded_text(value: str) -> str:
     if len(value) > TEXT_CHARS_MAX:
         raise ValueRefused(f"a text may have at most {TEXT_CHARS_MAX} characters, this one has {len(value)}")
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        raise ValueRefused("a text must be valid Unicode")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueRefused("a text must be valid Unicode") from error
     return str(value)
 
 

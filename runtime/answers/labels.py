@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 CHARS_MAX = 20_000
@@ -22,8 +23,7 @@ def labelled_parts(text: str, labels: Sequence[str]) -> dict[str, str]:
     parts: dict[str, str] = {}
     if not known:
         return parts
-    spelled = "|".join(_pattern(label) for label in sorted(known, key=len, reverse=True))
-    label_at = re.compile(rf"{_BORDER}(?P<label>{spelled}){_SAYS}", re.IGNORECASE)
+    label_at = _label_at(tuple(known))
     for line in text[:CHARS_MAX].splitlines():
         found = list(label_at.finditer(line))
         ends = [after.start() for _, after in pairwise(found)] + [len(line)] * bool(found)
@@ -33,6 +33,12 @@ def labelled_parts(text: str, labels: Sequence[str]) -> dict[str, str]:
             if value and label is not None:
                 parts[label] = value
     return parts
+
+
+@lru_cache(maxsize=1_000)
+def _label_at(labels: tuple[str, ...]) -> re.Pattern[str]:
+    spelled = "|".join(_pattern(label) for label in sorted(labels, key=len, reverse=True))
+    return re.compile(rf"{_BORDER}(?P<label>{spelled}){_SAYS}", re.IGNORECASE)
 
 
 def _folded(label: str) -> str:

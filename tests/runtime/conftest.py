@@ -33,19 +33,18 @@ class Session:
         self.limits = limits
         self.turns: list[Turn] = []
         self._saved = saved
-        self._ids = itertools.count(1)
 
     async def turn(self, given: Input) -> Turn:
         """One turn; one that fails leaves the session as it was."""
         state = decode(encode(self.state)) if self._saved else self.state
-        ids = itertools.count(next(self._ids) * 1000)  # the ids of a turn do not depend on those that failed before it
+        ids = itertools.count(1)
         turn = await run_turn(
             self.program,
             state,
             given,
             model=self.model,
             clock=lambda: NOON,
-            ids=lambda: f"m{next(ids)}",
+            ids=lambda: f"{len(self.turns)}.{next(ids)}",
             limits=self.limits,
             history=tuple(message for turn in self.turns for message in turn.messages),
         )

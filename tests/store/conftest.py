@@ -60,7 +60,6 @@ class Conversation:
         state: Value = "told",
         idempotency_key: str | None = None,
         status: str = "active",
-        sent: Value = None,
     ) -> TurnRow:
         number = self.turns
         self.turns += 1
@@ -71,7 +70,6 @@ class Conversation:
             turn=number,
             started_at=MOMENT,
             finished_at=MOMENT,
-            input=sent,
             status=status,
             execution_status="waiting_input",
             phase_id="入门",

@@ -1,0 +1,39 @@
+# make run    sets up and serves the example scripts; no key, no network needed once installed
+# make test   sets up and runs every test
+# make check  the gate: style, types, imports, dependencies, tests
+# make bench  figures, printed beside a floor measured in the same run
+
+PYTHON ?= python3
+PORT ?= 8000
+BIN := .venv/bin
+
+.PHONY: run test check bench clean
+
+.venv/base: pyproject.toml .ci/constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e .
+	touch $@
+
+.venv/dev: .venv/base
+	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev]'
+	touch $@
+
+run: .venv/base
+	$(BIN)/cuebook serve --port $(PORT)
+
+test: .venv/dev
+	$(BIN)/pytest
+
+check: .venv/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(MAKE) test
+
+bench: .venv/dev
+	$(BIN)/python tests/benchmarks/bench_turns.py
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

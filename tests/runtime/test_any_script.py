@@ -1,0 +1,274 @@
+"""Whatever the script and the replies: stopping between turns changes nothing, and nothing but a named error leaves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from runtime.engine import Chosen, InputRefused, Limits, Reply, Start, TurnFailed
+from runtime.models.offline import OfflineModel
+from runtime.ports import ModelFailed, ModelReply, ModelRequest
+from runtime.state import decode, encode
+from scripts.parse import Source, read_script
+
+LIMITS = Limits(actions_max=300)  # an endless loop is found sooner
+
+GLOBALS = yaml.safe_dump({"globals": [{"var": "g_text", "value": "global"}, {"var": "g_num", "type": "number"}]})
+DECLARED = {
+    "num": {"type": "number", "value": 1},
+    "text": {"type": "text"},
+    "bool": {"type": "boolean", "value": False},
+    "date": {"type": "date", "value": "2026-01-31"},
+    "pick": {"choices": ["red", "蓝色"]},
+    "list": {"type": "list", "value": ["a", 2.5, None]},
+    "record": {"type": "record", "value": {"k": [1]}},
+    "any": {},
+}
+NAMES = [f"{layer}_{kind}" for layer in "spt" for kind in DECLARED] + ["g_text", "g_num", "loose", "未知"]
+CONDITIONS = [
+    "true", "false", "round < 2", "s_num > 1", "p_bool", "not t_any", "loose == 'yes'", "'a' in s_list", "s_text and g_text",
+    "未知 != 'x'", "t_num >= p_num", "s_date < today", "1 / 0", "history(2)|length > 1", "user.id == 'ana'",
+]  # fmt: skip
+VALUES = {
+    "num": ["0", "s_num + 1", "'7'", "history(1)[0].content"],
+    "text": ["'{{ s_num }} %}'", "s_text ~ '!'", "''", "'字'"],
+    "bool": ["true", "not s_bool", "s_num > 3"],
+    "date": ["today", "'2027-02-03'", "none"],
+    "pick": ["'red'", "'蓝色'", "none"],
+    "list": ["[1, 'b', [2]]", "s_list[:3] + [loose]", "history(2)", "[]"],
+    "record": ["{'k': {'l': s_num}}", "{}"],
+    "any": ["s_num * 1.5", "1e16", "s_any", "{'a': [none, true]}", "-0.0", "s_num * 'x'"],
+}
+TEXTS = [
+    "Hello.", "{{ s_text }}{{ loose }}", "{% for x in s_list %}<{{ x }}>{% endfor %}", "{{ now }} {{ round }}", "{{ 未知 }}你好",
+    "{{ history(3)|length }} {{ vars['s_num'] }}", "{{ item }}", " ", "{{ s_record }}", "{{ 7 // (s_num - 2) }}",
+]  # fmt: skip
+
+names = st.sampled_from(NAMES)
+texts = st.sampled_from(TEXTS)
+conditions = st.sampled_from(CONDITIONS)
+rounds = st.integers(0, 3)
+
+
+def maybe(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Any of these keys, or none."""
+    return st.fixed_dictionaries({}, optional=keys)
+
+
+def seldom(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """These keys one time in four."""
+    return st.integers(0, 3).flatmap(lambda drawn: st.fixed_dictionaries(keys if drawn == 3 else {}))
+
+
+def kind_of(name: str) -> str:
+    kind = name.partition("_")[2]
+    return kind if kind in DECLARED else "any"
+
+
+@st.composite
+def outputs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """What a question takes: values of every type, at every level, some of them computed."""
+    found: list[dict[str, Any]] = []
+    for name in draw(st.lists(names, max_size=3, unique=True)):
+        kind = kind_of(name)
+        if draw(st.integers(0, 5)) == 0:
+            found.append({"set": name, "value": draw(st.sampled_from(VALUES[kind])), **draw(maybe(when=conditions))})
+            continue
+        shape = {"choices": DECLARED["pick"]["choices"]} if kind == "pick" else {"type": kind} if kind != "any" else {}
+        extra = draw(
+            maybe(
+                required=st.booleans(),
+                fallback=st.just("raw"),
+                invalid=texts,
+                validate=st.sampled_from([f"{name} != 'no'", "round > 1", "s_num"]),
+                pattern=st.just(r"\w+") if kind in {"text", "any"} else st.nothing(),
+                min=st.integers(0, 2) if kind == "num" else st.nothing(),
+            )
+        )
+        found.append({"get": name, **({"type": "number"} if kind == "num" else shape), **extra} | TYPES.get(kind, {}))
+    return found
+
+
+TYPES = {"bool": {"type": "boolean"}, "num": {"type": "number"}}
+
+
+def asking(targets: list[str]) -> dict[str, st.SearchStrategy[Any]]:
+    goto = st.sampled_from(targets).map(lambda target: {"goto": target})
+    return {
+        "output": outputs(),
+        "max_rounds": rounds,
+        "invalid": texts,
+        "on_fail": st.sampled_from(["default", "skip", "end"]) | goto,
+    }
+
+
+def keyed(verb: str, value: st.SearchStrategy[Any], **keys: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    """One action, as the list that stands for it."""
+    return st.tuples(value, maybe(**keys), seldom(when=conditions, role=st.just("guide"))).map(
+        lambda drawn: [{verb: drawn[0], **drawn[1], **drawn[2]}]
+    )
+
+
+def assigned(name: str) -> st.SearchStrategy[dict[str, str]]:
+    return st.sampled_from(VALUES[kind_of(name)]).map(lambda value: {name: value})
+
+
+def hop(target: str) -> list[Any]:
+    """A jump that is taken a few times only."""
+    return [{"set": {"hops": "hops + 1"}}, {"goto": target, "when": "hops < 4"}]
+
+
+def actions(targets: list[str], depth: int = 2) -> st.SearchStrategy[list[Any]]:
+    """A list of actions of every type."""
+    criteria = maybe(
+        min_rounds=rounds,
+        understanding_threshold=st.just(50),
+        custom_conditions=st.just([{"variable": "s_num", "operator": ">", "value": 1}]),
+    )
+    kinds = [
+        keyed("say", texts | st.lists(texts, min_size=2, max_size=3)),
+        keyed("ai_say", texts, max_rounds=rounds, require_acknowledgment=st.booleans(), exit_criteria=criteria),
+        keyed("ask", texts, **asking(targets)),
+        keyed("ai_ask", texts, exit_when=conditions, exit_criteria=criteria, exit=texts, **asking(targets)),
+        keyed("ai_think", texts, output=outputs()),
+        keyed("set", names.flatmap(assigned)),
+        keyed("user_say", texts),
+        keyed("show", st.fixed_dictionaries({"image": texts}, optional={"caption": texts})),
+        st.sampled_from(targets).map(hop),
+        st.just([{"end": "over", "when": "s_num > 2 and round == 0"}]),
+        keyed("choose", st.sampled_from(["s_any", "t_any", "loose", "s_pick"]), choices=st.just(["red", "蓝色"])).map(
+            lambda made: [{"choices": ["red", "蓝色"], **made[0]}]
+        ),
+    ]
+    kinds += kinds[2:4] * 2  # what waits for an answer is what can go wrong
+    if depth:
+        inner = actions(targets, depth - 1)
+        some = inner.filter(bool)
+        choice = st.fixed_dictionaries({"key": st.just("red"), "text": texts, "actions": inner})
+        kinds += [
+            st.tuples(conditions, inner, inner).map(lambda it: [{"if": it[0], "then": it[1], "else": it[2]}]),
+            st.tuples(st.sampled_from(["s_list", "[1, 'b']", "未知"]), some).map(
+                lambda it: [{"foreach": f"{it[0]} as item", "do": it[1]}]
+            ),
+            st.tuples(maybe(until=conditions), st.integers(1, 3), some).map(
+                lambda it: [{"repeat": {**it[0], "max": it[1]}, "do": it[2]}]
+            ),
+            choice.map(lambda it: [{"choose": "s_pick", "question": "Which?", "choices": [it, {"蓝色": "Blue"}]}]),
+        ]
+    return st.lists(st.one_of(kinds), min_size=4 if depth == 2 else 0, max_size=6 if depth == 2 else 2).map(lambda parts: [action for part in parts for action in part])
+
+
+def actions_key(targets: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    return actions(targets).map(lambda found: {"actions": found})
+
+
+def declared(layer: str) -> list[dict[str, Any]]:
+    return [{"var": f"{layer}_{kind}", **more} for kind, more in DECLARED.items()]
+
+
+@st.composite
+def scripts(draw: st.DrawFn) -> str:
+    """The YAML of a script that has no errors."""
+    sizes = draw(st.lists(st.integers(1, 2), min_size=1, max_size=3))
+    targets = [f"p{p}/t{t}" for p, size in enumerate(sizes) for t in range(size)] + ["p0"]
+    phases = [
+        {
+            "phase": f"p{p}",
+            "declare": declared("p"),
+            **draw(seldom(when=conditions)),
+            "topics": [
+                {
+                    "topic": f"t{t}",
+                    "declare": declared("t") if draw(st.booleans()) else [],
+                    **draw(seldom(when=conditions)),
+                    **draw(st.just({"actions": []}) if draw(st.integers(0, 9)) == 9 else actions_key(targets)),
+                }
+                for t in range(size)
+            ],
+        }
+        for p, size in enumerate(sizes)
+    ]
+    session = [*declared("s"), {"var": "hops", "value": 0, "type": "number"}]
+    head = {"script": "any", "use": ["globals.yaml"], "default_scope": draw(st.sampled_from(["topic", "session"]))}
+    return yaml.safe_dump({**head, "declare": session, "phases": phases}, allow_unicode=True, sort_keys=False)
+
+
+replies = st.one_of(
+    st.sampled_from(
+        ["28", "yes", "no", "red", "蓝色", "1", "2026-02-03", "a, b", "s_num: 5, s_text: {{ x }}", "", "  ", '{"k": 1}', "嗯"]
+    ),
+    st.text(max_size=30),
+    st.text("{}%#$ sx_1", max_size=20),
+)
+inputs = st.lists(replies | st.integers(0, 1), min_size=5, max_size=12)
+
+
+class Unsteady(OfflineModel):
+    """Fails the first time it is asked something, and answers the second time."""
+
+    def __init__(self) -> None:
+        self._asked: set[tuple[str, str, int, int]] = set()
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        asked = (request.purpose, request.action_id, request.round, len(request.history))
+        if asked not in self._asked:
+            self._asked.add(asked)
+            raise ModelFailed("overloaded")
+        return await super().complete(request)
+
+
+async def lived(session: Any, given_inputs: list[str | int]) -> list[Any]:
+    """What each input came to: the events of its turn, or the error that refused it and changed nothing."""
+    account: list[Any] = []
+    for said in [None, *given_inputs]:
+        given_input: Start | Reply | Chosen = Start() if said is None else Reply(str(said))
+        wait = session.state.wait
+        if isinstance(said, int) and wait is not None and wait.kind == "choice":
+            given_input = Chosen(wait.choices[said % len(wait.choices)].key)
+        account.append(await outcome(session, given_input))
+    return account
+
+
+async def outcome(session: Any, given_input: Start | Reply | Chosen) -> Any:
+    for _ in range(100):
+        before = encode(session.state)
+        try:
+            return (await session.turn(given_input)).events
+        except (TurnFailed, InputRefused) as error:
+            assert encode(session.state) == before
+            failed = isinstance(error, TurnFailed)
+            if not (failed and error.kind == "model"):
+                return type(error).__name__, str(error), error.place if failed else None
+    return "the model failed a hundred times"
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts(), said=inputs, seed=st.integers(0, 9))
+async def test_any_session(
+    program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[str | int], seed: int
+) -> None:
+    reading = read_script(Source(script, "any.yaml", {"globals.yaml": GLOBALS}))
+    assert reading.script is not None, [str(problem) for problem in reading.errors]
+    program = program_of(script, GLOBALS)
+
+    straight = prepare(program, seed=seed, limits=LIMITS)
+    account = await lived(straight, said)
+    event(f"{straight.state.status} after {min(len(straight.turns), 4)} turns")
+    for saved in (True, False):
+        again = prepare(program, seed=seed, limits=LIMITS, saved=saved)
+        assert await lived(again, said) == account
+        assert again.state == straight.state
+
+    unsteady = prepare(program, seed=seed, limits=LIMITS)
+    unsteady.model = Unsteady()
+    assert await lived(unsteady, said) == account
+    assert unsteady.state == straight.state
+
+    numbers = [each.seq for turn in straight.turns for each in turn.events]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert [message.number for message in straight.messages] == list(range(1, len(straight.messages) + 1))
+    assert decode(encode(straight.state)) == straight.state
+    if straight.state.status == "completed":
+        assert (straight.state.topic_cells, straight.state.phase_cells, straight.state.frames) == ({}, {}, [])

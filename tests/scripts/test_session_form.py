@@ -1,0 +1,177 @@
+"""The session form: what its keys, old and new, come to in the one model."""
+
+import pytest
+
+from scripts.model import AiAsk, AiSay, AiThink, Show
+
+SCRIPT = """
+    metadata: {name: Named here, version: 1.2, author: Ann, description: A talk., audience: all}
+    session:
+      session_id: talk
+      declare: [{var: city}]
+      phases:
+        - phase_id: opening
+          phase_name: Opening
+          phase_goal: trust
+          entry_condition: "{age} >= 20 && !{married}"
+          declare: [{var: age, value: 20}, {var: married, value: false}]
+          topics:
+            - topic_id: welcome
+              topic_goal: to greet
+              strategy: slowly
+              declare: [{var: mood, value: ok}]
+              actions:
+                - action_type: ai_say
+                  action_id: hello
+                  condition: "{mood} == 'ok'"
+                  config: {content: "Hello ${name}, {{mood}}.", tone: warm, ai_role: guide, say_goal: ease}
+"""
+
+
+def test_every_level_is_translated(script):
+    read = script(SCRIPT)
+    phase = read.phases[0]
+    topic = phase.topics[0]
+    action = topic.actions[0]
+    assert (read.id, read.title, read.version, read.author) == ("talk", "Named here", "1.2", "Ann")
+    assert (read.form, read.default_scope) == ("session", "session")
+    assert (phase.id, phase.title, phase.goal, phase.when.source) == (
+        "opening",
+        "Opening",
+        "trust",
+        "age >= 20 and not married",
+    )
+    assert (topic.id, topic.goal, topic.strategy, topic.declare[0].var) == ("welcome", "to greet", "slowly", "mood")
+    assert (action.id, action.when.source, action.tone, action.role) == ("hello", "mood == 'ok'", "warm", "guide")
+    assert action.task.source == "Hello {{ name }}, {{ mood }}."
+
+
+@pytest.mark.parametrize(
+    ("keys", "utterances", "waits"),
+    [
+        ("", 1, True),
+        ("max_rounds: 1", 1, True),
+        ("max_rounds: 0", 1, True),
+        ("require_acknowledgment: true", 1, True),
+        ("require_acknowledgment: false", 1, False),
+        ("require_acknowledgment: false, max_rounds: 1", 1, False),
+        ("max_rounds: 3", 3, False),
+        ("max_rounds: 3, require_acknowledgment: true", 3, False),
+        ("max_rounds: 3, require_acknowledgment: false", 3, False),
+    ],
+)
+def test_an_utterance_waits_once_unless_told_not_to(session_action, keys, utterances, waits):
+    read = session_action(f"- {{action_type: ai_say, action_id: a, config: {{content: Hello., {keys}}}}}")
+    assert isinstance(read, AiSay)
+    assert (read.utterances, read.waits_after) == (utterances, waits)
+
+
+@pytest.mark.parametrize(
+    ("written", "rounds"), [("max_rounds: 0", 3), ("", 3), ("max_rounds: 5", 5), ("max_rounds: ~", 3)]
+)
+def test_a_question_without_rounds_has_the_default(session_action, written, rounds):
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Who?, {written}}}}}")
+    assert isinstance(read, AiAsk)
+    assert read.max_rounds == rounds
+
+
+@pytest.mark.parametrize("key", ["content", "content_template", "question_template", "prompt_template"])
+def test_the_text_may_stand_under_an_older_key(session_action, key):
+    read = session_action(f'- {{action_type: ai_ask, action_id: a, config: {{{key}: "Who is {{{{name}}}}?"}}}}')
+    assert read.task.source == "Who is {{ name }}?"
+
+
+def test_of_two_texts_the_newer_key_s_is_used(session_action):
+    read = session_action(
+        "- {action_type: ai_say, action_id: a, config: {prompt_template: older, content: newer, content_template: old}}"
+    )
+    assert read.task.source == "newer"
+
+
+@pytest.mark.parametrize(
+    ("keys", "outputs"),
+    [
+        ("target_variable: age", [("age", "", None)]),
+        ("target_variable: age, extraction_prompt: years, required: true", [("age", "years", True)]),
+        ("target_variable: age, required: false", [("age", "", False)]),
+        ("output: [{get: age, define: in years}], target_variable: age", [("age", "in years", None)]),
+        ("output: [{get: age}], target_variable: name", [("age", "", None), ("name", "", None)]),
+        ("output_variables: [a, b], output: [{get: b, define: two}]", [("b", "two", None), ("a", "", None)]),
+    ],
+)
+def test_outputs_old_and_new_are_merged(session_action, keys, outputs):
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Who?, {keys}}}}}")
+    assert [(output.get, output.define, output.required) for output in read.outputs] == outputs
+
+
+@pytest.mark.parametrize(("keys", "task"), [("think_goal: sum up", "sum up"), ("think_goal: x, content: y", "y")])
+def test_a_thought_may_be_written_as_its_goal(session_action, keys, task):
+    read = session_action(
+        f"- {{action_type: ai_think, action_id: a, config: {{{keys}, output_variables: [result], input_variables: [x]}}}}"
+    )
+    assert isinstance(read, AiThink)
+    assert (read.task.source, read.outputs[0].get) == (task, "result")
+
+
+def test_a_picture_is_a_media_message(session_action):
+    read = session_action('- {action_type: show_pic, action_id: a, config: {image: "{name}.png", caption: Look}}')
+    assert isinstance(read, Show)
+    assert (read.media.image.source, read.media.caption.source) == ("{{ name }}.png", "Look")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "- {action_type: ai_ask, action_id: who, config: {content: Who?, max_rounds: 2}}",
+        "- {type: ai_ask, id: who, content: Who?, max_rounds: 2}",
+        "- {type: ai_ask, action_id: who, config: {content: Who?, max_rounds: 2}}",
+        "- {action_type: ai_ask, id: who, action_name: Named, description: Told., content: Who?, max_rounds: 2}",
+    ],
+)
+def test_an_action_s_keys_may_stand_inline(session_action, written):
+    read = session_action(written, "strict")
+    assert isinstance(read, AiAsk)
+    assert (read.id, read.task.source, read.max_rounds) == ("who", "Who?", 2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "code", "fix"),
+    [
+        ("content_template: Hello.", "DEPRECATED_KEY", "`content`"),
+        ("question_template: Hello.", "DEPRECATED_KEY", "`content`"),
+        ("prompt_template: Hello.", "DEPRECATED_KEY", "`content`"),
+        ("content: Hello., target_variable: x", "DEPRECATED_KEY", "`output: [{get: …}]`"),
+        ("content: Hello., extraction_prompt: x", "DEPRECATED_KEY", "`define` inside `output`"),
+        ("content: Hello., required: true", "DEPRECATED_KEY", "`required` inside `output`"),
+        ("content: Hello., contents: x", "UNKNOWN_KEY", "`content`"),
+        ("content: Hello., content_template: x", "KEY_CONFLICT", "Keep one"),
+    ],
+)
+def test_what_strict_mode_refuses_compat_mode_converts_with_a_warning(read, keys, code, fix):
+    text = SCRIPT.replace("action_type: ai_say", "action_type: ai_ask")
+    text = text.replace('content: "Hello ${name}, {{mood}}.", tone: warm, ai_role: guide, say_goal: ease', keys)
+    strict, compat = read(text, "strict"), read(text, "compat")
+    assert strict.script is None
+    assert compat.script is not None
+    for reading, severity in ((strict, "error"), (compat, "warning")):
+        problem = next(problem for problem in reading.problems if problem.code == code)
+        assert (problem.severity, fix in problem.fix) == (severity, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("session_id: talk", "session.session_id"),
+        ("phase_id: opening", "session.phases[0].phase_id"),
+        ("topic_id: welcome", "session.phases[0].topics[0].topic_id"),
+        ("action_type: ai_say", "session.phases[0].topics[0].actions[0].action_type"),
+        ("action_id: hello", "session.phases[0].topics[0].actions[0].action_id"),
+        ('content: "Hello ${name}, {{mood}}.", ', "opening/welcome/hello"),
+    ],
+)
+def test_a_missing_field_is_named_with_its_path(read, line, path):
+    text = SCRIPT.replace(
+        line, "" if line.startswith("content") else "description: x" if "action" in line else "locale: en"
+    )
+    missing = [problem for problem in read(text).errors if problem.code == "REQUIRED_FIELD_MISSING"]
+    assert [problem.path for problem in missing] == [path]

@@ -1,0 +1,143 @@
+"""Where a variable that is read gets its value from, and what the checker says when it gets none."""
+
+import pytest
+
+HEAD = """
+script: talk
+{top}
+phases:
+  - phase: one
+    {phase}
+    topics:
+      - topic: first
+        {topic}
+        actions:
+          {first}
+      - topic: second
+        actions:
+          {second}
+  - phase: two
+    {other}
+    topics:
+      - topic: last
+        actions:
+          {last}
+"""
+NAMES = ("top", "phase", "topic", "first", "second", "other", "last")
+NEVER, ELSEWHERE, CROSS = ("VARIABLE_NEVER_SET", "VARIABLE_UNDECLARED", "CROSS_TOPIC_READ")
+SAY_X = '- {say: "{{ x }}", id: read}'
+SET_X = "- {set: {x: 1}, id: write}"
+DECLARE_X = "declare: [{var: x}]"
+QUIET = "- {say: Hello., id: hello}"
+
+
+def flow(read, **parts):
+    filled = dict.fromkeys(NAMES, "") | {"first": QUIET, "second": QUIET, "last": QUIET} | parts
+    text = HEAD
+    for name, part in filled.items():
+        text = text.replace("{" + name + "}", part)
+    reading = read(text, shared_yaml="globals: [{var: x}]")
+    assert reading.script is not None, reading.problems
+    return [problem.code for problem in reading.problems if problem.code in {NEVER, ELSEWHERE, CROSS}]
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ({"first": SAY_X}, [NEVER]),
+        ({"top": DECLARE_X, "first": SAY_X, "last": SAY_X}, []),
+        ({"top": "use: [shared.yaml]", "first": SAY_X, "last": SAY_X}, []),
+        ({"phase": DECLARE_X, "first": SAY_X, "second": SAY_X}, []),
+        ({"phase": DECLARE_X, "last": SAY_X}, [NEVER]),
+        ({"topic": DECLARE_X, "first": SAY_X}, []),
+        ({"topic": DECLARE_X, "second": SAY_X}, [NEVER]),
+        ({"phase": DECLARE_X + "\n    when: x"}, []),
+        ({"topic": DECLARE_X + "\n        when: x"}, [NEVER]),
+        ({"first": SET_X, "second": SAY_X}, [ELSEWHERE]),
+        ({"first": SET_X, "last": SAY_X}, [ELSEWHERE]),
+        ({"first": SET_X, "other": "when: x"}, [ELSEWHERE]),
+        ({"top": "default_scope: session", "first": SET_X, "last": SAY_X}, [CROSS]),
+        ({"top": "default_scope: session", "last": SAY_X}, [NEVER]),
+        ({"top": DECLARE_X, "first": SET_X, "last": SAY_X}, []),
+    ],
+)
+def test_a_variable_is_followed_across_scopes(read, parts, found):
+    assert flow(read, **parts) == found
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SET_X,
+        "- {ask: What?, id: write, output: [x]}",
+        "- {ai_ask: What?, id: write, output: [{get: y}, {set: x, value: 1}]}",
+        "- {ai_think: Sum up., id: write, output: [x]}",
+        "- {choose: x, id: write, choices: [a, b]}",
+        "- {if: true, id: write, then: [{set: {x: 1}, id: inner}]}",
+        "- {repeat: {max: 2}, id: write, do: [{set: {x: 1}, id: inner}]}",
+        "- {choose: y, id: write, choices: [{A: a, actions: [{set: {x: 1}, id: inner}]}]}",
+    ],
+)
+def test_whatever_writes_a_variable_counts(read, written):
+    assert flow(read, first=f"{written}\n          {SAY_X}") == []
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        SAY_X,
+        "- {say: Hello., id: read, when: x > 1}",
+        "- {ai_say: 'About {{ x }}.', id: read}",
+        "- {ask: '{{ x }}?', id: read}",
+        "- {ask: 'Well?', id: read, invalid: '{{ x }}'}",
+        "- {ask: 'Well?', id: read, output: [{get: y, validate: y > x}]}",
+        "- {ask: 'Well?', id: read, output: [{set: y, value: x}]}",
+        "- {ai_ask: Well?, id: read, exit_when: x}",
+        "- {ai_ask: Well?, id: read, exit: 'said {{ x }}'}",
+        "- {ai_ask: Well?, id: read, exit_criteria: {custom_conditions: [{variable: x, operator: '==', value: 1}]}}",
+        "- {set: {y: x + 1}, id: read}",
+        "- {user_say: '{{ x }}', id: read}",
+        "- {show: {image: '{{ x }}.png'}, id: read}",
+        "- {choose: y, id: read, choices: [{A: '{{ x }}'}]}",
+        "- {if: x, id: read, then: []}",
+        "- {foreach: x as each, id: read, do: []}",
+        "- {repeat: {until: x}, id: read, do: []}",
+        "- {say: \"{{ vars['x'] }}\", id: read}",
+    ],
+)
+def test_wherever_a_variable_is_read_it_must_come_from_somewhere(read, reading):
+    assert flow(read, first=reading) == [NEVER]
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "- {foreach: range(3) as x, id: loop, do: [{say: '{{ x }}', id: read}]}",
+        '- {say: "{% for x in [1] %}{{ x }}{% endfor %}", id: read}',
+        "- {ask: 'Well?', id: read, output: [{get: x, validate: x > 1}]}",
+        '- {say: "{{ now }} {{ today }} {{ round }} {{ user.id }} {{ role }} {{ history(2)|length }}", id: read}',
+    ],
+)
+def test_a_name_that_is_at_hand_needs_no_declaration(read, reading):
+    assert flow(read, first=reading) == []
+
+
+def test_a_loop_s_name_ends_with_the_loop(read):
+    loop = "- {foreach: range(3) as x, id: loop, do: [{say: a, id: b}]}"
+    assert flow(read, first=f"{loop}\n          {SAY_X}") == [NEVER]
+
+
+def test_a_slip_of_the_pen_is_told_the_name_that_was_meant(read):
+    reading = read(
+        HEAD.format_map(
+            dict.fromkeys(NAMES, "")
+            | {
+                "top": "declare: [{var: nickname}]",
+                "first": '- {say: "{{ nicknam }}", id: a}',
+                "second": QUIET,
+                "last": QUIET,
+            }
+        )
+    )
+    problem = next(problem for problem in reading.problems if problem.code == NEVER)
+    assert (problem.fix, problem.path) == ("Did you mean `nickname`?", "one/first")
