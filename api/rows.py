@@ -43,7 +43,7 @@ def turn_row(
         action_id=action or None,
         action_type=action_type(program.action(state.phase, state.topic, action)) if action else None,
         wait_kind=state.wait.kind if state.wait is not None else None,
-        state=msgspec.Raw(encode(state)),
+        state=msgspec.Raw(turn.saved),
         idempotency_key=idempotency_key,
         fingerprint=fingerprint,
         messages=[_message_row(message, finished_at) for message in turn.messages],
@@ -119,7 +119,8 @@ def _cell(row: UserVariableRow) -> Mapping[str, Any]:
 
 def unbegun(state: State) -> Turn:
     """The turn that stands for a session whose first turn failed."""
-    return Turn(state=msgspec.structs.replace(state, turn=state.turn + 1), events=(), model_calls=())
+    kept = msgspec.structs.replace(state, turn=state.turn + 1)
+    return Turn(state=kept, saved=encode(kept), events=(), model_calls=())
 
 
 def session_of(head: SessionHead) -> SessionRow:

@@ -32,7 +32,7 @@ from runtime.ports import Clock, Ids, Model, ModelFailed
 from runtime.program import Place, PlaceLost, Program
 from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of
 from runtime.scopes import WriteRefused
-from runtime.state import Cell, Frame, State
+from runtime.state import Cell, Frame, State, encode
 from scripts.model import Action, Declaration, Phase, Scope, Topic, action_type
 from scripts.values import Value
 
@@ -64,9 +64,10 @@ class InputRefused(ValueError):
 
 
 class Turn(Struct, frozen=True):
-    """What one turn came to."""
+    """What one turn came to; `saved` is the encoded state."""
 
     state: State
+    saved: bytes
     events: tuple[Event, ...]
     model_calls: tuple[ModelCall, ...]
 
@@ -136,7 +137,11 @@ async def run_turn(
         raise engine.failure("place", str(error)) from error
     except (ActionFailed, WriteRefused) as error:
         raise engine.failure("action", str(error)) from error
-    return Turn(run.state, tuple(run.events), tuple(run.model_calls))
+    saved = encode(run.state)
+    if len(saved) > limits.state_bytes_max:
+        message = f"the session's variables would take {len(saved):,} bytes; it may keep {limits.state_bytes_max:,}"
+        raise engine.failure("limit", message)
+    return Turn(run.state, saved, tuple(run.events), tuple(run.model_calls))
 
 
 def _accepted(state: State, given: Input) -> str:

@@ -26,6 +26,7 @@ class Limits(Struct, frozen=True):
     model_calls_max: int = 50
     output_chars_max: int = 100_000
     events_max: int = 10_000
+    state_bytes_max: int = 1_000_000
     turn_s: float = 120.0
 
 

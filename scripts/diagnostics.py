@@ -97,11 +97,15 @@ class Problem(Struct, frozen=True):
 
 
 class Problems:
-    """Collects what is found in one script, up to `PROBLEMS_MAX`; past that, what follows adds little."""
+    """Collects what is found in one script: up to `PROBLEMS_MAX` errors, and as many milder problems beside them.
+
+    Past that, what follows adds little; but no number of warnings may hide an error.
+    """
 
     def __init__(self, file: str = "") -> None:
         self.file = file
         self._found: dict[tuple[str, int, int, str, str], Problem] = {}
+        self._kept = {True: 0, False: 0}  # by whether they are errors
 
     def add(
         self,
@@ -124,14 +128,19 @@ class Problems:
             path=path,
             fix=fix or kind.fix,
         )
-        key = (code, problem.line, problem.column, problem.file, message)
-        if len(self._found) < PROBLEMS_MAX:
-            self._found.setdefault(key, problem)
+        self._keep(problem)
+
+    def _keep(self, problem: Problem) -> None:
+        key = (problem.code, problem.line, problem.column, problem.file, problem.message)
+        is_error = problem.severity == "error"
+        if key not in self._found and self._kept[is_error] < PROBLEMS_MAX:
+            self._kept[is_error] += 1
+            self._found[key] = problem
 
     def extend(self, other: "Problems") -> None:
         """Takes over what was found in another file."""
         for problem in other.sorted():
-            self._found.setdefault((problem.code, problem.line, problem.column, problem.file, problem.message), problem)
+            self._keep(problem)
 
     def sorted(self) -> tuple[Problem, ...]:
         """All problems in the order of the file."""

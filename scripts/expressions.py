@@ -518,7 +518,7 @@ class Compiled:
         except RecursionError as error:
             raise ExpressionFailed("nested too deeply") from error
         except _EVALUATION_ERRORS as error:
-            raise ExpressionFailed(shorten(str(error), 200).strip("'\"")) from error
+            raise ExpressionFailed(_reason(error)) from error
         return Rendered(value, tuple(meter.unset), tuple(meter.mismatches))
 
     def _text(self, scope: dict[str, Any]) -> str:
@@ -551,6 +551,19 @@ _EVALUATION_ERRORS = (
     AttributeError,
     AssertionError,
 )
+
+
+def _reason(error: Exception) -> str:
+    """What an author should hear of an error that Jinja or Python raised; their own words are for programmers."""
+    match error:
+        case ZeroDivisionError():
+            return "division by zero"
+        case OverflowError():
+            return "the number would be too large"
+        case TypeError() | AttributeError():
+            return "these values do not go together"
+        case _:
+            return "it cannot be worked out with these values"
 
 
 def _without_unset(value: Any) -> Any:

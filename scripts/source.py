@@ -106,8 +106,9 @@ def read_tree(text: str, problems: Problems) -> Tree | None:
     except yaml.MarkedYAMLError as error:
         _add_syntax_error(text, error, problems)
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        problems.add("SYNTAX_ERROR", "a character that YAML does not allow", _location(problems, line, 1))
+        _add_bad_character(text, error.position, problems)
+    except UnicodeEncodeError as error:
+        _add_bad_character(text, error.start, problems)
     except _Refused:
         pass
     return None
@@ -115,6 +116,11 @@ def read_tree(text: str, problems: Problems) -> Tree | None:
 
 def _location(problems: Problems, line: int, column: int) -> Location:
     return Location(line, column, problems.file)
+
+
+def _add_bad_character(text: str, position: int, problems: Problems) -> None:
+    line = text.count("\n", 0, position) + 1
+    problems.add("SYNTAX_ERROR", "a character that YAML does not allow", _location(problems, line, 1))
 
 
 def _add_syntax_error(text: str, error: yaml.MarkedYAMLError, problems: Problems) -> None:

@@ -1,6 +1,7 @@
 """Sessions: the six routes of seed 004, and the list."""
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from litestar import Response, Router, get, post
@@ -165,7 +166,9 @@ async def list_user_sessions(
     page = await record.list_sessions(TENANT, user_id=user_id, limit=limit, cursor=cursor)
     headers = {}
     if page.next is not None:
-        headers["Link"] = f'</api/users/{user_id}/sessions?limit={limit}&cursor={page.next}>; rel="next"'
+        headers["Link"] = (
+            f'</api/users/{quote(user_id, "")}/sessions?limit={limit}&cursor={quote(page.next)}>; rel="next"'
+        )
     return Response([_listed(row) for row in page.rows], headers=headers)
 
 

@@ -157,7 +157,9 @@ def actions(targets: list[str], depth: int = 2) -> st.SearchStrategy[list[Any]]:
             ),
             choice.map(lambda it: [{"choose": "s_pick", "question": "Which?", "choices": [it, {"蓝色": "Blue"}]}]),
         ]
-    return st.lists(st.one_of(kinds), min_size=4 if depth == 2 else 0, max_size=6 if depth == 2 else 2).map(lambda parts: [action for part in parts for action in part])
+    return st.lists(st.one_of(kinds), min_size=4 if depth == 2 else 0, max_size=6 if depth == 2 else 2).map(
+        lambda parts: [action for part in parts for action in part]
+    )
 
 
 def actions_key(targets: list[str]) -> st.SearchStrategy[dict[str, Any]]:
@@ -197,7 +199,21 @@ def scripts(draw: st.DrawFn) -> str:
 
 replies = st.one_of(
     st.sampled_from(
-        ["28", "yes", "no", "red", "蓝色", "1", "2026-02-03", "a, b", "s_num: 5, s_text: {{ x }}", "", "  ", '{"k": 1}', "嗯"]
+        [
+            "28",
+            "yes",
+            "no",
+            "red",
+            "蓝色",
+            "1",
+            "2026-02-03",
+            "a, b",
+            "s_num: 5, s_text: {{ x }}",
+            "",
+            "  ",
+            '{"k": 1}',
+            "嗯",
+        ]
     ),
     st.text(max_size=30),
     st.text("{}%#$ sx_1", max_size=20),

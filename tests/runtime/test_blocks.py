@@ -13,7 +13,14 @@ async def test_set_assigns_in_the_order_written(drive):
 
 @pytest.mark.parametrize(
     ("expression", "value"),
-    [("0", 0), ("false", False), ("none", None), ("[1, 'a']", [1, "a"]), ("{'a': 1}", {"a": 1}), ("today", "2026-03-04")],
+    [
+        ("0", 0),
+        ("false", False),
+        ("none", None),
+        ("[1, 'a']", [1, "a"]),
+        ("{'a': 1}", {"a": 1}),
+        ("today", "2026-03-04"),
+    ],
 )
 async def test_set_takes_values_of_every_type(drive, expression, value):
     session = await drive(f'- set: {{it: "{expression}"}}\n- user_say: ok')

@@ -118,7 +118,11 @@ async def test_a_text_that_cannot_be_made_stops_at_its_action_and_the_session_st
     ("script", "limits", "message"),
     [
         ("- {goto: talk, id: round}", Limits(), "more than 1,000 actions"),
-        ("- {say: '{{ \"x\" * 60 }}', id: round}\n- goto: talk", Limits(output_chars_max=1_000), "1,000 characters said"),
+        (
+            "- {say: '{{ \"x\" * 60 }}', id: round}\n- goto: talk",
+            Limits(output_chars_max=1_000),
+            "1,000 characters said",
+        ),
         ("- {show: {url: '{{ \"x\" * 60 }}'}, id: r}\n- goto: talk", Limits(output_chars_max=1_000), "characters said"),
         ("- {ai_think: Think., id: round}\n- goto: talk", Limits(model_calls_max=5), "more than 5 calls of the model"),
         ("- {say: '{{ unset }}', id: round}\n- goto: talk", Limits(events_max=100), "more than 100 events"),
@@ -151,14 +155,14 @@ async def test_a_value_of_the_wrong_type_stops_at_the_action_that_writes_it(driv
 
 
 async def test_an_initial_variable_of_the_wrong_type_fails_the_first_turn(prepare):
-    session = prepare(
-        "script: t\ndeclare: [{var: age, type: number}]\nphases: []", variables={"age": "old"}
-    )
+    session = prepare("script: t\ndeclare: [{var: age, type: number}]\nphases: []", variables={"age": "old"})
     with pytest.raises(TurnFailed, match="`age`: expected number"):
         await session.start()
 
 
-@pytest.mark.parametrize(("phase", "topic", "action"), [("gone", "talk", "q"), ("only", "gone", "q"), ("only", "talk", "gone")])
+@pytest.mark.parametrize(
+    ("phase", "topic", "action"), [("gone", "talk", "q"), ("only", "gone", "q"), ("only", "talk", "gone")]
+)
 async def test_a_place_the_script_no_longer_has_is_named(drive, phase, topic, action):
     session = await drive("- {ask: Well?, id: q}")
     session.state.phase, session.state.topic, session.state.frames[0].action = phase, topic, action

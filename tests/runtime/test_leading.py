@@ -16,7 +16,9 @@ NAME = """
 async def test_the_deciding_reply_wins_over_an_earlier_one(drive):
     session = await drive(
         NAME % "",
-        replies={"name": ["Name?", {"text": "Sure?", "values": {"name": "OLD"}}, {"exit": True, "values": {"name": "NEW"}}]},
+        replies={
+            "name": ["Name?", {"text": "Sure?", "values": {"name": "OLD"}}, {"exit": True, "values": {"name": "NEW"}}]
+        },
     )
     await session.reply("old", "new")
     assert session.values == {"name": "NEW"}
@@ -26,7 +28,9 @@ async def test_the_deciding_reply_wins_over_an_earlier_one(drive):
 async def test_a_value_of_an_earlier_round_counts_where_the_deciding_reply_has_none(drive):
     session = await drive(
         NAME % "",
-        replies={"name": ["Name?", {"text": "Sure?", "values": {"name": "Ana"}}, {"exit": True, "values": {"name": ""}}]},
+        replies={
+            "name": ["Name?", {"text": "Sure?", "values": {"name": "Ana"}}, {"exit": True, "values": {"name": ""}}]
+        },
     )
     await session.reply("Ana", "yes")
     assert session.values == {"name": "Ana"}

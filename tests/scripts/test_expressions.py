@@ -155,7 +155,7 @@ def test_a_name_without_a_value_renders_as_nothing_and_is_reported(render, sourc
     ],
 )
 def test_a_value_stands_in_a_text_as_it_is_and_is_never_looked_at_again(render, value, text):
-    rendered = render("[{{ x }}]", x=value, secret="told")
+    rendered = render("[{{ x }}]", x=value, b="told")
     assert (rendered.text, rendered.unset) == (f"[{text}]", ())
 
 

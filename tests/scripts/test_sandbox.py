@@ -130,15 +130,45 @@ def test_honest_work_on_the_largest_values_is_done(render, source, text):
     assert render(source, long=LIST, text=TEXT).text == text
 
 
-FRAGMENTS = st.lists(
-    st.sampled_from(
-        "{{ }} {% %} {# #} if endif for endfor in else a b 1 1.5 'x' \" ( ) [ ] { } , : . | ~ + - * ** / // % == != < >= "
-        "and or not is defined none true range join sum map select list length round truncate replace loop vars".split()
-        + [" ", "\n", "\\", "\x00", "\ud800", "用户", "（"]
-    ),
-    max_size=25,
-).map(" ".join)
-SOURCES = st.one_of(st.text(max_size=60), FRAGMENTS)
+SYMBOLS = [
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "{#",
+    "#}",
+    *"()[]{},:.|~+-*/%<",
+    "**",
+    "//",
+    "==",
+    "!=",
+    ">=",
+    " ",
+    "\n",
+    "\\",
+    "'x'",
+]
+WORDS = [
+    "if",
+    "endif",
+    "for",
+    "endfor",
+    "in",
+    "else",
+    "and",
+    "or",
+    "not",
+    "is",
+    "defined",
+    "none",
+    "true",
+    "a",
+    "b",
+    "1",
+]
+FILTERS = ["range", "join", "sum", "map", "select", "list", "length", "round", "truncate", "replace", "loop", "vars"]
+FRAGMENTS = st.lists(st.sampled_from([*SYMBOLS, *WORDS, *FILTERS, "1.5", "\x00", "\ud800", "用户", "（"]), max_size=25)
+SOURCES = st.one_of(st.text(max_size=60), FRAGMENTS.map(" ".join))
 
 
 @given(SOURCES)

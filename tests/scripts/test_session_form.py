@@ -107,10 +107,10 @@ def test_outputs_old_and_new_are_merged(session_action, keys, outputs):
 @pytest.mark.parametrize(("keys", "task"), [("think_goal: sum up", "sum up"), ("think_goal: x, content: y", "y")])
 def test_a_thought_may_be_written_as_its_goal(session_action, keys, task):
     read = session_action(
-        f"- {{action_type: ai_think, action_id: a, config: {{{keys}, output_variables: [result], input_variables: [x]}}}}"
+        f"- {{action_type: ai_think, action_id: a, config: {{{keys}, output_variables: [y], input_variables: [x]}}}}"
     )
     assert isinstance(read, AiThink)
-    assert (read.task.source, read.outputs[0].get) == (task, "result")
+    assert (read.task.source, read.outputs[0].get) == (task, "y")
 
 
 def test_a_picture_is_a_media_message(session_action):

@@ -122,6 +122,8 @@ def test_an_alias_stands_where_its_anchor_does():
         ("a: &a {b: *a}", "ALIAS_LIMIT"),
         ("? [a, b]\n: c", "SYNTAX_ERROR"),
         ("a: \x07", "SYNTAX_ERROR"),
+        ("a: \ud800", "SYNTAX_ERROR"),
+        ('a: "\\ud800"', "SYNTAX_ERROR"),
         ("a: 'b", "SYNTAX_ERROR"),
         ("a: %b", "SYNTAX_ERROR"),
         ("a: !mine b", "SYNTAX_ERROR"),

@@ -1,0 +1,142 @@
+"""What operators and client authors ask of a server: whether it lives, is ready, and what its API looks like."""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from api.app import create_app
+from api.settings import Settings
+from runtime.models.offline import OfflineModel
+from store.record import Record
+
+ROUTES = {
+    ("post", "/api/sessions"),
+    ("get", "/api/sessions"),
+    ("get", "/api/sessions/{session_id}"),
+    ("post", "/api/sessions/{session_id}/messages"),
+    ("get", "/api/sessions/{session_id}/messages"),
+    ("get", "/api/sessions/{session_id}/variables"),
+    ("get", "/api/users/{user_id}/sessions"),
+    ("post", "/api/scripts"),
+    ("get", "/api/scripts"),
+    ("post", "/api/scripts/import"),
+    ("get", "/api/scripts/{script_id}"),
+    ("post", "/api/scripts/validate"),
+    ("post", "/api/scripts/{script_id}/validate"),
+    ("get", "/health"),
+    ("get", "/ready"),
+}
+
+
+async def test_health_names_the_version(api: Any) -> None:
+    assert await api.read("/health") == {"status": "ok", "version": version("cuebook")}
+
+
+async def test_ready_names_what_was_looked_at(api: Any) -> None:
+    ready = await api.read("/ready")
+    assert (ready["ready"], ready["checks"]["record"]) == (True, "ok")
+
+
+async def test_a_record_that_cannot_be_written_is_not_ready(tmp_path: Path) -> None:
+    await Record.open(tmp_path).close()
+    record = Record.open(tmp_path, read_only=True)
+    app = create_app(Settings(data=tmp_path), record, OfflineModel())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://cuebook") as client:  # type: ignore[arg-type]
+        answer = await client.get("/ready")
+    await record.close()
+    assert answer.status_code == 503
+    assert answer.json() == {"ready": False, "checks": answer.json()["checks"]}
+    assert "read-only" in answer.json()["checks"]["record"]
+
+
+async def test_every_answer_has_an_id_of_its_own(api: Any) -> None:
+    ids = {(await api.get(path)).headers["x-request-id"] for path in ("/health", "/health", "/nowhere", "/schema")}
+    assert len(ids) == 4
+
+
+@pytest.fixture
+async def document(api: Any) -> Any:
+    return await api.read("/schema/openapi.json")
+
+
+async def test_the_description_is_there_for_programs_and_people(api: Any, document: Any) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert document["info"] == {"title": "Cuebook", "version": version("cuebook")}
+    page = await api.get("/schema", follow_redirects=True)
+    assert page.status_code == 200
+
+
+async def test_every_route_is_described(document: Any) -> None:
+    described = {(method, path) for path, item in document["paths"].items() for method in item if method != "parameters"}
+    assert described >= ROUTES
+    names = [operation["operationId"] for operation in operations(document)]
+    assert len(names) == len(set(names))
+    for operation in operations(document):
+        assert operation["summary"]
+        success = [code for code in operation["responses"] if code.startswith("2")]
+        assert success
+        assert all(
+            "schema" in operation["responses"][code]["content"]["application/json"] for code in success
+        ), operation["operationId"]
+
+
+async def test_every_body_has_an_example_that_is_accepted(api: Any, document: Any) -> None:
+    bodies = [
+        (path, operation["requestBody"])
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method == "post" and "requestBody" in operation
+    ]
+    assert len(bodies) == 5
+    examples = {path: given["content"]["application/json"]["examples"] for path, given in bodies}
+    for path in ("/api/scripts", "/api/scripts/import", "/api/scripts/validate"):
+        for example in examples[path].values():
+            answer = await api.post(path, json=example["value"])
+            assert answer.is_success, answer.text
+    for example in examples["/api/sessions"].values():
+        answer = await api.post("/api/sessions", json=example["value"] | {"scriptId": "visit"})
+        assert answer.is_success, answer.text
+    for example in examples["/api/sessions/{session_id}/messages"].values():
+        session = await api.begin("visit")
+        await api.say(session, "Ana", "30")
+        assert (await api.message(session, example["value"])).is_success
+
+
+async def test_every_reference_leads_somewhere(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    references = {node["$ref"] for node in nodes(document) if "$ref" in node}
+    assert references
+    assert {reference.removeprefix("#/components/schemas/") for reference in references} <= schemas.keys()
+    for path, item in document["paths"].items():
+        wanted = {part[1:-1] for part in path.split("/") if part.startswith("{")}
+        for operation in (each for method, each in item.items() if method != "parameters"):
+            given = [each["name"] for each in operation.get("parameters", []) if each["in"] == "path"]
+            assert set(given) == wanted
+            assert all(each["required"] for each in operation.get("parameters", []) if each["in"] == "path")
+
+
+async def test_errors_are_described_with_their_shape(document: Any) -> None:
+    for operation in operations(document):
+        for code, response in operation["responses"].items():
+            if code.startswith("4"):
+                text = str(response)
+                assert "ErrorAnswer" in text, (operation["operationId"], code, text)
+
+
+def operations(document: Any) -> Iterator[Any]:
+    for item in document["paths"].values():
+        yield from (operation for method, operation in item.items() if method != "parameters")
+
+
+def nodes(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, dict):
+        yield tree
+        for value in tree.values():
+            yield from nodes(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from nodes(value)

@@ -1,0 +1,188 @@
+"""Cuebook as its users meet it: the API in process or behind a server of its own, with the scripts of `conversations`."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx
+import pytest
+from litestar import Litestar
+
+from api.app import create_app
+from api.settings import Settings
+from runtime.models.offline import OfflineModel
+from runtime.ports import Model
+from store.record import Record
+
+CONVERSATIONS = Path(__file__).parent / "conversations"
+CUEBOOK = Path(sys.executable).with_name("cuebook")
+START_S = 20.0
+
+Json: TypeAlias = Any
+
+
+class Api(httpx.AsyncClient):
+    """A client of the API; the short forms expect success and give the JSON."""
+
+    async def read(self, path: str, **parameters: Any) -> Json:
+        answer = await self.get(path, params=parameters)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def keep(self, text: str, *, strict: bool = True, **fields: Any) -> Json:
+        """Keeps a script."""
+        path = "/api/scripts" if strict else "/api/scripts/import"
+        answer = await self.post(path, json={"yamlContent": text, **fields})
+        assert answer.status_code in {200, 201}, answer.text
+        return answer.json()
+
+    async def begin(self, script: str, *, user: str = "ana", **fields: Any) -> Json:
+        """Begins a session."""
+        answer = await self.post("/api/sessions", json={"userId": user, "scriptId": script, **fields})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def say(self, session: Json, *contents: str) -> Json:
+        """Says one text after the other; the last answer."""
+        answers = [await self.message(session, {"content": content}) for content in contents]
+        for answer in answers:
+            assert answer.status_code == 200, answer.text
+        return answers[-1].json()
+
+    async def message(
+        self, session: Json, message: Json, headers: dict[str, str] | None = None, **query: Any
+    ) -> httpx.Response:
+        """Sends a message, whatever comes of it."""
+        path = f"/api/sessions/{session['sessionId']}/messages"
+        return await self.post(path, json=message, headers=headers, params=query)
+
+    async def transcript(self, session: Json) -> list[tuple[str, str]]:
+        """Everything said, as (role, content)."""
+        said: list[Json] = []
+        after: int | None = 0
+        while after is not None:
+            page = await self.read(f"/api/sessions/{session['sessionId']}/messages", after=after, limit=200)
+            said += page["data"]
+            after = page["nextAfter"]
+        return [(message["role"], message["content"]) for message in said]
+
+
+@asynccontextmanager
+async def open_app(
+    folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
+) -> AsyncIterator[Api]:
+    """The application over the record of a folder, in this very event loop, so that requests can overlap."""
+    record = Record.open(folder)
+    app = create_app(Settings(data=folder, scripts=scripts, **settings), record, model or OfflineModel())
+    transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
+    async with running(app), Api(transport=transport, base_url="http://cuebook") as api:
+        yield api
+
+
+@asynccontextmanager
+async def running(app: Litestar) -> AsyncIterator[None]:
+    """The application between its start and its stop, both in one task, as a server does it."""
+    started, stop = asyncio.Event(), asyncio.Event()
+
+    async def live() -> None:
+        async with app.lifespan():
+            started.set()
+            await stop.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(live())
+        await started.wait()
+        try:
+            yield
+        finally:
+            stop.set()
+
+
+class Server:
+    """`cuebook serve` as a process of its own, on a free port of this machine."""
+
+    def __init__(self, folder: Path, *flags: str, **environment: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._log = folder / "server.log"
+        command = [CUEBOOK, "serve", "--port", str(self.port), "--data", folder / "data", "--scripts", CONVERSATIONS]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, *flags], stdout=log, stderr=log, cwd=folder, env=clean_environment() | environment
+            )
+
+    async def ready(self) -> None:
+        """Waits until it answers."""
+        async with asyncio.timeout(START_S), httpx.AsyncClient(base_url=self.url) as client:
+            while True:
+                assert self.process.poll() is None, self.log
+                try:
+                    await client.get("/health")
+                except httpx.TransportError:
+                    await asyncio.sleep(0.01)
+                else:
+                    return
+
+    def client(self, **options: Any) -> Api:
+        return Api(base_url=self.url, timeout=START_S, **options)
+
+    async def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Signals it and waits for its end; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return await asyncio.to_thread(self.process.wait, START_S)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text("utf-8")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without settings of Cuebook."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("CUEBOOK_")}
+
+
+Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Api]]
+
+
+@pytest.fixture(scope="session")
+def app() -> Opener:
+    """Opens the application: ``async with app(tmp_path, hot_sessions_max=1) as api``."""
+    return open_app
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    """The application with the default settings and the offline model."""
+    async with open_app(tmp_path / "data") as api:
+        yield api
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Starts servers, ``server = serve(); await server.ready()``, and ends those that still run."""
+    servers: list[Server] = []
+
+    def start(*flags: str, folder: Path = tmp_path, **environment: str) -> Server:
+        servers.append(Server(folder, *flags, **environment))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
