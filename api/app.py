@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
@@ -90,6 +91,7 @@ def create_app(
         },
         exception_handlers=_exception_handlers(clock, ids),
         middleware=[_with_request_id(ids)],
+        before_request=_check_body,
         lifespan=[lifespan],
         openapi_config=OpenAPIConfig(
             title="Cuebook",
@@ -138,6 +140,24 @@ def _with_request_id(ids: Ids) -> Callable[[ASGIApp], ASGIApp]:
         return call
 
     return middleware
+
+
+async def _check_body(request: Request[Any, Any, Any]) -> None:
+    """Takes JSON alone, said to be JSON: a page in a browser can send any other kind here without asking first."""
+    body = await request.body()
+    if not body:
+        return
+    if request.content_type[0] != "application/json":
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", "the body must be application/json")
+    try:
+        body.decode()
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except UnicodeDecodeError as error:
+        raise ApiError("REQUEST_INVALID", f"the body is not UTF-8 at byte {error.start}") from error
+    except RecursionError as error:
+        raise ApiError("REQUEST_INVALID", "the body is nested too deeply") from error
+    except msgspec.DecodeError as error:
+        raise ApiError("REQUEST_INVALID", f"the body is no JSON: {error}") from error
 
 
 def _exception_handlers(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
+from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
 ErrorType: TypeAlias = Literal["syntax", "configuration", "runtime", "session", "system"]
@@ -23,6 +24,7 @@ CODES: Mapping[str, Kind] = {
     "NOT_FOUND": Kind(404, "configuration", "The API is described at /schema."),
     "METHOD_NOT_ALLOWED": Kind(405, "configuration", "The API is described at /schema."),
     "PAYLOAD_TOO_LARGE": Kind(413, "configuration", "Send less at once."),
+    "UNSUPPORTED_MEDIA_TYPE": Kind(415, "configuration", "Send JSON, with `Content-Type: application/json`."),
     "SCRIPT_NOT_FOUND": Kind(404, "configuration", "Import the script, or correct its id."),
     "SCRIPT_PARSE_ERROR": Kind(400, "syntax", "Mend the YAML at the places in `details`."),
     "SCRIPT_VALIDATION_ERROR": Kind(422, "configuration", "Mend the script at the places in `details`."),
@@ -101,3 +103,14 @@ def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:
             recovery=Recovery(bool(kind.retry_action), kind.retry_action, kind.suggestion),
         ),
     )
+
+
+def described(*codes: str) -> dict[int, ResponseSpec]:
+    """How the description of a route lists what it may refuse: by status, with the codes."""
+    by_status: dict[int, list[str]] = {}
+    for code in codes:
+        by_status.setdefault(CODES[code].status, []).append(code)
+    return {
+        status: ResponseSpec(ErrorAnswer, generate_examples=False, description=", ".join(found))
+        for status, found in by_status.items()
+    }

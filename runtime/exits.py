@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from runtime.ports import ModelReply
 from runtime.scopes import Scopes
-from scripts.expressions import compare
+from scripts.meaning import compare
 from scripts.model import CustomCondition, ExitCriteria
 from scripts.values import Value
 

@@ -12,8 +12,9 @@ from runtime.ports import Clock, Ids, Model, ModelReply, ModelRequest, Purpose
 from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.state import Progress, Source, State
-from scripts.expressions import MISSING, ExpressionFailed, Rendered, compile_expression, compile_template
+from scripts.expressions import Rendered, compile_expression, compile_template
 from scripts.model import Action, Assignment, Expression, Output, Scope, Template
+from scripts.sandbox import MISSING, ExpressionFailed
 from scripts.values import Value
 
 HISTORY_MAX = 50  # messages a template or a model sees

@@ -7,7 +7,7 @@ import regex
 from msgspec import Struct
 
 from scripts.diagnostics import Problems
-from scripts.expressions import Compiled, ExpressionInvalid, compile_expression, compile_template, is_reserved
+from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.model import (
     ID_CHARS_MAX,
     Action,
@@ -38,6 +38,7 @@ from scripts.model import (
     UserSay,
     walk,
 )
+from scripts.sandbox import ExpressionInvalid
 from scripts.suggest import suggest
 from scripts.targets import resolve_target
 from scripts.values import Value, ValueRefused, coerce, number_in

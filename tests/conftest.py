@@ -1,4 +1,4 @@
-"""Cuebook as its users meet it: the API in process or behind a server of its own, with the scripts of `conversations`."""
+"""Cuebook as its users meet it: the API in process or behind a server of its own, on the scripts in `conversations`."""
 
 import asyncio
 import os
@@ -96,13 +96,13 @@ async def running(app: Litestar) -> AsyncIterator[None]:
             started.set()
             await stop.wait()
 
-    async with asyncio.TaskGroup() as group:
-        group.create_task(live())
-        await started.wait()
-        try:
-            yield
-        finally:
-            stop.set()
+    life = asyncio.create_task(live())
+    await asyncio.wait([life, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        yield
+    finally:
+        stop.set()
+        await life
 
 
 class Server:

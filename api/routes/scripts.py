@@ -11,6 +11,7 @@ from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.catalogue import Catalogue, Saved, problem_views
+from api.errors import described
 from api.parameters import Cursor, Limit
 from api.routes.sessions import TENANT
 from api.schemas import NewScript, ScriptList, ScriptListed, ScriptToValidate, ScriptView, Validation
@@ -33,11 +34,12 @@ phases:
             id: greet
 """
 _EXAMPLES = [Example(value={"yamlContent": _YAML, "scriptName": "Hello"})]
+_KEPT = described("REQUEST_INVALID", "SCRIPT_PARSE_ERROR", "SCRIPT_VALIDATION_ERROR", "PAYLOAD_TOO_LARGE")
 
 Strict = Annotated[bool, QueryParameter(name="strict", description="Older and unknown keys are errors.")]
 
 
-@post("/scripts", status_code=201, summary="Keep and publish a script, strictly")
+@post("/scripts", status_code=201, summary="Keep and publish a script, strictly", responses=_KEPT)
 async def create_script(
     data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)], catalogue: NamedDependency[Catalogue]
 ) -> Response[ScriptView]:
@@ -45,7 +47,7 @@ async def create_script(
     return _saved(await catalogue.save(TENANT, data, "strict"))
 
 
-@post("/scripts/import", status_code=201, summary="Import a script, older forms included")
+@post("/scripts/import", status_code=201, summary="Import a script, older forms included", responses=_KEPT)
 async def import_script(
     data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)],
     catalogue: NamedDependency[Catalogue],
@@ -55,7 +57,7 @@ async def import_script(
     return _saved(await catalogue.save(TENANT, data, "strict" if strict else "compat"))
 
 
-@get("/scripts", summary="List scripts")
+@get("/scripts", summary="List scripts", responses=described("REQUEST_INVALID"))
 async def list_scripts(
     record: NamedDependency[Record],
     status: Annotated[
@@ -73,14 +75,19 @@ async def list_scripts(
     return ScriptList(data=[ScriptListed(**_listed(row)) for row in page.rows], next_cursor=page.next)
 
 
-@get("/scripts/{script_id:str}", summary="Read a script")
+@get("/scripts/{script_id:str}", summary="Read a script", responses=described("REQUEST_INVALID", "SCRIPT_NOT_FOUND"))
 async def get_script(script_id: FromPath[str], catalogue: NamedDependency[Catalogue]) -> ScriptView:
     """A script by its uuid or its own id: text, structure and problems."""
     row = await catalogue.find(TENANT, script_id)
     return _view(row, await catalogue.reading(row))
 
 
-@post("/scripts/validate", status_code=200, summary="Look at a script without keeping it")
+@post(
+    "/scripts/validate",
+    status_code=200,
+    summary="Look at a script without keeping it",
+    responses=described("REQUEST_INVALID", "PAYLOAD_TOO_LARGE"),
+)
 async def validate_script(
     data: Annotated[ScriptToValidate, BodyKwarg(examples=[Example(value={"yamlContent": _YAML})])],
     strict: Strict = False,
@@ -90,7 +97,12 @@ async def validate_script(
     return _validation(await asyncio.to_thread(read_script, source, "strict" if strict else "compat"))
 
 
-@post("/scripts/{script_id:str}/validate", status_code=200, summary="Look at a kept script again")
+@post(
+    "/scripts/{script_id:str}/validate",
+    status_code=200,
+    summary="Look at a kept script again",
+    responses=described("REQUEST_INVALID", "SCRIPT_NOT_FOUND"),
+)
 async def validate_kept_script(script_id: FromPath[str], catalogue: NamedDependency[Catalogue]) -> Validation:
     """Every problem of a kept script."""
     return _validation(await catalogue.reading(await catalogue.find(TENANT, script_id)))

@@ -10,6 +10,7 @@ from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.chat import Answer, Chat, Hot
+from api.errors import described
 from api.parameters import (
     Cursor,
     Debug,
@@ -34,11 +35,15 @@ from api.schemas import (
     VariableStore,
 )
 from api.views import debug_info, event_views, flat_variables, message_view, said, script_outline, snapshot
+from runtime.state import Status
 from scripts.values import Value
 from store.record import Record
 from store.rows import SessionSummary
 
 TENANT = "default"  # until keys carry tenants, there is this one
+
+_TURN = described("PAYLOAD_TOO_LARGE", "ACTION_EXECUTION_ERROR", "LIMIT_EXCEEDED", "LLM_SERVICE_ERROR", "SERVER_BUSY")
+_KNOWN = described("REQUEST_INVALID", "SESSION_NOT_FOUND")
 
 _SESSION_EXAMPLES = [
     Example(
@@ -56,7 +61,16 @@ _MESSAGE_EXAMPLES = [
 ]
 
 
-@post("/sessions", status_code=200, summary="Begin a session", description="Runs the script up to its first question.")
+@post(
+    "/sessions",
+    status_code=200,
+    summary="Begin a session",
+    description="Runs the script up to its first question.",
+    responses=_TURN
+    | described(
+        "REQUEST_INVALID", "SCRIPT_NOT_FOUND", "SESSION_KEY_TAKEN", "IDEMPOTENCY_IN_FLIGHT", "IDEMPOTENCY_MISMATCH"
+    ),
+)
 async def create_session(
     data: Annotated[NewSession, BodyKwarg(examples=_SESSION_EXAMPLES)],
     chat: NamedDependency[Chat],
@@ -79,7 +93,21 @@ async def create_session(
     return Response(created, headers=_etag(answer.state.turn))
 
 
-@post("/sessions/{session_id:str}/messages", status_code=200, summary="Say something to a session")
+@post(
+    "/sessions/{session_id:str}/messages",
+    status_code=200,
+    summary="Say something to a session",
+    responses=_TURN
+    | described(
+        "REQUEST_INVALID",
+        "SESSION_NOT_FOUND",
+        "SESSION_BUSY",
+        "SESSION_ENDED",
+        "IDEMPOTENCY_IN_FLIGHT",
+        "TURN_CONFLICT",
+        "IDEMPOTENCY_MISMATCH",
+    ),
+)
 async def send_message(
     session_id: FromPath[str],
     data: Annotated[NewMessage, BodyKwarg(examples=_MESSAGE_EXAMPLES)],
@@ -103,7 +131,7 @@ async def send_message(
     return Response(taken, headers=_etag(answer.state.turn))
 
 
-@get("/sessions/{session_id:str}", summary="Look at a session")
+@get("/sessions/{session_id:str}", summary="Look at a session", responses=_KNOWN)
 async def get_session(
     session_id: FromPath[str], chat: NamedDependency[Chat], record: NamedDependency[Record]
 ) -> Response[SessionView]:
@@ -130,12 +158,12 @@ async def get_session(
     return Response(view, headers=_etag(hot.state.turn))
 
 
-@get("/sessions/{session_id:str}/messages", summary="Read what was said")
+@get("/sessions/{session_id:str}/messages", summary="Read what was said", responses=_KNOWN)
 async def list_messages(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
     record: NamedDependency[Record],
-    after: Annotated[int, QueryParameter(name="after", ge=0, description="The number to go on after.")] = 0,
+    after: Annotated[int, QueryParameter(name="after", ge=0, le=2**31, description="The number to go on after.")] = 0,
     limit: Limit = 100,
 ) -> MessageList:
     """A page of messages, oldest first."""
@@ -147,7 +175,7 @@ async def list_messages(
     )
 
 
-@get("/sessions/{session_id:str}/variables", summary="Read the variables")
+@get("/sessions/{session_id:str}/variables", summary="Read the variables", responses=_KNOWN)
 async def get_variables(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
@@ -158,7 +186,7 @@ async def get_variables(
     return _shown(hot).variable_store if scoped else dict(flat_variables(hot.program, hot.state))
 
 
-@get("/users/{user_id:str}/sessions", summary="List a user's sessions")
+@get("/users/{user_id:str}/sessions", summary="List a user's sessions", responses=described("REQUEST_INVALID"))
 async def list_user_sessions(
     user_id: FromPath[str], record: NamedDependency[Record], limit: Limit = 50, cursor: Cursor = None
 ) -> Response[list[SessionListed]]:
@@ -172,11 +200,11 @@ async def list_user_sessions(
     return Response([_listed(row) for row in page.rows], headers=headers)
 
 
-@get("/sessions", summary="List sessions")
+@get("/sessions", summary="List sessions", responses=described("REQUEST_INVALID"))
 async def list_sessions(
     record: NamedDependency[Record],
     user_id: Annotated[str | None, QueryParameter(name="userId", required=False)] = None,
-    status: Annotated[str | None, QueryParameter(name="status", required=False)] = None,
+    status: Annotated[Status | None, QueryParameter(name="status", required=False)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> SessionList:

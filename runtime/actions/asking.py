@@ -119,7 +119,7 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     wanted = [output for output in _missing(run, outputs) if output.required is not False]
     if required or (wanted and (refused or decision.source == "max_rounds")):
         return _exhausted(run, action, outputs)
-    return _finish(run, action, "user", answered.reasons)
+    return _finish(run, action, "model" if answered.values else "user", answered.reasons)
 
 
 def _typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:

@@ -132,19 +132,19 @@ def recognises(tree: Mapping) -> bool:
 
 
 def respell(tree: Mapping) -> Mapping:
-    """An action whose config keys stand inline, as one with `config`."""
+    """An action whose config keys stand inline, as one with `config`; what `config` itself says stands first."""
     names = {"type": "action_type", "id": "action_id"}
-    inline = [(key, value) for key, value in tree.pairs if key.text not in _ACTION_KEYS]
+    inline = tuple((key, value) for key, value in tree.pairs if key.text not in _ACTION_KEYS)
+    config = tree.get("config")
     kept = [
         (msgspec.structs.replace(key, text=names.get(key.text, key.text)), value)
         for key, value in tree.pairs
-        if key.text in _ACTION_KEYS
+        if key.text in _ACTION_KEYS and not (inline and key.text == "config" and isinstance(config, Mapping))
     ]
-    if inline and tree.get("config") is None:
-        first = inline[0][0].at
-        kept.append((Scalar("config", True, first, first.line), Mapping(tuple(inline), first, len(inline))))
-    else:
-        kept += inline
+    if inline and (config is None or isinstance(config, Mapping)):
+        given = (*config.pairs, *inline) if config is not None else inline
+        at = config.at if config is not None else inline[0][0].at
+        kept.append((Scalar("config", True, at, at.line), Mapping(given, at, len(given))))
     return Mapping(tuple(kept), tree.at, tree.size)
 
 

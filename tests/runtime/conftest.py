@@ -117,7 +117,7 @@ def program_of() -> Callable[..., Program]:
 
 @pytest.fixture(scope="session")
 def drive() -> Drive:
-    """Starts a session of a script: ``await drive(yaml, replies={...})``; with replies it runs on the scripted model."""
+    """Starts a session: ``await drive(yaml)``, or ``await drive(yaml, replies={...})`` for the scripted model."""
 
     async def started(*args: Any, **more: Any) -> Session:
         return await prepared(*args, **more).start()

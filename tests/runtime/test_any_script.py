@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -28,8 +29,9 @@ DECLARED = {
 }
 NAMES = [f"{layer}_{kind}" for layer in "spt" for kind in DECLARED] + ["g_text", "g_num", "loose", "未知"]
 CONDITIONS = [
-    "true", "false", "round < 2", "s_num > 1", "p_bool", "not t_any", "loose == 'yes'", "'a' in s_list", "s_text and g_text",
-    "未知 != 'x'", "t_num >= p_num", "s_date < today", "1 / 0", "history(2)|length > 1", "user.id == 'ana'",
+    "true", "false", "round < 2", "s_num > 1", "p_bool", "not t_any", "loose == 'yes'", "'a' in s_list",
+    "s_text and g_text", "未知 != 'x'", "t_num >= p_num", "s_date < today", "1 / 0", "history(2)|length > 1",
+    "user.id == 'ana'",
 ]  # fmt: skip
 VALUES = {
     "num": ["0", "s_num + 1", "'7'", "history(1)[0].content"],
@@ -42,8 +44,9 @@ VALUES = {
     "any": ["s_num * 1.5", "1e16", "s_any", "{'a': [none, true]}", "-0.0", "s_num * 'x'"],
 }
 TEXTS = [
-    "Hello.", "{{ s_text }}{{ loose }}", "{% for x in s_list %}<{{ x }}>{% endfor %}", "{{ now }} {{ round }}", "{{ 未知 }}你好",
-    "{{ history(3)|length }} {{ vars['s_num'] }}", "{{ item }}", " ", "{{ s_record }}", "{{ 7 // (s_num - 2) }}",
+    "Hello.", "{{ s_text }}{{ loose }}", "{% for x in s_list %}<{{ x }}>{% endfor %}", "{{ now }} {{ round }}",
+    "{{ 未知 }}你好", "{{ history(3)|length }} {{ vars['s_num'] }}", "{{ item }}", " ", "{{ s_record }}",
+    "{{ 7 // (s_num - 2) }}",
 ]  # fmt: skip
 
 names = st.sampled_from(NAMES)
@@ -260,6 +263,7 @@ async def outcome(session: Any, given_input: Start | Reply | Chosen) -> Any:
     return "the model failed a hundred times"
 
 
+@pytest.mark.timeout(600)  # shrinking a failure takes its time
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, seed=st.integers(0, 9))
 async def test_any_session(

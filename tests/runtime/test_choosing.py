@@ -60,7 +60,7 @@ async def test_keys_and_texts_that_cross_over_do_not_confuse_it(drive):
 async def test_a_choice_that_is_not_offered_is_refused(drive):
     session = await drive(PLAN)
     before = session.state
-    with pytest.raises(InputRefused, match="there is no choice 'c'; there are a, b, +"):
+    with pytest.raises(InputRefused, match=r"there is no choice 'c'; there are a, b, \+"):
         await session.choose("c")
     assert session.state is before
 

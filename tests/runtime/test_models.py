@@ -1,4 +1,4 @@
-"""The models that need no network: what the offline one finds by itself, and what the scripted one reads from a file."""
+"""The models that need no network: what the offline one finds, and what the scripted one reads from a file."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ FILE = """
 replies:
   ask_name:
   - What should I call you?
-  - {text: Sure?, exit: "no"}
+  - {text: "Sure?", exit: "no"}
   - {exit: yes, values: {user_name: Ana}, understanding: 90, has_questions: false}
   ask_name.extract:
   - {values: {user_name: first}}
@@ -76,7 +76,7 @@ async def test_a_call_nobody_wrote_a_reply_for_fails(scripted, action_id, round_
 def test_a_file_that_cannot_be_used_says_where(tmp_path, text):
     file = tmp_path / "replies.yaml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(ScriptedFileInvalid, match="replies.yaml"):
+    with pytest.raises(ScriptedFileInvalid, match=r"replies\.yaml"):
         ScriptedModel.from_file(file)
 
 

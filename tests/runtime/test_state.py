@@ -14,7 +14,10 @@ SAVED = Path(__file__).parents[1] / "saved"
 
 WAITS = """
 script: waits
-declare: [{var: name}, {var: mood, type: choice, choices: [low, good]}, {var: seen, type: list, value: [1, 2.5, {a: no}]}]
+declare:
+- {var: name}
+- {var: mood, type: choice, choices: [low, good]}
+- {var: seen, type: list, value: [1, 2.5, {a: no}]}
 phases:
 - phase: only
   declare: [{var: since, type: date, value: '2026-01-31'}]

@@ -96,6 +96,7 @@ async def test_vars_reads_names_that_are_no_words(drive):
         variables={"用户-情绪": "calm"},
     )
     assert session.said == ["calm||1"]
+    assert session.warnings == [("undefined_variable", "`none` has no value")]
 
 
 @pytest.mark.parametrize("size", ["history(0)", "history(51)", "history('2')"])

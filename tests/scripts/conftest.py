@@ -5,9 +5,10 @@ from textwrap import dedent
 
 import pytest
 
-from scripts.expressions import MISSING, Rendered, compile_expression, compile_template
+from scripts.expressions import Rendered, compile_expression, compile_template
 from scripts.model import Action, Script
 from scripts.parse import Mode, Reading, Source, read_script
+from scripts.sandbox import MISSING
 
 
 class _Given:

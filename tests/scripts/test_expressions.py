@@ -3,11 +3,12 @@
 from datetime import date, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scripts.expressions import ExpressionInvalid, compile_expression, compile_template
+from scripts.expressions import compile_expression, compile_template
 from scripts.reader import literal
+from scripts.sandbox import ExpressionInvalid
 
 NAMES = {"age": 28, "city": "Paris", "typed": "28", "moods": ["low", "ok"], "person": {"name": "Ann"}, "empty": ""}
 JSON = st.recursive(
@@ -186,12 +187,14 @@ def test_what_is_wrong_in_a_text_has_a_line(source, line):
     assert invalid.value.line == line
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_any_value_can_be_said_and_stays_what_it_is(evaluate, render, value):
     assert isinstance(render("{{ x }}", x=value).text, str)
     assert evaluate("x", x=value).value == value
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_a_literal_evaluates_to_its_value(evaluate, value):
     assert evaluate(literal(value)).value == value

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.model import walk
@@ -58,6 +58,7 @@ def test_a_derived_id_leaves_out_what_is_taken_even_further_down():
     ]
 
 
+@settings(deadline=None)
 @given(st.lists(BLOCKS, min_size=1, max_size=6))
 def test_derived_ids_never_collide(blocks):
     given_names = [name for name in _names(blocks) if name]

@@ -7,9 +7,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scripts.folder import read_folder
 from scripts.parse import Source, read_script
 
-ROOT = Path(__file__).parent.parent.parent
 NATIVE = """\
 script: sleep
 title: How do you sleep?
@@ -69,7 +69,8 @@ session:
             - {type: ai_think, id: think, think_goal: sum up, output_variables: [summary]}
             - {action_type: show_pic, action_id: moon, config: {image: moon.png}}
 """
-OURS = [NATIVE, SESSION, *(path.read_text("utf-8") for path in sorted((ROOT / "scripts" / "library").rglob("*.yaml")))]
+LIBRARY = list(read_folder(Path(__file__).parent.parent.parent / "scripts" / "library"))
+OURS = [NATIVE, SESSION, *(reading.source.text for reading in LIBRARY)]
 PIECES = [
     "{{",
     "}}",
@@ -130,8 +131,7 @@ def holds(text: str) -> None:
 
 
 def test_our_own_scripts_are_sound():
-    for text in OURS:
-        reading = read_script(Source(text, "talk.yaml"))
+    for reading in (read_script(Source(NATIVE)), read_script(Source(SESSION)), *LIBRARY):
         assert reading.errors == (), [str(problem) for problem in reading.errors]
 
 

@@ -1,7 +1,7 @@
 """The older forms' placeholders and conditions, as they come out in Jinja2."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.dialects.placeholders import odd_placeholders, reference, to_expression, to_template
@@ -109,11 +109,13 @@ def test_what_has_no_meaning_in_a_condition_is_named(condition):
         to_expression(condition)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])) | st.text("{}%#$ab_1 '\"\n", max_size=30))
 def test_any_text_of_the_older_forms_is_a_valid_text(text):
     compile_template(to_template(text))
 
 
+@settings(deadline=None)
 @given(st.text("{}ab_1&|!=<>()'\" .", max_size=30))
 def test_any_condition_is_translated_or_named(condition):
     try:
@@ -122,6 +124,7 @@ def test_any_condition_is_translated_or_named(condition):
         assert str(error)
 
 
+@settings(deadline=None)
 @given(st.from_regex(r"[^\W\d][\w\-（）.]{0,12}", fullmatch=True))
 def test_a_reference_reads_the_variable_of_that_name(evaluate, name):
     rendered = evaluate(reference(name), **{name: "it"})

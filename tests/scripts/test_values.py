@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.values import (
@@ -139,6 +139,7 @@ def test_what_is_out_of_bounds_is_refused(value):
         bounded(value)
 
 
+@settings(deadline=None)
 @given(ANY)
 def test_what_is_bounded_survives_json_and_bounding_again(value):
     try:
@@ -149,6 +150,7 @@ def test_what_is_bounded_survives_json_and_bounding_again(value):
     assert bounded(kept) == kept
 
 
+@settings(deadline=None)
 @given(ANY, st.sampled_from(TYPES))
 def test_coercing_twice_changes_nothing_more(value, declared):
     try:
@@ -158,6 +160,7 @@ def test_coercing_twice_changes_nothing_more(value, declared):
     assert coerce(once, declared) == once
 
 
+@settings(deadline=None)
 @given(st.text() | st.integers(-(10**30), 10**30) | st.lists(st.text()))
 def test_what_stands_in_a_message_is_one_short_line(value):
     text = shorten(value)

@@ -1,0 +1,185 @@
+"""Every refused request: one shape, the right status and code, nothing of the inside, and sessions that go on."""
+
+import json
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from api.errors import CODES
+
+BODY = {"userId": "ana", "scriptId": "diary"}
+NOBODY = str(uuid4())
+DEEP = "[" * 100_000 + "]" * 100_000
+TYPES = {"syntax", "configuration", "runtime", "session", "system"}
+INSIDE = re.compile(r"/(work|root|home|tmp|usr)/|Traceback|SELECT |\.py\b|msgspec|duckdb|litestar", re.IGNORECASE)
+
+
+def assert_refused(answer: Any, status: int, code: str) -> Any:
+    """The one shape of an error; its `error`."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"].startswith("application/json")
+    body = answer.json()
+    assert set(body) == {"success", "error"}
+    assert body["success"] is False
+    error = body["error"]
+    assert set(error) == {"code", "type", "message", "details", "context", "recovery"}
+    assert (error["code"], error["type"]) == (code, CODES[code].type)
+    assert error["type"] in TYPES
+    assert error["message"]
+    assert error["context"]["requestId"] == answer.headers["x-request-id"]
+    assert error["context"]["timestamp"]
+    assert set(error["recovery"]) == {"canRetry", "retryAction", "suggestion"}
+    assert error["recovery"]["canRetry"] is bool(error["recovery"]["retryAction"])
+    assert error["recovery"]["suggestion"]
+    assert not INSIDE.search(answer.text), answer.text
+    assert len(answer.text) < 4_000
+    return error
+
+
+async def assert_goes_on(api: Any, session: Any) -> None:
+    """The session is where it was, and answers."""
+    answer = await api.say(session, "still there")
+    assert answer["turn"] == 1
+    assert answer["messages"][0]["content"] == "Entry 1: still there"
+
+
+CREATIONS = [
+    ("", 400, "REQUEST_INVALID"),
+    ("{", 400, "REQUEST_INVALID"),
+    ("null", 400, "REQUEST_INVALID"),
+    ("[]", 400, "REQUEST_INVALID"),
+    ("{}", 400, "REQUEST_INVALID"),
+    ("\x00\xff", 400, "REQUEST_INVALID"),
+    (b'{"userId": "\xff", "scriptId": "diary"}', 400, "REQUEST_INVALID"),
+    (DEEP, 400, "REQUEST_INVALID"),
+    (json.dumps({**BODY, "metadata": {"x": 0}}).replace("0", DEEP), 400, "REQUEST_INVALID"),
+    ({**BODY, "metadata": {"x": "\ud800"}}, 400, "REQUEST_INVALID"),
+    ({**BODY, "userId": "\udfff"}, 400, "REQUEST_INVALID"),
+    ({**BODY, "userId": ""}, 400, "REQUEST_INVALID"),
+    ({**BODY, "userId": 7}, 400, "REQUEST_INVALID"),
+    ({**BODY, "userId": "x" * 201}, 400, "REQUEST_INVALID"),
+    ({**BODY, "user": "ana"}, 400, "REQUEST_INVALID"),
+    ({**BODY, "user_id": "ana"}, 400, "REQUEST_INVALID"),
+    ({**BODY, "seed": -1}, 400, "REQUEST_INVALID"),
+    ({**BODY, "seed": 10**30}, 400, "REQUEST_INVALID"),
+    ({**BODY, "seed": 1.5}, 400, "REQUEST_INVALID"),
+    ({**BODY, "locale": "xx"}, 400, "REQUEST_INVALID"),
+    ({**BODY, "metadata": {"x": 10**400}}, 400, "REQUEST_INVALID"),
+    (json.dumps({**BODY, "metadata": {"x": 0}}).replace("0", "1e999"), 400, "REQUEST_INVALID"),
+    (json.dumps({**BODY, "metadata": {"x": 0}}).replace("0", "NaN"), 400, "REQUEST_INVALID"),
+    ({**BODY, "metadata": {"x": "y" * 20_001}}, 400, "REQUEST_INVALID"),
+    ({**BODY, "metadata": {"x": "y" * 2_000_000}}, 413, "PAYLOAD_TOO_LARGE"),
+    ({**BODY, "scriptId": "unknown"}, 404, "SCRIPT_NOT_FOUND"),
+    ({**BODY, "scriptId": NOBODY}, 404, "SCRIPT_NOT_FOUND"),
+    ({**BODY, "scriptId": "'; DROP TABLE turns; --"}, 404, "SCRIPT_NOT_FOUND"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "code"), CREATIONS, ids=range(len(CREATIONS)))
+async def test_refused_creations(api: Any, body: Any, status: int, code: str) -> None:
+    content = body if isinstance(body, str | bytes) else json.dumps(body)
+    answer = await api.post("/api/sessions", content=content, headers={"Content-Type": "application/json"})
+    assert_refused(answer, status, code)
+    assert (await api.read("/api/sessions"))["data"] == []
+    await assert_goes_on(api, await api.begin("diary"))
+
+
+MESSAGES = [
+    ({}, {}, 400, "REQUEST_INVALID"),
+    ({"content": "a", "choice": "b"}, {}, 400, "REQUEST_INVALID"),
+    ({"content": None}, {}, 400, "REQUEST_INVALID"),
+    ({"content": 7}, {}, 400, "REQUEST_INVALID"),
+    ({"content": "\ud800"}, {}, 400, "REQUEST_INVALID"),
+    ({"content": "x" * 20_001}, {}, 400, "REQUEST_INVALID"),
+    ({"content": "x" * 2_000_000}, {}, 413, "PAYLOAD_TOO_LARGE"),
+    ({"text": "a"}, {}, 400, "REQUEST_INVALID"),
+    ({"choice": "A"}, {}, 400, "REQUEST_INVALID"),
+    ({"choice": ""}, {}, 400, "REQUEST_INVALID"),
+    ({"content": "a"}, {"If-Match": "abc"}, 400, "REQUEST_INVALID"),
+    ({"content": "a"}, {"If-Match": '"-1"'}, 400, "REQUEST_INVALID"),
+    ({"content": "a"}, {"If-Match": '"²"'.encode()}, 400, "REQUEST_INVALID"),
+    ({"content": "a"}, {"If-Match": "9" * 5_000}, 400, "REQUEST_INVALID"),
+    ({"content": "a"}, {"If-Match": '"7"'}, 412, "TURN_CONFLICT"),
+    ({"content": "a"}, {"Idempotency-Key": " "}, 400, "REQUEST_INVALID"),
+    ({"content": "a"}, {"Idempotency-Key": "x" * 256}, 400, "REQUEST_INVALID"),
+]
+
+
+@pytest.mark.parametrize(("message", "headers", "status", "code"), MESSAGES, ids=range(len(MESSAGES)))
+async def test_refused_messages_leave_the_session_where_it_was(
+    api: Any, message: Any, headers: Any, status: int, code: str
+) -> None:
+    session = await api.begin("diary")
+    path = f"/api/sessions/{session['sessionId']}/messages"
+    given = {name.encode(): value if isinstance(value, bytes) else value.encode() for name, value in headers.items()}
+    content = json.dumps(message).encode()
+    answer = await api.post(path, content=content, headers={b"Content-Type": b"application/json", **given})
+    assert_refused(answer, status, code)
+    await assert_goes_on(api, session)
+
+
+OTHERS = [
+    ("GET", f"/api/sessions/{NOBODY}", 404, "SESSION_NOT_FOUND"),
+    ("GET", "/api/sessions/not-a-uuid", 404, "SESSION_NOT_FOUND"),
+    ("GET", f"/api/sessions/{NOBODY}/messages", 404, "SESSION_NOT_FOUND"),
+    ("GET", f"/api/sessions/{NOBODY}/variables", 404, "SESSION_NOT_FOUND"),
+    ("GET", f"/api/scripts/{NOBODY}", 404, "SCRIPT_NOT_FOUND"),
+    ("GET", "/api/scripts/unknown", 404, "SCRIPT_NOT_FOUND"),
+    ("GET", "/api/sessions?limit=0", 400, "REQUEST_INVALID"),
+    ("GET", "/api/sessions?limit=201", 400, "REQUEST_INVALID"),
+    ("GET", "/api/sessions?limit=many", 400, "REQUEST_INVALID"),
+    ("GET", "/api/sessions?limit=" + "9" * 5_000, 400, "REQUEST_INVALID"),
+    ("GET", "/api/sessions?cursor=rubbish", 400, "REQUEST_INVALID"),
+    ("GET", "/api/sessions?cursor=WyIyMDIwLTAxLTAxVDAwOjAwOjAwWiIsICJ4Il0=", 400, "REQUEST_INVALID"),
+    ("GET", "/api/sessions?cursor=%C3%A9", 400, "REQUEST_INVALID"),
+    ("GET", "/api/sessions?status=done", 400, "REQUEST_INVALID"),
+    ("GET", "/api/users/ana/sessions?cursor=rubbish", 400, "REQUEST_INVALID"),
+    ("GET", "/api/scripts?cursor=rubbish", 400, "REQUEST_INVALID"),
+    ("GET", "/api/scripts?status=done", 400, "REQUEST_INVALID"),
+    ("GET", "/api/scripts?search=" + "x" * 201, 400, "REQUEST_INVALID"),
+    ("GET", "/nowhere", 404, "NOT_FOUND"),
+    ("GET", "/api/sessions/a/b/c", 404, "NOT_FOUND"),
+    ("DELETE", "/api/sessions", 405, "METHOD_NOT_ALLOWED"),
+    ("PUT", "/health", 405, "METHOD_NOT_ALLOWED"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status", "code"), OTHERS, ids=range(len(OTHERS)))
+async def test_refused_reads(api: Any, method: str, path: str, status: int, code: str) -> None:
+    assert_refused(await api.request(method, path), status, code)
+
+
+@pytest.mark.parametrize("query", ["after=-1", "after=x", "after=" + "9" * 30, "limit=0"])
+async def test_refused_pages_of_messages(api: Any, query: str) -> None:
+    session = await api.begin("diary")
+    answer = await api.get(f"/api/sessions/{session['sessionId']}/messages?{query}")
+    assert_refused(answer, 400, "REQUEST_INVALID")
+
+
+async def test_a_message_to_nobody(api: Any) -> None:
+    error = assert_refused(await api.message({"sessionId": NOBODY}, {"content": "a"}), 404, "SESSION_NOT_FOUND")
+    assert error["context"]["sessionId"] == NOBODY
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+async def test_a_body_must_say_that_it_is_json(api: Any, kind: str) -> None:
+    """A page in a browser can send these to a server on the same machine without asking."""
+    headers = {"Content-Type": kind}
+    answer = await api.post("/api/sessions", content=json.dumps(BODY), headers=headers)
+    assert_refused(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert (await api.read("/api/sessions"))["data"] == []
+
+
+async def test_a_message_names_the_field_that_is_wrong(api: Any) -> None:
+    answer = await api.post("/api/sessions", json={**BODY, "user": "ana"})
+    assert "`user`" in answer.json()["error"]["message"]
+    answer = await api.post("/api/sessions", json={**BODY, "seed": "x"})
+    assert "seed" in answer.json()["error"]["message"]
+
+
+async def test_an_empty_reply_is_taken(api: Any) -> None:
+    answer = await api.message(await api.begin("diary"), {"content": ""})
+    assert answer.status_code == 200
+    assert answer.json()["messages"][0]["content"] == "What comes after 0?"

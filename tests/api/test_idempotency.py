@@ -1,0 +1,169 @@
+"""The same request twice is one turn, whenever and however it comes again."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.models.offline import OfflineModel
+from runtime.ports import ModelReply, ModelRequest
+
+ODD = """
+script: odd
+default_scope: session
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - ask: "Что? 什么? {{ small }} {{ whole }}"
+            id: ask
+            output: [{get: word, type: text}]
+          - say: [a, b, c]
+            id: variant
+          - set:
+              sum: small + whole
+              third: 1 / 3
+              half: 2.0
+              nested: "{'b': [1, 2.5, none, true], 'a': {'ключ': word}}"
+            id: compute
+          - show: {image: "https://example.org/{{ word }}.png", caption: Look}
+            id: show
+          - choose: picked
+            id: choose
+            question: Which?
+            choices: [{A: "{{ word }}"}, {B: other}]
+"""
+SLOW = """
+script: slow
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - ask: Ready?
+            id: ready
+          - ai_say: Thinking about it.
+            id: think
+          - ask: Well?
+            id: well
+"""
+ODD_VARIABLES = {"small": 1e-7, "whole": 2**53 - 1, "zero": 0.0, "text": '  \u2028"\\ 𝄞\n', "list": [{}, [], ""]}
+
+
+class Held:
+    """The offline model, answering only when it is let go."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.asked.set()
+        await self.go.wait()
+        return await OfflineModel().complete(request)
+
+
+def key(value: str) -> dict[str, str]:
+    return {"Idempotency-Key": value}
+
+
+async def test_a_message_sent_again_gets_the_very_same_answer(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, hot_sessions_max=1) as api:
+        await api.keep(ODD)
+        session = await api.begin("odd", initialVariables=ODD_VARIABLES)
+        message = {"content": "слово {{ small }} <b>"}
+        first = await api.message(session, message, key("k"), events=True)
+        assert first.status_code == 200, first.text
+        again = [await api.message(session, message, key("k"), events=True) for _ in range(2)]
+        await api.begin("diary")  # which drives the session out of the cache
+        again.append(await api.message(session, message, key("k"), events=True))
+        await api.message(session, {"choice": "A"})  # and what came since does not matter
+        again.append(await api.message(session, message, key("k"), events=True))
+    async with app(tmp_path) as api:
+        again.append(await api.message(session, message, key("k"), events=True))
+        assert {each.content for each in again} == {first.content}
+        assert {each.headers["etag"] for each in again} == {first.headers["etag"]}
+        assert [role for role, _ in await api.transcript(session)].count("user") == 2
+
+
+async def test_a_session_created_again_is_the_same_one(app: Any, tmp_path: Path) -> None:
+    body = {"userId": "ana", "scriptId": "odd", "initialVariables": ODD_VARIABLES, "metadata": {"a": 1.5}}
+    async with app(tmp_path, hot_sessions_max=1) as api:
+        await api.keep(ODD)
+        first = await api.post("/api/sessions", json=body, headers=key("k"))
+        await api.begin("diary")
+        reordered = dict(reversed(body.items()))
+        again = [await api.post("/api/sessions", json=reordered, headers=key("k"))]
+        await api.say(first.json(), "on")
+        again.append(await api.post("/api/sessions", json=body, headers=key("k")))
+    async with app(tmp_path) as api:
+        again.append(await api.post("/api/sessions", json=body, headers=key("k")))
+        assert {each.content for each in again} == {first.content}
+        assert len(await api.read("/api/users/ana/sessions")) == 2
+
+
+async def test_a_key_with_another_body_is_refused(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        session = (await api.post("/api/sessions", json={"userId": "a", "scriptId": "diary"}, headers=key("c"))).json()
+        assert (await api.message(session, {"content": "one"}, key("k"))).status_code == 200
+    async with app(tmp_path) as api:
+        refused = [
+            await api.message(session, {"content": "two"}, key("k")),
+            await api.message(session, {"choice": "one"}, key("k")),
+            await api.message(session, {"content": "one"}, key("c")),  # the key of its own creation
+            await api.post("/api/sessions", json={"userId": "b", "scriptId": "diary"}, headers=key("c")),
+        ]
+        for answer in refused:
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "IDEMPOTENCY_MISMATCH"
+        other = await api.begin("diary")
+        assert (await api.message(other, {"content": "two"}, key("k"))).status_code == 200
+        assert (await api.say(session, "three"))["turn"] == 2
+
+
+async def test_a_recorded_answer_comes_before_the_conditions_of_a_new_turn(api: Any) -> None:
+    session = await api.begin("diary")
+    headers = key("k") | {"If-Match": '"0"'}
+    first = await api.message(session, {"content": "stop"}, headers)
+    again = await api.message(session, {"content": "stop"}, headers)
+    assert (again.status_code, again.content) == (200, first.content)
+
+
+@pytest.mark.parametrize("prefer", ["busy=reject", "busy=queue"])
+async def test_a_key_in_flight_is_a_conflict(app: Any, tmp_path: Path, prefer: str) -> None:
+    model = Held()
+    async with app(tmp_path, model) as api:
+        await api.keep(SLOW)
+        session = await api.begin("slow")
+        first = asyncio.create_task(api.message(session, {"content": "yes"}, key("k")))
+        await model.asked.wait()
+        second = await api.message(session, {"content": "yes"}, key("k") | {"Prefer": prefer})
+        assert second.status_code == 409
+        assert second.json()["error"]["code"] == "IDEMPOTENCY_IN_FLIGHT"
+        assert int(second.headers["retry-after"]) >= 1
+        assert second.json()["error"]["recovery"]["canRetry"] is True
+        model.go.set()
+        answer = await first
+        again = await api.message(session, {"content": "yes"}, key("k"))
+        assert (answer.status_code, again.content) == (200, answer.content)
+
+
+async def test_ten_creations_at_once_with_one_key_make_one_session(api: Any) -> None:
+    body = {"userId": "ana", "scriptId": "diary"}
+    answers = await asyncio.gather(*(api.post("/api/sessions", json=body, headers=key("k")) for _ in range(10)))
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert len({answer.json()["sessionId"] for answer in answers if answer.status_code == 200}) == 1
+    assert len(await api.read("/api/users/ana/sessions")) == 1
+
+
+async def test_keys_older_than_those_in_memory_are_looked_up(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        session = await api.begin("diary")
+        first = await api.message(session, {"content": "first"}, key("first"))
+        for number in range(210):
+            await api.message(session, {"content": "x"}, key(str(number)))
+        again = await api.message(session, {"content": "first"}, key("first"))
+        assert again.content == first.content
+        assert (await api.say(session, "last"))["turn"] == 212
