@@ -239,16 +239,24 @@ class _Engine:
                 )
             case Jump():
                 self._leave_action(action)
+                self._leave_blocks()
                 self._run.record(Jumped(action.id, outcome.phase, outcome.topic))
                 self._jump(outcome.phase, outcome.topic)
             case Finish():
                 self._leave_action(action)
+                self._leave_blocks()
                 self._complete(outcome.reason)
 
     def _leave_action(self, action: Action) -> None:
         rounds = self._state.progress.round if self._state.progress is not None else 0
         self._run.record(ActionLeft(action.id, rounds))
         self._state.progress = None
+
+    def _leave_blocks(self) -> None:
+        """Leaves the blocks around an action that leads away from them, the innermost first."""
+        while len(self._state.frames) > 1:
+            block = self._state.frames.pop().block
+            self._run.record(ActionLeft(block, 0))
 
     # -- within a topic ---------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """A script prepared for running: every node by its id, every list of actions by its place."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from scripts.model import Action, Declaration, Locale, Phase, Script, Topic, arms, walk
 
@@ -74,19 +74,10 @@ class Program:
 
     @property
     def locale(self) -> Locale:
-        """The script's own locale: as written, else Chinese where its texts are."""
+        """The script's own locale: as written, else Chinese where anything in it is."""
         if self.script.locale is not None:
             return self.script.locale
-        return "zh" if any("\u4e00" <= char <= "\u9fff" for text in self._words() for char in text) else "en"
-
-    def _words(self) -> Iterator[str]:
-        yield self.script.title
-        for phase in self.script.phases:
-            yield phase.title
-            for topic in phase.topics:
-                yield topic.title
-                for action in topic.actions:
-                    yield from (str(getattr(action, key, "")) for key in ("texts", "task", "question", "text"))
+        return "zh" if any("\u4e00" <= char <= "\u9fff" for char in str(self.script.phases)) else "en"
 
 
 def _declared(declarations: tuple[Declaration, ...]) -> Mapping[str, Declaration]:
