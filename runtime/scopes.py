@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from runtime.program import Program
 from runtime.state import Cell, Source, State
-from scripts.model import Declaration, Scope
-from scripts.values import DeclaredType, Value, ValueRefused, ValueType, bounded, coerce, infer_type
+from scripts.expressions import is_reserved
+from scripts.model import ID_CHARS_MAX, Declaration, Scope
+from scripts.values import DeclaredType, Value, ValueRefused, ValueType, bounded, coerce, infer_type, shorten
 
 CELLS_MAX = 1_000  # in one scope
 
@@ -83,6 +84,8 @@ class Scopes:
 
     def write(self, scope: Scope, name: str, value: object, source: Source, now: datetime) -> Write:
         """Writes one cell. Raises WriteRefused and changes nothing where the value does not fit."""
+        if not name or len(name) > ID_CHARS_MAX or is_reserved(name):
+            raise WriteRefused(f"{shorten(name)} cannot be the name of a variable")
         if (scope == "topic" and not self._state.topic) or (scope in {"phase", "topic"} and not self._state.phase):
             raise WriteRefused(f"there is no {scope} to keep `{name}` in")
         new = self._fitting(scope, name, value)
