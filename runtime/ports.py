@@ -31,6 +31,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     outputs: tuple[Output, ...] = ()
     exit: str = ""
     reply: str | None = None  # the reply to judge
+    known: Mapping[str, Value] = {}  # what earlier replies to this action gave
     replies: tuple[str, ...] = ()  # all replies to this action so far, the one to judge last
     history: tuple[Message, ...] = ()
     role: str = ""

@@ -233,6 +233,7 @@ class Run:
             outputs=outputs,
             exit=exit_text,
             reply=reply,
+            known=dict(self.progress.values),
             replies=tuple(self.progress.replies),
             history=self.history(),
             role=action.role,

@@ -254,7 +254,7 @@ class Reader:
             name = key.text if key.text in fields else ALIASES.get(key.text, key.text)
             field = fields.get(name)
             if field is None:
-                self._unknown(key, fields)
+                self._unknown(key, value, fields)
                 continue
             if name in marks:
                 self.add("KEY_CONFLICT", f"`{name}` is given twice, under two names", key.at, f"Keep `{name}`.")
@@ -270,12 +270,16 @@ class Reader:
                 complete = False
         return values, marks, complete
 
-    def _unknown(self, key: Scalar, fields: dict[str, _Field]) -> None:
+    def _unknown(self, key: Scalar, value: Tree, fields: dict[str, _Field]) -> None:
+        allowed = [field.key for field in fields.values() if not field.instead]
+        empty = isinstance(value, Scalar) and value.plain and not value.text
+        comma = "A comma inside { } ends a value; put quotes around a text that has one."
+        fix = suggest(key.text, allowed, otherwise=comma if empty else None)
         self.add(
             "UNKNOWN_KEY",
             f"`{key.text}` means nothing here",
             key.at,
-            suggest(key.text, [field.key for field in fields.values() if not field.instead]),
+            fix,
             severity="warning" if self.lenient else None,
         )
 

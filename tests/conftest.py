@@ -121,7 +121,7 @@ class Server:
 
     async def ready(self) -> None:
         """Waits until it answers."""
-        async with asyncio.timeout(START_S), httpx.AsyncClient(base_url=self.url) as client:
+        async with asyncio.timeout(START_S), self.client() as client:
             while True:
                 assert self.process.poll() is None, self.log
                 try:
@@ -132,7 +132,7 @@ class Server:
                     return
 
     def client(self, **options: Any) -> Api:
-        return Api(base_url=self.url, timeout=START_S, **options)
+        return Api(base_url=self.url, timeout=START_S, verify=False, **options)
 
     async def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Signals it and waits for its end; its exit code."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from runtime.answers import parse_answer
 from runtime.events import Exited
 from runtime.exits import decide_exit
-from runtime.models.parsing import read_labelled, read_outputs
+from runtime.models.parsing import read_further
 from runtime.outcomes import DONE, Finish, Jump, Outcome, Waits
 from runtime.phrases import phrase
 from runtime.ports import ModelReply
@@ -63,15 +63,9 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
 
 
 def parse_outputs(run: Run, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
-    """What the parsers find in a reply: for a single output in all of it, for several by label, type and pattern.
-
-    An output that has its value from an earlier reply takes another only from a part that names it.
-    """
-    missing = _missing(run, outputs)
-    held = tuple(output for output in outputs if output not in missing)
-    today, locale = run.now().date(), run.state.locale
-    labelled = read_labelled(held, reply, today, locale)
-    return {**read_outputs(missing, reply, today, locale).values, **labelled}
+    """What the parsers find in a reply for the outputs of a question."""
+    known = run.progress.values
+    return dict(read_further(outputs, known, reply, run.now().date(), run.state.locale).values)
 
 
 # -- ai_ask -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ _QUESTION = re.compile(r"(?:\?|？|吗|么)\s*$")
 _UNSURE = re.compile(
     r"\b(?:maybe|perhaps|possibly|not (?:so |too |really |quite )?(?:sure|certain)|unsure"
     r"|(?:don'?t|do not) (?:really )?(?:know|remember)|dunno|no (?:idea|clue|preference)|depends|hard to say"
-    r"|can'?t (?:say|tell)|sometimes|either)\b"
+    r"|can'?t (?:say|tell)|sometimes|either|wish|could say)\b"
     r"|不太?(?:知道|清楚|确定|好说|一定|记得|懂|明白)|说不[准清好]"
     r"|也许|(?<!不)可能|或许|大概|看情况"
     r"|没想好|无所谓|随便|有时|没事|没关系|对不起",

@@ -4,7 +4,7 @@ It says texts as they are written, takes what the parsers find, and is content w
 """
 
 from runtime.answers import labelled_parts
-from runtime.models.parsing import read_outputs
+from runtime.models.parsing import read_further, read_outputs
 from runtime.ports import ModelReply, ModelRequest
 from scripts.values import Value, is_given
 
@@ -28,9 +28,9 @@ class OfflineModel:
 def _ask(request: ModelRequest) -> ModelReply:
     if request.reply is None:
         return ModelReply(text=request.task)
-    parsed = read_outputs(request.outputs, request.reply, request.now.date(), request.locale)
+    parsed = read_further(request.outputs, request.known, request.reply, request.now.date(), request.locale)
     wanted = [output.get for output in request.outputs if output.required or len(request.outputs) == 1]
-    done = all(name in parsed.values for name in wanted)
+    done = all(name in parsed.values or name in request.known for name in wanted)
     return ModelReply(
         text="" if done else request.task,
         values=parsed.values,

@@ -1,6 +1,6 @@
 """What the parsers alone find in a reply for a set of outputs; used with and without a model."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 
 import regex
@@ -37,6 +37,18 @@ def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: L
         else:
             reasons[output.get] = _reason(output, part, whole)
     return Parsed(values, reasons)
+
+
+def read_further(
+    outputs: tuple[Output, ...], known: Collection[str], reply: str, today: date, locale: Locale
+) -> Parsed:
+    """What a further reply gives: the outputs still missing as `read_outputs` has it; one that is known takes another
+    value only from a part that names it.
+    """
+    missing = tuple(output for output in outputs if output.get not in known)
+    held = tuple(output for output in outputs if output.get in known)
+    parsed = read_outputs(missing, reply, today, locale)
+    return Parsed({**parsed.values, **read_labelled(held, reply, today, locale)}, parsed.reasons)
 
 
 def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> dict[str, Value]:

@@ -27,10 +27,10 @@ async def test_killed_while_eight_people_write(
         await server.ready()
         async with server.client() as client:
             writing = asyncio.create_task(people.write(client))
-            await asyncio.sleep(chance.uniform(0, 0.15))
+            await asyncio.sleep(chance.uniform(0, 0.25))
             await server.stop(signal.SIGKILL)
             await writing
-    assert people.acknowledged > 500
+    assert people.acknowledged > 300
     assert people.retries > 45
     await assert_all_there(serve, people)
     assert_whole(tmp_path / "data")

@@ -1,0 +1,134 @@
+"""``cuebook check`` and ``cuebook explain``: what is wrong, where, and how to mend it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.diagnostics import CODES
+
+BROKEN = """\
+script: b
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - say: Hello.
+            id: hi
+          - aks: Name?
+            id: ask
+"""
+OLDER = """\
+session:
+  session_id: older
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - {action_type: ai_say, action_id: greet, config: {content_template: Hello}}
+"""
+
+
+def test_a_problem_is_shown_in_its_line_with_its_cure(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    path = write("b.yaml", BROKEN)
+    result = cuebook("check", path)
+    assert result.exit_code == 1
+    head, line, caret, fix = result.stdout.splitlines()[:4]
+    assert head.startswith(f"{path}:9:13 error ACTION_TYPE_UNKNOWN ")
+    assert line.strip() == "- aks: Name?"
+    assert line[caret.index("^")] == "a"
+    assert "ask" in fix
+    assert "1 script: 1 error" in result.stderr
+
+
+def test_the_same_as_json(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    path = write("b.yaml", BROKEN)
+    result = cuebook("check", path, "--format", "json")
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert document["files"] == [str(path)]
+    (problem,) = document["diagnostics"]
+    assert set(problem) == {"code", "severity", "message", "fix", "file", "line", "column", "path"}
+    assert (problem["code"], problem["line"], problem["column"]) == ("ACTION_TYPE_UNKNOWN", 9, 13)
+
+
+def test_a_sound_script_is_told_so(cuebook: Callable[..., Any], conversations: Path) -> None:
+    result = cuebook("check", conversations, "--strict")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.strip() == "2 scripts: 0 errors, 0 warnings, 0 notes"
+
+
+def test_warnings_count_only_strictly(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    path = write("older.yaml", OLDER)
+    lenient = cuebook("check", path)
+    assert lenient.exit_code == 0
+    assert "warning DEPRECATED_KEY" in lenient.stdout
+    strict = cuebook("check", path, "--strict")
+    assert strict.exit_code == 1
+    assert "error DEPRECATED_KEY" in strict.stdout
+
+
+def test_a_folder_is_searched_for_scripts(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    write("all/deep/b.yaml", BROKEN)
+    write("all/older.yml", OLDER)
+    write("all/globals.yaml", "globals:\n  - {var: x, value: 1}\n")
+    write("all/.hidden/b.yaml", BROKEN)
+    write("all/notes.txt", "no script")
+    result = cuebook("check", "all", "--format", "json")
+    assert result.exit_code == 1
+    files = [Path(file).name for file in json.loads(result.stdout)["files"]]
+    assert sorted(files) == ["b.yaml", "older.yml"]
+
+
+def test_a_file_that_was_named_is_looked_at_whatever_it_is(
+    cuebook: Callable[..., Any], write: Callable[..., Path]
+) -> None:
+    result = cuebook("check", write("notes.yaml", "just: notes\n"))
+    assert result.exit_code == 1
+    assert "UNRECOGNISED_SCRIPT" in result.stdout
+    (write("latin.yaml", "")).write_bytes(b"script: \xff\n")
+    result = cuebook("check", "latin.yaml")
+    assert result.exit_code == 1
+    assert "FILE_UNREADABLE" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["missing.yaml"], ["."], [".", "--format", "xml"]])
+def test_wrong_use_exits_2(cuebook: Callable[..., Any], arguments: list[str]) -> None:
+    result = cuebook("check", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr
+
+
+def test_markup_in_a_script_is_shown_as_it_is(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    path = write("b.yaml", BROKEN.replace("aks: Name?", "'[bold]aks[/]': Name?"))
+    assert "[bold]aks[/]" in cuebook("check", path).stdout
+
+
+def test_explain_one_code(cuebook: Callable[..., Any]) -> None:
+    result = cuebook("explain", "goto_unknown")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "GOTO_UNKNOWN (error)"
+    assert CODES["GOTO_UNKNOWN"].fix in result.stdout
+    described = json.loads(cuebook("explain", "GOTO_UNKNOWN", "--json").stdout)
+    assert described == {
+        "code": "GOTO_UNKNOWN",
+        "severity": "error",
+        "meaning": CODES["GOTO_UNKNOWN"].meaning,
+        "fix": CODES["GOTO_UNKNOWN"].fix,
+    }
+
+
+def test_explain_all_codes(cuebook: Callable[..., Any]) -> None:
+    every = json.loads(cuebook("explain", "--json").stdout)
+    assert [each["code"] for each in every] == list(CODES)
+    assert all(each["meaning"] and each["fix"] for each in every)
+
+
+def test_explain_a_code_that_is_none(cuebook: Callable[..., Any]) -> None:
+    result = cuebook("explain", "GOTO_UNKNOWEN")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "GOTO_UNKNOWN" in result.stderr

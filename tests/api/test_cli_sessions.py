@@ -1,0 +1,169 @@
+"""``cuebook sessions`` and ``cuebook query``: the record seen from the command line, with and without a server."""
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+async def talked(app: Any, tmp_path: Path) -> list[str]:
+    """The sessions of a record that no server holds: ana's, then ben's, who is done."""
+    async with app(tmp_path / "data") as api:
+        ana = await api.begin("visit", initialVariables={"channel": "web"})
+        await api.say(ana, "Ana [bold]")
+        ben = await api.begin("diary", user="ben")
+        await api.say(ben, "one\ttwo\nthree", "stop")
+    return [ana["sessionId"], ben["sessionId"]]
+
+
+@pytest.fixture
+def run(cuebook: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs a command beside the event loop of the test, and gives what it printed as JSON."""
+
+    async def run(*arguments: object) -> Any:
+        result = await asyncio.to_thread(cuebook, *arguments, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run
+
+
+def as_list(cuebook: Callable[..., Any], *filters: str) -> list[list[str]]:
+    result = cuebook("sessions", "list", "--data", "data", *filters)
+    assert result.exit_code == 0, result.stderr
+    return [line.split("\t") for line in result.stdout.splitlines()]
+
+
+def test_a_list_to_go_on_with(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    head, *rows = as_list(cuebook)
+    assert head == ["sessionId", "userId", "status", "turn", "createdAt", "updatedAt"]
+    assert [row[:4] for row in rows] == [[talked[1], "ben", "completed", "2"], [talked[0], "ana", "active", "1"]]
+    assert [row[0] for row in as_list(cuebook, "--user", "ana")[1:]] == [talked[0]]
+    assert [row[0] for row in as_list(cuebook, "--status", "completed")[1:]] == [talked[1]]
+    first = cuebook("sessions", "list", "--data", "data", "--limit", "1")
+    cursor = first.stderr.split("--cursor ")[1].strip()
+    assert [row[0] for row in as_list(cuebook, "--cursor", cursor)[1:]] == [talked[0]]
+    page = json.loads(cuebook("sessions", "list", "--data", "data", "--json").stdout)
+    assert [row["sessionId"] for row in page["data"]] == talked[::-1]
+
+
+def test_a_session_in_full(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    result = cuebook("sessions", "show", talked[0], "--data", "data")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{talked[0]}  user ana  active"
+    assert lines[1] == "turn 1, waiting_input at hello/who/ask_age"
+    assert "  nickname = Ana [bold]" in lines
+    assert lines[-2:] == ["user  Ana [bold]", "  ai  How old are you, Ana [bold]?"]
+    shown = json.loads(cuebook("sessions", "show", talked[1], "--data", "data", "--json").stdout)
+    assert (shown["status"], len(shown["messages"])) == ("completed", 8)
+
+
+def test_what_is_not_there(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    for arguments in (
+        ["sessions", "show", "no-such", "--data", "data"],
+        ["sessions", "list", "--data", "nowhere"],
+        ["sessions", "list", "--data", "data", "--cursor", "rubbish"],
+        ["query", "SELECT 1", "--data", "nowhere"],
+    ):
+        result = cuebook(*arguments)
+        assert (result.exit_code, result.stdout) == (2, ""), arguments
+        assert result.stderr
+        assert "Traceback" not in result.stderr
+    assert not Path("nowhere").exists()
+
+
+async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: Callable[..., Any]) -> None:
+    server = serve()
+    await server.ready()
+    async with server.client() as api:
+        session = await api.begin("diary")
+        await api.say(session, "one")
+    where = ["--data", "data", "--port", server.port]
+    page = await run("sessions", "list", *where)
+    assert [row["sessionId"] for row in page["data"]] == [session["sessionId"]]
+    shown = await run("sessions", "show", session["sessionId"], *where)
+    assert [message["content"] for message in shown["messages"]][2:4] == ["one", "Entry 1: one"]
+    assert await server.stop() == 0
+    assert await run("sessions", "show", session["sessionId"], *where) == shown
+
+
+async def test_a_server_elsewhere_is_named(cuebook: Callable[..., Any], serve: Callable[..., Any]) -> None:
+    server = serve()
+    await server.ready()
+    listed = await asyncio.to_thread(cuebook, "sessions", "list", "--data", "data", "--port", "1")
+    assert listed.exit_code == 2
+    assert "http://127.0.0.1:1" in listed.stderr.replace("\n", "")
+    asked = await asyncio.to_thread(cuebook, "query", "SELECT 1", "--data", "data")
+    assert (asked.exit_code, asked.stdout) == (2, "")
+    said = asked.stderr.replace("\n", " ")
+    assert f"process {server.process.pid}" in said
+    assert "stop that process" in said
+
+
+SQL = "SELECT role, content FROM messages WHERE user_id = 'ben' ORDER BY seq LIMIT 3"
+ROWS = [["assistant", "Dear diary."], ["assistant", "What comes after 0?"], ["user", "one\ttwo\nthree"]]
+
+
+def test_a_query_in_every_format(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    table = cuebook("query", SQL, "--data", "data")
+    assert table.exit_code == 0, table.stderr
+    assert table.stdout.splitlines() == [
+        "role\tcontent",
+        "assistant\tDear diary.",
+        "assistant\tWhat comes after 0?",
+        "user\tone two three",
+    ]
+    text = cuebook("query", SQL, "--data", "data", "--format", "csv").stdout
+    assert list(csv.reader(io.StringIO(text))) == [["role", "content"], *ROWS]
+    document = json.loads(cuebook("query", SQL, "--data", "data", "--format", "json").stdout)
+    assert document == [{"role": role, "content": content} for role, content in ROWS]
+
+
+def test_a_query_of_odd_values(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    sql = "SELECT now() AS t, uuid() AS u, 1.5::DECIMAL(4,2) AS d, [1, NULL] AS l, {'a': 1} AS s, NULL AS n, 'x'::BLOB AS b"
+    sql += ", current_date AS day, INTERVAL 1 DAY AS i, 'nan'::DOUBLE AS nan, 10::HUGEINT ** 30 AS huge"
+    for style in ("table", "csv", "json"):
+        result = cuebook("query", sql, "--data", "data", "--format", style)
+        assert result.exit_code == 0, result.stderr
+    (row,) = json.loads(result.stdout)
+    assert (row["l"], row["s"], row["n"]) == ([1, None], {"a": 1}, None)
+
+
+def test_a_query_of_more_rows_than_wanted_says_so(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    result = cuebook("query", "SELECT * FROM range(5)", "--rows", "2", "--data", "data")
+    assert result.stdout.splitlines() == ["range", "0", "1"]
+    assert "--rows" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM turns",
+        "UPDATE turns SET turn = 1",
+        "DROP TABLE turns",
+        "COPY turns TO 'out.csv'",
+        "SELECT 1; DROP TABLE turns",
+        "ATTACH 'other.db'",
+        "INSTALL httpfs",
+        "SELECT * FROM read_text('data/cuebook.duckdb')",
+        "SELECT * FROM 'replies.csv'",
+        "SET enable_external_access = true",
+        "PRAGMA database_list",
+        "SELEC 1",
+        "",
+    ],
+)
+def test_a_query_changes_and_reads_nothing_else(cuebook: Callable[..., Any], talked: list[str], sql: str) -> None:
+    result = cuebook("query", sql, "--data", "data")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr
+    assert "Traceback" not in result.stderr
+    assert cuebook("query", "SELECT count(*) FROM turns", "--data", "data").stdout.split() == ["count_star()", "5"]
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["data"]

@@ -1,0 +1,120 @@
+"""The server as a process: one on a record, a clean end, and the same conversation after it."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+LONG = """
+script: long
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - ask: Ready?
+            id: ready
+          - repeat: {max: 1000}
+            id: loop
+            do:
+              - set: {n: "range(300) | sum"}
+                id: compute
+          - ask: Done?
+            id: done
+"""
+
+
+async def test_a_second_server_on_the_same_record_stops_and_names_it(serve: Callable[..., Any], tmp_path: Path) -> None:
+    first = serve()
+    await first.ready()
+    second = serve()
+    assert await asyncio.to_thread(second.process.wait, 10) == 2
+    said = second.log.replace("\n", "")
+    assert str(tmp_path / "data") in said
+    assert f"process {first.process.pid}" in said
+    assert "Traceback" not in said
+    async with first.client() as api:
+        assert (await api.begin("diary"))["turn"] == 0
+
+
+async def test_a_taken_port_and_an_address_for_all_are_refused(serve: Callable[..., Any], tmp_path: Path) -> None:
+    first = serve()
+    await first.ready()
+    other = tmp_path / "other"
+    other.mkdir()
+    for flags, message in [
+        (["--port", str(first.port)], f"port {first.port}"),
+        (["--host", "0.0.0.0"], "loopback only"),  # noqa: S104
+        (["--model", "no-such"], "no-such"),
+    ]:
+        refused = serve(*flags, folder=other)
+        assert await asyncio.to_thread(refused.process.wait, 10) == 2
+        assert message in refused.log
+        assert "Traceback" not in refused.log
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_a_stop_finishes_the_turn_under_way(serve: Callable[..., Any], how: signal.Signals) -> None:
+    server = serve(CUEBOOK_ACTIONS_MAX="1000000")
+    await server.ready()
+    async with server.client() as api:
+        await api.keep(LONG, strict=False)
+        session = await api.begin("long")
+        turn = asyncio.create_task(api.message(session, {"content": "yes"}, {"Idempotency-Key": "k"}))
+        await asyncio.sleep(0.02)
+        assert not turn.done()
+        assert await server.stop(how) == 0
+        (answer,) = await asyncio.gather(turn, return_exceptions=True)
+    server = serve()
+    await server.ready()
+    async with server.client() as api:
+        seen = await api.read(f"/api/sessions/{session['sessionId']}")
+        assert (seen["turn"], seen["position"]["actionId"]) == (1, "done")
+        again = await api.message(session, {"content": "yes"}, {"Idempotency-Key": "k"})
+        assert again.json()["aiMessage"] == "Done?"
+        if not isinstance(answer, Exception):
+            assert answer.content == again.content
+
+
+async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve: Callable[..., Any]) -> None:
+    server = serve(CUEBOOK_ACTIONS_MAX="1000000")
+    await server.ready()
+    async with server.client() as api:
+        await api.keep(LONG, strict=False)
+        session = await api.begin("long")
+        message, headers = {"content": "yes"}, {"Idempotency-Key": "k"}
+    async with server.client() as hasty:
+        turn = asyncio.create_task(hasty.message(session, message, headers))
+        await asyncio.sleep(0.02)
+        assert not turn.done()
+        turn.cancel()
+        await asyncio.wait([turn])
+    async with server.client() as api:
+        answer = await api.message(session, message, headers)
+        for _ in range(100):
+            if answer.status_code != 409:
+                break
+            await asyncio.sleep(0.05)
+            answer = await api.message(session, message, headers)
+        assert (answer.status_code, answer.json()["turn"]) == (200, 1)
+        assert [role for role, _ in await api.transcript(session)] == ["ai", "user", "ai"]
+
+
+async def test_bodies_too_large_are_refused_over_the_wire_however_they_are_sent(serve: Callable[..., Any]) -> None:
+    server = serve()
+    await server.ready()
+
+    async def pieces() -> Any:
+        for _ in range(200):
+            yield b" " * 10_000
+
+    async with server.client(headers={"Content-Type": "application/json"}) as api:
+        for content in (b" " * 2_000_000, pieces()):
+            answer = await api.post("/api/sessions", content=content)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+        assert (await api.begin("diary"))["turn"] == 0
