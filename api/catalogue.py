@@ -55,12 +55,17 @@ class Catalogue:
     async def load_folder(self, tenant: str, folder: Path) -> list[Saved | Reading]:
         """Keeps every script of a folder; one that cannot be run comes back as its reading."""
         outcomes: list[Saved | Reading] = []
+        files: dict[str, str] = {}
         for reading in await asyncio.to_thread(lambda: list(read_folder(folder))):
-            if reading.script is None:
+            script = reading.script
+            if script is None:
                 outcomes.append(reading)
+            elif script.id in files:
+                outcomes.append(_second(reading, script.id, files[script.id]))
             else:
+                files[script.id] = reading.source.file
                 new = NewScript(yaml_content=reading.source.text)
-                outcomes.append(await self._keep(tenant, reading, reading.script, new))
+                outcomes.append(await self._keep(tenant, reading, script, new))
         return outcomes
 
     async def _keep(self, tenant: str, reading: Reading, script: Script, new: NewScript) -> Saved:
@@ -120,6 +125,13 @@ class Catalogue:
         if text is None:
             raise ApiError("SCRIPT_NOT_FOUND", "the script's text is not in the record")
         return await asyncio.to_thread(read_script, Source(text.text, "", text.files), "compat")
+
+
+def _second(reading: Reading, script_id: str, first: str) -> Reading:
+    """A script whose id another file has: were both published, each would replace the other at every start."""
+    message = f"the script {script_id} is in {first} already"
+    problem = Problem("DUPLICATE_ID", message, "error", 1, 1, reading.source.file, fix="Give one of them another id.")
+    return Reading(reading.source, None, (problem,))
 
 
 def unusable(problems: tuple[Problem, ...]) -> ApiError:

@@ -34,7 +34,7 @@ from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, cop
 from runtime.scopes import WriteRefused
 from runtime.state import Cell, Frame, State, encode
 from scripts.model import Action, Declaration, Phase, Scope, Topic, action_type
-from scripts.values import Value
+from scripts.values import Value, is_unicode
 
 STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
 
@@ -153,7 +153,7 @@ def _accepted(state: State, given: Input) -> str:
     if state.status != "active" or state.wait is None:
         raise InputRefused(f"the session is {state.execution_status} and waits for nothing")
     if isinstance(given, Reply):
-        if any("\ud800" <= char <= "\udfff" for char in given.content):
+        if not is_unicode(given.content):
             raise InputRefused("the reply is not valid Unicode")
         return given.content
     if state.wait.kind != "choice":

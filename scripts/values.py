@@ -198,11 +198,18 @@ def _bounded(value: object, depth: int, budget: list[int]) -> Value:
 def _bounded_text(value: str) -> str:
     if len(value) > TEXT_CHARS_MAX:
         raise ValueRefused(f"a text may have at most {TEXT_CHARS_MAX} characters, this one has {len(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueRefused("a text must be valid Unicode") from error
+    if not is_unicode(value):
+        raise ValueRefused("a text must be valid Unicode")
     return str(value)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written down: Python's may hold halves of a surrogate pair, which no file takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _bounded_key(key: object) -> str:

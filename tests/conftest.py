@@ -159,6 +159,13 @@ def clean_environment() -> dict[str, str]:
 Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Api]]
 
 
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of whoever runs the tests are not those of the tests."""
+    for name in os.environ.keys() - clean_environment().keys():
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture(scope="session")
 def app() -> Opener:
     """Opens the application: ``async with app(tmp_path, hot_sessions_max=1) as api``."""
