@@ -1,5 +1,7 @@
 """The composition root: everything a server is made of, built and joined here."""
 
+import asyncio
+import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +15,7 @@ import structlog
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,6 +34,8 @@ from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
 from store.record import Record
 
 REQUEST_ID = "x-request-id"
+DRAINED_BYTES_MAX = 10_000_000
+DRAIN_S = 5.0
 
 log = structlog.get_logger()
 
@@ -142,9 +147,25 @@ def _with_request_id(ids: Ids) -> Callable[[ASGIApp], ASGIApp]:
     return middleware
 
 
+async def _drain(receive: Receive) -> None:
+    """Reads the rest of a body: a client that is cut off while it sends never sees the answer."""
+    drained = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            while drained < DRAINED_BYTES_MAX:
+                message = await receive()
+                if message["type"] != "http.request" or not message["more_body"]:
+                    return
+                drained += len(message["body"])
+
+
 async def _check_body(request: Request[Any, Any, Any]) -> None:
     """Takes JSON alone, said to be JSON: a page in a browser can send any other kind here without asking first."""
-    body = await request.body()
+    try:
+        body = await request.body()
+    except RequestEntityTooLarge:
+        await _drain(request.receive)
+        raise
     if not body:
         return
     if request.content_type[0] != "application/json":

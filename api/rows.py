@@ -129,9 +129,8 @@ def session_of(head: SessionHead) -> SessionRow:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text is an id as the record makes them."""
+    """Whether a text is an id as the record makes them; another spelling of one would have locks of its own."""
     try:
-        UUID(text)
+        return str(UUID(text)) == text
     except ValueError:
         return False
-    return True

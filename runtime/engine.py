@@ -210,10 +210,10 @@ class _Engine:
 
     async def _step(self) -> None:
         """Carries out the action under the cursor."""
-        self._run.count_action()
         state = self._state
         action = self._run.program.action(state.phase, state.topic, state.frames[-1].action)
         self._run.action_id = action.id
+        self._run.count_action()
         if action.when is not None and not self._run.holds(action.when):
             self._run.record(ActionSkipped(action.id, action_type(action)))
             self._advance()

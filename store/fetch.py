@@ -4,6 +4,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Generic, TypeAlias, TypeVar
+from uuid import UUID
 
 import duckdb
 import msgspec
@@ -68,12 +69,15 @@ def page(rows: Sequence[R], limit: int, position: Callable[[R], tuple[datetime, 
     return Page(kept, urlsafe_b64encode(msgspec.json.encode(position(kept[-1]))).decode())
 
 
-def after(cursor: str | None) -> Parameters:
-    """Where a page begins, as the parameters `after_time` and `after_id`; nulls for the first. Raises CursorInvalid."""
+def after(cursor: str | None, identity: type[str] | type[UUID] = str) -> Parameters:
+    """Where a page begins, as the parameters `after_time` and `after_id`; nulls for the first. Raises CursorInvalid.
+
+    `identity` is what the list's rows are known by.
+    """
     if cursor is None:
         return {"after_time": None, "after_id": None}
     try:
-        moment, identity = msgspec.json.decode(urlsafe_b64decode(cursor), type=tuple[datetime, str])
+        moment, last = msgspec.json.decode(urlsafe_b64decode(cursor), type=tuple[datetime, identity])  # type: ignore[valid-type]
     except ValueError as error:  # msgspec's and base64's errors are both kinds of it
         raise CursorInvalid(f"{cursor!r} is not a cursor of this list") from error
-    return {"after_time": moment.isoformat(), "after_id": identity}
+    return {"after_time": moment.isoformat(), "after_id": str(last)}

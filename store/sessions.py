@@ -1,5 +1,7 @@
 """Reading sessions: one to go on with, one by a name, or a list."""
 
+from uuid import UUID
+
 from store.fetch import Cursor, Page, Parameters, after, bounded, fetch, fetch_one, page, utc
 from store.rows import SessionHead, SessionRow, SessionSummary
 
@@ -59,7 +61,7 @@ def list_sessions(
         ORDER BY found.created_at DESC, session_id DESC LIMIT $limit"""  # noqa: S608
     limit = bounded(limit)
     filters: Parameters = {"tenant": tenant, "user_id": user_id, "status": status, "limit": limit + 1}
-    rows = fetch(cursor, SessionSummary, select, filters | after(page_cursor))
+    rows = fetch(cursor, SessionSummary, select, filters | after(page_cursor, UUID))
     return page(rows, limit, lambda row: (row.created_at, row.session_id))
 
 

@@ -113,7 +113,16 @@ class Server:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = folder / "server.log"
-        command = [CUEBOOK, "serve", "--port", str(self.port), "--data", folder / "data", "--scripts", CONVERSATIONS]
+        command: list[str | Path] = [
+            CUEBOOK,
+            "serve",
+            "--port",
+            str(self.port),
+            "--data",
+            folder / "data",
+            "--scripts",
+            CONVERSATIONS,
+        ]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *flags], stdout=log, stderr=log, cwd=folder, env=clean_environment() | environment

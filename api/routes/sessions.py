@@ -132,9 +132,7 @@ async def send_message(
 
 
 @get("/sessions/{session_id:str}", summary="Look at a session", responses=_KNOWN)
-async def get_session(
-    session_id: FromPath[str], chat: NamedDependency[Chat], record: NamedDependency[Record]
-) -> Response[SessionView]:
+async def get_session(session_id: FromPath[str], chat: NamedDependency[Chat]) -> Response[SessionView]:
     """The session as it stands."""
     hot = await chat.session(TENANT, session_id)
     shown = _shown(hot)

@@ -6,6 +6,8 @@ asks again and costs no round. Values of the deciding reply win over those of ea
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from runtime.answers import parse_answer
 from runtime.events import Exited
 from runtime.exits import decide_exit
@@ -24,9 +26,18 @@ from scripts.values import is_given
 ROUNDS_DEFAULT = 3
 
 
-def taken(items: Iterable[OutputItem]) -> tuple[Output, ...]:
-    """The outputs that come from the conversation."""
-    return tuple(item for item in items if isinstance(item, Output))
+def taken(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
+    """The outputs that come from the conversation, each with the type its variable is declared with if it has none."""
+    return tuple(_typed_as_declared(run, item) for item in items if isinstance(item, Output))
+
+
+def _typed_as_declared(run: Run, output: Output) -> Output:
+    if output.type is not None or output.choices:
+        return output
+    declared = run.scopes.declaration(run.scopes.target(output.get), output.get)
+    if declared is None or (declared.type is None and not declared.choices):
+        return output
+    return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
 
 
 def computed(items: Iterable[OutputItem]) -> tuple[Assignment, ...]:
@@ -44,7 +55,7 @@ def ask(run: Run, action: Ask) -> Outcome:
 
 async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> Outcome:
     """Takes the reply to a fixed question, or the choice that was picked."""
-    outputs = taken(action.outputs)
+    outputs = taken(run, action.outputs)
     if picked is None and not reply.strip():
         return _prompt(run, action, run.progress.prompt)
     run.progress.round += 1
@@ -74,7 +85,7 @@ def parse_outputs(run: Run, outputs: tuple[Output, ...], reply: str) -> dict[str
 async def ai_ask(run: Run, action: AiAsk) -> Outcome:
     """Lets the model open the conversation."""
     answered = await run.complete(
-        "ask", action, run.text(action.task), outputs=taken(action.outputs), exit_text=run.text(action.exit)
+        "ask", action, run.text(action.task), outputs=taken(run, action.outputs), exit_text=run.text(action.exit)
     )
     return _prompt(run, action, answered.text)
 
@@ -83,7 +94,7 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     """Lets the model judge a reply, and goes on asking or takes the outputs."""
     if not reply.strip():
         return _prompt(run, action, run.progress.prompt)
-    outputs = taken(action.outputs)
+    outputs = taken(run, action.outputs)
     run.progress.round += 1
     run.progress.replies.append(reply)
     answered = await run.complete(
@@ -152,7 +163,7 @@ async def _fill_missing(run: Run, action: AiAsk, outputs: tuple[Output, ...], re
 
 async def ai_think(run: Run, action: AiThink) -> Outcome:
     """Fills outputs from the conversation, in silence."""
-    outputs = taken(action.outputs)
+    outputs = taken(run, action.outputs)
     answered = await run.complete("think", action, run.text(action.task), outputs=outputs)
     _keep(run, outputs, _typed(run, outputs, answered))
     for output in _missing(run, outputs):
@@ -167,7 +178,7 @@ async def ai_think(run: Run, action: AiThink) -> Outcome:
 def _prompt(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
     run.progress.prompt = text
     run.say(text)
-    outputs = taken(action.outputs)
+    outputs = taken(run, action.outputs)
     if isinstance(action, Ask) and len(outputs) == 1 and outputs[0].choices:
         return Waits(choice_wait([(choice, choice) for choice in outputs[0].choices]))
     return Waits(Wait("text"))
@@ -191,7 +202,7 @@ def _keep(run: Run, outputs: tuple[Output, ...], values: Mapping[str, object]) -
 
 def _complaint(run: Run, action: Ask | AiAsk, refused: Mapping[str, Refused], missing: list[Output]) -> str:
     """What to say when an answer does not do: the output's own words, the action's, or the runtime's."""
-    outputs = [output for output in taken(action.outputs) if output.get in refused] or missing
+    outputs = [output for output in taken(run, action.outputs) if output.get in refused] or missing
     first = outputs[0]
     written = first.invalid or action.invalid
     if written is not None:
@@ -204,7 +215,7 @@ def _finish(
     run: Run, action: Ask | AiAsk | AiThink, source: Source, reasons: Mapping[str, str] | None = None
 ) -> Outcome:
     """Writes what was taken, then what is computed from it; `reasons` say why a value is missing."""
-    outputs = taken(action.outputs)
+    outputs = taken(run, action.outputs)
     for output in outputs:
         if output.get in run.progress.values:
             run.assign(output.get, run.progress.values[output.get], source)

@@ -187,7 +187,8 @@ async def test_scripts_are_listed_searched_and_paged(api: Any) -> None:
     assert await keys(tag="adults") == ["visit"]
     assert await keys(status="published", tag="odd") == ["hello3", "hello1"]
     assert await keys(status="archived") == []
-    found, cursor = [], None
+    found: list[str] = []
+    cursor = None
     while cursor or not found:
         page = await api.read("/api/scripts", limit=3, **({"cursor": cursor} if cursor else {}))
         found += [row["scriptKey"] for row in page["data"]]

@@ -136,7 +136,9 @@ async def test_events_are_shown_on_request_and_numbered_without_gaps(api: Any) -
 
 
 async def test_debug_info_shows_the_calls_of_the_model(app: Any, tmp_path: Any) -> None:
-    replies = {"ask_name": ["Who are you?", ScriptedReply(exit=True, values={"name": "Ana"})]}
+    replies: dict[str, list[str | ScriptedReply]] = {
+        "ask_name": ["Who are you?", ScriptedReply(exit=True, values={"name": "Ana"})]
+    }
     async with app(tmp_path, ScriptedModel(replies)) as api:
         await api.keep(LEADING)
         session = await api.begin("leading")

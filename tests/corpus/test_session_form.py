@@ -1,4 +1,4 @@
-"""Real scripts of the session form, where a folder of them is at hand (CUEBOOK_CORPUS): they load, and run to the
+"""Real scripts of the session form, where a folder of them is at hand (SCRIPT_CORPUS): they load, and run to the
 waits, actions and completion that the folder's README states, on the command line and over HTTP.
 """
 
@@ -19,8 +19,8 @@ from scripts.folder import read_path
 from scripts.model import AiAsk, AiThink, Output, walk
 from scripts.parse import Reading
 
-FOLDER = Path(os.environ.get("CUEBOOK_CORPUS", "no-corpus")) / "session-form"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="CUEBOOK_CORPUS names no folder of scripts")
+FOLDER = Path(os.environ.get("SCRIPT_CORPUS", "no-corpus")) / "session-form"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="SCRIPT_CORPUS names no folder of scripts")
 
 
 class Expected(NamedTuple):

@@ -1,6 +1,6 @@
 """kill -9 at any moment: no acknowledged turn is lost, none is torn, none is doubled by a retry with the same key.
 
-200 kills in all. Where time goes in a cycle: about 0.6 s of 0.8 s is the server's start, most of that imports.
+200 kills in all. Of a cycle of 0.8 s the start of the server takes 0.65 s, and imports 0.5 s of that.
 """
 
 import asyncio

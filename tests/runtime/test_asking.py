@@ -260,3 +260,23 @@ async def test_a_pattern_that_never_ends_refuses_the_value_in_time(drive):
     await session.reply("a" * 60 + "b")
     assert time.monotonic() - began < 2
     assert session.said == ["Sorry, that does not fit. Could you answer again?"]
+
+
+async def test_an_answer_takes_the_type_its_variable_is_declared_with(drive):
+    session = await drive("""
+        script: declared
+        declare: [{var: age, type: number}, {var: mood, choices: [low, ok]}]
+        phases:
+        - phase: p
+          topics:
+          - topic: t
+            actions:
+            - {ask: "How old?", output: [{get: age, max: 120}]}
+            - {ask: "How are you?", output: [{get: mood}]}
+            - say: done
+    """)
+    assert (await session.reply("300")).said == ["Sorry, that does not fit. Could you answer again?"]
+    await session.reply("I'm 30")
+    assert [choice.key for choice in session.state.wait.choices] == ["low", "ok"]
+    await session.reply("OK")
+    assert session.values == {"age": 30, "mood": "ok"}

@@ -147,6 +147,12 @@ async def test_sessions_are_listed_newest_first_in_pages(record, rows) -> None:
         assert found == expected
 
 
+async def test_a_cursor_of_another_list_is_refused(record, conversation) -> None:
+    await conversation.create(record)
+    with pytest.raises(CursorInvalid):
+        await record.list_sessions("clinic", cursor="WyIyMDIwLTAxLTAxVDAwOjAwOjAwWiIsICJ4Il0=")
+
+
 @pytest.mark.parametrize("cursor", ["", "nonsense", "e30=", "é", "WyJhIiwgImIiXQ=="])
 async def test_a_made_up_cursor_is_refused(record, cursor) -> None:
     with pytest.raises(CursorInvalid):

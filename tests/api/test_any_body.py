@@ -1,0 +1,82 @@
+"""Bodies nobody thought of: made by chance from the fields that exist and values that fit nowhere."""
+
+import random
+from typing import Any
+
+ODD = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    2**53,
+    10**300,
+    1e-300,
+    "",
+    " ",
+    "\x00",
+    "\u202e\ufeff",
+    "{{ 9 ** 9 }}",
+    "${x}",
+    "'; --",
+    "../../etc",
+    "x" * 1_000,
+    [],
+    {},
+    [[]],
+    {"": {"": []}},
+]
+FIELDS = {
+    "/api/sessions": ["userId", "scriptId", "initialVariables", "key", "metadata", "locale", "seed"],
+    "/api/sessions/{}/messages": ["content", "choice"],
+    "/api/scripts": ["yamlContent", "scriptName", "files", "tags", "author", "description"],
+    "/api/scripts/import": ["yamlContent", "scriptName", "files", "tags"],
+    "/api/scripts/validate": ["yamlContent", "files"],
+}
+FITTING = {
+    "userId": "ana",
+    "scriptId": "visit",
+    "initialVariables": {"age": 3},
+    "content": "hello",
+    "yamlContent": "script: s\nphases: [{phase: p, topics: [{topic: t, actions: [{say: hi, id: a}]}]}]\n",
+}
+SHAPE = {"code", "type", "message", "details", "context", "recovery"}
+
+
+def value(chance: random.Random, depth: int = 0) -> Any:
+    kind = chance.random()
+    if depth < 4 and kind < 0.15:
+        return [value(chance, depth + 1) for _ in range(chance.randrange(4))]
+    if depth < 4 and kind < 0.35:
+        names = ["age", "visits", "mood", "a b", "用户", "__class__", *map(str, range(3))]
+        return {chance.choice(names): value(chance, depth + 1) for _ in range(chance.randrange(4))}
+    return chance.choice(ODD)
+
+
+def body(chance: random.Random, fields: list[str]) -> Any:
+    if chance.random() < 0.05:
+        return value(chance)
+    made = {}
+    for field in fields:
+        if field in FITTING and chance.random() < 0.6:
+            made[field] = FITTING[field]
+        elif chance.random() < 0.5:
+            made[field] = value(chance)
+    return made
+
+
+async def test_any_body_is_taken_or_refused_in_the_one_shape(api: Any) -> None:
+    chance = random.Random(5)
+    statuses = set()
+    for _ in range(300):
+        session = await api.begin("visit")
+        path, fields = chance.choice(list(FIELDS.items()))
+        answer = await api.post(path.format(session["sessionId"]), json=body(chance, fields))
+        assert answer.status_code in {200, 201, 400, 404, 409, 422}, answer.text
+        statuses.add(answer.status_code)
+        if not answer.is_success:
+            assert answer.json().keys() == {"success", "error"}
+            assert answer.json()["error"].keys() == SHAPE
+        turn = int(answer.is_success and "messages" in path)
+        assert (await api.say(session, "Ana"))["turn"] == turn + 1
+    assert statuses >= {200, 201, 400}
