@@ -7,13 +7,15 @@ from scripts.diagnostics import CODES, Problem
 from scripts.parse import FileUnreadable, Mode, Reading, Source, is_script, read_file, read_script
 
 FILES_MAX = 2_000
+CASE_SUFFIX = ".case.yaml"  # a conversation with a script: its test, not a script
 
 
 def script_files(path: Path) -> list[Path]:
-    """The YAML files of a folder and the folders below it, in order; a file stands for itself."""
+    """The YAML files of a folder and the folders below it, in order, but for cases; a file stands for itself."""
     if path.is_file():
         return [path]
-    found = (each for each in path.rglob("*") if each.suffix in {".yaml", ".yml"} and each.is_file())
+    yaml = (each for each in path.rglob("*") if each.suffix in {".yaml", ".yml"} and each.is_file())
+    found = (each for each in yaml if not each.name.endswith(CASE_SUFFIX))
     return sorted(each for each in found if not _is_hidden(each.relative_to(path)))[:FILES_MAX]
 
 

@@ -102,7 +102,9 @@ def _leaves_folder(name: str) -> bool:
 
 def _used(text: str) -> list[str]:
     tree = read_tree(text, Problems())
-    used = tree.get("use") if isinstance(tree, MappingTree) else None
+    session = tree.get("session") if isinstance(tree, MappingTree) else None
+    holder = session if isinstance(session, MappingTree) else tree
+    used = holder.get("use") if isinstance(holder, MappingTree) else None
     if isinstance(used, Scalar):
         return [used.text]
     items = used.items if isinstance(used, SequenceTree) else ()

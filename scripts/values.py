@@ -137,11 +137,13 @@ def _as_date(value: Value) -> Value:
 
 
 def _as_choice(value: Value, choices: Sequence[str]) -> Value:
-    text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-    if isinstance(text, str):
-        if not choices or text in choices:
-            return text
-        folded = [choice for choice in choices if choice.casefold() == text.strip().casefold()]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        spelled = [choice for choice in choices if number_in(choice) == value]  # `choices: [007]`, `default: 007`
+        value = spelled[0] if len(spelled) == 1 else str(value)
+    if isinstance(value, str):
+        if not choices or value in choices:
+            return value
+        folded = [choice for choice in choices if choice.casefold() == value.strip().casefold()]
         if len(folded) == 1:
             return folded[0]
     raise ValueRefused(f"expected one of {', '.join(choices)}; found {shorten(value)}")

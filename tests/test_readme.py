@@ -15,6 +15,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from api.cases.model import read_cases
 from runtime.models.scripted import ScriptedModel
 from scripts.parse import Source, read_script
 
@@ -140,10 +141,14 @@ def test_a_killed_server_goes_on_at_the_same_question(folder, environment, serve
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=lambda b: b.text[8:30])
-def test_every_script_in_the_readme_is_sound(block, tmp_path):
+def test_every_script_in_the_readme_is_sound(block, tmp_path, folder):
     if block.text.startswith("# file: replies.yaml"):
         (tmp_path / "replies.yaml").write_text(block.text, "utf-8")
         ScriptedModel.from_file(tmp_path / "replies.yaml")
+        return
+    named = re.match(r"# file: (\S+\.case\.yaml)\n", block.text)
+    if named:
+        assert read_cases(folder / named[1], {}).problems == ()
         return
     assert read_script(Source(block.text), "strict").problems == ()
 

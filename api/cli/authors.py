@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from api.catalogue import problem_views
 from api.cli.output import console, errors, fail, print_json
+from api.sarif import sarif_log
 from scripts.diagnostics import CODES, Problem
 from scripts.folder import read_path, script_files
 from scripts.parse import Mode, Reading, is_script
@@ -20,9 +21,11 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 @click.command(epilog="Example: cuebook check my-scripts/ --strict")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How to print [text].")
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json", "sarif"]), default="text", help="How to print [text]."
+)
 @click.option("--strict", is_flag=True, help="Older and unknown keys are errors, and warnings count as problems.")
-def check(paths: Sequence[Path], style: Literal["text", "json"], strict: bool) -> None:
+def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict: bool) -> None:
     """Finds every problem of the scripts in files and folders.
 
     Exits with 1 where there is an error (with --strict: or a warning).
@@ -35,6 +38,8 @@ def check(paths: Sequence[Path], style: Literal["text", "json"], strict: bool) -
     if style == "json":
         views = list(problem_views(tuple(problems)))
         print_json({"files": [reading.source.file for reading in readings], "diagnostics": views})
+    elif style == "sarif":
+        print_json(sarif_log(readings, Path.cwd()))
     else:
         for reading in readings:
             _print_reading(reading)

@@ -4,9 +4,12 @@ import click
 
 from api.cli.analyst import query
 from api.cli.authors import check, explain
+from api.cli.convert import convert_file
 from api.cli.play import play
 from api.cli.serve import serve
 from api.cli.sessions import sessions
+from api.cli.structure import graph, schema
+from api.cli.testing import test
 
 
 @click.group(
@@ -21,5 +24,5 @@ def main() -> None:
     """
 
 
-for command in (play, check, explain, serve, sessions, query):
+for command in (play, check, test, explain, convert_file, graph, schema, serve, sessions, query):
     main.add_command(command)

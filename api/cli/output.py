@@ -17,7 +17,12 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def print_json(document: Any) -> None:
     """One JSON document."""
-    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    click.echo(json_text(document))
+
+
+def json_text(document: Any) -> str:
+    """A JSON document, indented."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from scripts.expressions import is_syntax
 
-NAME = r"[^\W\d][\w.\-（）()·]*(?: [\w.\-（）()·]+)*"
+NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
 _PLACEHOLDER = re.compile(
     rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%\s*(?P<system>{NAME})\s*%\}}|\$?\{{\s*(?P<single>{NAME})\s*\}}"
 )

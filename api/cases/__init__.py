@@ -1,0 +1,1 @@
+"""Tests of scripts: conversations that must go as written, what they cover, and random walks that look for more."""

@@ -1,0 +1,190 @@
+"""What of a script its conversations reached: phases, topics, actions, branches and conditions, from the events.
+
+A branch is an arm of an `if` (also an `else` nobody wrote) or a choice of a `choose`; a condition is a `when` that
+held, or did not.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from runtime.answers import Choice, match_choice
+from runtime.engine import Turn
+from runtime.events import ActionEntered, ActionLeft, ActionSkipped, Body, Message, ScopeEntered, ScopeSkipped
+from runtime.program import Program
+from runtime.state import Wait
+from scripts.model import Action, Choose, If, Location, Phase, Script, Topic, arms, walk
+
+Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
+KINDS: dict[Kind, str] = {
+    "phase": "phases",
+    "topic": "topics",
+    "action": "actions",
+    "branch": "branches",
+    "condition": "conditions",
+}
+HELD, NOT_HELD = "when held", "when did not hold"
+
+
+class Item(Struct, frozen=True):
+    """Something a conversation can reach. `name` is its path of ids; `arm` which way it went there."""
+
+    kind: Kind
+    name: str
+    arm: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.arm})" if self.arm else self.name
+
+
+class Count(Struct, frozen=True):
+    """How many of a kind there are, and how many were reached."""
+
+    covered: int
+    total: int
+
+    @property
+    def percent(self) -> float:
+        """100 where there is nothing to reach."""
+        return 100.0 if self.total == 0 else round(100 * self.covered / self.total, 1)
+
+
+class Coverage(Struct, frozen=True):
+    """The items of a script with their places, in the order written, and those that were reached."""
+
+    items: dict[Item, Location]
+    reached: frozenset[Item]
+
+    def count(self, kind: Kind) -> Count:
+        """How many of a kind were reached."""
+        of_kind = [item for item in self.items if item.kind == kind]
+        return Count(sum(item in self.reached for item in of_kind), len(of_kind))
+
+    @property
+    def missed(self) -> list[tuple[Item, Location]]:
+        """What no conversation reached."""
+        return [(item, at) for item, at in self.items.items() if item not in self.reached]
+
+
+def reached_by(program: Program, session: Iterable[Turn]) -> frozenset[Item]:
+    """What a session, given by all of its turns, reached of its script."""
+    return frozenset(_Tracker(program).follow(session))
+
+
+def cover(program: Program, reached: Iterable[frozenset[Item]]) -> Coverage:
+    """What some sessions reached of all there is."""
+    items = dict(_items(program.script))
+    return Coverage(items, frozenset().union(*reached) & items.keys())
+
+
+# -- what there is ----------------------------------------------------------------------------------------------------
+
+
+def _items(script: Script) -> Iterator[tuple[Item, Location]]:
+    for phase in script.phases:
+        yield Item("phase", phase.id), phase.at
+        yield from _conditions(phase.id, phase)
+        for topic in phase.topics:
+            name = f"{phase.id}/{topic.id}"
+            yield Item("topic", name), topic.at
+            yield from _conditions(name, topic)
+            for action in walk(topic.actions):
+                yield from _action_items(f"{name}/{action.id}", action)
+
+
+def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
+    yield Item("action", name), action.at
+    yield from _conditions(name, action)
+    match action:
+        case If(then=then, otherwise=otherwise) if then or otherwise:
+            yield Item("branch", name, "then"), then[0].at if then else action.at
+            yield Item("branch", name, "else"), otherwise[0].at if otherwise else action.at
+        case Choose():
+            for choice in action.choices:
+                yield Item("branch", name, choice.key), choice.at
+
+
+def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item, Location]]:
+    if node.when is not None:
+        yield Item("condition", name, HELD), node.mark("when")
+        yield Item("condition", name, NOT_HELD), node.mark("when")
+
+
+# -- what was reached -------------------------------------------------------------------------------------------------
+
+
+class _Tracker:
+    """Follows the events of one session. `_fork` is the action whose next event tells which way it went."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._phase = ""
+        self._topic = ""
+        self._wait: Wait | None = None
+        self._fork: Action | None = None
+        self._picked: str | None = None  # the choice that a reply to a `choose` means
+
+    def follow(self, session: Iterable[Turn]) -> Iterator[Item]:
+        for turn in session:
+            for event in turn.events:
+                yield from self._event(event.body, turn)
+            self._wait = turn.state.wait
+
+    def _event(self, body: Body, turn: Turn) -> Iterator[Item]:
+        match body:
+            case ScopeEntered() if body.scope == "phase":
+                self._phase = body.id
+                yield Item("phase", body.id)
+                yield Item("condition", body.id, HELD)
+            case ScopeEntered():
+                self._topic = body.id
+                yield Item("topic", self._name())
+                yield Item("condition", self._name(), HELD)
+            case ScopeSkipped():
+                name = body.id if body.scope == "phase" else f"{self._phase}/{body.id}"
+                yield Item("condition", name, NOT_HELD)
+            case Message(role="user"):
+                self._hear(body)
+            case ActionEntered():
+                yield from self._way(body.action_id, left=False)
+                yield Item("action", self._name(body.action_id))
+                yield Item("condition", self._name(body.action_id), HELD)
+                action = self._program.action(self._phase, self._topic, body.action_id)
+                self._fork = action if isinstance(action, If) else None
+            case ActionSkipped():
+                yield from self._way(body.action_id, left=False)
+                yield Item("condition", self._name(body.action_id), NOT_HELD)
+            case ActionLeft():
+                yield from self._way(body.action_id, left=True)
+            case _:
+                pass
+
+    def _hear(self, message: Message) -> None:
+        """Notes what a reply to a `choose` picks, as the action itself will see it."""
+        action = self._program.action(self._phase, self._topic, message.action_id)
+        if not isinstance(action, Choose) or self._wait is None:
+            return
+        pressed = message.metadata.get("choice")
+        offered: tuple[Choice, ...] = self._wait.choices
+        self._picked = str(pressed) if pressed is not None else match_choice(message.content, offered)
+        self._fork = action
+
+    def _way(self, action_id: str, *, left: bool) -> Iterator[Item]:
+        """Which way the last fork went, seen from the first thing that happened after it."""
+        fork, self._fork = self._fork, None
+        if fork is None:
+            return
+        name = self._name(fork.id)
+        inner = {arm: actions[0].id for arm, actions in arms(fork).items() if actions}
+        if isinstance(fork, Choose):
+            follows = inner.get(self._picked or "", fork.id)
+            if self._picked is not None and follows == action_id and left == (follows == fork.id):
+                yield Item("branch", name, self._picked)
+        elif left and action_id == fork.id:
+            yield from (Item("branch", name, arm) for arm in ("then", "else") if arm not in inner)
+        else:
+            yield from (Item("branch", name, arm) for arm, first in inner.items() if first == action_id)
+
+    def _name(self, action_id: str = "") -> str:
+        return "/".join(part for part in (self._phase, self._topic, action_id) if part)

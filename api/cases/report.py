@@ -1,0 +1,206 @@
+"""What came of cases, coverage and walks, as lines to print and as one JSON document."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from api.cases.coverage import KINDS, Coverage
+from api.cases.model import Prepared
+from api.cases.run import Failure, Result
+from api.cases.smallest import case_text
+from api.cases.walk import Walks
+from api.catalogue import problem_views
+from runtime.program import PlaceLost
+from scripts.diagnostics import Problem
+from scripts.model import Location
+from scripts.values import Value
+
+Line: TypeAlias = tuple[str, str]
+"""A style of rich and a text."""
+
+SHOWN_CHARS_MAX = 500
+
+
+class Report(Struct, frozen=True):
+    """Everything one `cuebook test` came to. `coverage` is none where it was not asked for."""
+
+    problems: tuple[Problem, ...] = ()
+    results: tuple[Result, ...] = ()
+    walks: tuple[Walks, ...] = ()
+    coverage: tuple[tuple[Prepared, Coverage], ...] | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """2 where a file is broken, 1 where a case failed or a walk found something."""
+        if any(problem.severity == "error" for problem in self.problems):
+            return 2
+        failed = any(not result.passed for result in self.results) or any(walks.findings for walks in self.walks)
+        return 1 if failed else 0
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+def case_lines(report: Report) -> Iterator[Line]:
+    """Every case with what is not as expected, and the sum."""
+    for problem in report.problems:
+        yield "red", f"{problem}\n    {problem.fix}"
+    for result in report.results:
+        yield ("green", f"ok    {result.found}") if result.passed else ("red", f"FAIL  {result.found}")
+        for failure in result.failures:
+            yield from _failure_lines(failure)
+    passed = sum(result.passed for result in report.results)
+    if report.results:
+        failed = len(report.results) - passed
+        yield "bold", f"{_counted(len(report.results), 'case')}: {passed} passed, {failed} failed"
+
+
+def _failure_lines(failure: Failure) -> Iterator[Line]:
+    where = "at the end" if failure.turn is None else f"turn {failure.turn} ({_short(failure.given)})"
+    yield "", f"  {failure.file}:{failure.line} {where}: {failure.what}"
+    yield "", f"    expected {_shown(failure.expected)}"
+    yield "", f"    got      {_shown(failure.got)}"
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ("\n" + " " * 13).join(value) or "none"
+    return _short(msgspec.json.encode(value).decode())
+
+
+def _short(text: str) -> str:
+    text = text.replace("\n", "\\n")
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}… ({len(text):,} characters)"
+
+
+def walk_lines(report: Report) -> Iterator[Line]:
+    """What the walks through each script came to, with a case for each finding."""
+    for walks in report.walks:
+        stopped = f" of {walks.asked:,} (the time was up)" if walks.walked < walks.asked else ""
+        ends = f"{walks.completed:,} completed, {walks.unfinished:,} unfinished"
+        sums = [f"{_counted(walks.walked, 'walk')}{stopped}", _counted(walks.turns, "turn"), ends]
+        yield "bold", f"{walks.script.path}: {', '.join(sums)}, {_counted(len(walks.findings), 'finding')}"
+        for finding in walks.findings:
+            line = place_of(walks.script, finding.place).line
+            yield "red", f"  {finding.kind} at {walks.script.path}:{line} {finding.place}: {_short(finding.message)}"
+            yield "dim", f"  in {_counted(finding.times, 'walk')}; save this as NAME.case.yaml to keep it:"
+            yield "", "\n".join(f"    {each}" for each in case_text(walks.script, finding).splitlines())
+
+
+def coverage_rows(report: Report) -> tuple[Sequence[str], list[list[str]]]:
+    """The table: a script a row, a kind a column."""
+    rows = [
+        [str(script.path), *(f"{(count := coverage.count(kind)).covered}/{count.total}" for kind in KINDS)]
+        for script, coverage in report.coverage or ()
+    ]
+    return ["script", *KINDS.values()], rows
+
+
+def missed_lines(report: Report) -> Iterator[Line]:
+    """Everything no conversation reached, with its place."""
+    for script, coverage in report.coverage or ():
+        for item, at in coverage.missed:
+            yield "yellow", f"{file_of(script, at)}:{at.line} missed {item.kind} {item}"
+
+
+def file_of(script: Prepared, at: Location) -> str:
+    """The file a place of a script is in."""
+    own = at.file in {"", script.reading.source.file}
+    return str(script.path) if own else str(script.path.parent / at.file)
+
+
+def place_of(script: Prepared, place: str) -> Location:
+    """Where the action of ``phase/topic/action`` stands, or what of it there is."""
+    phase, _, rest = place.partition("/")
+    topic, _, action = rest.partition("/")
+    program = script.program
+    try:
+        if action:
+            return program.action(phase, topic, action).at
+        if topic:
+            return program.topic(phase, topic).at
+    except PlaceLost:
+        return program.script.at
+    return program.phases[phase].at if phase in program.phases else program.script.at
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+# -- a document -------------------------------------------------------------------------------------------------------
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Everything as one JSON document; `coverage` and `walks` only where they were asked for."""
+    passed = sum(result.passed for result in report.results)
+    found: dict[str, Any] = {
+        "cases": len(report.results),
+        "passed": passed,
+        "failed": len(report.results) - passed,
+        "results": [_result(result) for result in report.results],
+        "diagnostics": list(problem_views(report.problems)),
+    }
+    if report.walks:
+        found["walks"] = [_walks(walks) for walks in report.walks]
+    if report.coverage is not None:
+        found["coverage"] = coverage_document(report)
+    return found
+
+
+def coverage_document(report: Report) -> list[dict[str, Any]]:
+    """The coverage of each script, with what is missing."""
+    return [
+        {
+            "script": str(script.path),
+            **{
+                KINDS[kind]: {"covered": count.covered, "total": count.total, "percent": count.percent}
+                for kind in KINDS
+                for count in [coverage.count(kind)]
+            },
+            "missing": [
+                {"kind": item.kind, "name": item.name, "arm": item.arm, "file": file_of(script, at), "line": at.line}
+                for item, at in coverage.missed
+            ],
+        }
+        for script, coverage in report.coverage or ()
+    ]
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "file": result.found.file,
+        "line": result.found.line(),
+        "script": str(result.found.script.path),
+        "name": result.found.case.name,
+        "passed": result.passed,
+        "turns": len(result.turns),
+        "failures": [msgspec.to_builtins(failure) for failure in result.failures],
+    }
+
+
+def _walks(walks: Walks) -> dict[str, Any]:
+    return {
+        "script": str(walks.script.path),
+        "asked": walks.asked,
+        "walks": walks.walked,
+        "completed": walks.completed,
+        "unfinished": walks.unfinished,
+        "turns": walks.turns,
+        "findings": [
+            {
+                "kind": finding.kind,
+                "place": finding.place,
+                "file": file_of(walks.script, place_of(walks.script, finding.place)),
+                "line": place_of(walks.script, finding.place).line,
+                "message": finding.message,
+                "times": finding.times,
+                "case": case_text(walks.script, finding),
+            }
+            for finding in walks.findings
+        ],
+    }

@@ -1,0 +1,299 @@
+"""A script as a graph: phases, topics with their actions, and the ways from one topic to another.
+
+What stands inside a topic stays a list: an author sees there what happens, and between topics what leads where.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias, assert_never
+
+from msgspec import Struct
+
+from scripts.model import (
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Choose,
+    End,
+    Expression,
+    Foreach,
+    Goto,
+    If,
+    OnFail,
+    Phase,
+    Repeat,
+    Say,
+    Script,
+    Set,
+    Show,
+    Topic,
+    UserSay,
+    action_type,
+    arms,
+)
+from scripts.targets import resolve_target
+
+START = ":start"  # no id of a script holds a colon
+END = ":end"
+
+EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "end"]
+
+
+class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One action of a topic, in the order written; one inside another is deeper and names the arm it stands in."""
+
+    id: str
+    type: str
+    depth: int = 0
+    arm: str = ""
+    when: str = ""
+    detail: str = ""  # what its verb says: a text, a condition, a target
+    on_fail: str = ""  # as an author writes it, where it leads away from the topic
+
+
+class StartNode(Struct, frozen=True, tag_field="kind", tag="start"):
+    """Where a session begins."""
+
+    id: str = START
+
+
+class EndNode(Struct, frozen=True, tag_field="kind", tag="end"):
+    """Where a session is completed."""
+
+    id: str = END
+
+
+class PhaseNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="phase"):
+    """A phase; its topics name it."""
+
+    id: str
+    title: str = ""
+    goal: str = ""
+    when: str = ""
+
+
+class TopicNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="topic"):
+    """A topic; its id is ``phase/topic``."""
+
+    id: str
+    phase: str
+    topic: str
+    title: str = ""
+    goal: str = ""
+    when: str = ""
+    actions: tuple[ActionItem, ...] = ()
+
+
+GraphNode: TypeAlias = StartNode | PhaseNode | TopicNode | EndNode
+
+
+class Edge(Struct, frozen=True):
+    """A way between topics: in `order`, or by the action that takes it, when all of `when` hold."""
+
+    source: str
+    target: str
+    kind: EdgeKind
+    action: str = ""
+    when: tuple[str, ...] = ()  # the nearest to the action first
+
+    @property
+    def label(self) -> str:
+        """What an author reads along the edge; nothing for the plain order."""
+        if self.kind == "order":
+            return ""
+        has_condition = self.when and self.kind != "on_fail"  # there, where it leads from says enough
+        return f"{self.kind} when {' and '.join(self.when)}" if has_condition else self.kind
+
+
+class Graph(Struct, frozen=True):
+    """The whole script; edges name nodes by id."""
+
+    script: str
+    title: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def phases(self) -> tuple[PhaseNode, ...]:
+        """The phases in order."""
+        return tuple(node for node in self.nodes if isinstance(node, PhaseNode))
+
+    @property
+    def topics(self) -> tuple[TopicNode, ...]:
+        """The topics in order."""
+        return tuple(node for node in self.nodes if isinstance(node, TopicNode))
+
+
+class _Step(Struct, frozen=True):
+    """An action with what has to hold for it to be reached within its topic, the nearest first."""
+
+    action: Action
+    depth: int
+    arm: str
+    when: tuple[str, ...]
+
+
+def build_graph(script: Script) -> Graph:
+    """The graph of a checked script."""
+    nodes: list[GraphNode] = [StartNode()]
+    jumps: list[Edge] = []
+    for phase in script.phases:
+        nodes.append(PhaseNode(id=phase.id, title=phase.title, goal=phase.goal, when=_source(phase.when)))
+        for topic in phase.topics:
+            steps = list(_steps(topic.actions))
+            nodes.append(_topic_node(phase, topic, steps))
+            jumps += [edge for step in steps for edge in _jumps(script, phase, topic, step)]
+    return Graph(script.id, script.title, (*nodes, EndNode()), (*_order(script), *jumps))
+
+
+def _topic_id(phase: Phase, topic: Topic) -> str:
+    return f"{phase.id}/{topic.id}"
+
+
+def _topic_node(phase: Phase, topic: Topic, steps: Sequence[_Step]) -> TopicNode:
+    return TopicNode(
+        id=_topic_id(phase, topic),
+        phase=phase.id,
+        topic=topic.id,
+        title=topic.title,
+        goal=topic.goal,
+        when=_source(topic.when),
+        actions=tuple(_item(step) for step in steps),
+    )
+
+
+def _source(expression: Expression | None) -> str:
+    return " ".join(expression.source.split()) if expression is not None else ""
+
+
+def _steps(actions: Sequence[Action], depth: int = 0, arm: str = "", when: tuple[str, ...] = ()) -> Iterator[_Step]:
+    """Every action of a topic with those inside it, in the order written."""
+    for action in actions:
+        holds = (_source(action.when), *when) if action.when is not None else when
+        yield _Step(action, depth, arm, holds)
+        for name, inner in arms(action).items():
+            yield from _steps(inner, depth + 1, name, (*_arm_condition(action, name), *holds))
+
+
+def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
+    match action:
+        case If():
+            condition = _source(action.condition)
+            return (condition if arm == "then" else f"not ({condition})",)
+        case Choose():
+            return (f"{action.variable} is {arm}",)
+        case _:
+            return ()
+
+
+def _item(step: _Step) -> ActionItem:
+    action = step.action
+    on_fail = _on_fail(action)
+    leads_away = on_fail is not None and on_fail.policy in {"goto", "end"}
+    return ActionItem(
+        id=action.id,
+        type=action_type(action),
+        depth=step.depth,
+        arm=step.arm,
+        when=_source(action.when),
+        detail=" ".join(_detail(action).split()),
+        on_fail=f"{on_fail.policy} {on_fail.target}".rstrip() if on_fail is not None and leads_away else "",
+    )
+
+
+def _detail(action: Action) -> str:
+    match action:
+        case Say():
+            return " | ".join(text.source for text in action.texts)
+        case AiSay() | AiAsk() | AiThink():
+            return action.task.source
+        case Ask():
+            return action.question.source
+        case Set():
+            return ", ".join(f"{name} = {value.source}" for name, value in action.assignments.items())
+        case Choose():
+            return f"{action.variable}: {', '.join(choice.key for choice in action.choices)}"
+        case UserSay():
+            return action.text.source
+        case Show():
+            shown = action.media.caption or action.media.image or action.media.url
+            return shown.source if shown is not None else ""
+        case If():
+            return action.condition.source
+        case Foreach():
+            return f"{action.loop.items.source} as {action.loop.name}"
+        case Repeat():
+            until = action.until.until
+            return f"until {until.source}" if until is not None else f"{action.until.max} times"
+        case Goto():
+            return action.target
+        case End():
+            return action.reason or ""
+        case _:
+            assert_never(action)
+
+
+def _on_fail(action: Action) -> OnFail | None:
+    return action.on_fail if isinstance(action, Ask | AiAsk | Choose) else None
+
+
+def _jumps(script: Script, phase: Phase, topic: Topic, step: _Step) -> Iterator[Edge]:
+    """The edges that one action makes."""
+    here, action = _topic_id(phase, topic), step.action
+    if isinstance(action, End):
+        yield Edge(here, END, "end", action.id, step.when)
+    if isinstance(action, Goto) and (target := resolve_target(script, action.target, phase.id)) is not None:
+        yield Edge(here, "/".join(target), "goto", action.id, step.when)
+    on_fail = _on_fail(action)
+    if on_fail is None:
+        return
+    if on_fail.policy == "end":
+        yield Edge(here, END, "on_fail", action.id, step.when)
+    if on_fail.policy == "goto" and (target := resolve_target(script, on_fail.target, phase.id)) is not None:
+        yield Edge(here, "/".join(target), "on_fail", action.id, step.when)
+
+
+def _order(script: Script) -> Iterator[Edge]:
+    """The ways in order: from each topic that can reach its end to the one that follows.
+
+    A topic with a condition is passed through, whether it is entered or not. Only where nothing goes on from it
+    (it jumps away or ends) does an edge lead past it.
+    """
+    reached = [START]
+    for phase in script.phases:
+        before = reached
+        for topic in phase.topics:
+            here, is_entered = _topic_id(phase, topic), not _is_never(topic.when)
+            if is_entered:
+                yield from (Edge(source, here, "order") for source in reached)
+            goes_on = _goes_on(topic.actions)
+            is_passed_by = topic.when is not None and not (goes_on and is_entered)
+            reached = [*(reached if is_passed_by else []), *([here] if goes_on else [])]
+        if phase.when is not None and not reached:
+            reached = before
+    yield from (Edge(source, END, "order") for source in reached)
+
+
+def _is_never(when: Expression | None) -> bool:
+    """Whether a condition is written as false: the topic is there for jumps alone."""
+    return _source(when).casefold() == "false"
+
+
+def _goes_on(actions: Sequence[Action]) -> bool:
+    """Whether what follows a list of actions can be reached through it."""
+    return all(action.when is not None or _passes(action) for action in actions)
+
+
+def _passes(action: Action) -> bool:
+    match action:
+        case Goto() | End():
+            return False
+        case If():
+            return _goes_on(action.then) or _goes_on(action.otherwise)
+        case Repeat():
+            return _goes_on(action.do)
+        case Choose() if action.on_fail.policy in {"goto", "end"}:
+            return any(_goes_on(choice.actions) for choice in action.choices)
+        case _:
+            return True

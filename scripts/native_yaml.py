@@ -1,0 +1,175 @@
+"""Writes a script in the native form, for a person to read and go on with.
+
+The types of the model are the grammar here as they are in `scripts.reader`: a key is written where its value is not
+the default, so `read(native_yaml(script))` is the same script, apart from its places and `form`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from scripts.model import (
+    NOWHERE,
+    Assignment,
+    ChoiceItem,
+    Choose,
+    Declaration,
+    Expression,
+    Location,
+    Loop,
+    Media,
+    Node,
+    OnFail,
+    OutputItem,
+    Phase,
+    Script,
+    Step,
+    Template,
+    Topic,
+)
+from scripts.yaml_text import Item, Items, Layout, Record, Source, document, needs_quotes, plain
+
+S = TypeVar("S", bound=Struct)
+Notes = Mapping[Location, Sequence[str]]
+
+_NOT_WRITTEN = {"at", "marks", "globals", "form"}
+_FIRST = ("id", "title", "version", "when")  # after the key that names the node
+_ORDER: Mapping[type[Node], tuple[str, ...]] = {
+    Declaration: ("var", "define", "type", "choices", "value", "pii"),
+    Assignment: ("set", "value", "when"),
+    Choose: ("choose", "id", "when", "tone", "role", "question", "choices"),
+}
+_ONE_TEXT_IS_KEY = {"key", "text", "value", "actions"}  # a choice called so cannot be written as `{key: text}`
+
+
+def native_yaml(script: Script, notes: Notes | None = None) -> str:
+    """The YAML of a script. `notes` are comment lines (with their `#`) for the nodes that begin at a place."""
+    return _Writer(notes or {}).script(script)
+
+
+def noted_places(script: Script) -> list[Location]:
+    """The places of the nodes that a comment can stand above, in the order of the file; the script's comes first."""
+    found = {node.at for node in _items_below(script)} - {NOWHERE}
+    return [script.at, *sorted(found - {script.at}, key=lambda at: (at.line, at.column))]
+
+
+def without_places(node: S) -> S:
+    """The same without its places in a file, to compare two scripts."""
+    return cast(S, _without_places(node))
+
+
+def _without_places(value: Any) -> Any:
+    match value:
+        case Struct():
+            changed = {name: _without_places(getattr(value, name)) for name in value.__struct_fields__}
+            changed |= {"at": NOWHERE} if "at" in changed else {}
+            changed |= {"marks": {}} if "marks" in changed else {}
+            return type(value)(**changed)
+        case tuple():
+            return tuple(_without_places(item) for item in value)
+        case dict():
+            return {key: _without_places(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _items_below(node: Node) -> Iterator[Node]:
+    for name in node.__struct_fields__:
+        value = getattr(node, name)
+        if name in _NOT_WRITTEN or not isinstance(value, tuple | Node):
+            continue
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Node):
+                if isinstance(value, tuple):
+                    yield part
+                yield from _items_below(part)
+
+
+class _Writer:
+    """Lays out the nodes of one script; each note is written once, above the first node of its place."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = dict(notes)
+
+    def script(self, script: Script) -> str:
+        pairs = self.pairs(script)
+        apart = {"declare", "phases"}
+        parts = [Record(tuple(pair for pair in pairs if pair[0] not in apart))]
+        parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
+        return document(*parts)
+
+    def pairs(self, node: Node) -> tuple[tuple[str, Layout], ...]:
+        """The keys of a node with what stands there; what is as it is by default is left out."""
+        found: list[tuple[str, Layout]] = []
+        for field in _in_order(type(node)):
+            value = getattr(node, field.name)
+            if field.required or not _is_default(value, field):
+                found.append((field.encode_name, self.layout(value)))
+        return tuple(found)
+
+    def layout(self, value: Any) -> Layout:
+        match value:
+            case Template():
+                return value.source
+            case Expression():
+                return Source(value.source)
+            case OnFail():
+                return f"goto {value.target}" if value.policy == "goto" else value.policy
+            case Loop():
+                return f"{value.items.source} as {value.name}"
+            case ChoiceItem():
+                return self.choice(value)
+            case Media(image=Template() as image, url=None, caption=None):
+                return image.source
+            case Node():
+                return Record(self.pairs(value), flow=not isinstance(value, Phase | Topic | Step))
+            case tuple():
+                return self.tuple(value)
+            case dict() if any(isinstance(item, Expression) for item in value.values()):
+                return _assignments(value)
+            case _:
+                return plain(value)
+
+    def tuple(self, value: tuple[Any, ...]) -> Layout:
+        if len(value) == 1 and isinstance(value[0], Template):
+            return value[0].source
+        items = []
+        for part in value:
+            notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, Node) else ()
+            items.append(Item(self.layout(part), notes))
+        is_one = len(items) == 1 and isinstance(value[0], Declaration | OutputItem)
+        spaced = any(isinstance(part, Phase | Topic) for part in value)
+        return Items(tuple(items), flow=is_one or all(isinstance(part, str) for part in value), spaced=spaced)
+
+    def choice(self, choice: ChoiceItem) -> Layout:
+        pairs = self.pairs(choice)
+        if choice.key in _ONE_TEXT_IS_KEY:
+            return Record(pairs)
+        if len(pairs) == 2 and choice.key == choice.text.source:
+            return choice.key
+        short = ((choice.key, choice.text.source), *pairs[2:])
+        return Record(short, flow=len(short) > 1 and not choice.actions)
+
+
+def _assignments(expressions: Mapping[str, Expression]) -> Record:
+    """On one line, unless its brackets would force an expression into quotes."""
+    sources = [Source(each.source) for each in expressions.values()]
+    awkward = any(needs_quotes(each, in_flow=True) and not needs_quotes(each, in_flow=False) for each in sources)
+    return Record(tuple(zip(expressions, sources, strict=True)), flow=not awkward)
+
+
+def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in _NOT_WRITTEN]
+    verb = next((field.encode_name for field in fields if field.required), "")
+    first = _ORDER.get(kind, (verb, *_FIRST, *(("tone", "role") if issubclass(kind, Step) else ())))
+    rank = {name: place for place, name in enumerate(first)}
+    return sorted(fields, key=lambda field: rank.get(field.encode_name, len(rank)))
+
+
+def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
+    if isinstance(value, OnFail):
+        return value.policy == "default"
+    default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    return type(value) is type(default) and value == default

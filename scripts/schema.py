@@ -1,0 +1,246 @@
+"""The native form as JSON Schema (draft 2020-12), for editors that complete and check YAML as it is written.
+
+Derived from the same types and annotations that `scripts.reader` reads by, so that the two cannot come apart. Where the
+reader takes a shorter spelling, the schema does too. What needs more than the shape (names, targets, expressions) is
+left to ``cuebook check``.
+"""
+
+import types
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scripts.model import ACTION_TYPES, ChoiceItem, Expression, Loop, OnFail, Script, Template
+from scripts.reader import ALIASES, SHORTHANDS
+
+Schema: TypeAlias = dict[str, Any]
+
+SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+_WORD: Schema = {"type": ["string", "number", "boolean"]}  # `version: 1.0` is read as the text it is
+_TEXT: Schema = {"type": ["string", "number", "boolean", "null"]}
+_PLAIN: dict[Any, Schema] = {
+    str: _WORD,
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
+_ACTIONS = frozenset(ACTION_TYPES.values())
+_UNWRITTEN = frozenset({"at", "marks", "globals", "form"})  # what the reader adds
+
+_KEYS = {
+    "script": "The script's id.",
+    "phase": "The phase's id, once in the script.",
+    "topic": "The topic's id, once in its phase.",
+    "id": "The action's id, once in its topic. Running sessions and statistics know the action by it.",
+    "title": "What people call it.",
+    "goal": "What is to be reached here; the model is told.",
+    "strategy": "How to go about it; the model is told.",
+    "version": "A label of the author's own.",
+    "description": "What the script is for.",
+    "author": "Who wrote it.",
+    "tags": "Words to find it by.",
+    "locale": "The language of the runtime's own phrases.",
+    "default_scope": "Where a name goes that nobody declares.",
+    "template_scheme": "A folder of prompts that replace the default ones.",
+    "use": "Side files in the script's folder, such as globals.yaml.",
+    "declare": "The variables that live here, and end when it is left.",
+    "phases": "The stretches of the conversation, in order.",
+    "topics": "The topics of the phase, in order.",
+    "actions": "What happens here, in order.",
+    "when": "An expression; skipped unless it holds.",
+    "tone": "How it is to be said; the model is told.",
+    "role": "Who says it.",
+    "var": "The variable's name.",
+    "define": "What the value means; the model is told.",
+    "type": "What kind of value it is; enforced on every write.",
+    "choices": "The values allowed, or the choices offered.",
+    "pii": "Personal: masked in logs and exports.",
+    "value": "The value.",
+    "get": "The variable to fill from the conversation.",
+    "set": "The variable to compute.",
+    "pattern": "A regular expression that the value matches in full, or that picks it out of a longer answer.",
+    "min": "The least number or date, or the least length of a text or list.",
+    "max": "The greatest number or date or length; for `repeat`, how many passes at most.",
+    "required": "Whether the question is put again until there is a value.",
+    "default": "The value when no valid answer came.",
+    "validate": "An expression over the value that must hold.",
+    "invalid": "What to say to an answer that does not do.",
+    "fallback": "`raw` keeps the answer as it was given where nothing else can be taken from it.",
+    "output": "What to take from the answers.",
+    "max_rounds": "How many answers, or utterances, at most.",
+    "on_fail": "What follows when no valid answer came within the rounds.",
+    "require_acknowledgment": "Whether to wait for the user after a single utterance.",
+    "exit": "When to stop, in words; the model judges.",
+    "exit_when": "When to stop, as an expression.",
+    "exit_criteria": "When to stop, by what the model measures.",
+    "understanding_threshold": "How well the user has to have understood, in percent.",
+    "has_questions": "Whether the user may still have questions.",
+    "min_rounds": "How many rounds at least.",
+    "custom_conditions": "Comparisons of variables.",
+    "variable": "The variable that is compared.",
+    "operator": "How it is compared.",
+    "key": "What names the choice.",
+    "text": "What the user reads.",
+    "question": "What to ask.",
+    "image": "The address of a picture.",
+    "url": "The address of a page.",
+    "caption": "What stands below.",
+    "then": "What happens when the condition holds.",
+    "else": "What happens when it does not.",
+    "do": "What happens in each pass.",
+    "until": "An expression; the loop ends when it holds.",
+}
+
+
+def json_schema() -> Schema:
+    """The schema of a whole script."""
+    definitions = _Definitions()
+    definitions.reference(Script)
+    found = definitions.found
+    return {"$schema": SCHEMA_DRAFT, "title": "Cuebook script", **found.pop("Script"), "$defs": found}
+
+
+class _Definitions:
+    """The types met so far, each described once."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Schema] = {}
+
+    def reference(self, kind: type[Struct]) -> Schema:
+        """A pointer to the description of a type, which is added where it is new."""
+        name = kind.__name__
+        if name not in self.found:
+            self.found[name] = {}  # holds the place, for types that contain themselves
+            self.found[name] = self._described(kind)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _described(self, kind: type[Struct]) -> Schema:
+        special = {Template: _TEXT, Expression: {}, OnFail: _ON_FAIL, Loop: _LOOP}.get(kind)
+        if special is not None:
+            return _documented(kind) | special
+        whole = self._object(kind)
+        if kind is ChoiceItem:
+            return _documented(kind) | {"anyOf": [_WORD, self._short_choice(whole), whole]}
+        short = SHORTHANDS.get(kind.__name__)
+        if short is not None:
+            return _documented(kind) | {"anyOf": [_WORD | {"description": f"Stands for `{short}`."}, whole]}
+        return _documented(kind) | whole
+
+    def _object(self, kind: type[Struct]) -> Schema:
+        fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
+        properties = {field.encode_name: self._property(kind, field) for field in fields}
+        aliases = {alias: name for alias, name in ALIASES.items() if name in properties and alias not in properties}
+        for alias, name in aliases.items():
+            properties[alias] = properties[name] | {"deprecated": True, "description": f"The same as `{name}`."}
+        shape: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        required = [field.encode_name for field in fields if field.required]
+        if required:
+            shape["required"] = required
+        if aliases:
+            shape["not"] = _any_with(list(pair) for pair in aliases.items())
+        return shape
+
+    def _property(self, kind: type[Struct], field: msgspec.structs.FieldInfo) -> Schema:
+        written = self.of(field.type)
+        is_verb = kind in _ACTIONS and field.required and ACTION_TYPES.get(field.encode_name) is kind
+        about = _documentation(kind) if is_verb else _KEYS.get(field.encode_name, "")
+        if about:
+            written = {"description": about} | written
+        if isinstance(field.default, bool | int | str) and field.default != "":
+            written = written | {"default": field.default}
+        return written
+
+    def _short_choice(self, whole: Schema) -> Schema:
+        """``{A: text}``, beside which only what tells nothing of key and text may stand."""
+        beside = {name: part for name, part in whole["properties"].items() if name not in {"key", "text"}}
+        present = ([], *([name] for name in beside), list(beside))
+        counts = [
+            {
+                "required": names,
+                "properties": {name: _TEXT for name in beside if name not in names},  # then it is the label
+                "minProperties": len(names) + 1,
+                "maxProperties": len(names) + 1,
+            }
+            for names in present
+        ]
+        return {
+            "description": "`KEY: text`, with `value` and `actions` beside it.",
+            "type": "object",
+            "properties": beside,
+            "additionalProperties": self.reference(Template),
+            "anyOf": counts,
+            "not": _any_with((["key"], ["text"])),
+        }
+
+    # -- annotations --------------------------------------------------------------------------------------------
+
+    def of(self, annotation: Any) -> Schema:
+        """What may stand where the reader reads by an annotation; the branches are those of the reader."""
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            return self.of(get_args(annotation)[0]) | _limits(annotation)
+        if origin in {Union, types.UnionType}:
+            return self._union(get_args(annotation))
+        if origin is Literal:
+            return {"enum": list(get_args(annotation))}
+        if origin is tuple:
+            return self._list(get_args(annotation)[0])
+        if origin is not None and issubclass(origin, Mapping):
+            return {"type": "object", "additionalProperties": self.of(get_args(annotation)[1])}
+        return self.reference(annotation) if issubclass(annotation, Struct) else dict(_PLAIN[annotation])
+
+    def _union(self, members: tuple[Any, ...]) -> Schema:
+        if set(members) >= {list[Any], dict[str, Any]}:
+            return {}  # any value
+        parts = [self.of(member) for member in members if member is not types.NoneType]
+        if types.NoneType in members:
+            parts.append({"type": "null"})
+        if len(parts) > 1 and members[0] in _ACTIONS:
+            return self._actions(parts)
+        return parts[0] if len(parts) == 1 else {"anyOf": parts}
+
+    def _actions(self, parts: list[Schema]) -> Schema:
+        """The union of all actions, described once, since lists of actions stand in many places."""
+        self.found.setdefault("Action", {"title": "Action", "anyOf": parts})
+        return {"$ref": "#/$defs/Action"}
+
+    def _list(self, item: Any) -> Schema:
+        several: Schema = {"type": "array", "items": self.of(item)}
+        alone = [_WORD] if item in {str, Template} else []  # one text needs no dash
+        return {"anyOf": [several, *alone, {"type": "null"}]}
+
+
+def _documented(kind: type[Struct]) -> Schema:
+    verb = next((verb for verb, action in ACTION_TYPES.items() if action is kind), kind.__name__)
+    return {"title": verb, "description": _documentation(kind)}
+
+
+def _documentation(kind: type[Struct]) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+def _any_with(keys: Iterable[list[str]]) -> Schema:
+    """Any mapping that holds all keys of one of the lists."""
+    return {"anyOf": [{"type": "object", "required": each} for each in keys]}
+
+
+def _limits(annotation: Any) -> Schema:
+    found: Schema = {}
+    for meta in get_args(annotation)[1:]:
+        if isinstance(meta, Meta):
+            found |= {"minimum": meta.ge} if meta.ge is not None else {}
+            found |= {"maximum": meta.le} if meta.le is not None else {}
+    return found
+
+
+_ON_FAIL: Schema = {
+    "anyOf": [
+        {"enum": ["default", "skip", "end"]},
+        {"type": "string", "pattern": "^goto ", "description": "`goto phase/topic`, or a topic of this phase"},
+        {"type": "object", "properties": {"goto": _WORD}, "required": ["goto"], "additionalProperties": False},
+    ]
+}
+_LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}

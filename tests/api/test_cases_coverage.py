@@ -1,0 +1,164 @@
+"""What conversations reach of a script: counted by hand here, and shown as text, JSON and a page."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = """\
+script: fork
+phases:
+  - phase: one
+    topics:
+      - topic: t
+        actions:
+          - ask: How old?
+            id: age
+            output: [{get: years, type: number}]
+          - if: years < 18
+            id: young
+            then:
+              - if: years < 3
+                id: tiny
+                then: [{say: A baby!, id: baby}]
+              - {say: Young., id: child}
+          - {say: Old & <wise>., id: old, when: years > 60}
+          - choose: drink
+            id: drink
+            choices:
+              - {tea: Tea, actions: [{say: Hot., id: hot, when: years > 20}]}
+              - {milk: Milk}
+  - phase: two
+    when: drink == "milk"
+    topics:
+      - topic: never
+        when: years == 7
+        actions: [{end: done, id: done}]
+      - topic: last
+        actions: [{foreach: "[1, 2] as n", do: [{say: "{{ n }}", id: count}], id: twice}]
+default_scope: session
+"""
+
+TOTALS = {"phases": 2, "topics": 3, "actions": 11, "branches": 6, "conditions": 8}
+
+
+def case(name: str, *turns: str) -> str:
+    return f"  - {{name: {name}, warnings: null, end: {{status: null}}, turns: [{{}}, {', '.join(turns)}]}}\n"
+
+
+BABY = case("baby", "say: 2", "choose: milk").replace("say: 2", "{say: 2}").replace("choose: milk", "{choose: milk}")
+TEEN = case("teen", "{say: 12}", "{say: the first one}")
+SEVEN = case("seven", "{say: 7}", "{say: Milk}")
+OLD = case("old", "{say: 70}", "{choose: tea}")
+
+
+@pytest.fixture
+def covered(cuebook: Callable[..., Any], write: Callable[..., Path]) -> Callable[..., Any]:
+    """The coverage of the script above by some cases, as JSON."""
+    write("fork.yaml", SCRIPT)
+
+    def run(*cases: str) -> Any:
+        write("fork.case.yaml", "script: fork.yaml\ncases:\n" + "".join(cases))
+        result = cuebook("test", "fork.case.yaml", "--coverage", "json")
+        assert result.exit_code == 0, result.output
+        (coverage,) = json.loads(result.stdout)
+        assert {kind: coverage[kind]["total"] for kind in TOTALS} == TOTALS
+        return coverage
+
+    return run
+
+
+def counts(coverage: Any) -> list[int]:
+    return [coverage[kind]["covered"] for kind in TOTALS]
+
+
+def test_one_conversation(covered: Callable[..., Any]) -> None:
+    coverage = covered(TEEN)
+    # one; t; age, young, tiny, child, drink; young then, tiny else, drink tea; old and hot and two: did not hold
+    assert counts(coverage) == [1, 1, 5, 3, 3]
+    missed = [(each["kind"], each["name"], each["arm"], each["line"]) for each in coverage["missing"]]
+    assert missed == [
+        ("branch", "one/t/young", "else", 10),
+        ("branch", "one/t/tiny", "then", 15),
+        ("action", "one/t/baby", "", 15),
+        ("action", "one/t/old", "", 17),
+        ("condition", "one/t/old", "when held", 17),
+        ("branch", "one/t/drink", "milk", 22),
+        ("action", "one/t/hot", "", 21),
+        ("condition", "one/t/hot", "when held", 21),
+        ("phase", "two", "", 23),
+        ("condition", "two", "when held", 24),
+        ("topic", "two/never", "", 26),
+        ("condition", "two/never", "when held", 27),
+        ("condition", "two/never", "when did not hold", 27),
+        ("action", "two/never/done", "", 28),
+        ("topic", "two/last", "", 29),
+        ("action", "two/last/twice", "", 30),
+        ("action", "two/last/count", "", 30),
+    ]
+    assert {each["file"] for each in coverage["missing"]} == {"fork.yaml"}
+
+
+def test_a_choice_is_reached_by_button_or_in_words_with_or_without_actions(covered: Callable[..., Any]) -> None:
+    branches = [
+        (SEVEN, {"young then", "tiny else", "drink milk"}),
+        (BABY, {"young then", "tiny then", "drink milk"}),
+        (OLD, {"young else", "drink tea"}),
+    ]
+    every = {f"{name} {arm}" for name, arm in [("young", "then"), ("young", "else"), ("tiny", "then")]}
+    every |= {"tiny else", "drink tea", "drink milk"}
+    for given, reached in branches:
+        missing = [each for each in covered(given)["missing"] if each["kind"] == "branch"]
+        assert every - {f"{each['name'].split('/')[-1]} {each['arm']}" for each in missing} == reached
+
+
+def test_a_choice_that_was_not_understood_is_not_reached(covered: Callable[..., Any]) -> None:
+    coverage = covered(case("hm", "{say: 30}", '{say: ""}', "{say: water}"))
+    assert coverage["branches"]["covered"] == 1  # young else
+
+
+def test_everything(covered: Callable[..., Any]) -> None:
+    coverage = covered(BABY, TEEN, SEVEN, OLD)
+    assert counts(coverage) == list(TOTALS.values())
+    assert coverage["missing"] == []
+    assert coverage["branches"] == {"covered": 6, "total": 6, "percent": 100.0}
+
+
+def test_as_text(covered: Callable[..., Any], cuebook: Any) -> None:
+    covered(TEEN)
+    for arguments in (["--coverage", "fork.case.yaml"], ["fork.case.yaml", "--coverage=text"]):
+        lines = cuebook("test", *arguments).stdout.splitlines()
+        assert "fork.yaml\t1/2\t1/3\t5/11\t3/6\t3/8" in lines
+        assert "fork.yaml:10 missed branch one/t/young (else)" in lines
+
+
+def test_as_a_page(covered: Callable[..., Any], cuebook: Any, tmp_path: Path) -> None:
+    covered(TEEN)
+    assert cuebook("test", "fork.case.yaml", "--coverage-file", "out.html").exit_code == 0
+    page = (tmp_path / "out.html").read_text("utf-8")
+    assert "Old &amp; &lt;wise&gt;." in page
+    assert "<wise>" not in page
+    assert '<li id="s0-10" class="some"><a href="#s0-10">10</a>' in page
+    assert "missed: else" in page
+    assert '<li id="s0-15" class="none">' in page
+    assert "http" not in page  # it needs nothing else
+    assert page == cuebook("test", "fork.case.yaml", "--coverage", "html").stdout
+
+
+def test_a_script_of_the_folder_that_no_case_plays_shows(covered: Callable[..., Any], cuebook: Any, write: Any) -> None:
+    covered(TEEN)
+    write("alone.yaml", SCRIPT.replace("script: fork", "script: alone"))
+    assert "alone.yaml\t0/2\t0/3\t0/11\t0/6\t0/8" in cuebook("test", "--coverage").stdout.splitlines()
+
+
+def test_side_by_side_with_the_report(covered: Callable[..., Any], cuebook: Any, tmp_path: Path) -> None:
+    covered(TEEN)
+    document = json.loads(cuebook("test", "fork.case.yaml", "--coverage", "--json").stdout)
+    assert document["coverage"][0]["actions"]["percent"] == 45.5
+    assert cuebook("test", "--json", "--coverage", "html").exit_code == 2
+    assert cuebook("test", "--json", "--coverage-file", "c.json").exit_code == 0
+    assert json.loads((tmp_path / "c.json").read_text("utf-8")) == document["coverage"]
+    assert cuebook("test", "--coverage-file", "c.txt").exit_code == 0
+    assert (tmp_path / "c.txt").read_text("utf-8").startswith("script\tphases")

@@ -1,0 +1,109 @@
+"""`cuebook convert` as its users meet it."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from api.cli.main import main
+
+FINE = (
+    "session: {session_id: talk, phases: [{phase_id: p, topics: [{topic_id: t, actions: "
+    "[{action_type: ai_say, action_id: a, content: Hi.}]}]}]}"
+)
+LOSSY = FINE.replace("content: Hi.", "content: Hi., say_goal: ease")
+OLDER = FINE.replace("content:", "content_template:")
+NATIVE = """\
+# Converted from talk.yaml, which is in the session form.
+script: talk
+default_scope: session
+
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - ai_say: Hi.
+            id: a
+            require_acknowledgment: true
+"""
+
+
+@pytest.fixture
+def convert(tmp_path, monkeypatch):
+    """Runs the command in a folder where `talk.yaml` holds a text."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text: str, *flags: str) -> Result:
+        Path("talk.yaml").write_text(text, "utf-8")
+        return CliRunner().invoke(main, ["convert", "talk.yaml", *flags])
+
+    return run
+
+
+def test_the_native_form_goes_to_standard_output(convert):
+    done = convert(FINE)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, NATIVE, "")
+
+
+def test_it_goes_to_a_file_whole(convert, tmp_path):
+    done = convert(FINE, "-o", "new.yaml")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert (tmp_path / "new.yaml").read_bytes() == NATIVE.encode()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.yaml", "talk.yaml"]
+
+
+def test_what_could_not_be_carried_over_is_told(convert):
+    done = convert(LOSSY)
+    assert done.exit_code == 1
+    assert "# Not carried over: say_goal: ease\n" in done.stdout
+    assert "not carried over" in done.stderr
+    assert "talk.yaml:1:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "told"),
+    [("script: [", (), "SYNTAX_ERROR"), ("a: b", (), "UNRECOGNISED_SCRIPT"), (OLDER, ("--strict",), "DEPRECATED_KEY")],
+)
+def test_broken_input_is_not_converted(convert, tmp_path, text, flags, told):
+    done = convert(text, "-o", "new.yaml", *flags)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert not (tmp_path / "new.yaml").exists()
+
+
+def test_older_keys_are_carried_over(convert):
+    assert convert(OLDER).stdout == NATIVE
+
+
+def test_no_file_is_overwritten_unless_told_to(convert, tmp_path):
+    (tmp_path / "new.yaml").write_text("kept", "utf-8")
+    done = convert(FINE, "-o", "new.yaml")
+    assert done.exit_code == 2
+    assert "--force" in done.stderr
+    assert (tmp_path / "new.yaml").read_text("utf-8") == "kept"
+    assert convert(FINE, "-o", "new.yaml", "--force").exit_code == 0
+    assert (tmp_path / "new.yaml").read_text("utf-8") == NATIVE
+
+
+def test_a_folder_that_is_not_there(convert):
+    done = convert(FINE, "-o", "nowhere/new.yaml")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "nowhere" in done.stderr
+
+
+def test_a_side_file_that_stays_behind_is_told(convert, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "globals.yaml").write_text("globals: [{var: x}]", "utf-8")
+    text = FINE.replace("session_id: talk", "session_id: talk, use: [globals.yaml]")
+    assert convert(text, "-o", "new.yaml").exit_code == 0
+    done = convert(text, "-o", "sub/new.yaml")
+    assert done.exit_code == 1
+    assert "globals.yaml" in done.stderr
+
+
+def test_names_a_globals_file_cannot_have_are_told(convert, tmp_path):
+    (tmp_path / "globals.yaml").write_text("globals: [{var: a b}]", "utf-8")
+    done = convert(FINE.replace("session_id: talk", "session_id: talk, use: [globals.yaml]"))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "VARIABLE_NAME_INVALID" in done.stderr
