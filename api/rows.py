@@ -41,7 +41,7 @@ def turn_row(
         phase_id=state.phase or None,
         topic_id=state.topic or None,
         action_id=action or None,
-        action_type=action_type(program.action(state.phase, state.topic, action)) if action else None,
+        action_type=action_type(program.action(*state.home(), action)) if action else None,
         wait_kind=state.wait.kind if state.wait is not None else None,
         state=msgspec.Raw(turn.saved),
         idempotency_key=idempotency_key,

@@ -68,10 +68,12 @@ def position(program: Program, state: State, failed_at: tuple[str, str, str] | N
     """Where a session stands, or where its last attempt at a turn failed."""
     phase, topic = state.phase, state.topic
     action_id = state.frames[-1].action if state.frames else ""
+    home, outermost = state.home(), state.frames[0].action if state.frames else ""
     if failed_at is not None:
         phase, topic, action_id = failed_at
-    phase_index, topic_index, action_index = program.indices(phase, topic, action_id)
-    action = program.action(phase, topic, action_id) if action_id else None
+        home, outermost = (phase, topic), action_id
+    phase_index, topic_index, action_index = program.indices(phase, topic, outermost)
+    action = program.action(*home, action_id) if action_id else None
     return Position(
         phase_index=phase_index,
         phase_id=phase,

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from runtime.actions import blocks
+from runtime.actions import blocks, calls
 from runtime.actions.dispatch import enter, resume
 from runtime.events import (
     ActionEntered,
@@ -27,15 +27,16 @@ from runtime.events import (
     VariableChanged,
     Waiting,
 )
-from runtime.outcomes import Done, Enter, Finish, Jump, Outcome, Waits
+from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Outcome, Waits
 from runtime.ports import Clock, Ids, Model, ModelFailed
 from runtime.program import Place, PlaceLost, Program
 from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of
 from runtime.scopes import WriteRefused
 from runtime.state import Cell, Frame, State, encode
-from scripts.model import Action, Declaration, Phase, Scope, Topic, action_type
+from scripts.model import Action, Call, Declaration, Phase, Scope, Topic, action_type
 from scripts.values import Value, is_unicode
 
+CALL_DEPTH_MAX = 10
 STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
 
 
@@ -173,7 +174,11 @@ class _Engine:
         self._state = run.state
 
     def failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
-        place = (self._state.phase, self._state.topic, self._run.action_id)
+        inner = self._run.action_id
+        action = self._state.frames[0].action if self._state.call() is not None else inner
+        place = (self._state.phase, self._state.topic, action)
+        if action != inner:
+            message = f"{inner}: {message}"
         return TurnFailed(kind, message, place, retryable=retryable)
 
     async def run(self, given: Input, content: str) -> None:
@@ -200,7 +205,7 @@ class _Engine:
 
     async def _resume(self, given: Input, content: str) -> None:
         state = self._state
-        action = self._run.program.action(state.phase, state.topic, state.frames[-1].action)
+        action = self._run.program.action(*state.home(), state.frames[-1].action)
         self._run.action_id = action.id
         metadata: dict[str, Value] = {"choice": given.choice} if isinstance(given, Chosen) else {}
         self._run.hear(content, metadata)
@@ -211,14 +216,14 @@ class _Engine:
     async def _step(self) -> None:
         """Carries out the action under the cursor."""
         state = self._state
-        action = self._run.program.action(state.phase, state.topic, state.frames[-1].action)
+        action = self._run.program.action(*state.home(), state.frames[-1].action)
         self._run.action_id = action.id
         self._run.count_action()
         if action.when is not None and not self._run.holds(action.when):
-            self._run.record(ActionSkipped(action.id, action_type(action)))
+            self._run.record(ActionSkipped(action.id, action_type(action), self._skill()))
             self._advance()
             return
-        self._run.record(ActionEntered(action.id, action_type(action)))
+        self._run.record(ActionEntered(action.id, action_type(action), self._skill()))
         state.progress = None
         self._follow(action, await enter(self._run, action))
 
@@ -237,6 +242,9 @@ class _Engine:
                 self._state.frames.append(
                     Frame(first.id, action.id, outcome.arm, items=outcome.items, item_name=outcome.item_name)
                 )
+            case CallSkill():
+                self._state.progress = None
+                self._enter_skill(action.id, outcome)
             case Jump():
                 self._leave_action(action)
                 self._leave_blocks()
@@ -247,39 +255,70 @@ class _Engine:
                 self._leave_blocks()
                 self._complete(outcome.reason)
 
+    def _skill(self) -> str:
+        call = self._state.call()
+        return call.skill if call is not None else ""
+
     def _leave_action(self, action: Action) -> None:
         rounds = self._state.progress.round if self._state.progress is not None else 0
-        self._run.record(ActionLeft(action.id, rounds))
+        self._run.record(ActionLeft(action.id, rounds, self._skill()))
         self._state.progress = None
 
     def _leave_blocks(self) -> None:
         """Leaves the blocks around an action that leads away from them, the innermost first."""
         while len(self._state.frames) > 1:
             block = self._state.frames.pop().block
-            self._run.record(ActionLeft(block, 0))
+            self._run.record(ActionLeft(block, 0, self._skill()))
 
     # -- within a topic ---------------------------------------------------------------------------------------------
 
     def _place(self, block: str, arm: str) -> Place:
-        return self._state.phase, self._state.topic, block, arm
+        return *self._state.home(), block, arm
+
+    def _enter_skill(self, call: str, outcome: CallSkill, passes: int = 0) -> None:
+        if sum(bool(frame.skill) for frame in self._state.frames) >= CALL_DEPTH_MAX:
+            raise LimitExceeded(f"more than {CALL_DEPTH_MAX} calls within one another")
+        first = self._run.program.actions(("", outcome.skill, "", ""))[0]
+        self._state.frames.append(
+            Frame(
+                first.id,
+                call,
+                passes=passes,
+                items=outcome.items,
+                item_name=outcome.item_name,
+                skill=outcome.skill,
+            )
+        )
+        for name, value, source in outcome.given:
+            self._run.assign_in("topic", name, value, source)
 
     def _advance(self) -> None:
         """Moves to what follows the action under the cursor, out of as many blocks as end here."""
         state, program = self._state, self._run.program
         while state.frames:
             frame = state.frames[-1]
-            following = program.following(self._place(frame.block, frame.arm), frame.action)
+            place = self._place("", "") if frame.skill else self._place(frame.block, frame.arm)
+            following = program.following(place, frame.action)
             if following is not None:
                 frame.action = following.id
                 return
             if not frame.block:
                 break
-            block = program.action(state.phase, state.topic, frame.block)
+            block = program.action(*state.home(len(state.frames) - 1), frame.block)
             self._run.action_id = block.id
             frame.passes += 1
+            if isinstance(block, Call):
+                state.frames.pop()
+                again = calls.leave(self._run, block, frame)
+                if again is not None:
+                    self._run.count_action()
+                    self._enter_skill(block.id, again, frame.passes)
+                    return
+                self._leave_action(block)
+                continue
             if blocks.goes_on(self._run, block, frame):
                 self._run.count_action()
-                frame.action = program.actions(self._place(frame.block, frame.arm))[0].id
+                frame.action = program.actions(place)[0].id
                 return
             state.frames.pop()
             self._leave_action(block)

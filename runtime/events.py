@@ -60,25 +60,28 @@ class ScopeSkipped(Struct, frozen=True, tag_field="kind", tag="scope_skipped"):
     id: str
 
 
-class ActionEntered(Struct, frozen=True, tag_field="kind", tag="action_entered"):
+class ActionEntered(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="action_entered"):
     """An action begins."""
 
     action_id: str
     action_type: str
+    skill: str = ""  # the skill it stands in, if it does
 
 
-class ActionLeft(Struct, frozen=True, tag_field="kind", tag="action_left"):
+class ActionLeft(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="action_left"):
     """An action ends after this many rounds."""
 
     action_id: str
     rounds: int
+    skill: str = ""  # the skill it stands in, if it does
 
 
-class ActionSkipped(Struct, frozen=True, tag_field="kind", tag="action_skipped"):
+class ActionSkipped(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="action_skipped"):
     """An action whose `when` did not hold."""
 
     action_id: str
     action_type: str
+    skill: str = ""  # the skill it stands in, if it does
 
 
 class VariantChosen(Struct, frozen=True, tag_field="kind", tag="variant"):
@@ -119,6 +122,14 @@ class Warned(Struct, frozen=True, tag_field="kind", tag="warning"):
     action_id: str
 
 
+class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
+    """What the script tells the application."""
+
+    action_id: str
+    event: str
+    data: Mapping[str, Value]
+
+
 class Ended(Struct, frozen=True, tag_field="kind", tag="ended"):
     """The conversation is over."""
 
@@ -139,6 +150,7 @@ Body: TypeAlias = (
     | Jumped
     | Waiting
     | Warned
+    | Emitted
     | Ended
 )
 

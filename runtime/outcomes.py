@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from runtime.state import Wait
+from runtime.state import Source, Wait
 from scripts.values import Value
 
 
@@ -26,6 +26,15 @@ class Enter(Struct, frozen=True):
     item_name: str = ""
 
 
+class CallSkill(Struct, frozen=True):
+    """Run a skill with these variables set (name, value, source), for the item at hand where there are items."""
+
+    skill: str
+    given: tuple[tuple[str, Value, Source], ...]
+    items: list[Value] | None = None
+    item_name: str = ""
+
+
 class Jump(Struct, frozen=True):
     """Go on at the beginning of another topic."""
 
@@ -39,5 +48,5 @@ class Finish(Struct, frozen=True):
     reason: str
 
 
-Outcome: TypeAlias = Done | Waits | Enter | Jump | Finish
+Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Finish
 DONE = Done()

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 
-from scripts.model import Action, Declaration, Locale, Phase, Script, Topic, arms, walk
+from scripts.model import Action, Declaration, Locale, Phase, Script, Skill, Topic, arms, walk
 
 Place = tuple[str, str, str, str]
-"""Phase, topic, block and arm: what names a list of actions (block and arm empty for the topic's own)."""
+"""Phase, topic, block and arm: what names a list of actions (block and arm empty for the topic's own).
+
+A skill counts as a topic of no phase.
+"""
 
 
 class PlaceLost(LookupError):
@@ -24,18 +27,25 @@ class Program:
         for phase in script.phases:
             for topic in phase.topics:
                 self._add_topic(phase, topic)
+        self.skills = {skill.id: skill for skill in script.skills}
+        for skill in script.skills:
+            self._add_actions("", skill.id, skill.actions)
         self.session_names = _declared(script.declare)
         self.global_names = _declared(script.globals)
         self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
         self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
+        self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}
 
     def _add_topic(self, phase: Phase, topic: Topic) -> None:
         self.topics[phase.id, topic.id] = topic
-        self._lists[phase.id, topic.id, "", ""] = topic.actions
-        for action in walk(topic.actions):
-            self._actions[phase.id, topic.id, action.id] = action
+        self._add_actions(phase.id, topic.id, topic.actions)
+
+    def _add_actions(self, phase: str, topic: str, actions: tuple[Action, ...]) -> None:
+        self._lists[phase, topic, "", ""] = actions
+        for action in walk(actions):
+            self._actions[phase, topic, action.id] = action
             for arm, inner in arms(action).items():
-                self._lists[phase.id, topic.id, action.id, arm] = inner
+                self._lists[phase, topic, action.id, arm] = inner
 
     def topic(self, phase: str, topic: str) -> Topic:
         """The topic of these ids. Raises PlaceLost."""
@@ -43,6 +53,13 @@ class Program:
             return self.topics[phase, topic]
         except KeyError:
             raise PlaceLost(f"the script has no topic {phase}/{topic}") from None
+
+    def skill(self, skill: str) -> Skill:
+        """The skill of this id. Raises PlaceLost."""
+        try:
+            return self.skills[skill]
+        except KeyError:
+            raise PlaceLost(f"the script has no skill {skill}") from None
 
     def action(self, phase: str, topic: str, action: str) -> Action:
         """The action of these ids. Raises PlaceLost."""

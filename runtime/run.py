@@ -153,7 +153,7 @@ class Run:
                 source=source,
                 action_id=self.action_id,
                 phase_id=self.state.phase,
-                topic_id=self.state.topic,
+                topic_id=self.state.home()[1],
             )
         )
 
@@ -171,9 +171,9 @@ class Run:
             return template.source if template is not None else ""
         return self._noted(self._evaluated(template)).text
 
-    def value(self, expression: Expression) -> Value:
-        """The value of an expression. Raises ActionFailed."""
-        return self._noted(self._evaluated(expression)).value
+    def value(self, expression: Expression, given: Mapping[str, Value] | None = None) -> Value:
+        """The value of an expression, with names that are given besides. Raises ActionFailed."""
+        return self._noted(self._evaluated(expression, given)).value
 
     def holds(self, expression: Expression, given: Mapping[str, Value] | None = None) -> bool:
         """Whether a condition holds; one that cannot be evaluated does not, and leaves a warning."""
@@ -222,7 +222,8 @@ class Run:
         """Asks the model. Raises ModelFailed, LimitExceeded."""
         if len(self.model_calls) >= self.limits.model_calls_max:
             raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
-        topic = self.program.topic(self.state.phase, self.state.topic)
+        call = self.state.call()
+        topic = self.program.skill(call.skill) if call else self.program.topic(self.state.phase, self.state.topic)
         request = ModelRequest(
             purpose=purpose,
             action_id=action.id,
@@ -257,6 +258,8 @@ class _Names:
         if name in self._given:
             return self._given[name]
         for frame in reversed(self._run.state.frames):
+            if frame.skill:
+                break  # what goes on around a call is out of the skill's sight
             if frame.item_name == name and frame.items is not None:
                 return frame.items[frame.passes]
         if name in _BUILTINS:
@@ -294,8 +297,7 @@ def _history_function(run: Run) -> Callable[[int], list[Value]]:
 
 
 def _role(run: Run) -> str:
-    state = run.state
-    return run.program.action(state.phase, state.topic, run.action_id).role if run.action_id else ""
+    return run.program.action(*run.state.home(), run.action_id).role if run.action_id else ""
 
 
 _BUILTINS: Mapping[str, Callable[[Run], object]] = {
@@ -313,7 +315,7 @@ def copy_of(state: State) -> State:
     """A state to work on, so that a turn that fails leaves the one it began with untouched."""
     return msgspec.structs.replace(
         state,
-        frames=[msgspec.structs.replace(frame) for frame in state.frames],
+        frames=[msgspec.structs.replace(frame, cells=dict(frame.cells)) for frame in state.frames],
         progress=state.progress
         and msgspec.structs.replace(
             state.progress, values=dict(state.progress.values), replies=list(state.progress.replies)

@@ -49,11 +49,17 @@ class Scopes:
             case "phase":
                 return self._state.phase_cells
             case "topic":
-                return self._state.topic_cells
+                call = self._state.call()
+                return self._state.topic_cells if call is None else call.cells
+
+    @property
+    def _in_sight(self) -> tuple[Scope, ...]:
+        """The layers a name is looked up in, innermost first; a skill sees its own and the global one."""
+        return ("topic", "phase", "session", "global") if self._state.call() is None else ("topic", "global")
 
     def find(self, name: str) -> tuple[Scope, Value] | None:
         """The scope and value a name has here, or None. A null counts as a value of its scope."""
-        for scope in ("topic", "phase", "session", "global"):
+        for scope in self._in_sight:
             cell = self.cells(scope).get(name)
             if cell is not None:
                 return scope, cell.value
@@ -73,14 +79,14 @@ class Scopes:
             case "phase":
                 return self._program.phase_names.get(self._state.phase, {})
             case "topic":
-                return self._program.topic_names.get((self._state.phase, self._state.topic), {})
+                return self._program.topic_names.get(self._state.home(), {})
 
     def target(self, name: str) -> Scope:
         """The scope a write of this name goes to."""
-        for scope in ("topic", "phase", "session", "global"):
+        for scope in self._in_sight:
             if name in self._declared(scope):
                 return scope
-        return self._program.script.default_scope
+        return self._program.script.default_scope if self._state.call() is None else "topic"
 
     def write(self, scope: Scope, name: str, value: object, source: Source, now: datetime) -> Write:
         """Writes one cell. Raises WriteRefused and changes nothing where the value does not fit."""

@@ -41,6 +41,8 @@ class Frame(Struct, omit_defaults=True):
     passes: int = 0  # how often the list has been worked through, in a loop
     items: list[Value] | None = None  # what a foreach goes through, taken when it was entered
     item_name: str = ""
+    skill: str = ""  # the skill whose own list this is; its variables are `cells`
+    cells: dict[str, Cell] = {}
 
 
 class Progress(Struct, omit_defaults=True):
@@ -89,6 +91,15 @@ class State(Struct, omit_defaults=True):
     message_seq: int = 0
     draws: int = 0  # random choices made so far
     end_reason: str = ""
+
+    def home(self, depth: int | None = None) -> tuple[str, str]:
+        """Where the actions of the innermost (of `depth`) frames stand: phase and topic, or "" and a skill."""
+        call = self.call(depth)
+        return (self.phase, self.topic) if call is None else ("", call.skill)
+
+    def call(self, depth: int | None = None) -> Frame | None:
+        """The innermost call under way (within `depth` frames), whose variables are the ones in sight."""
+        return next((frame for frame in reversed(self.frames[:depth]) if frame.skill), None)
 
     @property
     def execution_status(self) -> ExecutionStatus:

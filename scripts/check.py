@@ -1,10 +1,9 @@
 """What is wrong with a script that reads well: names, targets, texts, expressions, and the flow of its variables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 import regex
-from msgspec import Struct
 
 from scripts.diagnostics import Problems
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
@@ -15,8 +14,10 @@ from scripts.model import (
     AiSay,
     AiThink,
     Ask,
+    Call,
     Choose,
     Declaration,
+    Emit,
     End,
     ExitCriteria,
     Expression,
@@ -33,6 +34,7 @@ from scripts.model import (
     Script,
     Set,
     Show,
+    Skill,
     Template,
     Topic,
     UserSay,
@@ -42,19 +44,11 @@ from scripts.sandbox import ExpressionInvalid
 from scripts.suggest import suggest
 from scripts.targets import resolve_target
 from scripts.values import Value, ValueRefused, coerce, number_in
+from scripts.variable_flow import Place, VariableFlow
 
 _ID = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
-
-
-class _Read(Struct, frozen=True):
-    """A variable that is read, where, and which topic it happens in (None: outside any)."""
-
-    name: str
-    at: Location
-    phase: Phase | None
-    topic: Topic | None
 
 
 def check_script(script: Script, problems: Problems) -> None:
@@ -69,9 +63,9 @@ class _Checker:
         self.is_whole = not problems.fatal  # else a list may be empty because its items could not be read
         self.phase: Phase | None = None
         self.topic: Topic | None = None
+        self.skill: Skill | None = None
         self.loop_names: list[str] = []
-        self.reads: list[_Read] = []
-        self.written: dict[str, set[tuple[str, str]]] = {}  # name -> the (phase, topic) that write it
+        self.flow = VariableFlow(script)
 
     def add(self, code: str, message: str, at: Location, fix: str = "") -> None:
         self.problems.add(code, message, at, path=self.path(), fix=fix)
@@ -81,7 +75,7 @@ class _Checker:
             self.add("NO_ACTIONS", message, at)
 
     def path(self) -> str:
-        return "/".join(node.id for node in (self.phase, self.topic) if node is not None)
+        return "/".join(node.id for node in (self.phase, self.topic, self.skill) if node is not None)
 
     def run(self) -> None:
         script = self.script
@@ -93,7 +87,10 @@ class _Checker:
             self.nothing_in("the script has no phases", script.at)
         for phase in script.phases:
             self.check_phase(phase)
-        self.check_reads()
+        self.ids(script.skills, "skill", "skill")
+        for skill in script.skills:
+            self.check_skill(skill)
+        self.flow.check(self.problems)
 
     def check_phase(self, phase: Phase) -> None:
         self.phase = phase
@@ -117,9 +114,19 @@ class _Checker:
             self.action(action)
         self.topic = None
 
+    def check_skill(self, skill: Skill) -> None:
+        self.skill = skill
+        self.declarations((*skill.params, *skill.declare))
+        self.ids(list(walk(skill.actions)), "action", "id")
+        for action in skill.actions:
+            self.action(action)
+        for name in skill.returns:
+            self.flow.read(name, skill.mark("returns"), self.place)
+        self.skill = None
+
     # -- names --------------------------------------------------------------------------------------------------
 
-    def ids(self, nodes: Sequence[Script | Phase | Topic | Action], kind: str, key: str) -> None:
+    def ids(self, nodes: Sequence[Script | Phase | Topic | Skill | Action], kind: str, key: str) -> None:
         seen: dict[str, Location] = {}
         for node in nodes:
             at = node.mark(key)
@@ -138,8 +145,12 @@ class _Checker:
 
     def writes(self, name: str, at: Location) -> None:
         self.name(name, at)
-        if self.phase is not None and self.topic is not None:
-            self.written.setdefault(name, set()).add((self.phase.id, self.topic.id))
+        self.flow.write(name, self.place)
+
+    @property
+    def place(self) -> Place:
+        """What is being checked: the nodes whose variables are in sight."""
+        return Place(self.phase, self.topic, self.skill)
 
     def declarations(self, declared: Iterable[Declaration]) -> None:
         seen: set[str] = set()
@@ -206,6 +217,10 @@ class _Checker:
             case Repeat():
                 self.block(action.do)
                 self.expression(action.until.until)
+            case Call():
+                self.call(action)
+            case Emit():
+                self.emit(action)
             case Goto():
                 self.target(action.target, action.mark("goto"))
             case End():
@@ -223,6 +238,45 @@ class _Checker:
         self.loop_names.append(action.loop.name)
         self.block(action.do)
         self.loop_names.pop()
+
+    def emit(self, action: Emit) -> None:
+        if not _ID.fullmatch(action.signal.event):
+            self.add("ID_INVALID", f"{action.signal.event!r} is no name for an event", action.signal.mark("event"))
+        for value in action.signal.data.values():
+            self.expression(value)
+
+    def call(self, action: Call) -> None:
+        skill = next((skill for skill in self.script.skills if skill.id == action.skill), None)
+        for value in action.input.values():
+            self.loop_names += [action.loop.name] if action.loop else []
+            self.expression(value)
+            self.loop_names = self.loop_names[:-1] if action.loop else self.loop_names
+        if action.loop is not None:
+            self.expression(action.loop.items)
+            self.name(action.loop.name, action.loop.at)
+        for name in action.output:
+            if action.loop is None:
+                self.writes(name, action.mark("output"))
+        if skill is None:
+            fix = suggest(action.skill, [skill.id for skill in self.script.skills], otherwise="")
+            self.add("SKILL_UNKNOWN", f"there is no skill {action.skill}", action.mark("call"), fix)
+            return
+        self.parameters(action, skill)
+
+    def parameters(self, action: Call, skill: Skill) -> None:
+        known = [each.var for each in skill.params]
+        for name, value in action.input.items():
+            if name not in known:
+                fix = suggest(name, known)
+                self.add("PARAMETER_UNKNOWN", f"the skill {skill.id} takes no `{name}`", value.at, fix)
+        for each in skill.params:
+            if each.required and each.value is None and each.var not in action.input:
+                fix = f"Add `{each.var}:` to `input`."
+                self.add("PARAMETER_MISSING", f"the skill {skill.id} needs `{each.var}`", action.mark("call"), fix)
+        for name in action.output.values():
+            if name not in skill.returns:
+                fix = suggest(name, list(skill.returns))
+                self.add("RETURN_UNKNOWN", f"the skill {skill.id} does not return `{name}`", action.mark("output"), fix)
 
     def asking(self, action: Ask | AiAsk) -> None:
         self.texts(action.question if isinstance(action, Ask) else action.task, action.invalid)
@@ -245,6 +299,9 @@ class _Checker:
             self.target(on_fail.target, on_fail.at)
 
     def target(self, target: str, at: Location) -> None:
+        if self.skill is not None:
+            self.add("GOTO_IN_SKILL", "a skill ends where it was called; it cannot jump away", at)
+            return
         if self.phase is None or resolve_target(self.script, target, self.phase.id) is not None:
             return
         known = [f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics]
@@ -297,7 +354,7 @@ class _Checker:
 
     def criteria(self, criteria: ExitCriteria | None) -> None:
         for condition in criteria.custom_conditions if criteria else ():
-            self.reads.append(_Read(condition.variable, condition.mark("variable"), self.phase, self.topic))
+            self.flow.read(condition.variable, condition.mark("variable"), self.place)
 
     # -- texts and expressions --------------------------------------------------------------------------------------
 
@@ -325,42 +382,7 @@ class _Checker:
             self.add(code, str(error), Location(at.line + line, 1 if line else at.column, at.file))
             return
         for name in sorted(compiled.reads - set(self.loop_names)):
-            self.reads.append(_Read(name, _where(source, name), self.phase, self.topic))
-
-    # -- the flow of variables ---------------------------------------------------------------------------------------
-
-    def check_reads(self) -> None:
-        shared = {each.var for each in (*self.script.globals, *self.script.declare)}
-        for read in self.reads:
-            if read.name not in shared and not _declared_near(read):
-                self.check_read(read)
-
-    def check_read(self, read: _Read) -> None:
-        writers = self.written.get(read.name, set())
-        here = (read.phase.id if read.phase else "", read.topic.id if read.topic else "")
-        if here in writers:
-            return
-        if not writers:
-            close = suggest(read.name, list(self.known_names()), otherwise="")
-            self.problems.add(
-                "VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path="/".join(here), fix=close
-            )
-            return
-        source = min("/".join(writer) for writer in writers)
-        code = "CROSS_TOPIC_READ" if self.script.default_scope == "session" else "VARIABLE_UNDECLARED"
-        self.problems.add(code, f"`{read.name}` is set in {source}", read.at, path="/".join(here))
-
-    def known_names(self) -> Iterator[str]:
-        yield from self.written
-        declared: list[Sequence[Declaration]] = [self.script.globals, self.script.declare]
-        for phase in self.script.phases:
-            declared += [phase.declare, *(topic.declare for topic in phase.topics)]
-        yield from (each.var for some in declared for each in some)
-
-
-def _declared_near(read: _Read) -> bool:
-    near: list[Declaration] = [*(read.phase.declare if read.phase else ()), *(read.topic.declare if read.topic else ())]
-    return any(each.var == read.name for each in near)
+            self.flow.read(name, _where(source, name), self.place)
 
 
 def _above(low: int | float | str, high: int | float | str) -> bool:

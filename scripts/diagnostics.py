@@ -54,6 +54,11 @@ CODES: dict[str, Code] = {
     "RANGE_INVALID": Code("error", "`min` and `max` do not fit each other or the type.", "Correct them."),
     # Flow
     "GOTO_UNKNOWN": Code("error", "There is no such topic or phase.", "Write `phase/topic`, or a topic of this phase."),
+    "SKILL_UNKNOWN": Code("error", "There is no such skill.", "Name a skill of a side file that is in `use`."),
+    "PARAMETER_UNKNOWN": Code("error", "The skill takes no such parameter.", "Use one of those it lists."),
+    "PARAMETER_MISSING": Code("error", "The skill needs this parameter.", "Add it to `input`."),
+    "RETURN_UNKNOWN": Code("error", "The skill returns no such value.", "Use one of those it lists in `returns`."),
+    "GOTO_IN_SKILL": Code("error", "A skill cannot jump out of itself.", "Return a value and decide after the call."),
     "EMPTY_TEXT": Code("warning", "The text is empty, so nothing will be said.", "Write the text."),
     "NO_ACTIONS": Code("warning", "Nothing happens here.", "Add actions, or remove it."),
     # Texts, expressions, variables

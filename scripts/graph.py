@@ -14,7 +14,9 @@ from scripts.model import (
     AiSay,
     AiThink,
     Ask,
+    Call,
     Choose,
+    Emit,
     End,
     Expression,
     Foreach,
@@ -226,6 +228,10 @@ def _detail(action: Action) -> str:
         case Repeat():
             until = action.until.until
             return f"until {until.source}" if until is not None else f"{action.until.max} times"
+        case Call():
+            return action.skill
+        case Emit():
+            return action.signal.event
         case Goto():
             return action.target
         case End():

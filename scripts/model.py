@@ -270,6 +270,32 @@ class Repeat(Step, frozen=True, kw_only=True):
     do: "tuple[Action, ...]" = field()
 
 
+class Call(Step, frozen=True, kw_only=True):
+    """Runs a skill, once or for each record of a list.
+
+    `input` gives its parameters, `output` names the variable that each of its returns goes to; with `foreach` an
+    output goes into the record at hand.
+    """
+
+    skill: str = field(name="call")
+    input: Mapping[str, Expression] = {}
+    output: Mapping[str, str] = {}
+    loop: Loop | None = field(name="foreach", default=None)
+
+
+class Signal(Node, frozen=True, kw_only=True):
+    """What an `emit` tells the application: the name of an event and its data."""
+
+    event: str
+    data: Mapping[str, Expression] = {}
+
+
+class Emit(Step, frozen=True, kw_only=True):
+    """An event for the application; the user sees nothing of it."""
+
+    signal: Signal = field(name="emit")
+
+
 class Goto(Step, frozen=True, kw_only=True):
     """A jump to the beginning of a topic or phase."""
 
@@ -283,7 +309,22 @@ class End(Step, frozen=True, kw_only=True):
 
 
 Action: TypeAlias = (
-    Say | AiSay | Ask | AiAsk | AiThink | Set | Choose | UserSay | Show | If | Foreach | Repeat | Goto | End
+    Say
+    | AiSay
+    | Ask
+    | AiAsk
+    | AiThink
+    | Set
+    | Choose
+    | UserSay
+    | Show
+    | If
+    | Call
+    | Foreach
+    | Repeat
+    | Emit
+    | Goto
+    | End
 )
 """Everything a script can do. Matched exhaustively, so that a new action breaks the type check until handled."""
 
@@ -298,8 +339,10 @@ ACTION_TYPES: Mapping[str, type[Action]] = {
     "user_say": UserSay,
     "show": Show,
     "if": If,
+    "call": Call,
     "foreach": Foreach,
     "repeat": Repeat,
+    "emit": Emit,
     "goto": Goto,
     "end": End,
 }
@@ -330,6 +373,25 @@ def walk(actions: "tuple[Action, ...]") -> Iterator["Action"]:
         yield action
         for inner in arms(action).values():
             yield from walk(inner)
+
+
+class Parameter(Declaration, frozen=True, kw_only=True):
+    """What a skill is given; one without a `value` must be given unless it is not `required`."""
+
+    required: bool = True
+
+
+class Skill(Node, frozen=True, kw_only=True):
+    """Actions to be called by name. They see the parameters, what they set themselves, and global variables."""
+
+    id: str = field(name="skill")
+    title: str = ""
+    goal: str = ""
+    strategy: str = ""
+    params: tuple[Parameter, ...] = ()
+    returns: tuple[str, ...] = ()
+    declare: tuple[Declaration, ...] = ()
+    actions: tuple[Action, ...]
 
 
 class Topic(Node, frozen=True, kw_only=True):
@@ -370,5 +432,6 @@ class Script(Node, frozen=True, kw_only=True):
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
     phases: tuple[Phase, ...] = field()
-    globals: tuple[Declaration, ...] = ()  # from the globals files, never written in the script itself
-    form: Literal["native", "session"] = "native"
+    skills: tuple[Skill, ...] = ()  # its own and those of its side files
+    globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
+    form: Literal["native", "session", "technique"] = "native"

@@ -25,6 +25,7 @@ from scripts.model import (
     OutputItem,
     Phase,
     Script,
+    Skill,
     Step,
     Template,
     Topic,
@@ -75,6 +76,11 @@ def _without_places(value: Any) -> Any:
             return value
 
 
+def _own(script: Script) -> tuple[Skill, ...]:
+    """The skills that stand in the script itself; those of side files stay there."""
+    return tuple(skill for skill in script.skills if skill.at.file == script.at.file)
+
+
 def _items_below(node: Node) -> Iterator[Node]:
     for name in node.__struct_fields__:
         value = getattr(node, name)
@@ -95,7 +101,7 @@ class _Writer:
 
     def script(self, script: Script) -> str:
         pairs = self.pairs(script)
-        apart = {"declare", "phases"}
+        apart = {"declare", "phases", "skills"}
         parts = [Record(tuple(pair for pair in pairs if pair[0] not in apart))]
         parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
         return document(*parts)
@@ -105,6 +111,8 @@ class _Writer:
         found: list[tuple[str, Layout]] = []
         for field in _in_order(type(node)):
             value = getattr(node, field.name)
+            if isinstance(node, Script) and field.name == "skills":
+                value = _own(node)
             if field.required or not _is_default(value, field):
                 found.append((field.encode_name, self.layout(value)))
         return tuple(found)
@@ -124,7 +132,7 @@ class _Writer:
             case Media(image=Template() as image, url=None, caption=None):
                 return image.source
             case Node():
-                return Record(self.pairs(value), flow=not isinstance(value, Phase | Topic | Step))
+                return Record(self.pairs(value), flow=not isinstance(value, Phase | Topic | Skill | Step))
             case tuple():
                 return self.tuple(value)
             case dict() if any(isinstance(item, Expression) for item in value.values()):
@@ -140,7 +148,7 @@ class _Writer:
             notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, Node) else ()
             items.append(Item(self.layout(part), notes))
         is_one = len(items) == 1 and isinstance(value[0], Declaration | OutputItem)
-        spaced = any(isinstance(part, Phase | Topic) for part in value)
+        spaced = any(isinstance(part, Phase | Topic | Skill) for part in value)
         return Items(tuple(items), flow=is_one or all(isinstance(part, str) for part in value), spaced=spaced)
 
     def choice(self, choice: ChoiceItem) -> Layout:

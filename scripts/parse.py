@@ -1,8 +1,8 @@
 """A script's text, in whatever form, as a checked Script: the one way in."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -10,28 +10,17 @@ from msgspec import Struct
 
 from scripts.check import check_script
 from scripts.diagnostics import Problem, Problems
-from scripts.dialects import native, session_form
-from scripts.model import (
-    Action,
-    Choose,
-    Declaration,
-    Foreach,
-    If,
-    Location,
-    Node,
-    Repeat,
-    Script,
-    Topic,
-    action_type,
-    walk,
-)
+from scripts.dialects import native, session_form, technique_form
+from scripts.dialects.session_form import RESPELL
+from scripts.ids import with_ids
+from scripts.model import Script
 from scripts.reader import Reader
+from scripts.side_files import SIDE_FILES_MAX, leaves_folder, with_side_files
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, read_tree
 from scripts.source import Sequence as SequenceTree
 
 Mode: TypeAlias = Literal["strict", "compat"]
-SIDE_FILES_MAX = 20
 FILE_BYTES_MAX = 4_000_000
 
 
@@ -91,13 +80,9 @@ def _is_beside(folder: Path, name: str) -> bool:
     """Whether a name is that of a file in the folder or below, also when links are followed."""
     side = folder / name
     try:
-        return not _leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
+        return not leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
     except OSError:  # longer than the file system takes
         return False
-
-
-def _leaves_folder(name: str) -> bool:
-    return PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts
 
 
 def _used(text: str) -> list[str]:
@@ -116,7 +101,7 @@ def is_script(source: Source) -> bool:
     tree = read_tree(source.text, Problems())
     if not isinstance(tree, MappingTree):
         return tree is None
-    return native.recognises(tree) or session_form.recognises(tree)
+    return any(form.recognises(tree) for form in (native, session_form, technique_form))
 
 
 def read_script(source: Source, mode: Mode = "compat") -> Reading:
@@ -124,8 +109,7 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
     problems = Problems(source.file)
     script = _read(source, problems, mode)
     if script is not None:
-        script = msgspec.structs.replace(script, globals=_globals(script, source, problems))
-        script = _with_ids(script, problems)
+        script = with_ids(with_side_files(script, source.side_files, problems, lenient=mode == "compat"), problems)
         check_script(script, problems)
     return Reading(source, None if problems.fatal else script, problems.sorted())
 
@@ -137,100 +121,8 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     if isinstance(tree, MappingTree) and native.recognises(tree):
         return native.read(tree, Reader(problems, lenient=False))
     if isinstance(tree, MappingTree) and session_form.recognises(tree):
-        return session_form.read(tree, Reader(problems, lenient=mode == "compat", respell=session_form.RESPELL))
+        return session_form.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
+    if isinstance(tree, MappingTree) and technique_form.recognises(tree):
+        return technique_form.read_as_script(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
     problems.add("UNRECOGNISED_SCRIPT", "unrecognised script type: no `script:` and no `session:` at the top", tree.at)
     return None
-
-
-# -- side files ---------------------------------------------------------------------------------------------------
-
-
-class _GlobalsFile(Node, frozen=True, kw_only=True):
-    globals: tuple[Declaration, ...]
-
-
-def _globals(script: Script, source: Source, problems: Problems) -> tuple[Declaration, ...]:
-    """The global variables of the side files a script uses."""
-    found: list[Declaration] = []
-    if len(script.use) > SIDE_FILES_MAX:
-        problems.add("CONSTRAINT_VIOLATION", f"at most {SIDE_FILES_MAX} side files", script.mark("use"))
-    for name in script.use[:SIDE_FILES_MAX]:
-        text = source.side_files.get(name)
-        if text is None:
-            fix = "A side file lies in the script's folder or below." if _leaves_folder(name) else ""
-            problems.add("USE_NOT_FOUND", f"no file {name} beside the script", script.mark("use"), fix=fix)
-        else:
-            found += _side_file(name, text, problems)
-    return tuple(found)
-
-
-def _side_file(name: str, text: str, problems: Problems) -> tuple[Declaration, ...]:
-    inner = Problems(name)
-    tree = read_tree(text, inner)
-    declared: tuple[Declaration, ...] = ()
-    if isinstance(tree, MappingTree) and (tree.get("globals") or tree.get("global")):
-        spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
-        read = Reader(inner, lenient=False).read(MappingTree(spelled, tree.at, tree.size), _GlobalsFile)
-        declared = read.globals if read is not None else ()
-    elif tree is not None:
-        inner.add("UNRECOGNISED_SCRIPT", f"{name} holds no `globals:`", tree.at, fix="Write `globals:` and a list.")
-    problems.extend(inner)
-    return declared
-
-
-def _globals_key(key: Scalar) -> Scalar:
-    return msgspec.structs.replace(key, text="globals") if key.text == "global" else key
-
-
-# -- ids ------------------------------------------------------------------------------------------------------------
-
-
-def _with_ids(script: Script, problems: Problems) -> Script:
-    """The script with an id for every action: ``<type>_<n>`` within its topic where the author gave none."""
-    return msgspec.structs.replace(
-        script,
-        phases=tuple(
-            msgspec.structs.replace(phase, topics=tuple(_topic_with_ids(topic, problems) for topic in phase.topics))
-            for phase in script.phases
-        ),
-    )
-
-
-def _topic_with_ids(topic: Topic, problems: Problems) -> Topic:
-    taken = {action.id for action in walk(topic.actions)}
-    fresh = _derived_ids(taken, problems)
-    return msgspec.structs.replace(topic, actions=_named(topic.actions, fresh))
-
-
-def _derived_ids(taken: set[str], problems: Problems) -> Callable[[str, Location], str]:
-    counts: dict[str, Iterator[str]] = {}
-
-    def fresh(kind: str, at: Location) -> str:
-        names = counts.setdefault(kind, (f"{kind}_{n}" for n in range(1, 1_000_000)))
-        name = next(name for name in names if name not in taken)
-        problems.add("ID_DERIVED", f"this `{kind}` has no id; it is called {name}", at, fix=f"Add `id: {name}`.")
-        return name
-
-    return fresh
-
-
-def _named(actions: tuple[Action, ...], fresh: Callable[[str, Location], str]) -> tuple[Action, ...]:
-    return tuple(_named_action(action, fresh) for action in actions)
-
-
-def _named_action(action: Action, fresh: Callable[[str, Location], str]) -> Action:
-    named = action if action.id else msgspec.structs.replace(action, id=fresh(action_type(action), action.at))
-    match named:
-        case If():
-            return msgspec.structs.replace(
-                named, then=_named(named.then, fresh), otherwise=_named(named.otherwise, fresh)
-            )
-        case Foreach() | Repeat():
-            return msgspec.structs.replace(named, do=_named(named.do, fresh))
-        case Choose():
-            choices = tuple(
-                msgspec.structs.replace(choice, actions=_named(choice.actions, fresh)) for choice in named.choices
-            )
-            return msgspec.structs.replace(named, choices=choices)
-        case _:
-            return named

@@ -26,7 +26,7 @@ from scripts.values import Value, ValueRefused, bounded, shorten
 S = TypeVar("S", bound=Struct)
 
 ALIASES = {"condition": "when"}
-SHORTHANDS = {"Declaration": "var", "Output": "get", "Media": "image", "Until": "until"}
+SHORTHANDS = {"Declaration": "var", "Output": "get", "Media": "image", "Until": "until", "Signal": "event"}
 """For these types a bare text stands for a mapping with only this key."""
 
 _FAILED: Any = object()  # a part that could not be read; its problem is recorded

@@ -32,6 +32,14 @@ _UNWRITTEN = frozenset({"at", "marks", "globals", "form"})  # what the reader ad
 
 _KEYS = {
     "script": "The script's id.",
+    "skill": "The skill's id, by which `call` runs it.",
+    "skills": "Actions to be called by name; side files in `use` may bring more.",
+    "params": "What the skill is given: variables, with a `value` where they may be left out.",
+    "returns": "The skill's variables that a call may take over.",
+    "input": "For each parameter, the expression that gives its value.",
+    "foreach": "LIST as NAME: once for each item.",
+    "event": "The event's name.",
+    "data": "For each field, the expression that gives its value.",
     "phase": "The phase's id, once in the script.",
     "topic": "The topic's id, once in its phase.",
     "id": "The action's id, once in its topic. Running sessions and statistics know the action by it.",

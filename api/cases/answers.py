@@ -81,7 +81,7 @@ def answer(chance: random.Random, program: Program, state: State, words: Words, 
         return Reply(chance.choice([str(number + 1), wait.choices[number].text, wait.choices[number].key]))
     if wait is not None and wait.kind != "text":
         return Reply(chance.choice([wait.suggestion or "ok", "ok", "yes", "go on"]))
-    action = program.action(state.phase, state.topic, state.frames[-1].action)
+    action = program.action(*state.home(), state.frames[-1].action)
     return Reply(_fitting(chance, _wanted(action, state), words, today))
 
 

@@ -25,6 +25,7 @@ KINDS: dict[Kind, str] = {
     "condition": "conditions",
 }
 HELD, NOT_HELD = "when held", "when did not hold"
+SKILL = "skill:"  # begins the name of what stands in a skill; no phase is called so
 
 
 class Item(Struct, frozen=True):
@@ -91,6 +92,9 @@ def _items(script: Script) -> Iterator[tuple[Item, Location]]:
             yield from _conditions(name, topic)
             for action in walk(topic.actions):
                 yield from _action_items(f"{name}/{action.id}", action)
+    for skill in script.skills:
+        for action in walk(skill.actions):
+            yield from _action_items(f"{SKILL}{skill.id}/{action.id}", action)
 
 
 def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
@@ -121,6 +125,7 @@ class _Tracker:
         self._program = program
         self._phase = ""
         self._topic = ""
+        self._skill = ""
         self._wait: Wait | None = None
         self._fork: Action | None = None
         self._picked: str | None = None  # the choice that a reply to a `choose` means
@@ -131,7 +136,14 @@ class _Tracker:
                 yield from self._event(event.body, turn)
             self._wait = turn.state.wait
 
+    @property
+    def _home(self) -> tuple[str, str]:
+        """Where the actions at hand stand: phase and topic, or "" and the skill."""
+        return ("", self._skill) if self._skill else (self._phase, self._topic)
+
     def _event(self, body: Body, turn: Turn) -> Iterator[Item]:
+        if isinstance(body, ActionEntered | ActionSkipped | ActionLeft):
+            self._skill = body.skill
         match body:
             case ScopeEntered() if body.scope == "phase":
                 self._phase = body.id
@@ -150,7 +162,7 @@ class _Tracker:
                 yield from self._way(body.action_id, left=False)
                 yield Item("action", self._name(body.action_id))
                 yield Item("condition", self._name(body.action_id), HELD)
-                action = self._program.action(self._phase, self._topic, body.action_id)
+                action = self._program.action(*self._home, body.action_id)
                 self._fork = action if isinstance(action, If) else None
             case ActionSkipped():
                 yield from self._way(body.action_id, left=False)
@@ -162,7 +174,7 @@ class _Tracker:
 
     def _hear(self, message: Message) -> None:
         """Notes what a reply to a `choose` picks, as the action itself will see it."""
-        action = self._program.action(self._phase, self._topic, message.action_id)
+        action = self._program.action(*self._home, message.action_id)
         if not isinstance(action, Choose) or self._wait is None:
             return
         pressed = message.metadata.get("choice")
@@ -187,4 +199,6 @@ class _Tracker:
             yield from (Item("branch", name, arm) for arm, first in inner.items() if first == action_id)
 
     def _name(self, action_id: str = "") -> str:
+        if self._skill and action_id:
+            return f"{SKILL}{self._skill}/{action_id}"
         return "/".join(part for part in (self._phase, self._topic, action_id) if part)

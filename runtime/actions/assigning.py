@@ -1,8 +1,9 @@
-"""`set`, and the jumps `goto` and `end`."""
+"""`set`, `emit`, and the jumps `goto` and `end`."""
 
+from runtime.events import Emitted
 from runtime.outcomes import DONE, Finish, Jump, Outcome
 from runtime.run import ActionFailed, Run
-from scripts.model import End, Goto, Set
+from scripts.model import Emit, End, Goto, Set
 from scripts.targets import resolve_target
 
 
@@ -10,6 +11,13 @@ def assign(run: Run, action: Set) -> Outcome:
     """Assigns each variable in the order written, so that later ones may use earlier ones."""
     for name, expression in action.assignments.items():
         run.assign(name, run.value(expression), "script")
+    return DONE
+
+
+def emit(run: Run, action: Emit) -> Outcome:
+    """Tells the application something, within the turn's events."""
+    data = {name: run.value(value) for name, value in action.signal.data.items()}
+    run.record(Emitted(action.id, action.signal.event, data))
     return DONE
 
 

@@ -3,8 +3,8 @@
 from runtime.outcomes import DONE, Enter, Outcome
 from runtime.run import ActionFailed, Run
 from runtime.state import Frame
-from scripts.model import Action, Foreach, If, Repeat
-from scripts.values import shorten
+from scripts.model import Action, Foreach, If, Loop, Repeat
+from scripts.values import Value, shorten
 
 
 def branch(run: Run, action: If) -> Outcome:
@@ -15,12 +15,16 @@ def branch(run: Run, action: If) -> Outcome:
 
 def foreach(run: Run, action: Foreach) -> Outcome:
     """The actions once for each item; the list is taken now, whatever becomes of the variable later."""
-    items = run.value(action.loop.items)
-    if items is None:
-        return DONE  # an unset list is an empty one; its warning is on record
-    if not isinstance(items, list):
-        raise ActionFailed(f"foreach goes through a list, not {shorten(items)}")
+    items = items_of(run, action.loop)
     return Enter("do", items, action.loop.name) if items and action.do else DONE
+
+
+def items_of(run: Run, loop: Loop) -> list[Value]:
+    """The list a loop walks; an unset one is empty, and its warning on record. Raises ActionFailed."""
+    items = run.value(loop.items)
+    if items is not None and not isinstance(items, list):
+        raise ActionFailed(f"foreach goes through a list, not {shorten(items)}")
+    return list(items or [])
 
 
 def repeat(action: Repeat) -> Outcome:

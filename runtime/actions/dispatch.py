@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from runtime.actions import asking, assigning, blocks, choosing, speaking
+from runtime.actions import asking, assigning, blocks, calls, choosing, speaking
 from runtime.outcomes import DONE, Outcome
 from runtime.run import ActionFailed, Run
 from scripts.model import (
@@ -11,7 +11,9 @@ from scripts.model import (
     AiSay,
     AiThink,
     Ask,
+    Call,
     Choose,
+    Emit,
     End,
     Foreach,
     Goto,
@@ -48,10 +50,14 @@ async def enter(run: Run, action: Action) -> Outcome:
             return speaking.show(run, action)
         case If():
             return blocks.branch(run, action)
+        case Call():
+            return calls.call(run, action)
         case Foreach():
             return blocks.foreach(run, action)
         case Repeat():
             return blocks.repeat(action)
+        case Emit():
+            return assigning.emit(run, action)
         case Goto():
             return assigning.goto(run, action)
         case End():

@@ -15,7 +15,7 @@ _PLACEHOLDER = re.compile(
     rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%\s*(?P<system>{NAME})\s*%\}}|\$?\{{\s*(?P<single>{NAME})\s*\}}"
 )
 _ODD_PLACEHOLDER = re.compile(r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40})\s*\}")
-_JINJA_MARK = re.compile(r"\{\{|\{%|\{#")
+_JINJA_MARK = re.compile(r"\{\{|\{%|\{#|\{$")  # the last: what follows may begin with a brace
 
 _TOKEN = re.compile(
     rf"""(?P<space>\s+)
@@ -45,6 +45,22 @@ def to_template(text: str) -> str:
         parts.append("{{ " + reference(name.strip()) + " }}")
         end = match.end()
     return "".join([*parts, _verbatim(text[end:])])
+
+
+def to_text_expression(text: str) -> str:
+    """A text with the older placeholders as an expression; a placeholder alone keeps the kind of its value."""
+    parts, end = [], 0
+    for match in _PLACEHOLDER.finditer(text):
+        parts.append(text[end : match.start()])
+        parts.append((match["double"] or match["system"] or match["single"]).strip())
+        end = match.end()
+    parts.append(text[end:])
+    pieces = [
+        reference(part) if index % 2 else json.dumps(part, ensure_ascii=False)
+        for index, part in enumerate(parts)
+        if part or index % 2
+    ]
+    return " ~ ".join(pieces) or '""'
 
 
 def _verbatim(text: str) -> str:

@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never
 import msgspec
 from msgspec import Meta
 
-from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template
+from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
 from scripts.model import (
     NOWHERE,
     Action,
     AiAsk,
     AiSay,
     AiThink,
+    Call,
     Declaration,
     DefaultScope,
     ExitCriteria,
@@ -30,14 +31,14 @@ from scripts.model import (
     Template,
     Topic,
 )
-from scripts.reader import Reader
+from scripts.reader import Reader, literal
 from scripts.source import Mapping, Scalar
 from scripts.values import Value
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
 
-ActionType = Literal["ai_say", "ai_ask", "ai_think", "show_pic"]
+ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_pic"]
 _TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 _ACTION_KEYS = {"action_type", "type", "action_id", "id", "condition", "config", "action_name", "description"}
 
@@ -47,6 +48,7 @@ _CONFIG_KEYS: MappingType[ActionType, set[str]] = {
     "ai_say": {*_SPOKEN_KEYS, "require_acknowledgment", "say_goal"},
     "ai_ask": {*_SPOKEN_KEYS, *_OUTPUT_KEYS, "exit"},
     "ai_think": {*_TEXT_KEYS, *_OUTPUT_KEYS, "think_goal", "input_variables", "tone", "ai_role"},
+    "use_skill": {"skill", "input", "returns"},
     "show_pic": {"image", "url", "caption", "tone", "ai_role"},
 }
 
@@ -77,6 +79,9 @@ class _Config(Node, frozen=True, kw_only=True):
     output_variables: tuple[str, ...] = ()
     exit_criteria: ExitCriteria | None = None
     ai_role: str = ""
+    skill: str | None = None
+    input: MappingType[str, Value] = {}
+    returns: MappingType[str, str] = {}
     image: Template | None = None
     url: Template | None = None
     caption: Template | None = None
@@ -91,7 +96,9 @@ class _Action(Node, frozen=True, kw_only=True):
     description: str = ""
 
 
-class _Topic(Node, frozen=True, kw_only=True):
+class TopicForm(Node, frozen=True, kw_only=True):
+    """A topic as this form and the technique form write it."""
+
     topic_id: str
     topic_name: str = ""
     topic_goal: str = ""
@@ -107,7 +114,7 @@ class _Phase(Node, frozen=True, kw_only=True):
     phase_goal: str = ""
     entry_condition: Template | None = None
     declare: tuple[Declaration, ...] = ()
-    topics: tuple[_Topic, ...]
+    topics: tuple[TopicForm, ...]
 
 
 class _Session(Node, frozen=True, kw_only=True):
@@ -157,6 +164,11 @@ def read(tree: Mapping, reader: Reader) -> Script | None:
     return None if document is None else _Translator(reader).script(document)
 
 
+def translated_topic(topic: TopicForm, reader: Reader) -> Topic:
+    """A topic of this form as the model has it."""
+    return _Translator(reader).topic(topic)
+
+
 class _Translator:
     """Turns what was written into the model."""
 
@@ -198,7 +210,7 @@ class _Translator:
             marks=_renamed(phase, phase_id="phase"),
         )
 
-    def topic(self, topic: _Topic) -> Topic:
+    def topic(self, topic: TopicForm) -> Topic:
         actions = [self.inside(action.action_id, self.action, action) for action in topic.actions]
         return Topic(
             id=topic.topic_id,
@@ -237,6 +249,8 @@ class _Translator:
                     image=self.text(config.image), url=self.text(config.url), caption=self.text(config.caption)
                 )
                 return Show(media=media, **common)
+            case "use_skill":
+                return self.use_skill(config, common)
             case _:
                 assert_never(action.action_type)
 
@@ -271,6 +285,21 @@ class _Translator:
         if task is None:
             return None
         return AiThink(task=task, outputs=self.outputs(config), **common)
+
+    def use_skill(self, config: _Config, common: dict[str, Any]) -> Action | None:
+        if config.skill is None:
+            self.reader.add("REQUIRED_FIELD_MISSING", "`skill` is missing", config.at, "Add `skill:` with its id.")
+            return None
+        return Call(
+            skill=config.skill,
+            input={name: self.given(value, config.mark("input")) for name, value in config.input.items()},
+            output=config.returns,
+            **common,
+        )
+
+    def given(self, value: Value, at: Location) -> Expression:
+        """What is written for a parameter: a text with placeholders, or any other value, as an expression."""
+        return Expression(to_text_expression(value) if isinstance(value, str) else literal(value), at)
 
     def outputs(self, config: _Config) -> tuple[Output, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]

@@ -49,6 +49,22 @@ TEXTS = [
     "{{ 7 // (s_num - 2) }}",
 ]  # fmt: skip
 
+SKILLS = """
+- skill: helper
+  params: [{var: value, value: 7}, {var: extra, required: false}]
+  returns: [kept, loose]
+  actions:
+  - {say: "{{ value }} {{ extra }} {{ item }} {{ s_num }}"}
+  - {repeat: {max: 2}, do: [{ask: "More?", output: [{get: kept}]}, {set: {g_num: 2}}]}
+  - {call: asker, output: {loose: answer}, when: "kept != 'no'"}
+- skill: asker
+  returns: [answer]
+  declare: [{var: answer, value: none yet}]
+  actions: [{choose: answer, choices: [red, blue], max_rounds: 2}, {user_say: "{{ answer }}"}]
+"""
+parameters = st.fixed_dictionaries({}, optional={"value": st.just("s_num"), "extra": st.just("item")})
+returned = st.sampled_from([{}, {"loose": "loose"}])
+answered = st.sampled_from([{}, {"loose": "answer"}])
 names = st.sampled_from(NAMES)
 texts = st.sampled_from(TEXTS)
 conditions = st.sampled_from(CONDITIONS)
@@ -138,6 +154,9 @@ def actions(targets: list[str], depth: int = 2) -> st.SearchStrategy[list[Any]]:
         keyed("ai_think", texts, output=outputs()),
         keyed("set", names.flatmap(assigned)),
         keyed("user_say", texts),
+        keyed("emit", st.just({"event": "told", "data": {"n": "s_num", "t": "未知"}})),
+        keyed("call", st.just("helper"), input=parameters, output=returned, foreach=st.just("s_list as item")),
+        keyed("call", st.just("asker"), output=answered, foreach=st.just("[{'k': 1}, {'k': s_num}] as item")),
         keyed("show", st.fixed_dictionaries({"image": texts}, optional={"caption": texts})),
         st.sampled_from(targets).map(hop),
         st.just([{"end": "over", "when": "s_num > 2 and round == 0"}]),
@@ -197,7 +216,8 @@ def scripts(draw: st.DrawFn) -> str:
     ]
     session = [*declared("s"), {"var": "hops", "value": 0, "type": "number"}]
     head = {"script": "any", "use": ["globals.yaml"], "default_scope": draw(st.sampled_from(["topic", "session"]))}
-    return yaml.safe_dump({**head, "declare": session, "phases": phases}, allow_unicode=True, sort_keys=False)
+    whole = {**head, "declare": session, "phases": phases, "skills": yaml.safe_load(SKILLS)}
+    return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False)
 
 
 replies = st.one_of(

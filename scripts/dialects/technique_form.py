@@ -1,0 +1,99 @@
+"""The technique form: one `topic` with a `technique_id`, parameters and returns; that is, a skill."""
+
+from scripts.dialects.placeholders import reference
+from scripts.dialects.session_form import TopicForm, translated_topic
+from scripts.model import Call, Declaration, Expression, Node, Parameter, Phase, Script, Skill, Topic
+from scripts.reader import Reader
+from scripts.source import Mapping
+from scripts.values import Value
+
+
+class _Input(Node, frozen=True, kw_only=True):
+    name: str
+    description: str = ""
+    required: bool = True
+    default: Value = None
+
+
+class _Technique(Node, frozen=True, kw_only=True):
+    technique_id: str
+    topic: TopicForm
+    technique_name: str = ""
+    technique_type: str = ""
+    name: str = ""
+    version: str = ""
+    author: str = ""
+    description: str = ""
+    input_parameters: tuple[_Input, ...] = ()
+    output_variables: tuple[str, ...] = ()
+
+
+def recognises(tree: Mapping) -> bool:
+    """Whether a file is meant to be in this form."""
+    return tree.get("technique_id") is not None and tree.get("topic") is not None
+
+
+def read(tree: Mapping, reader: Reader) -> Skill | None:
+    """The skill, or None; what is wrong is with the reader."""
+    technique = reader.read(tree, _Technique)
+    return None if technique is None else _skill(technique, reader)
+
+
+def _skill(technique: _Technique, reader: Reader) -> Skill:
+    topic = translated_topic(technique.topic, reader)
+    return Skill(
+        id=technique.technique_id,
+        title=technique.technique_name or technique.name,
+        goal=topic.goal,
+        strategy=topic.strategy,
+        params=tuple(_parameter(each) for each in technique.input_parameters),
+        returns=technique.output_variables,
+        declare=topic.declare,
+        actions=topic.actions,
+        at=technique.at,
+        marks={"skill": technique.mark("technique_id"), "returns": technique.mark("output_variables")},
+    )
+
+
+def _parameter(given: _Input) -> Parameter:
+    return Parameter(
+        var=given.name,
+        define=given.description,
+        required=given.required,
+        value=given.default,
+        at=given.at,
+        marks={"var": given.mark("name")},
+    )
+
+
+def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
+    """A script that does nothing but call the skill, with the session's initial variables as its parameters."""
+    technique = reader.read(tree, _Technique)
+    if technique is None:
+        return None
+    skill = _skill(technique, reader)
+    call = Call(
+        id="call",
+        skill=skill.id,
+        input={each.var: Expression(reference(each.var), each.at) for each in skill.params},
+        output={name: name for name in skill.returns},
+        at=skill.at,
+    )
+    topic = Topic(id="main", title=skill.title, goal=skill.goal, actions=(call,), at=skill.at)
+    given = tuple(Declaration(var=each.var, define=each.define, at=each.at) for each in skill.params)
+    returned = tuple(Declaration(var=name, at=skill.mark("returns")) for name in skill.returns)
+    return Script(
+        id=skill.id,
+        title=skill.title,
+        version=technique.version,
+        description=technique.description,
+        author=technique.author,
+        tags=(technique.technique_type,) if technique.technique_type else (),
+        default_scope="session",
+        declare=(*given, *returned),
+        phases=(Phase(id="main", topics=(topic,), at=skill.at),),
+        skills=(skill,),
+        form="technique",
+        at=skill.at,
+        marks={"script": skill.mark("skill")},
+    )

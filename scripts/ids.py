@@ -1,0 +1,63 @@
+"""An id for every action: sessions, migrations and statistics know actions by id, never by place."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from scripts.diagnostics import Problems
+from scripts.model import Action, Choose, Foreach, If, Location, Repeat, Script, Skill, Topic, action_type, walk
+
+
+def with_ids(script: Script, problems: Problems) -> Script:
+    """The script with an id for every action: ``<type>_<n>`` within its topic where the author gave none."""
+    return msgspec.structs.replace(
+        script,
+        phases=tuple(
+            msgspec.structs.replace(phase, topics=tuple(_named_within(topic, problems) for topic in phase.topics))
+            for phase in script.phases
+        ),
+        skills=tuple(_named_within(skill, problems) for skill in script.skills),
+    )
+
+
+_Owner = TypeVar("_Owner", Topic, Skill)
+
+
+def _named_within(owner: _Owner, problems: Problems) -> _Owner:
+    taken = {action.id for action in walk(owner.actions)}
+    return msgspec.structs.replace(owner, actions=_named(owner.actions, _derived_ids(taken, problems)))
+
+
+def _derived_ids(taken: set[str], problems: Problems) -> Callable[[str, Location], str]:
+    counts: dict[str, Iterator[str]] = {}
+
+    def fresh(kind: str, at: Location) -> str:
+        names = counts.setdefault(kind, (f"{kind}_{n}" for n in range(1, 1_000_000)))
+        name = next(name for name in names if name not in taken)
+        problems.add("ID_DERIVED", f"this `{kind}` has no id; it is called {name}", at, fix=f"Add `id: {name}`.")
+        return name
+
+    return fresh
+
+
+def _named(actions: tuple[Action, ...], fresh: Callable[[str, Location], str]) -> tuple[Action, ...]:
+    return tuple(_named_action(action, fresh) for action in actions)
+
+
+def _named_action(action: Action, fresh: Callable[[str, Location], str]) -> Action:
+    named = action if action.id else msgspec.structs.replace(action, id=fresh(action_type(action), action.at))
+    match named:
+        case If():
+            return msgspec.structs.replace(
+                named, then=_named(named.then, fresh), otherwise=_named(named.otherwise, fresh)
+            )
+        case Foreach() | Repeat():
+            return msgspec.structs.replace(named, do=_named(named.do, fresh))
+        case Choose():
+            choices = tuple(
+                msgspec.structs.replace(choice, actions=_named(choice.actions, fresh)) for choice in named.choices
+            )
+            return msgspec.structs.replace(named, choices=choices)
+        case _:
+            return named

@@ -1,0 +1,87 @@
+"""Where variables are set and where they are read: whether what is read can have a value there."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from scripts.diagnostics import Problems
+from scripts.model import Declaration, Location, Phase, Script, Skill, Topic
+from scripts.suggest import suggest
+
+_OUT_OF_SIGHT = "A skill sees its parameters and globals only, and its variables end with it: hand the value over."
+
+
+class Place(Struct, frozen=True):
+    """The nodes around a read or write, as far as there are any: a phase and topic, or a skill."""
+
+    phase: Phase | None = None
+    topic: Topic | None = None
+    skill: Skill | None = None
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Phase and topic, or "" and the skill."""
+        if self.skill is not None:
+            return "", self.skill.id
+        return self.phase.id if self.phase else "", self.topic.id if self.topic else ""
+
+    @property
+    def declared(self) -> Iterator[str]:
+        """The names that phase, topic or skill declare."""
+        for node in (self.phase, self.topic, self.skill):
+            yield from (each.var for each in node.declare) if node is not None else ()
+        yield from (each.var for each in self.skill.params) if self.skill is not None else ()
+
+
+class _Read(Struct, frozen=True):
+    name: str
+    at: Location
+    place: Place
+
+
+class VariableFlow:
+    """Collects the reads and writes of one script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._reads: list[_Read] = []
+        self._writers: dict[str, set[tuple[str, str]]] = {}  # by name, the places that write it
+
+    def read(self, name: str, at: Location, place: Place) -> None:
+        """A variable is read."""
+        self._reads.append(_Read(name, at, place))
+
+    def write(self, name: str, place: Place) -> None:
+        """A variable is written, within a topic or skill."""
+        if place.ids[1]:
+            self._writers.setdefault(name, set()).add(place.ids)
+
+    def check(self, problems: Problems) -> None:
+        """Adds a problem for every read that may find nothing."""
+        everywhere = {each.var for each in self._script.globals}
+        session = {each.var for each in self._script.declare}
+        for read in self._reads:
+            in_sight = everywhere if read.place.skill is not None else everywhere | session
+            if read.name not in in_sight and read.name not in read.place.declared:
+                self._check(read, problems)
+
+    def _check(self, read: _Read, problems: Problems) -> None:
+        writers = self._writers.get(read.name, set())
+        if read.place.ids in writers:
+            return
+        path = "/".join(read.place.ids).strip("/")
+        others = sorted("/".join(writer) for writer in writers if writer[0])  # what a skill sets ends with it
+        if others and read.place.skill is None:
+            code = "CROSS_TOPIC_READ" if self._script.default_scope == "session" else "VARIABLE_UNDECLARED"
+            problems.add(code, f"`{read.name}` is set in {others[0]}", read.at, path=path)
+            return
+        known = set(self._known())
+        fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
+        problems.add("VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path=path, fix=fix)
+
+    def _known(self) -> Iterator[str]:
+        yield from self._writers
+        declared: list[tuple[Declaration, ...]] = [self._script.globals, self._script.declare]
+        for phase in self._script.phases:
+            declared += [phase.declare, *(topic.declare for topic in phase.topics)]
+        yield from (each.var for some in declared for each in some)
