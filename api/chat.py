@@ -55,7 +55,7 @@ class Hot:
         self.history = history
         self.updated_at: datetime = session.created_at
         self.failure: Failure | None = None
-        self.keys: OrderedDict[str, tuple[str, int]] = OrderedDict()  # key -> fingerprint and turn
+        self.keys: OrderedDict[str, None] = OrderedDict()  # of the last requests, in their order
         self.knows_all_keys = False
 
     @property
@@ -70,7 +70,7 @@ class Hot:
         self.updated_at = row.finished_at
         self.failure = None
         if row.idempotency_key is not None:
-            self.keys[row.idempotency_key] = (row.fingerprint or "", row.turn)
+            self.keys[row.idempotency_key] = None
             if len(self.keys) > KEYS_MAX:
                 self.keys.popitem(last=False)
                 self.knows_all_keys = False

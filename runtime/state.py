@@ -99,7 +99,10 @@ class State(Struct, omit_defaults=True):
 
     def call(self, depth: int | None = None) -> Frame | None:
         """The innermost call under way (within `depth` frames), whose variables are the ones in sight."""
-        return next((frame for frame in reversed(self.frames[:depth]) if frame.skill), None)
+        for frame in reversed(self.frames if depth is None else self.frames[:depth]):
+            if frame.skill:
+                return frame
+        return None
 
     @property
     def execution_status(self) -> ExecutionStatus:
