@@ -58,8 +58,11 @@ def leave(run: Run, action: Call, frame: Frame) -> CallSkill | None:
 
 
 def _into_record(frame: Frame, returned: Mapping[str, Value]) -> None:
-    """What was returned for a record becomes its fields; `passes` counts the record at hand already."""
-    items = frame.items or []
+    """What was returned for a record becomes its fields; `passes` counts the record at hand already.
+
+    The list is made anew: the one at hand is still that of the state the turn began with.
+    """
+    items = list(frame.items or [])
     record = items[frame.passes - 1]
     if returned and not isinstance(record, dict):
         raise WriteRefused("`output` of a call with `foreach` goes into records; the list holds something else")

@@ -1,6 +1,7 @@
 """Whatever the script and the replies: stopping between turns changes nothing, and nothing but a named error leaves."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def outputs(draw: st.DrawFn) -> list[dict[str, Any]]:
 TYPES = {"bool": {"type": "boolean"}, "num": {"type": "number"}}
 
 
-def asking(targets: list[str]) -> dict[str, st.SearchStrategy[Any]]:
+def asking(targets: tuple[str, ...]) -> dict[str, st.SearchStrategy[Any]]:
     goto = st.sampled_from(targets).map(lambda target: {"goto": target})
     return {
         "output": outputs(),
@@ -139,7 +140,8 @@ def hop(target: str) -> list[Any]:
     return [{"set": {"hops": "hops + 1"}}, {"goto": target, "when": "hops < 4"}]
 
 
-def actions(targets: list[str], depth: int = 2) -> st.SearchStrategy[list[Any]]:
+@cache  # a strategy is validated once, and this one is large
+def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[Any]]:
     """A list of actions of every type."""
     criteria = maybe(
         min_rounds=rounds,
@@ -184,7 +186,8 @@ def actions(targets: list[str], depth: int = 2) -> st.SearchStrategy[list[Any]]:
     )
 
 
-def actions_key(targets: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+@cache
+def actions_key(targets: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
     return actions(targets).map(lambda found: {"actions": found})
 
 
@@ -196,7 +199,7 @@ def declared(layer: str) -> list[dict[str, Any]]:
 def scripts(draw: st.DrawFn) -> str:
     """The YAML of a script that has no errors."""
     sizes = draw(st.lists(st.integers(1, 2), min_size=1, max_size=3))
-    targets = [f"p{p}/t{t}" for p, size in enumerate(sizes) for t in range(size)] + ["p0"]
+    targets = (*(f"p{p}/t{t}" for p, size in enumerate(sizes) for t in range(size)), "p0")
     phases = [
         {
             "phase": f"p{p}",
