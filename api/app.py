@@ -237,5 +237,6 @@ def _http_error(error: HTTPException) -> ApiError:
 def _request_problem(error: HTTPException) -> str:
     if isinstance(error.extra, list) and error.extra and isinstance(error.extra[0], dict):
         first = error.extra[0]
-        return f"{first.get('key', 'the body')}: {first.get('message', error.detail)}"
+        key = "the body" if first.get("key") in {None, "data"} else first["key"]
+        return f"{key}: {first.get('message', error.detail)}".replace("the body: 'data'", "the body is empty")
     return error.detail

@@ -79,16 +79,16 @@ class Catalogue:
                 tenant=tenant,
                 script_uuid=latest.script_uuid if latest else str(uuid5(NAMESPACE, f"{tenant}\0{script.id}")),
                 script_id=script.id,
-                name=new.script_name or script.title or script.id,
+                name=new.script_name or (latest.name if latest else script.title) or script.id,
                 version=latest.version + 1 if latest else 1,
                 version_label=script.version,
                 digest=digest,
                 status="published",
                 created_at=now,
                 updated_at=now,
-                tags=new.tags or list(script.tags),
-                author=new.author or script.author or None,
-                description=new.description or script.description or None,
+                tags=new.tags or list(script.tags) or (latest.tags if latest else []),
+                author=new.author or script.author or (latest.author if latest else None),
+                description=new.description or script.description or (latest.description if latest else None),
             )
             text = ScriptTextRow(tenant, digest, reading.source.text, dict(reading.source.side_files), script.form)
             await self._record.save_script(row, text)

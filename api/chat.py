@@ -6,6 +6,7 @@ durable. What failed before that has not happened.
 
 import asyncio
 import hashlib
+import itertools
 from collections import OrderedDict
 from collections.abc import Coroutine
 from datetime import datetime
@@ -26,7 +27,7 @@ from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
 from runtime.run import HISTORY_MAX, ModelCall
 from runtime.scopes import Scopes, WriteRefused
-from runtime.state import Cell, State, StateUnreadable, decode
+from runtime.state import Cell, ExecutionStatus, State, StateUnreadable, decode
 from scripts.values import ValueRefused, bounded
 from store.errors import KeyTaken, StoreError, TurnConflict
 from store.record import Record
@@ -59,9 +60,15 @@ class Hot:
         self.knows_all_keys = False
 
     @property
-    def execution_status(self) -> str:
+    def execution_status(self) -> ExecutionStatus:
         """What the session is doing."""
         return "error" if self.failure is not None else self.state.execution_status
+
+    @property
+    def said_last(self) -> str:
+        """What the session has said since the user's last message: the question it stands at."""
+        said = itertools.takewhile(lambda message: message.role == "assistant", reversed(self.history))
+        return "\n\n".join(reversed([message.content for message in said if message.content]))
 
     def follow(self, row: TurnRow, turn: Turn) -> None:
         """Takes over what a committed turn left."""
@@ -277,7 +284,7 @@ class Chat:
             self._forget(session)
             raise self._conflict(hot) from error
         except KeyTaken as error:
-            context = {"key": session.key}
+            context = {"key": session.key, "sessionId": error.session_id}
             raise ApiError("SESSION_KEY_TAKEN", "a session with this key exists", context=context) from error
         except StoreError:
             self._forget(session)  # what the record holds now is read again

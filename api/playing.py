@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from api.views import position, snapshot, wait_view
 from runtime.engine import Input, Start, Turn, TurnFailed, run_turn
-from runtime.events import ActionEntered, ActionSkipped, Message, Warned
+from runtime.events import ActionEntered, ActionSkipped, Emitted, Message, Warned
 from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
 from runtime.run import HISTORY_MAX, Limits
@@ -86,6 +86,11 @@ class Player:
 
     def _turn(self, played: Played) -> dict[str, Any]:
         state = played.turn.state
+        emitted = [
+            {"event": event.body.event, "data": event.body.data, "actionId": event.body.action_id}
+            for event in played.turn.events
+            if isinstance(event.body, Emitted)
+        ]
         return {
             "input": played.given,
             "messages": [
@@ -96,7 +101,7 @@ class Player:
             ],
             "wait": wait_view(state.wait),
             "position": position(self.program, state),
-        }
+        } | ({"emitted": emitted} if emitted else {})
 
     def _warnings(self) -> list[dict[str, Any]]:
         return [

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from runtime.state import Source
+from runtime.state import ExecutionStatus, Source, Status
 from scripts.model import Locale
-from scripts.values import Value, ValueType
+from scripts.values import ValueType
 
 ID_CHARS_MAX = 200
 CONTENT_CHARS_MAX = 20_000
@@ -66,7 +66,7 @@ class Position(View, frozen=True, kw_only=True):
 class CellView(View, frozen=True, kw_only=True):
     """A variable in one scope."""
 
-    value: Value
+    value: Any
     type: ValueType
     last_updated: datetime | None
     source: Source
@@ -140,10 +140,10 @@ class DebugInfo(View, frozen=True, kw_only=True):
 class Snapshot(View, frozen=True, kw_only=True):
     """Where a turn left a session."""
 
-    execution_status: str
+    execution_status: ExecutionStatus
     position: Position
-    variables: Mapping[str, Value]
-    global_variables: Mapping[str, Value]
+    variables: Mapping[str, Any]
+    global_variables: Mapping[str, Any]
     variable_store: VariableStore
     turn: int
     wait: WaitView | None
@@ -153,7 +153,7 @@ class TurnAnswer(Snapshot, frozen=True, kw_only=True):
     """What came of a message."""
 
     ai_message: str
-    session_status: str
+    session_status: Status
     messages: list[MessageView]
     events: list[EventView] | UnsetType = UNSET
     debug_info: DebugInfo | None = None
@@ -163,7 +163,7 @@ class SessionCreated(Snapshot, frozen=True, kw_only=True):
     """A new session and what it says first."""
 
     session_id: str
-    status: str
+    status: Status
     created_at: datetime
     ai_message: str
     messages: list[MessageView]
@@ -171,13 +171,22 @@ class SessionCreated(Snapshot, frozen=True, kw_only=True):
     debug_info: DebugInfo | None = None
 
 
+class Failed(View, frozen=True, kw_only=True):
+    """Why the last attempt at a turn failed."""
+
+    code: str
+    message: str
+
+
 class SessionView(Snapshot, frozen=True, kw_only=True):
-    """A session."""
+    """A session; `aiMessage` is what it said last."""
 
     session_id: str
     user_id: str
     script_id: str
-    status: str
+    status: Status
+    ai_message: str
+    error: Failed | None
     key: str | None
     metadata: Mapping[str, Any]
     created_at: datetime

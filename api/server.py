@@ -24,12 +24,18 @@ class AddressRefused(ValueError):
     """An address the server must not or cannot listen on; the message says why."""
 
 
+class FolderMissing(ValueError):
+    """A scripts folder that is not there."""
+
+
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Serves until interrupted; `announce` gets the address once scripts are loaded and requests are taken.
 
-    Raises AddressRefused, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
+    Raises AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
     """
     check_address(settings.host, settings.port)
+    if not settings.scripts.is_dir():
+        raise FolderMissing(f"there is no folder of scripts {settings.scripts}")
     configure_logging(settings.log_level)
     model = make_model(settings.model)
     record = Record.open(settings.data)
@@ -56,6 +62,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     gc.set_threshold(50_000, 20, 50)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run())
+    gc.unfreeze()
 
 
 def check_address(host: str, port: int) -> None:

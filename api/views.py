@@ -21,13 +21,15 @@ from api.schemas import (
 from runtime.program import Program
 from runtime.run import ModelCall
 from runtime.scopes import Scopes
-from runtime.state import Cell, State, Wait
+from runtime.state import Cell, ExecutionStatus, State, Wait
 from scripts.model import Action, AiAsk, AiSay, Ask, Choose, Script, action_type
 from scripts.values import Value, infer_type
 from store.rows import MessageRow, TurnRow
 
 
-def snapshot(program: Program, state: State, execution_status: str, failed_at: tuple[str, str, str] | None) -> Snapshot:
+def snapshot(
+    program: Program, state: State, execution_status: ExecutionStatus, failed_at: tuple[str, str, str] | None
+) -> Snapshot:
     """Where a turn left a session; `failed_at` is the place where the turn after it failed."""
     scopes = Scopes(program, state)
     layers = VariableStore(

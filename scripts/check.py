@@ -41,7 +41,7 @@ from scripts.model import (
     walk,
 )
 from scripts.sandbox import ExpressionInvalid
-from scripts.suggest import suggest
+from scripts.suggest import expression_fix, suggest
 from scripts.targets import resolve_target
 from scripts.values import Value, ValueRefused, coerce, number_in
 from scripts.variable_flow import Place, VariableFlow
@@ -379,7 +379,8 @@ class _Checker:
         except ExpressionInvalid as error:
             at = source.at
             line = error.line - 1
-            self.add(code, str(error), Location(at.line + line, 1 if line else at.column, at.file))
+            fix = expression_fix(source.source) if isinstance(source, Expression) else ""
+            self.add(code, str(error), Location(at.line + line, 1 if line else at.column, at.file), fix)
             return
         for name in sorted(compiled.reads - set(self.loop_names)):
             self.flow.read(name, _where(source, name), self.place)

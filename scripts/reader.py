@@ -275,6 +275,8 @@ class Reader:
         empty = isinstance(value, Scalar) and value.plain and not value.text
         comma = "A comma inside { } ends a value; put quotes around a text that has one."
         fix = suggest(key.text, allowed, otherwise=comma if empty else None)
+        if "：" in key.text:
+            fix = "A full-width ：stands here; write `: `, plain and with a space."
         self.add(
             "UNKNOWN_KEY",
             f"`{key.text}` means nothing here",

@@ -68,6 +68,11 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}  # every other kind shows from what is written
 
 
+_WIDE = {"：": ": ", "，": ", ", "【": "[", "】": "]", "｛": "{", "｝": "}", "“": '"', "”": '"', "\u3000": " "}
+_WIDE_COLON = re.compile(r"[\s\u3000-]*(?:[^\W]{1,40}：|\u3000)")
+_WIDE_MARK = re.compile(r"(?<=[\w\"'\]}])[：，]|[【】｛｝“”]")
+
+
 def _resolve(text: str) -> Value:
     if text in {"", "~", "null", "Null", "NULL"}:
         return None
@@ -127,6 +132,11 @@ def _add_syntax_error(text: str, error: yaml.MarkedYAMLError, problems: Problems
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     lines = text.splitlines()
+    if (slip := _wide_slip(lines, line)) is not None:
+        at, char, plain = slip
+        message, fix = f"a full-width {char} stands here", f"YAML knows only the plain {plain!r}; write that."
+        problems.add("SYNTAX_ERROR", message, _location(problems, *at), fix=fix)
+        return
     opened = error.context_mark
     if error.context and "quoted scalar" in error.context and opened is not None:
         # libyaml notices at the end of the file; the author needs the line where the quote was opened
@@ -145,6 +155,17 @@ def _add_syntax_error(text: str, error: yaml.MarkedYAMLError, problems: Problems
         _location(problems, line, column),
         fix=_syntax_fix(error.problem or "", written),
     )
+
+
+def _wide_slip(lines: list[str], line: int) -> tuple[tuple[int, int], str, str] | None:
+    """Chinese punctuation where YAML needs its own: in the line of an error, or above it, where YAML went astray."""
+    for number in (line, line - 1):
+        written = lines[number - 1] if 0 < number <= len(lines) else ""
+        match = _WIDE_COLON.match(written) or (_WIDE_MARK.search(written) if "{" in written or "[" in written else None)
+        if match is not None:
+            char = match[0][-1]
+            return (number, match.end()), char, _WIDE[char]
+    return None
 
 
 def _syntax_fix(problem: str, written: str) -> str:

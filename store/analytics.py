@@ -1,6 +1,9 @@
 """An analyst's SQL: one SELECT, over the file opened read-only, without access to anything else on the machine."""
 
 import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import msgspec
 from store.database import Database
 from store.errors import QueryRefused, ReadTimedOut
 
+STOP_S = 5.0  # for a query that was interrupted to end
 _READING = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
 _ENCLOSURE = """
 SET enable_external_access = false;
@@ -44,9 +48,30 @@ def query(folder: Path, sql: str, limits: QueryLimits | None = None) -> QueryRes
     try:
         cursor = database.cursor()
         cursor.execute(_ENCLOSURE)
-        return _run(cursor, sql, limits)
+        return _interruptible(cursor, sql, limits)
     finally:
         database.close()
+
+
+def _interruptible(cursor: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits) -> QueryResult:
+    """Runs the query beside this thread, which stays free to take a Ctrl-C and pass it on to the database."""
+    executor = ThreadPoolExecutor(1, "cuebook-query")
+    running = executor.submit(_run, cursor, sql, limits)
+    executor.shutdown(wait=False)
+    try:
+        return running.result()
+    except KeyboardInterrupt:
+        cursor.interrupt()
+        _wait_out(running)
+        raise
+
+
+def _wait_out(running: Future[QueryResult]) -> None:
+    """Waits for a query that was told to stop, however impatiently Ctrl-C is pressed meanwhile."""
+    deadline = time.monotonic() + STOP_S
+    while not running.done() and time.monotonic() < deadline:
+        with suppress(KeyboardInterrupt):
+            wait([running], timeout=deadline - time.monotonic())
 
 
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits) -> QueryResult:

@@ -52,10 +52,14 @@ def list_sessions(
             WHERE tenant = $tenant AND session_id IN (SELECT session_id FROM chosen) GROUP BY session_id
         )
         SELECT * {_TIMES} FROM (
-            SELECT chosen.*, t.turn, t.status, t.execution_status, t.phase_id, t.topic_id, t.action_id, t.action_type,
+            SELECT chosen.*, t.turn, t.status,
+                CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status,
+                t.phase_id, t.topic_id, t.action_id, t.action_type,
                 t.wait_kind, t.message_count, t.event_count, t.finished_at AS updated_at,
                 CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at
             FROM chosen JOIN latest USING (session_id) JOIN turns AS t USING (tenant, session_id, turn)
+            LEFT JOIN (SELECT DISTINCT tenant, session_id, turn_attempted - 1 AS turn FROM turn_failures) AS f
+                USING (tenant, session_id, turn)
             WHERE $status IS NULL OR t.status = $status
         ) AS found
         ORDER BY found.created_at DESC, session_id DESC LIMIT $limit"""  # noqa: S608

@@ -1,6 +1,8 @@
 """``cuebook play``: a conversation in the terminal, or one that runs by itself from a file of replies."""
 
 import asyncio
+import contextlib
+import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +17,7 @@ from api.cli.options import settings_of, with_settings
 from api.cli.output import console, errors, fail, print_json
 from api.playing import Player
 from runtime.engine import Chosen, Input, InputRefused, Reply, Turn, TurnFailed
-from runtime.events import Warned
+from runtime.events import Emitted, Warned
 from runtime.models.scripted import ScriptedFileInvalid
 from runtime.program import Program
 from runtime.state import State, Wait
@@ -65,7 +67,7 @@ def play(
     except (ModelUnknown, ScriptedFileInvalid) as error:
         fail(str(error))
     talk = _Unattended(_lines(inputs), quiet=as_json) if inputs is not None else _Terminal(quiet=as_json)
-    asyncio.run(_converse(player, talk))
+    _converse(player, talk)
     if as_json:
         print_json(player.report(reading.problems))
     sys.exit(1 if player.failure is not None else 0)
@@ -96,8 +98,10 @@ def _variables(given: Sequence[str]) -> dict[str, Value]:
 def _lines(path: Path) -> list[str]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{path}: {error}")
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+    except UnicodeDecodeError as error:
+        fail(f"{path}: byte {error.start} is not UTF-8 text")
     lines = text.split("\n")
     lines = lines[:-1] if lines and lines[-1] == "" else lines
     if len(lines) > INPUT_LINES_MAX:
@@ -117,9 +121,10 @@ def _given(line: str) -> tuple[Input, Value]:
     return Reply(line), line
 
 
-async def _converse(player: Player, talk: "_Unattended | _Terminal") -> None:
+def _converse(player: Player, talk: "_Unattended | _Terminal") -> None:
+    """Turn by turn; between two turns no event loop runs, so that Ctrl-C at the prompt is the prompt's own."""
     try:
-        talk.show(await player.begin())
+        talk.show(asyncio.run(player.begin()))
         while player.state.wait is not None:
             line = talk.next(player.state.wait)
             if line is None:
@@ -127,11 +132,12 @@ async def _converse(player: Player, talk: "_Unattended | _Terminal") -> None:
                 return
             given, shown = _given(line)
             try:
-                talk.show(await player.take(given, shown))
+                talk.show(asyncio.run(player.take(given, shown)))
             except InputRefused as refused:
                 talk.refuse(str(refused))
     except TurnFailed as failed:
-        errors.print(f"[red]error[/] at {escape('/'.join(failed.place))}: {escape(str(failed))}")
+        place = "/".join(part for part in failed.place if part)
+        errors.print(f"[red]error[/]{' at ' + escape(place) if place else ''}: {escape(str(failed))}")
         return
     talk.stop(f"completed{': ' + player.state.end_reason if player.state.end_reason else ''}")
 
@@ -168,6 +174,9 @@ class _Terminal:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
+        with contextlib.suppress(ImportError):  # not on every platform
+            importlib.import_module("readline")  # makes the arrow keys edit the line
+        errors.print("Ctrl-D leaves.", style="dim")
 
     def next(self, wait: Wait) -> str | None:
         for number, choice in enumerate(wait.choices, 1):
@@ -193,6 +202,8 @@ def _print_turn(turn: Turn) -> None:
     for event in turn.events:
         if isinstance(event.body, Warned):
             errors.print(f"[yellow]{event.body.code}[/] {escape(event.body.message)}", style="dim")
+        if isinstance(event.body, Emitted):
+            errors.print(f"[cyan]emit[/] {escape(event.body.event)} {escape(str(event.body.data))}", style="dim")
     for message in turn.messages:
         if message.role == "assistant":
             console.print(escape(message.content))

@@ -9,7 +9,7 @@ from rich.markup import escape
 from api.app import ModelUnknown
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail
-from api.server import AddressRefused
+from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
 from runtime.models.scripted import ScriptedFileInvalid
 from store.errors import StoreError
@@ -35,5 +35,5 @@ def serve(config: Path | None, **flags: Any) -> None:
 
     try:
         run_server(settings, announce)
-    except (AddressRefused, ModelUnknown, ScriptedFileInvalid, StoreError) as error:
+    except (AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, StoreError) as error:
         fail(str(error))

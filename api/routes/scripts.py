@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from litestar import Response, Router, get, post
 from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
 
@@ -34,7 +35,9 @@ phases:
             id: greet
 """
 _EXAMPLES = [Example(value={"yamlContent": _YAML, "scriptName": "Hello"})]
-_KEPT = described("REQUEST_INVALID", "SCRIPT_PARSE_ERROR", "SCRIPT_VALIDATION_ERROR", "PAYLOAD_TOO_LARGE")
+_KEPT = described(
+    "REQUEST_INVALID", "SCRIPT_PARSE_ERROR", "SCRIPT_VALIDATION_ERROR", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"
+) | {200: ResponseSpec(ScriptView, generate_examples=False, description="This very text was kept before.")}
 
 Strict = Annotated[bool, QueryParameter(name="strict", description="Older and unknown keys are errors.")]
 
@@ -86,7 +89,7 @@ async def get_script(script_id: FromPath[str], catalogue: NamedDependency[Catalo
     "/scripts/validate",
     status_code=200,
     summary="Look at a script without keeping it",
-    responses=described("REQUEST_INVALID", "PAYLOAD_TOO_LARGE"),
+    responses=described("REQUEST_INVALID", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"),
 )
 async def validate_script(
     data: Annotated[ScriptToValidate, BodyKwarg(examples=[Example(value={"yamlContent": _YAML})])],

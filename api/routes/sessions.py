@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Response, Router, get, post
+from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
 from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
@@ -23,6 +24,7 @@ from api.parameters import (
 )
 from api.schemas import (
     EventView,
+    Failed,
     MessageList,
     NewMessage,
     NewSession,
@@ -32,17 +34,23 @@ from api.schemas import (
     SessionView,
     Snapshot,
     TurnAnswer,
-    VariableStore,
 )
 from api.views import debug_info, event_views, flat_variables, message_view, said, script_outline, snapshot
 from runtime.state import Status
-from scripts.values import Value
 from store.record import Record
 from store.rows import SessionSummary
 
 TENANT = "default"  # until keys carry tenants, there is this one
 
-_TURN = described("PAYLOAD_TOO_LARGE", "ACTION_EXECUTION_ERROR", "LIMIT_EXCEEDED", "LLM_SERVICE_ERROR", "SERVER_BUSY")
+ETAG = ResponseHeader(name="ETag", documentation_only=True, description="The session's turn, for `If-Match`.")
+_TURN = described(
+    "UNSUPPORTED_MEDIA_TYPE",
+    "PAYLOAD_TOO_LARGE",
+    "ACTION_EXECUTION_ERROR",
+    "LIMIT_EXCEEDED",
+    "LLM_SERVICE_ERROR",
+    "SERVER_BUSY",
+)
 _KNOWN = described("REQUEST_INVALID", "SESSION_NOT_FOUND")
 
 _SESSION_EXAMPLES = [
@@ -65,6 +73,7 @@ _MESSAGE_EXAMPLES = [
     "/sessions",
     status_code=200,
     summary="Begin a session",
+    response_headers=[ETAG],
     description="Runs the script up to its first question.",
     responses=_TURN
     | described(
@@ -96,6 +105,7 @@ async def create_session(
 @post(
     "/sessions/{session_id:str}/messages",
     status_code=200,
+    response_headers=[ETAG],
     summary="Say something to a session",
     responses=_TURN
     | described(
@@ -131,7 +141,7 @@ async def send_message(
     return Response(taken, headers=_etag(answer.state.turn))
 
 
-@get("/sessions/{session_id:str}", summary="Look at a session", responses=_KNOWN)
+@get("/sessions/{session_id:str}", summary="Look at a session", responses=_KNOWN, response_headers=[ETAG])
 async def get_session(session_id: FromPath[str], chat: NamedDependency[Chat]) -> Response[SessionView]:
     """The session as it stands."""
     hot = await chat.session(TENANT, session_id)
@@ -142,6 +152,8 @@ async def get_session(session_id: FromPath[str], chat: NamedDependency[Chat]) ->
         user_id=hot.session.user_id,
         script_id=hot.session.script_uuid,
         status=hot.state.status,
+        ai_message=hot.said_last,
+        error=Failed(code=hot.failure.code, message=hot.failure.message) if hot.failure is not None else None,
         key=hot.session.key,
         metadata={
             **hot.session.metadata,
@@ -178,10 +190,13 @@ async def get_variables(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
     scoped: Annotated[bool, QueryParameter(name="scoped", description="By scope, with type, source and time.")] = False,
-) -> dict[str, Value] | VariableStore:
-    """Every variable with the value it has where the session stands."""
+) -> dict[str, Any]:
+    """Every variable with the value it has where the session stands; scoped: a `variableStore`."""
     hot = await chat.session(TENANT, session_id)
-    return _shown(hot).variable_store if scoped else dict(flat_variables(hot.program, hot.state))
+    if scoped:
+        store: dict[str, Any] = msgspec.to_builtins(_shown(hot).variable_store)
+        return store
+    return dict(flat_variables(hot.program, hot.state))
 
 
 @get("/users/{user_id:str}/sessions", summary="List a user's sessions", responses=described("REQUEST_INVALID"))

@@ -167,12 +167,15 @@ COMMENT ON COLUMN turn_failures.failed_at IS 'When it failed';
 CREATE VIEW sessions AS
 SELECT
     s.tenant, s.session_id, s.user_id, s.key, s.script_uuid, s.script_id, s.script_version, s.digest, s.locale, s.seed,
-    s.metadata, s.created_at, s.idempotency_key, t.turn, t.status, t.execution_status, t.phase_id, t.topic_id, t.action_id,
+    s.metadata, s.created_at, s.idempotency_key, t.turn, t.status,
+    CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, t.phase_id, t.topic_id, t.action_id,
     t.action_type, t.wait_kind, t.message_count, t.event_count, t.finished_at AS updated_at,
     CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at
 FROM session_starts AS s
 JOIN (SELECT tenant, session_id, max(turn) AS turn FROM turns GROUP BY tenant, session_id) AS latest USING (tenant, session_id)
-JOIN turns AS t USING (tenant, session_id, turn);
+JOIN turns AS t USING (tenant, session_id, turn)
+LEFT JOIN (SELECT DISTINCT tenant, session_id, turn_attempted - 1 AS turn FROM turn_failures) AS f
+    USING (tenant, session_id, turn);
 COMMENT ON VIEW sessions IS 'One row a session: how it was created, and where its latest turn left it.';
 COMMENT ON COLUMN sessions.tenant IS 'Who the data belongs to';
 COMMENT ON COLUMN sessions.session_id IS 'The session';

@@ -119,7 +119,8 @@ async def test_a_turn_that_fails_has_not_happened(
         after = await seen(api, session)
         assert after["executionStatus"] == "error"
         assert position.items() <= after["position"].items()
-        unchanged = before.keys() - {"executionStatus", "position"}
+        assert after["error"] == {"code": code, "message": error["message"]}
+        unchanged = before.keys() - {"executionStatus", "position", "error"}
         assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
         assert await api.transcript(session) == said
         answer = await api.say(session, "good")

@@ -40,6 +40,8 @@ SEEN = SNAPSHOT | {
     "createdAt": str,
     "updatedAt": str,
     "completedAt": type(None),
+    "aiMessage": str,
+    "error": type(None),
 }
 MESSAGE = dict.fromkeys(("messageId", "role", "content", "timestamp", "actionId"), str) | {"metadata": dict}
 CELL = {"value": object, "type": str, "lastUpdated": str | None, "source": str}  # a project's default has no time
