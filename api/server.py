@@ -19,6 +19,8 @@ from api.app import create_app, make_model
 from api.settings import Settings
 from store.record import Record
 
+ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
+
 
 class AddressRefused(ValueError):
     """An address the server must not or cannot listen on; the message says why."""
@@ -60,9 +62,14 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     # What lives as long as the server need not be walked at every collection: 15 % more turns a second.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run())
-    gc.unfreeze()
+    noted = settings.data / ADDRESS_FILE
+    noted.write_text(address, "utf-8")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run())
+    finally:
+        gc.unfreeze()
+        noted.unlink(missing_ok=True)
 
 
 def check_address(host: str, port: int) -> None:

@@ -104,7 +104,6 @@ def server(folder: Path, environment: dict[str, str]) -> Iterator[Server]:
 def run(text: str, folder: Path, environment: dict[str, str], port: int) -> str:
     """Standard output of a block's commands, which must all succeed (a check that finds problems may exit with 1)."""
     script = "set -o pipefail\n" + text.replace("localhost:8000", f"localhost:{port}")
-    script = script.replace("cuebook sessions list", f"cuebook sessions list --port {port}")
     done = subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from api.app import create_app
+from api.server import ADDRESS_FILE
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
 from store.errors import DatabaseLocked
@@ -40,6 +41,14 @@ class Reach:
         return answer.json()
 
 
+def _address(settings: Settings) -> str:
+    """Where the server that holds the record says it is, else where the settings have it."""
+    try:
+        return (settings.data / ADDRESS_FILE).read_text("utf-8")
+    except OSError:
+        return f"http://{settings.host}:{settings.port}"
+
+
 @asynccontextmanager
 async def reach(settings: Settings) -> AsyncIterator[Reach]:
     """Opens the way to the record. Raises OutOfReach, StoreError."""
@@ -48,7 +57,7 @@ async def reach(settings: Settings) -> AsyncIterator[Reach]:
     try:
         record = Record.open(settings.data, read_only=True)
     except DatabaseLocked:
-        async with httpx.AsyncClient(base_url=f"http://{settings.host}:{settings.port}", timeout=TIMEOUT_S) as client:
+        async with httpx.AsyncClient(base_url=_address(settings), timeout=TIMEOUT_S) as client:
             yield Reach(client)
         return
     transport = httpx.ASGITransport(app=create_app(settings, record, OfflineModel()))  # type: ignore[arg-type]

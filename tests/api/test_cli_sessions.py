@@ -85,7 +85,7 @@ async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: C
     async with server.client() as api:
         session = await api.begin("diary")
         await api.say(session, "one")
-    where = ["--data", "data", "--port", server.port]
+    where = ["--data", "data"]
     page = await run("sessions", "list", *where)
     assert [row["sessionId"] for row in page["data"]] == [session["sessionId"]]
     shown = await run("sessions", "show", session["sessionId"], *where)
@@ -94,9 +94,12 @@ async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: C
     assert await run("sessions", "show", session["sessionId"], *where) == shown
 
 
-async def test_a_server_elsewhere_is_named(cuebook: Callable[..., Any], serve: Callable[..., Any]) -> None:
+async def test_a_server_out_of_reach_is_named(
+    cuebook: Callable[..., Any], serve: Callable[..., Any], tmp_path: Path
+) -> None:
     server = serve()
     await server.ready()
+    (tmp_path / "data" / "server-address").unlink()
     listed = await asyncio.to_thread(cuebook, "sessions", "list", "--data", "data", "--port", "1")
     assert listed.exit_code == 2
     assert "http://127.0.0.1:1" in listed.stderr.replace("\n", "")
