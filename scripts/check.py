@@ -46,6 +46,7 @@ from scripts.targets import resolve_target
 from scripts.values import Value, ValueRefused, coerce, number_in
 from scripts.variable_flow import Place, VariableFlow
 
+_SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})")
 _ID = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
@@ -362,6 +363,8 @@ class _Checker:
         for text in texts:
             if text is not None:
                 self.compiled(text, "TEMPLATE_INVALID")
+                for match in _SINGLE_BRACES.finditer(text.source) if self.script.form == "native" else ():
+                    self.flow.mention(match[1], _below(text, match.start()))
 
     def expression(self, expression: Expression | None) -> None:
         if expression is None:
@@ -391,6 +394,11 @@ def _above(low: int | float | str, high: int | float | str) -> bool:
     if numbers[0] is not None and numbers[1] is not None:
         return numbers[0] > numbers[1]
     return str(low) > str(high)
+
+
+def _below(text: Template, offset: int) -> Location:
+    lines = text.source.count("\n", 0, offset)
+    return Location(text.at.line + lines, 1 if lines else text.at.column, text.at.file)
 
 
 def _where(source: Template | Expression, name: str) -> Location:

@@ -45,6 +45,7 @@ class VariableFlow:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._reads: list[_Read] = []
+        self._mentions: list[tuple[str, Location]] = []
         self._writers: dict[str, set[tuple[str, str]]] = {}  # by name, the places that write it
 
     def read(self, name: str, at: Location, place: Place) -> None:
@@ -56,6 +57,10 @@ class VariableFlow:
         if place.ids[1]:
             self._writers.setdefault(name, set()).add(place.ids)
 
+    def mention(self, name: str, at: Location) -> None:
+        """A name stands in a text in single braces, which only the older forms take for a variable."""
+        self._mentions.append((name, at))
+
     def check(self, problems: Problems) -> None:
         """Adds a problem for every read that may find nothing."""
         everywhere = {each.var for each in self._script.globals}
@@ -64,6 +69,11 @@ class VariableFlow:
             in_sight = everywhere if read.place.skill is not None else everywhere | session
             if read.name not in in_sight and read.name not in read.place.declared:
                 self._check(read, problems)
+        known = set(self._known())
+        for name, at in self._mentions:
+            if name in known:
+                fix = f"Write {{{{ {name} }}}}."
+                problems.add("PLACEHOLDER_INVALID", f"{{{name}}} will be shown as it stands", at, fix=fix)
 
     def _check(self, read: _Read, problems: Problems) -> None:
         writers = self._writers.get(read.name, set())
