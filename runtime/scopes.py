@@ -114,7 +114,7 @@ class Scopes:
     def _type(self, scope: Scope, name: str) -> DeclaredType | None:
         """The type a name is declared with in a scope; choices alone make it a choice."""
         declared = self.declaration(scope, name)
-        return None if declared is None else declared.type or ("choice" if declared.choices else None)
+        return None if declared is None else declared.kind
 
     def _default(self, scope: Scope, name: str) -> Value:
         """What a name without a cell holds: only a global one has its default without ever being written."""

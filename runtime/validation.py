@@ -5,12 +5,11 @@ from datetime import date, datetime
 import regex
 from msgspec import Struct
 
+from runtime.models.parsing import PATTERN_S
 from runtime.phrases import Phrase
 from runtime.run import Run
 from scripts.model import Output
-from scripts.values import DeclaredType, Value, ValueRefused, bounded, coerce, is_given, number_in
-
-PATTERN_S = 0.2  # for one match; a pattern that takes longer refuses the value
+from scripts.values import Value, ValueRefused, bounded, coerce, is_given, number_in
 
 
 class Refused(Struct, frozen=True):
@@ -20,14 +19,9 @@ class Refused(Struct, frozen=True):
     phrase: Phrase
 
 
-def type_of(output: Output) -> DeclaredType | None:
-    """The type an output wants: its own, or choice where choices are given."""
-    return "choice" if output.choices and output.type is None else output.type
-
-
 def checked(run: Run, output: Output, value: object) -> Value | Refused:
     """The value as the output wants it, null where it is not given, or why it is refused."""
-    declared = type_of(output)
+    declared = output.kind
     try:
         plain = bounded(value)
         if not is_given(plain):

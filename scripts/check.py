@@ -164,7 +164,7 @@ class _Checker:
 
     def typed(self, node: Declaration | Output, value: Value, key: str) -> None:
         """Type, choices and the value given with them."""
-        declared = "choice" if node.choices and node.type is None else node.type
+        declared = node.kind
         if declared == "choice" and not node.choices:
             self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"))
         elif len(set(node.choices)) < len(node.choices):

@@ -67,6 +67,11 @@ class Declaration(Node, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     pii: bool = False
 
+    @property
+    def kind(self) -> DeclaredType | None:
+        """Its type; choices alone make it a choice."""
+        return "choice" if self.choices and self.type is None else self.type
+
 
 class Output(Node, frozen=True, kw_only=True):
     """A value that an action takes from the conversation."""
@@ -83,6 +88,11 @@ class Output(Node, frozen=True, kw_only=True):
     validate: Expression | None = None
     invalid: Template | None = None
     fallback: Literal["raw"] | None = None
+
+    @property
+    def kind(self) -> DeclaredType | None:
+        """Its type; choices alone make it a choice."""
+        return "choice" if self.choices and self.type is None else self.type
 
 
 class Assignment(Node, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import regex
 from msgspec import Struct, structs
 
 from runtime.engine import Chosen, Input, Reply
+from runtime.models.parsing import PATTERN_S
 from runtime.program import Program
 from runtime.state import State
 from scripts.model import Action, AiAsk, Ask, Expression, Output, Script
@@ -16,7 +17,6 @@ from scripts.values import number_in
 
 PLAUSIBLE = 0.75  # how often an answer is meant to fit
 PICKED_MAX = 200  # words and numbers taken from a script's conditions
-PATTERN_S = 0.2
 
 STRANGE = (
     "", "   ", "?", "no", "yes", "I don't know", "不知道", "-1", "0", "1e999", "999999999999999999999", "½", "١٢",

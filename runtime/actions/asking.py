@@ -17,7 +17,7 @@ from runtime.phrases import phrase
 from runtime.ports import ModelReply
 from runtime.run import ActionFailed, Run
 from runtime.state import Source, Wait
-from runtime.validation import Refused, checked, type_of
+from runtime.validation import Refused, checked
 from runtime.waits import choice_wait
 from scripts.model import AiAsk, AiThink, Ask, Assignment, OnFail, Output, OutputItem
 from scripts.targets import resolve_target
@@ -132,10 +132,10 @@ def _typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mappi
     values: dict[str, object] = {}
     for output in outputs:
         value = answered.values.get(output.get)
-        if isinstance(value, str) and type_of(output) not in {None, "text"}:
+        if isinstance(value, str) and output.kind not in {None, "text"}:
             parsed = parse_answer(
                 value,
-                type_of(output),
+                output.kind,
                 choices=output.choices,
                 today=run.now().date(),
                 locale=run.state.locale,
@@ -153,7 +153,7 @@ async def _fill_missing(run: Run, action: AiAsk, outputs: tuple[Output, ...], re
         answered = await run.complete("extract", action, run.text(action.task), outputs=missing, reply=reply)
         _keep(run, missing, _typed(run, missing, answered))
     for output in _missing(run, outputs):
-        only = len(outputs) == 1 and type_of(output) in {None, "text"}
+        only = len(outputs) == 1 and output.kind in {None, "text"}
         if output.fallback == "raw" or (only and output.pattern is None):
             _keep(run, (output,), {output.get: reply.strip()})
 
@@ -207,7 +207,7 @@ def _complaint(run: Run, action: Ask | AiAsk, refused: Mapping[str, Refused], mi
     written = first.invalid or action.invalid
     if written is not None:
         return run.text(written)
-    name = refused[first.get].phrase if first.get in refused else type_of(first) or "text"
+    name = refused[first.get].phrase if first.get in refused else first.kind or "text"
     return phrase(run.state.locale, name, first.choices)
 
 

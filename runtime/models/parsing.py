@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from runtime.answers import labelled_parts, parse_answer
 from scripts.model import Locale, Output
-from scripts.values import DeclaredType, Value, is_given
+from scripts.values import Value, is_given
 
 LABEL_CHARS_MAX = 20  # a longer `define` is a sentence, not a label
-PATTERN_S = 0.2
+PATTERN_S = 0.2  # for one match of a pattern that an author wrote; one that takes longer matches nothing
 
 
 class Parsed(Struct, frozen=True):
@@ -67,25 +67,21 @@ def _labels(output: Output) -> tuple[str, ...]:
     return (output.get, output.define) if 0 < len(output.define) <= LABEL_CHARS_MAX else (output.get,)
 
 
-def _type(output: Output) -> DeclaredType | None:
-    return "choice" if output.choices and output.type is None else output.type
-
-
 def _stands_alone(output: Output, outputs: tuple[Output, ...]) -> bool:
     """Whether a whole reply can only mean this output: its type leaves no doubt and no other output shares it."""
-    return _type(output) in {"number", "boolean", "date", "choice"} and (
-        sum(_type(other) == _type(output) for other in outputs) == 1
+    return output.kind in {"number", "boolean", "date", "choice"} and (
+        sum(other.kind == output.kind for other in outputs) == 1
     )
 
 
 def _read(output: Output, text: str | None, reply: str, today: date, locale: Locale) -> Value:
-    if output.pattern is not None and _type(output) in {None, "text"}:
+    if output.pattern is not None and output.kind in {None, "text"}:
         found = _match(output.pattern, reply if text is None else text)
         if found is not None or text is None:
             return found
     if text is None:
         return None
-    return parse_answer(text, _type(output), choices=output.choices, today=today, locale=locale)
+    return parse_answer(text, output.kind, choices=output.choices, today=today, locale=locale)
 
 
 def _match(pattern: str, text: str) -> str | None:
@@ -97,7 +93,7 @@ def _match(pattern: str, text: str) -> str | None:
 
 
 def _reason(output: Output, part: str | None, whole: bool) -> str:
-    wanted = _type(output) or "text"
+    wanted = output.kind or "text"
     if part is not None or whole:
         return f"the reply gives no {wanted}"
     return f"the reply has no part labelled {output.get}"

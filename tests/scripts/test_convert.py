@@ -74,10 +74,17 @@ async def assert_plays_alike(reading: Reading, text: str, said: list[Any], **opt
     assert accounts[0] == accounts[1]
 
 
+class _Quoting(yaml.SafeDumper):
+    """Quotes every text: what needs quotes by YAML 1.1, which PyYAML writes, is not what needs them by 1.2."""
+
+
+_Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+
+
 def talk(actions: list[Any], **keys: Any) -> Reading:
     """A script that says and does these things."""
     script = {"script": "talk", **keys, "phases": [{"phase": "p", "topics": [{"topic": "t", "actions": actions}]}]}
-    return read_text(yaml.safe_dump(script, allow_unicode=True, sort_keys=False, width=10_000))
+    return read_text(yaml.dump(script, Dumper=_Quoting, allow_unicode=True, sort_keys=False, width=10_000))
 
 
 # -- every script ---------------------------------------------------------------------------------------------------
