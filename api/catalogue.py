@@ -9,7 +9,6 @@ from uuid import UUID, uuid5
 from msgspec import Struct
 
 from api.errors import ApiError
-from api.rows import is_uuid
 from api.schemas import NewScript, ProblemView
 from runtime.ports import Clock
 from runtime.program import Program
@@ -18,7 +17,7 @@ from scripts.folder import read_folder
 from scripts.model import Script
 from scripts.parse import Mode, Reading, Source, read_script
 from store.record import Record
-from store.rows import ScriptRow, ScriptTextRow
+from store.rows import ScriptRow, ScriptTextRow, is_uuid
 
 PROGRAMS_MAX = 500
 NAMESPACE = UUID("6f1c2a52-6c55-4b7e-9d6e-0c1f7f3f7a11")

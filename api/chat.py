@@ -31,7 +31,7 @@ from runtime.state import Cell, ExecutionStatus, State, StateUnreadable, decode
 from scripts.values import ValueRefused, bounded
 from store.errors import KeyTaken, StoreError, TurnConflict
 from store.record import Record
-from store.rows import FailureRow, SessionHead, SessionRow, TurnRow
+from store.rows import FailureRow, SessionHead, SessionRow, TurnRow, is_uuid
 
 KEYS_MAX = 200  # idempotency keys kept with a hot session; older ones are looked up in the record
 
@@ -137,7 +137,7 @@ class Chat:
         return await self._to_its_end(self._start(tenant, new, condition))
 
     async def _start(self, tenant: str, new: NewSession, condition: Condition) -> Answer:
-        key, fingerprint = condition.idempotency_key, _fingerprint(new)
+        key, fingerprint = condition.idempotency_key, _fingerprint(new, condition)
         with self._in_flight.claim(None if key is None else (tenant, key)):
             known = None if key is None else await self._record.creation_by_key(tenant, key)
             if known is not None:
@@ -179,7 +179,7 @@ class Chat:
                 raise ApiError("REQUEST_INVALID", f"initialVariables: {error}") from error
         return state
 
-    async def _begin(self, hot: Hot, key: str | None, fingerprint: str) -> Answer:
+    async def _begin(self, hot: Hot, key: str | None, fingerprint: str | None) -> Answer:
         """The first turn. A session whose first turn fails is kept, to be begun again."""
         hot.knows_all_keys = True
         started = self._clock()
@@ -190,15 +190,13 @@ class Chat:
             raise await self._failed(hot, failed) from failed
         return await self._commit(hot, turn, started, key, fingerprint)
 
-    async def _started_before(self, session: SessionRow, fingerprint: str) -> Answer:
+    async def _started_before(self, session: SessionRow, fingerprint: str | None) -> Answer:
         """The recorded answer to a creation; one that failed is tried again."""
         hot = await self._load(session.tenant, session.session_id)
-        row = await self._record.turn(session.tenant, session.session_id, 0)
-        if row is None or row.fingerprint != fingerprint:
-            raise ApiError("IDEMPOTENCY_MISMATCH", "this Idempotency-Key came with another request before")
+        row = _same_request(await self._record.turn(session.tenant, session.session_id, 0), fingerprint)
         async with self._locks.hold((session.tenant, session.session_id), queue=True):
             if not hot.state.begun:
-                return await self._take(hot, NewMessage(content=""), None, "")
+                return await self._take(hot, NewMessage(content=""), None, None)
         if row.execution_status == "error":  # what began it in the end is the turn after
             row = await self._record.turn(session.tenant, session.session_id, 1) or row
         return Answer(session, hot.program, decode(bytes(row.state)), row)
@@ -210,7 +208,7 @@ class Chat:
         return await self._to_its_end(self._turn(tenant, session_id, message, condition))
 
     async def _turn(self, tenant: str, session_id: str, message: NewMessage, condition: Condition) -> Answer:
-        key, fingerprint = condition.idempotency_key, _fingerprint(message)
+        key, fingerprint = condition.idempotency_key, _fingerprint(message, condition)
         with self._in_flight.claim(None if key is None else (tenant, session_id, key)):
             queue = condition.queue or self._settings.busy == "queue"
             async with self._locks.hold((tenant, session_id), queue=queue):
@@ -221,7 +219,7 @@ class Chat:
                     raise self._conflict(hot)
                 return await self._take(hot, message, key, fingerprint)
 
-    async def _recorded(self, hot: Hot, key: str, fingerprint: str) -> Answer | None:
+    async def _recorded(self, hot: Hot, key: str, fingerprint: str | None) -> Answer | None:
         """The recorded answer to a request with this key, if there was one. Raises IDEMPOTENCY_MISMATCH."""
         session = hot.session
         if key not in hot.keys and hot.knows_all_keys:
@@ -229,11 +227,10 @@ class Chat:
         row = await self._record.turn_by_key(session.tenant, session.session_id, key)
         if row is None:
             return None
-        if row.fingerprint != fingerprint:
-            raise ApiError("IDEMPOTENCY_MISMATCH", "this Idempotency-Key came with another request before")
+        _same_request(row, fingerprint)
         return Answer(session, hot.program, decode(bytes(row.state)), row)
 
-    async def _take(self, hot: Hot, message: NewMessage, key: str | None, fingerprint: str) -> Answer:
+    async def _take(self, hot: Hot, message: NewMessage, key: str | None, fingerprint: str | None) -> Answer:
         if hot.state.status == "completed":
             raise ApiError("SESSION_ENDED", "the conversation is over", context=_context(hot))
         given = Start() if not hot.state.begun else _input(message)
@@ -264,7 +261,13 @@ class Chat:
         )
 
     async def _commit(
-        self, hot: Hot, turn: Turn, started: datetime, key: str | None, fingerprint: str, execution_status: str = ""
+        self,
+        hot: Hot,
+        turn: Turn,
+        started: datetime,
+        key: str | None,
+        fingerprint: str | None,
+        execution_status: str = "",
     ) -> Answer:
         """Makes a turn durable, and only then the session's."""
         session = hot.session
@@ -275,7 +278,7 @@ class Chat:
             started_at=started,
             finished_at=self._clock(),
             idempotency_key=key,
-            fingerprint=fingerprint if key is not None else None,
+            fingerprint=fingerprint,
             execution_status=execution_status,
         )
         try:
@@ -329,7 +332,7 @@ class Chat:
         if hot is not None:
             self._hot.move_to_end((tenant, session_id))
             return hot
-        head = await self._record.session_head(tenant, session_id) if rows.is_uuid(session_id) else None
+        head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
         if head is None:
             raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
         hot = await self._thaw(head)
@@ -390,8 +393,17 @@ def _plain(value: dict[str, Any], name: str) -> dict[str, Any]:
     return plain if isinstance(plain, dict) else {}
 
 
-def _fingerprint(body: Struct) -> str:
-    """The same for two requests that mean the same, whatever the order of their fields."""
+def _same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:
+    """The turn of a key, if this very request made it. Raises IDEMPOTENCY_MISMATCH."""
+    if row is None or row.fingerprint != fingerprint:
+        raise ApiError("IDEMPOTENCY_MISMATCH", "this Idempotency-Key came with another request before")
+    return row
+
+
+def _fingerprint(body: Struct, condition: Condition) -> str | None:
+    """The same for two requests that mean the same, whatever the order of their fields; none without a key."""
+    if condition.idempotency_key is None:
+        return None
     return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
 
 

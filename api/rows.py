@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -126,11 +125,3 @@ def unbegun(state: State) -> Turn:
 def session_of(head: SessionHead) -> SessionRow:
     """What is fixed of a session."""
     return SessionRow(**{name: getattr(head, name) for name in SessionRow.__struct_fields__})
-
-
-def is_uuid(text: str) -> bool:
-    """Whether a text is an id as the record makes them; another spelling of one would have locks of its own."""
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False

@@ -7,16 +7,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from runtime.state import ExecutionStatus, Source, Status
-from scripts.model import Locale
-from scripts.values import ValueType
-
-ID_CHARS_MAX = 200
-CONTENT_CHARS_MAX = 20_000
-SCRIPT_CHARS_MAX = 1_000_000
+from scripts.model import ID_CHARS_MAX, Locale
+from scripts.source import FILE_CHARS_MAX
+from scripts.values import TEXT_CHARS_MAX, ValueType
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
-Content: TypeAlias = Annotated[str, Meta(max_length=CONTENT_CHARS_MAX)]
-ScriptText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=SCRIPT_CHARS_MAX)]
+Content: TypeAlias = Annotated[str, Meta(max_length=TEXT_CHARS_MAX)]
+ScriptText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=FILE_CHARS_MAX)]
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):

@@ -22,7 +22,7 @@ from runtime.program import Program
 from runtime.run import ModelCall
 from runtime.scopes import Scopes
 from runtime.state import Cell, ExecutionStatus, State, Wait
-from scripts.model import Action, AiAsk, AiSay, Ask, Choose, Script, action_type
+from scripts.model import Action, AiAsk, AiSay, Ask, Choose, Script, action_type, rounds_of
 from scripts.values import Value, infer_type
 from store.rows import MessageRow, TurnRow
 
@@ -94,7 +94,7 @@ def _rounds(action: Action | None) -> int:
         case AiSay():
             return action.utterances
         case Ask() | AiAsk() | Choose():
-            return action.max_rounds
+            return rounds_of(action)
         case _:
             return 0
 

@@ -1,9 +1,11 @@
 """What an action says to the engine when it has had its turn."""
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from runtime.answers import Choice
 from runtime.state import Source, Wait
 from scripts.values import Value
 
@@ -50,3 +52,8 @@ class Finish(Struct, frozen=True):
 
 Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Finish
 DONE = Done()
+
+
+def offering(choices: Iterable[tuple[str, str]]) -> Waits:
+    """A wait for one of several answers, given as (key, text)."""
+    return Waits(Wait("choice", tuple(Choice(key, text) for key, text in choices)))

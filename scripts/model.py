@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, field
 from scripts.values import DeclaredType, Value
 
 ROUNDS_MAX = 10
+ROUNDS_DEFAULT = 3
 LOOP_TURNS_MAX = 1_000
 ID_CHARS_MAX = 200
 
@@ -173,7 +174,7 @@ class Ask(Step, frozen=True, kw_only=True):
 
     question: Template = field(name="ask")
     outputs: tuple[OutputItem, ...] = field(name="output", default=())
-    max_rounds: Rounds = 3
+    max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
 
@@ -186,7 +187,7 @@ class AiAsk(Step, frozen=True, kw_only=True):
     exit: Template | None = None
     exit_when: Expression | None = None
     exit_criteria: ExitCriteria | None = None
-    max_rounds: Rounds = 3
+    max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
 
@@ -219,7 +220,7 @@ class Choose(Step, frozen=True, kw_only=True):
     variable: str = field(name="choose")
     choices: tuple[ChoiceItem, ...] = field()
     question: Template | None = None
-    max_rounds: Rounds = 3
+    max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
 
@@ -375,6 +376,11 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
             return {choice.key: choice.actions for choice in action.choices if choice.actions}
         case _:
             return {}
+
+
+def rounds_of(action: Ask | AiAsk | Choose) -> int:
+    """How many answers a question takes before it gives up."""
+    return action.max_rounds or ROUNDS_DEFAULT
 
 
 def walk(actions: "tuple[Action, ...]") -> Iterator["Action"]:

@@ -65,17 +65,17 @@ class VariableFlow:
         """Adds a problem for every read that may find nothing."""
         everywhere = {each.var for each in self._script.globals}
         session = {each.var for each in self._script.declare}
+        known = set(self._known())
         for read in self._reads:
             in_sight = everywhere if read.place.skill is not None else everywhere | session
             if read.name not in in_sight and read.name not in read.place.declared:
-                self._check(read, problems)
-        known = set(self._known())
+                self._check(read, known, problems)
         for name, at in self._mentions:
             if name in known:
                 fix = f"Write {{{{ {name} }}}}."
                 problems.add("PLACEHOLDER_INVALID", f"{{{name}}} will be shown as it stands", at, fix=fix)
 
-    def _check(self, read: _Read, problems: Problems) -> None:
+    def _check(self, read: _Read, known: set[str], problems: Problems) -> None:
         writers = self._writers.get(read.name, set())
         if read.place.ids in writers:
             return
@@ -85,7 +85,6 @@ class VariableFlow:
             code = "CROSS_TOPIC_READ" if self._script.default_scope == "session" else "VARIABLE_UNDECLARED"
             problems.add(code, f"`{read.name}` is set in {others[0]}", read.at, path=path)
             return
-        known = set(self._known())
         fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
         problems.add("VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path=path, fix=fix)
 

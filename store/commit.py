@@ -3,14 +3,13 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self, TypeAlias
-from uuid import UUID
 
 import duckdb
 import msgspec
 
 from store.errors import KeyTaken, RowRefused, StoreError, TurnConflict
 from store.insert import as_list, encode, insert_statement, roll_back, typed_rows
-from store.rows import NO_TURN, EventRow, MessageRow, SessionRow, TurnRow, UserVariableRow
+from store.rows import NO_TURN, EventRow, MessageRow, SessionRow, TurnRow, UserVariableRow, is_uuid
 
 HEADS_MAX = 10_000
 """Sessions whose latest turn number is kept in memory, about 3 MB."""
@@ -114,7 +113,7 @@ class _Admission:
         """What is recorded of the group's sessions and keys: at most one statement for either."""
         sessions = {_session_of(proposal.turn) for proposal in group}
         heads = {session: cached[session] for session in sessions if session in cached}
-        missing = [session_id for _, session_id in sessions - heads.keys() if is_session_id(session_id)]
+        missing = [session_id for _, session_id in sessions - heads.keys() if is_uuid(session_id)]
         if missing:
             heads.update(_load_heads(cursor, missing))
         created = [proposal.session for proposal in group if proposal.session is not None]
@@ -149,14 +148,6 @@ class _Admission:
         return None
 
 
-def is_session_id(text: str) -> bool:
-    """Whether it is a UUID in its usual form: what the record takes as a session's id."""
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
-
-
 def _stored(turn: TurnRow, head: Head) -> _StoredTurn:
     return _StoredTurn(**msgspec.structs.asdict(turn), message_count=head.messages, event_count=head.events)
 
@@ -167,7 +158,7 @@ def _session_of(turn: TurnRow) -> SessionId:
 
 def _ill_formed(proposal: Proposal) -> RowRefused | None:
     turn, session = proposal.turn, proposal.session
-    if not is_session_id(turn.session_id):
+    if not is_uuid(turn.session_id):
         return RowRefused(f"session id {turn.session_id!r} is not a UUID")
     if turn.turn != proposal.expected_turn + 1:
         return RowRefused(f"turn {turn.turn} cannot be computed from turn {proposal.expected_turn}")

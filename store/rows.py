@@ -6,6 +6,7 @@ and returns it without looking inside.
 
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
+from uuid import UUID
 
 import msgspec
 
@@ -204,3 +205,11 @@ class VariableWriteRow(VariableRow, frozen=True):
     turn: int
     written_at: datetime
     """When that turn finished."""
+
+
+def is_uuid(text: str) -> bool:
+    """Whether it is a UUID in its usual form, as ids are made; another spelling of one is none."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

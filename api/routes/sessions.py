@@ -23,7 +23,6 @@ from api.parameters import (
     condition,
 )
 from api.schemas import (
-    EventView,
     Failed,
     MessageList,
     NewMessage,
@@ -90,14 +89,10 @@ async def create_session(
     """Begins a session."""
     answer = await chat.start(TENANT, data, condition(idempotency_key, None, None))
     created = SessionCreated(
-        **_snapshot_fields(answer),
+        **_turn_fields(answer, events=events, debug=debug),
         session_id=answer.session.session_id,
         status=answer.state.status,
         created_at=answer.session.created_at,
-        ai_message=_joined(answer),
-        messages=said(answer.row),
-        events=_events(answer) if events else msgspec.UNSET,
-        debug_info=debug_info(answer.model_calls) if debug else None,
     )
     return Response(created, headers=_etag(answer.state.turn))
 
@@ -131,12 +126,8 @@ async def send_message(
     """Takes a message and answers it."""
     answer = await chat.turn(TENANT, session_id, data, condition(idempotency_key, if_match, prefer))
     taken = TurnAnswer(
-        **_snapshot_fields(answer),
+        **_turn_fields(answer, events=events, debug=debug),
         session_status=answer.state.status,
-        ai_message=_joined(answer),
-        messages=said(answer.row),
-        events=_events(answer) if events else msgspec.UNSET,
-        debug_info=debug_info(answer.model_calls) if debug else None,
     )
     return Response(taken, headers=_etag(answer.state.turn))
 
@@ -245,16 +236,16 @@ def _shown(hot: Hot) -> Snapshot:
     return snapshot(hot.program, hot.state, hot.execution_status, failed_at)
 
 
-def _snapshot_fields(answer: Answer) -> dict[str, Any]:
-    return msgspec.structs.asdict(snapshot(answer.program, answer.state, answer.state.execution_status, None))
-
-
-def _joined(answer: Answer) -> str:
-    return "\n\n".join(message.content for message in said(answer.row) if message.content)
-
-
-def _events(answer: Answer) -> list[EventView]:
-    return event_views(answer.row)
+def _turn_fields(answer: Answer, *, events: bool, debug: bool) -> dict[str, Any]:
+    """What both routes that take a turn answer."""
+    messages = said(answer.row)
+    return {
+        **msgspec.structs.asdict(snapshot(answer.program, answer.state, answer.state.execution_status, None)),
+        "ai_message": "\n\n".join(message.content for message in messages if message.content),
+        "messages": messages,
+        "events": event_views(answer.row) if events else msgspec.UNSET,
+        "debug_info": debug_info(answer.model_calls) if debug else None,
+    }
 
 
 def _etag(turn: int) -> dict[str, str]:

@@ -12,18 +12,15 @@ from runtime.answers import parse_answer
 from runtime.events import Exited
 from runtime.exits import decide_exit
 from runtime.models.parsing import read_further
-from runtime.outcomes import DONE, Finish, Jump, Outcome, Waits
+from runtime.outcomes import DONE, Finish, Jump, Outcome, Waits, offering
 from runtime.phrases import phrase
 from runtime.ports import ModelReply
 from runtime.run import ActionFailed, Run
 from runtime.state import Source, Wait
 from runtime.validation import Refused, checked
-from runtime.waits import choice_wait
-from scripts.model import AiAsk, AiThink, Ask, Assignment, OnFail, Output, OutputItem
+from scripts.model import AiAsk, AiThink, Ask, Assignment, OnFail, Output, OutputItem, rounds_of
 from scripts.targets import resolve_target
 from scripts.values import is_given
-
-ROUNDS_DEFAULT = 3
 
 
 def taken(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
@@ -68,7 +65,7 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
     required = [output for output in _missing(run, outputs) if output.required is not False]
     if not refused and not required:
         return _finish(run, action, "user")
-    if run.progress.round >= (action.max_rounds or ROUNDS_DEFAULT):
+    if run.progress.round >= rounds_of(action):
         return _exhausted(run, action, outputs)
     return _prompt(run, action, _complaint(run, action, refused, required))
 
@@ -101,7 +98,7 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
         "ask", action, run.text(action.task), outputs=outputs, exit_text=run.text(action.exit), reply=reply
     )
     refused = _keep(run, outputs, _typed(run, outputs, answered))
-    rounds_max = action.max_rounds or ROUNDS_DEFAULT
+    rounds_max = rounds_of(action)
     decision = decide_exit(
         round_number=run.progress.round,
         rounds_max=rounds_max,
@@ -180,7 +177,7 @@ def _prompt(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
     run.say(text)
     outputs = taken(run, action.outputs)
     if isinstance(action, Ask) and len(outputs) == 1 and outputs[0].choices:
-        return Waits(choice_wait([(choice, choice) for choice in outputs[0].choices]))
+        return offering((choice, choice) for choice in outputs[0].choices)
     return Waits(Wait("text"))
 
 

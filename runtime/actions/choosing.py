@@ -1,13 +1,12 @@
 """Answers offered as buttons: `choose` takes one of them, `user_say` only suggests."""
 
-from runtime.actions.asking import ROUNDS_DEFAULT, after_failure
+from runtime.actions.asking import after_failure
 from runtime.answers import Choice, match_choice
-from runtime.outcomes import DONE, Enter, Outcome, Waits
+from runtime.outcomes import DONE, Enter, Outcome, Waits, offering
 from runtime.phrases import phrase
 from runtime.run import Run
 from runtime.state import Wait
-from runtime.waits import choice_wait
-from scripts.model import Choose, UserSay
+from scripts.model import Choose, UserSay, rounds_of
 
 
 def choose(run: Run, action: Choose) -> Outcome:
@@ -26,7 +25,7 @@ def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outc
     if picked is not None:
         run.assign(action.variable, picked.key if picked.value is None else picked.value, "user")
         return Enter(picked.key) if picked.actions else DONE
-    if run.progress.round < (action.max_rounds or ROUNDS_DEFAULT):
+    if run.progress.round < rounds_of(action):
         sorry = phrase(run.state.locale, "choice", tuple(choice.text for choice in choices))
         return _offer(run, action, run.text(action.invalid) if action.invalid is not None else sorry)
     run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")
@@ -36,7 +35,7 @@ def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outc
 def _offer(run: Run, action: Choose, text: str) -> Outcome:
     run.progress.prompt = text
     run.say(text)
-    return Waits(choice_wait((choice.key, run.text(choice.text)) for choice in action.choices))
+    return offering((choice.key, run.text(choice.text)) for choice in action.choices)
 
 
 def user_say(run: Run, action: UserSay) -> Outcome:

@@ -10,6 +10,7 @@ from msgspec import Meta
 from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
 from scripts.model import (
     NOWHERE,
+    ROUNDS_DEFAULT,
     Action,
     AiAsk,
     AiSay,
@@ -276,7 +277,7 @@ class _Translator:
             outputs=self.outputs(config),
             exit=self.text(config.exit),
             exit_criteria=config.exit_criteria,
-            max_rounds=config.max_rounds or 3,
+            max_rounds=config.max_rounds or ROUNDS_DEFAULT,
             **common,
         )
 
