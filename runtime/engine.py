@@ -9,9 +9,11 @@ import itertools
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
-from runtime.actions import blocks, calls
+from runtime import interrupts, listening, repairs
+from runtime.actions import blocks, calls, leading_away
 from runtime.actions.dispatch import enter, resume
 from runtime.events import (
     ActionEntered,
@@ -19,6 +21,7 @@ from runtime.events import (
     ActionSkipped,
     Ended,
     Event,
+    Interrupted,
     Jumped,
     Message,
     ScopeEntered,
@@ -27,13 +30,14 @@ from runtime.events import (
     VariableChanged,
     Waiting,
 )
-from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Outcome, Waits
+from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
 from runtime.ports import Clock, Ids, Model, ModelFailed
 from runtime.program import Place, PlaceLost, Program
-from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of
+from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of, own_copy
 from runtime.scopes import WriteRefused
-from runtime.state import Cell, Frame, State, encode
-from scripts.model import Action, Call, Declaration, Phase, Scope, Topic, action_type
+from runtime.state import Cell, Frame, Held, State, Wait, encode
+from runtime.words import folded
+from scripts.model import Action, After, Call, Declaration, Interrupt, Phase, Scope, Topic, action_type
 from scripts.values import Value, is_unicode
 
 CALL_DEPTH_MAX = 10
@@ -114,7 +118,7 @@ async def run_turn(
     content = _accepted(state, given)
     work = copy_of(state)
     if global_cells is not None:
-        work.global_cells = dict(global_cells)
+        work.global_cells = _with_writers(global_cells, state.global_cells)
     run = Run(
         program,
         work,
@@ -166,6 +170,18 @@ def _accepted(state: State, given: Input) -> str:
     return text
 
 
+def _with_writers(cells: Mapping[str, Cell], before: Mapping[str, Cell]) -> dict[str, Cell]:
+    """The user's global variables; of those that this session wrote last, it still knows by which action."""
+    known = {name: cell.by for name, cell in before.items() if name in cells and cells[name].value == cell.value}
+    return {name: msgspec.structs.replace(cell, by=known.get(name)) for name, cell in cells.items()}
+
+
+def _is_answer(wait: Wait, said: str) -> bool:
+    """Whether a reply is, to the letter, one of those that were offered."""
+    offered = [wait.suggestion, *(word for choice in wait.choices for word in (choice.key, choice.text))]
+    return folded(said) in {folded(each) for each in offered if each}
+
+
 class _Engine:
     """Moves the cursor of one run."""
 
@@ -209,9 +225,45 @@ class _Engine:
         self._run.action_id = action.id
         metadata: dict[str, Value] = {"choice": given.choice} if isinstance(given, Chosen) else {}
         self._run.hear(content, metadata)
-        state.wait = None
+        wait, state.wait = state.wait, None
         picked = given.choice if isinstance(given, Chosen) else None
+        if wait is not None and isinstance(given, Reply):
+            await listening.keep_up(self._run, action, content)
+            if not _is_answer(wait, content) and await self._is_turned_aside(action, wait, content):
+                return
         self._follow(action, await resume(self._run, action, content, picked))
+
+    async def _is_turned_aside(self, action: Action, wait: Wait, said: str) -> bool:
+        """Whether a message is no answer but brings up an interrupt or asks for a repair, which then happens."""
+        interrupt = await interrupts.brought_up(self._run, action, said, ())
+        if interrupt is not None:
+            self._interrupt(action, wait, interrupt)
+            return True
+        asked = repairs.asked_for(self._run, said)
+        if asked is not None:
+            self._follow(action, repairs.carry_out(self._run, action, wait, asked))
+            return True
+        return False
+
+    def _interrupt(self, action: Action, wait: Wait, interrupt: Interrupt) -> None:
+        self._run.record(Interrupted(interrupt.id, action.id))
+        held, self._state.progress = Held(wait, self._state.progress), None
+        if interrupt.actions:
+            self._state.frames.append(Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=held))
+        else:
+            self._go_on_after(interrupt.then, held)
+
+    def _go_on_after(self, then: After, held: Held) -> None:
+        """Takes up the action that an interrupt came up at, or leaves it as the script says."""
+        action = self._run.program.action(*self._state.home(), self._state.frames[-1].action)
+        self._run.action_id = action.id
+        self._state.progress = own_copy(held.progress)
+        if then.policy != "resume":
+            self._follow(action, leading_away.after(self._run, then))
+            return
+        if held.progress is not None:
+            self._run.say(held.progress.prompt)
+        self._follow(action, Waits(held.wait))
 
     async def _step(self) -> None:
         """Carries out the action under the cursor."""
@@ -220,10 +272,10 @@ class _Engine:
         self._run.action_id = action.id
         self._run.count_action()
         if action.when is not None and not self._run.holds(action.when):
-            self._run.record(ActionSkipped(action.id, action_type(action), self._skill()))
+            self._run.record(ActionSkipped(action.id, action_type(action), *self._called()))
             self._advance()
             return
-        self._run.record(ActionEntered(action.id, action_type(action), self._skill()))
+        self._run.record(ActionEntered(action.id, action_type(action), *self._called()))
         state.progress = None
         self._follow(action, await enter(self._run, action))
 
@@ -250,25 +302,48 @@ class _Engine:
                 self._leave_blocks()
                 self._run.record(Jumped(action.id, outcome.phase, outcome.topic))
                 self._jump(outcome.phase, outcome.topic)
+            case Leave():
+                self._leave_action(action)
+                self._leave_list()
             case Finish():
                 self._leave_action(action)
                 self._leave_blocks()
                 self._complete(outcome.reason)
 
-    def _skill(self) -> str:
+    def _called(self) -> tuple[str, str]:
+        """The skill and the interrupt whose actions are being carried out; empty for a topic's."""
         call = self._state.call()
-        return call.skill if call is not None else ""
+        return (call.skill, call.interrupt) if call is not None else ("", "")
 
     def _leave_action(self, action: Action) -> None:
         rounds = self._state.progress.round if self._state.progress is not None else 0
-        self._run.record(ActionLeft(action.id, rounds, self._skill()))
+        self._run.record(ActionLeft(action.id, rounds, *self._called()))
         self._state.progress = None
 
     def _leave_blocks(self) -> None:
         """Leaves the blocks around an action that leads away from them, the innermost first."""
         while len(self._state.frames) > 1:
-            block = self._state.frames.pop().block
-            self._run.record(ActionLeft(block, 0, self._skill()))
+            self._leave_block()
+
+    def _leave_block(self) -> Frame:
+        """Leaves the innermost block: the action it belongs to, or the one that an interrupt came up at."""
+        frame = self._state.frames.pop()
+        rounds = frame.held.progress.round if frame.held is not None and frame.held.progress is not None else 0
+        self._run.record(ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self._called()))
+        return frame
+
+    def _leave_list(self) -> None:
+        """Leaves the skill at hand, which then returns nothing, or the interrupt, or else the topic."""
+        while len(self._state.frames) > 1:
+            held = self._state.frames[-1].held
+            if held is not None:
+                interrupt = self._state.frames.pop().interrupt
+                self._go_on_after(self._run.program.interrupt(interrupt).then, held)
+                return
+            if self._leave_block().skill:
+                self._advance()
+                return
+        self._to_next_topic()
 
     # -- within a topic ---------------------------------------------------------------------------------------------
 
@@ -297,10 +372,14 @@ class _Engine:
         state, program = self._state, self._run.program
         while state.frames:
             frame = state.frames[-1]
-            place = self._place("", "") if frame.skill else self._place(frame.block, frame.arm)
+            place = self._place("", "") if frame.home is not None else self._place(frame.block, frame.arm)
             following = program.following(place, frame.action)
             if following is not None:
                 frame.action = following.id
+                return
+            if frame.held is not None:
+                state.frames.pop()
+                self._go_on_after(program.interrupt(frame.interrupt).then, frame.held)
                 return
             if not frame.block:
                 break
@@ -322,9 +401,12 @@ class _Engine:
                 return
             state.frames.pop()
             self._leave_action(block)
-        following_topics = self._topics_after(state.topic)
+        self._to_next_topic()
+
+    def _to_next_topic(self) -> None:
+        following = self._topics_after(self._state.topic)
         self._leave_topic()
-        self._to_topic(following_topics)
+        self._to_topic(following)
 
     # -- between topics and phases ------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from runtime.state import Source, Wait
-from scripts.model import Scope
+from scripts.model import RepairKind, Scope
 from scripts.values import Value, ValueType
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -66,6 +66,7 @@ class ActionEntered(Struct, frozen=True, omit_defaults=True, tag_field="kind", t
     action_id: str
     action_type: str
     skill: str = ""  # the skill it stands in, if it does
+    interrupt: str = ""  # or the interrupt
 
 
 class ActionLeft(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="action_left"):
@@ -74,6 +75,7 @@ class ActionLeft(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag=
     action_id: str
     rounds: int
     skill: str = ""  # the skill it stands in, if it does
+    interrupt: str = ""  # or the interrupt
 
 
 class ActionSkipped(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="action_skipped"):
@@ -82,6 +84,7 @@ class ActionSkipped(Struct, frozen=True, omit_defaults=True, tag_field="kind", t
     action_id: str
     action_type: str
     skill: str = ""  # the skill it stands in, if it does
+    interrupt: str = ""  # or the interrupt
 
 
 class VariantChosen(Struct, frozen=True, tag_field="kind", tag="variant"):
@@ -122,6 +125,21 @@ class Warned(Struct, frozen=True, tag_field="kind", tag="warning"):
     action_id: str
 
 
+class Interrupted(Struct, frozen=True, tag_field="kind", tag="interrupted"):
+    """An interrupt came up while an action waited."""
+
+    interrupt: str
+    action_id: str
+
+
+class Repaired(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="repaired"):
+    """The user mended the conversation: had something repeated, skipped, cancelled, corrected, or handed over."""
+
+    repair: RepairKind
+    action_id: str
+    variables: tuple[str, ...] = ()  # what was corrected
+
+
 class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
     """What the script tells the application."""
 
@@ -150,6 +168,8 @@ Body: TypeAlias = (
     | Jumped
     | Waiting
     | Warned
+    | Interrupted
+    | Repaired
     | Emitted
     | Ended
 )

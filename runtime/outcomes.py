@@ -44,13 +44,17 @@ class Jump(Struct, frozen=True):
     topic: str
 
 
+class Leave(Struct, frozen=True):
+    """Leave what the action stands in: the skill, which then returns nothing, or else the topic."""
+
+
 class Finish(Struct, frozen=True):
     """End the conversation."""
 
     reason: str
 
 
-Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Finish
+Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish
 DONE = Done()
 
 

@@ -4,7 +4,22 @@ from typing import Literal, TypeAlias
 
 from scripts.model import Locale
 
-Phrase: TypeAlias = Literal["invalid", "text", "number", "boolean", "date", "choice", "list", "record"]
+Phrase: TypeAlias = Literal[
+    "invalid",
+    "text",
+    "number",
+    "boolean",
+    "date",
+    "choice",
+    "list",
+    "record",
+    "noted",
+    "needed",
+    "cancelled",
+    "corrected",
+    "which",
+    "handed_over",
+]
 
 _PHRASES: dict[Locale, dict[Phrase, str]] = {
     "en": {
@@ -16,6 +31,12 @@ _PHRASES: dict[Locale, dict[Phrase, str]] = {
         "choice": "Sorry, please choose one of these: {choices}.",
         "list": "Sorry, please list them, separated by commas.",
         "record": "Sorry, I could not read that.",
+        "noted": "Thank you for telling me. Is there anything else?",
+        "needed": "I do need an answer to this one.",
+        "cancelled": "All right, let us leave that.",
+        "corrected": "Noted: {choices}.",
+        "which": "What shall I change? Say it like “age: 30”.",
+        "handed_over": "I have let someone know; they will get back to you.",
     },
     "zh": {
         "invalid": "抱歉，这个回答不符合要求，可以再说一次吗？",
@@ -26,6 +47,12 @@ _PHRASES: dict[Locale, dict[Phrase, str]] = {
         "choice": "抱歉，请从以下选项中选择：{choices}。",
         "list": "抱歉，请逐一列出，用逗号分开。",
         "record": "抱歉，我没能读懂。",
+        "noted": "谢谢您告诉我。还有什么想说的吗？",
+        "needed": "这个问题需要您的回答。",
+        "cancelled": "好的，这个我们先不谈了。",
+        "corrected": "已更正：{choices}。",
+        "which": "您想更正哪一项？可以这样说：“年龄：30”。",
+        "handed_over": "我已经通知了工作人员，他们会联系您。",
     },
 }
 
@@ -34,3 +61,14 @@ def phrase(locale: Locale, name: Phrase, choices: tuple[str, ...] = ()) -> str:
     """A sentence in a locale; `choices` fills the list of what may be chosen."""
     separator = "、" if locale == "zh" else ", "
     return _PHRASES[locale][name].replace("{choices}", separator.join(choices))
+
+
+_FAREWELLS: dict[Locale, tuple[str, ...]] = {
+    "en": ("bye", "goodbye", "that's all", "that is all", "i'm done", "no more", "nothing else", "see you"),
+    "zh": ("再见", "拜拜", "没有了", "就这些", "结束吧", "不聊了", "先这样"),
+}
+
+
+def farewells(locale: Locale) -> tuple[str, ...]:
+    """Words by which people end a free conversation."""
+    return _FAREWELLS[locale]

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from runtime.events import Message
-from scripts.model import Locale, Output
+from scripts.model import Locale, Output, Records, Role
 from scripts.values import Value
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -16,7 +16,7 @@ Clock: TypeAlias = Callable[[], datetime]
 Ids: TypeAlias = Callable[[], str]
 """A new id, unique for ever."""
 
-Purpose: TypeAlias = Literal["say", "ask", "extract", "think"]
+Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route"]
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
@@ -29,12 +29,16 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     locale: Locale
     now: datetime
     outputs: tuple[Output, ...] = ()
+    records: tuple[Records, ...] = ()  # which of the outputs are fields of records; one reply may give several
     exit: str = ""
     reply: str | None = None  # the reply to judge
     known: Mapping[str, Value] = {}  # what earlier replies to this action gave
     replies: tuple[str, ...] = ()  # all replies to this action so far, the one to judge last
     history: tuple[Message, ...] = ()
     role: str = ""
+    speaker: Role | None = None  # what the script says of the role
+    listener: Role | None = None
+    intents: Mapping[str, str] = {}  # to route: what the reply may mean, by the name to answer with
     tone: str = ""
     goal: str = ""
     strategy: str = ""
@@ -50,6 +54,7 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     exit_reason: str = ""
     understanding: int | None = None  # percent
     has_questions: bool | None = None
+    intent: str = ""  # to route: which of the intents the reply has
     raw: str = ""  # what the model literally said
 
 

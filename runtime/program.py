@@ -2,12 +2,25 @@
 
 from collections.abc import Mapping
 
-from scripts.model import Action, Declaration, Locale, Phase, Script, Skill, Topic, arms, walk
+from runtime.state import INTERRUPTS
+from scripts.model import (
+    Action,
+    Declaration,
+    FormSheet,
+    Interrupt,
+    Locale,
+    Phase,
+    Script,
+    Skill,
+    Topic,
+    arms,
+    walk,
+)
 
 Place = tuple[str, str, str, str]
 """Phase, topic, block and arm: what names a list of actions (block and arm empty for the topic's own).
 
-A skill counts as a topic of no phase.
+A skill counts as a topic of no phase, an interrupt as one of `INTERRUPTS`.
 """
 
 
@@ -30,6 +43,11 @@ class Program:
         self.skills = {skill.id: skill for skill in script.skills}
         for skill in script.skills:
             self._add_actions("", skill.id, skill.actions)
+        self.interrupts = {each.id: each for each in script.interrupts}
+        for each in script.interrupts:
+            self._add_actions(INTERRUPTS, each.id, each.actions)
+        self.roles = {role.id: role for role in script.roles}
+        self.forms = {form.id: form for form in script.forms}
         self.session_names = _declared(script.declare)
         self.global_names = _declared(script.globals)
         self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
@@ -60,6 +78,20 @@ class Program:
             return self.skills[skill]
         except KeyError:
             raise PlaceLost(f"the script has no skill {skill}") from None
+
+    def interrupt(self, interrupt: str) -> Interrupt:
+        """The interrupt of this id. Raises PlaceLost."""
+        try:
+            return self.interrupts[interrupt]
+        except KeyError:
+            raise PlaceLost(f"the script has no interrupt {interrupt}") from None
+
+    def form(self, form: str) -> FormSheet:
+        """The form of this id. Raises PlaceLost."""
+        try:
+            return self.forms[form]
+        except KeyError:
+            raise PlaceLost(f"the script has no form {form}") from None
 
     def action(self, phase: str, topic: str, action: str) -> Action:
         """The action of these ids. Raises PlaceLost."""

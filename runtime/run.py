@@ -13,7 +13,7 @@ from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.state import Progress, Source, State
 from scripts.expressions import Rendered, compile_expression, compile_template
-from scripts.model import Action, Assignment, Expression, Output, Scope, Template
+from scripts.model import Action, Assignment, Expression, Output, Records, Scope, Template
 from scripts.sandbox import MISSING, ExpressionFailed
 from scripts.values import Value
 
@@ -87,14 +87,28 @@ class Run:
         """A message of the assistant's; nothing is said for a blank text. Raises LimitExceeded."""
         if not text.strip() and not metadata:
             return
+        metadata = {**(metadata or {}), **self._speaker(self.role)}
         self._output_chars += len(text) + sum(len(str(value)) for value in (metadata or {}).values())
         if self._output_chars > self.limits.output_chars_max:
             raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
-        self._message("assistant", text, metadata or {})
+        self._message("assistant", text, metadata)
 
     def hear(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
         """A message of the user's."""
-        self._message("user", text, metadata or {})
+        self._message("user", text, {**(metadata or {}), **self._speaker(self.state.human_role)})
+
+    @property
+    def role(self) -> str:
+        """Who speaks now: the action's own role, else that of the scene."""
+        own = self.program.action(*self.state.home(), self.action_id).role if self.action_id else ""
+        return own or self.state.ai_role
+
+    def _speaker(self, role: str) -> dict[str, Value]:
+        """What clients are told of who speaks."""
+        known = self.program.roles.get(role)
+        if known is None:
+            return {}
+        return {"speaker": {"role": role, "name": known.name or role, **({"pic": known.pic} if known.pic else {})}}
 
     def _message(self, role: str, text: str, metadata: Mapping[str, Value]) -> None:
         self.state.message_seq += 1
@@ -140,9 +154,13 @@ class Run:
         """Writes a variable where it belongs. Raises WriteRefused."""
         self.assign_in(self.scopes.target(name), name, value, source)
 
-    def assign_in(self, scope: Scope, name: str, value: object, source: Source) -> None:
-        """Writes a variable of a given scope. Raises WriteRefused."""
-        write = self.scopes.write(scope, name, value, source, self.now())
+    def assign_in(
+        self, scope: Scope, name: str, value: object, source: Source, by: tuple[str, str, str] | None = None
+    ) -> None:
+        """Writes a variable of a given scope; `by` is the action it counts as written by. Raises WriteRefused."""
+        if by is None and self.action_id:
+            by = (*self.state.home(), self.action_id)
+        write = self.scopes.write(scope, name, value, source, self.now(), by)
         self.record(
             VariableChanged(
                 scope=write.scope,
@@ -218,12 +236,15 @@ class Run:
         outputs: tuple[Output, ...] = (),
         exit_text: str = "",
         reply: str | None = None,
+        records: tuple[Records, ...] = (),
+        intents: Mapping[str, str] | None = None,
     ) -> ModelReply:
         """Asks the model. Raises ModelFailed, LimitExceeded."""
         if len(self.model_calls) >= self.limits.model_calls_max:
             raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
-        call = self.state.call()
-        topic = self.program.skill(call.skill) if call else self.program.topic(self.state.phase, self.state.topic)
+        goal, strategy = self._purpose()
+        role = self.role
+        speaker = self.program.roles.get(role)
         request = ModelRequest(
             purpose=purpose,
             action_id=action.id,
@@ -237,14 +258,26 @@ class Run:
             known=dict(self.progress.values),
             replies=tuple(self.progress.replies),
             history=self.history(),
-            role=action.role,
-            tone=action.tone,
-            goal=topic.goal,
-            strategy=topic.strategy,
+            records=records,
+            role=role,
+            speaker=speaker,
+            listener=self.program.roles.get(self.state.human_role),
+            tone=action.tone or (speaker.tone if speaker is not None else ""),
+            goal=goal,
+            strategy=strategy,
+            intents=intents or {},
         )
         answered = await self._model.complete(request)
         self.model_calls.append(ModelCall(request, answered))
         return answered
+
+    def _purpose(self) -> tuple[str, str]:
+        """Goal and strategy of the skill or topic at hand; an interrupt has none."""
+        call = self.state.call()
+        if call is not None and call.interrupt:
+            return "", ""
+        topic = self.program.skill(call.skill) if call else self.program.topic(self.state.phase, self.state.topic)
+        return topic.goal, topic.strategy
 
 
 class _Names:
@@ -258,8 +291,8 @@ class _Names:
         if name in self._given:
             return self._given[name]
         for frame in reversed(self._run.state.frames):
-            if frame.skill:
-                break  # what goes on around a call is out of the skill's sight
+            if frame.home is not None:
+                break  # what goes on around a call is out of the skill's sight, and of an interrupt's
             if frame.item_name == name and frame.items is not None:
                 return frame.items[frame.passes]
         if name in _BUILTINS:
@@ -296,16 +329,12 @@ def _history_function(run: Run) -> Callable[[int], list[Value]]:
     return history
 
 
-def _role(run: Run) -> str:
-    return run.program.action(*run.state.home(), run.action_id).role if run.action_id else ""
-
-
 _BUILTINS: Mapping[str, Callable[[Run], object]] = {
     "now": lambda run: run.now(),
     "today": lambda run: run.now().date(),
     "round": lambda run: run.state.progress.round if run.state.progress else 0,
     "user": lambda run: {"id": run.state.user_id},
-    "role": _role,
+    "role": lambda run: run.role,
     "history": _history_function,
     "vars": _Variables,
 }
@@ -316,12 +345,16 @@ def copy_of(state: State) -> State:
     return msgspec.structs.replace(
         state,
         frames=[msgspec.structs.replace(frame, cells=dict(frame.cells)) for frame in state.frames],
-        progress=state.progress
-        and msgspec.structs.replace(
-            state.progress, values=dict(state.progress.values), replies=list(state.progress.replies)
-        ),
+        progress=own_copy(state.progress),
         global_cells=dict(state.global_cells),
         session_cells=dict(state.session_cells),
         phase_cells=dict(state.phase_cells),
         topic_cells=dict(state.topic_cells),
     )
+
+
+def own_copy(progress: Progress | None) -> Progress | None:
+    """The same progress, free to be changed."""
+    if progress is None:
+        return None
+    return msgspec.structs.replace(progress, values=dict(progress.values), replies=list(progress.replies))

@@ -54,8 +54,14 @@ class Scopes:
 
     @property
     def _in_sight(self) -> tuple[Scope, ...]:
-        """The layers a name is looked up in, innermost first; a skill sees its own and the global one."""
-        return ("topic", "phase", "session", "global") if self._state.call() is None else ("topic", "global")
+        """The layers a name is looked up in, innermost first.
+
+        A skill sees its own and the global one, an interrupt those and the session's.
+        """
+        call = self._state.call()
+        if call is None:
+            return "topic", "phase", "session", "global"
+        return ("topic", "global") if call.skill else ("topic", "session", "global")
 
     def find(self, name: str) -> tuple[Scope, Value] | None:
         """The scope and value a name has here, or None. A null counts as a value of its scope."""
@@ -88,7 +94,30 @@ class Scopes:
                 return scope
         return self._program.script.default_scope if self._state.call() is None else "topic"
 
-    def write(self, scope: Scope, name: str, value: object, source: Source, now: datetime) -> Write:
+    def cell(self, name: str) -> tuple[Scope, Cell] | None:
+        """The scope and live cell of a name in sight, or None."""
+        for scope in self._in_sight:
+            if name in self.cells(scope):
+                return scope, self.cells(scope)[name]
+        return None
+
+    def in_sight(self) -> dict[str, Scope]:
+        """Every name with a live cell here, with the scope it is found in."""
+        return {name: scope for scope in reversed(self._in_sight) for name in self.cells(scope)}
+
+    def declarations(self) -> dict[str, Declaration]:
+        """Every name that is declared in sight, with its innermost declaration."""
+        return {name: each for scope in reversed(self._in_sight) for name, each in self._declared(scope).items()}
+
+    def write(
+        self,
+        scope: Scope,
+        name: str,
+        value: object,
+        source: Source,
+        now: datetime,
+        by: tuple[str, str, str] | None = None,
+    ) -> Write:
         """Writes one cell. Raises WriteRefused and changes nothing where the value does not fit."""
         if not name or len(name) > ID_CHARS_MAX or is_reserved(name):
             raise WriteRefused(f"{shorten(name)} cannot be the name of a variable")
@@ -100,7 +129,7 @@ class Scopes:
             raise WriteRefused(f"a scope holds at most {CELLS_MAX} variables")
         old = cells[name].value if name in cells else self._default(scope, name)
         kind = (self._type(scope, name) if new is not None else None) or infer_type(new)
-        cells[name] = Cell(new, kind, now, source)
+        cells[name] = Cell(new, kind, now, source, by)
         return Write(scope, name, old, new, kind)
 
     def _fitting(self, scope: Scope, name: str, value: object) -> Value:

@@ -23,26 +23,14 @@ Source: TypeAlias = Literal["script", "user", "model", "api", "default"]
 WaitKind: TypeAlias = Literal["text", "choice", "acknowledge", "suggestion"]
 
 
-class Cell(Struct):
+class Cell(Struct, omit_defaults=True):
     """A variable's value in one scope, with its type, time and origin."""
 
     value: Value
     type: ValueType
     last_updated: datetime
     source: Source
-
-
-class Frame(Struct, omit_defaults=True):
-    """A list of actions being worked through: the topic's own, or an arm of a block inside it."""
-
-    action: str  # the action that is current in this list
-    block: str = ""  # the action that holds the list; empty for the topic's own list
-    arm: str = ""
-    passes: int = 0  # how often the list has been worked through, in a loop
-    items: list[Value] | None = None  # what a foreach goes through, taken when it was entered
-    item_name: str = ""
-    skill: str = ""  # the skill whose own list this is; its variables are `cells`
-    cells: dict[str, Cell] = {}
+    by: tuple[str, str, str] | None = None  # the action that wrote it: its home (see `State.home`) and id
 
 
 class Progress(Struct, omit_defaults=True):
@@ -60,6 +48,39 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     kind: WaitKind
     choices: tuple[Choice, ...] = ()
     suggestion: str = ""
+
+
+class Held(Struct, frozen=True, omit_defaults=True):
+    """How far an action was when an interrupt came up."""
+
+    wait: Wait
+    progress: Progress | None = None
+
+
+INTERRUPTS = ":interrupts"
+"""Stands for the phase where an interrupt's own actions are looked up; no phase's id holds a colon."""
+
+
+class Frame(Struct, omit_defaults=True):
+    """A list of actions being worked through: the topic's own, or an arm of a block inside it."""
+
+    action: str  # the action that is current in this list
+    block: str = ""  # the action that holds the list; empty for the topic's own list
+    arm: str = ""
+    passes: int = 0  # how often the list has been worked through, in a loop
+    items: list[Value] | None = None  # what a foreach goes through, taken when it was entered
+    item_name: str = ""
+    skill: str = ""  # the skill whose own list this is; its variables are `cells`
+    interrupt: str = ""  # or the interrupt
+    cells: dict[str, Cell] = {}
+    held: Held | None = None  # for an interrupt, how far the action below it was
+
+    @property
+    def home(self) -> tuple[str, str] | None:
+        """Where the actions of a skill's or interrupt's own list are looked up; None for any other list."""
+        if self.skill:
+            return "", self.skill
+        return (INTERRUPTS, self.interrupt) if self.interrupt else None
 
 
 class State(Struct, omit_defaults=True):
@@ -90,19 +111,28 @@ class State(Struct, omit_defaults=True):
     event_seq: int = 0  # the number of the last event
     message_seq: int = 0
     draws: int = 0  # random choices made so far
+    ai_role: str = ""  # who speaks, as the last scene has it
+    human_role: str = ""  # who is spoken to
     end_reason: str = ""
 
     def home(self, depth: int | None = None) -> tuple[str, str]:
-        """Where the actions of the innermost (of `depth`) frames stand: phase and topic, or "" and a skill."""
+        """Where the actions of the innermost (of `depth`) frames stand: phase and topic, or a skill's home or an
+        interrupt's.
+        """
         call = self.call(depth)
-        return (self.phase, self.topic) if call is None else ("", call.skill)
+        return (call.home if call is not None else None) or (self.phase, self.topic)
 
     def call(self, depth: int | None = None) -> Frame | None:
-        """The innermost call under way (within `depth` frames), whose variables are the ones in sight."""
+        """The innermost skill or interrupt under way (within `depth` frames), whose variables are the ones in sight."""
         for frame in reversed(self.frames if depth is None else self.frames[:depth]):
-            if frame.skill:
+            if frame.home is not None:
                 return frame
         return None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an interrupt is under way; none comes up within another."""
+        return any(frame.interrupt for frame in self.frames)
 
     @property
     def execution_status(self) -> ExecutionStatus:

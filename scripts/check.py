@@ -14,7 +14,9 @@ from scripts.model import (
     AiSay,
     AiThink,
     Ask,
+    Assignment,
     Call,
+    Chat,
     Choose,
     Declaration,
     Emit,
@@ -22,15 +24,21 @@ from scripts.model import (
     ExitCriteria,
     Expression,
     Foreach,
+    Form,
+    FormSheet,
     Goto,
     If,
+    Interrupt,
     Location,
     OnFail,
     Output,
     OutputItem,
     Phase,
+    Records,
     Repeat,
+    Role,
     Say,
+    Scene,
     Script,
     Set,
     Show,
@@ -52,6 +60,9 @@ _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 
 
+_Named = Script | Phase | Topic | Skill | Action | Role | FormSheet | Interrupt
+
+
 def check_script(script: Script, problems: Problems) -> None:
     """Adds every problem of a script; the ids must be complete."""
     _Checker(script, problems).run()
@@ -65,6 +76,7 @@ class _Checker:
         self.phase: Phase | None = None
         self.topic: Topic | None = None
         self.skill: Skill | None = None
+        self.interrupt: Interrupt | None = None
         self.loop_names: list[str] = []
         self.flow = VariableFlow(script)
 
@@ -76,7 +88,7 @@ class _Checker:
             self.add("NO_ACTIONS", message, at)
 
     def path(self) -> str:
-        return "/".join(node.id for node in (self.phase, self.topic, self.skill) if node is not None)
+        return "/".join(node.id for node in (self.phase, self.topic, self.skill, self.interrupt) if node)
 
     def run(self) -> None:
         script = self.script
@@ -91,6 +103,13 @@ class _Checker:
         self.ids(script.skills, "skill", "skill")
         for skill in script.skills:
             self.check_skill(skill)
+        self.ids(script.roles, "role", "role")
+        self.ids(script.forms, "form", "form")
+        self.ids(script.interrupts, "interrupt", "interrupt")
+        for interrupt in script.interrupts:
+            self.check_interrupt(interrupt)
+        for repair in script.repairs:
+            self.texts(repair.say)
         self.flow.check(self.problems)
 
     def check_phase(self, phase: Phase) -> None:
@@ -125,9 +144,22 @@ class _Checker:
             self.flow.read(name, skill.mark("returns"), self.place)
         self.skill = None
 
+    def check_interrupt(self, interrupt: Interrupt) -> None:
+        trigger = interrupt.on
+        if not (any(trigger.keywords) or trigger.intent or trigger.detector):
+            self.add("TRIGGER_EMPTY", "nothing says when this happens", interrupt.mark("on"))
+        self.interrupt = interrupt
+        self.expression(interrupt.when)
+        self.ids(list(walk(interrupt.actions)), "action", "id")
+        for action in interrupt.actions:
+            self.action(action)
+        if interrupt.then.policy == "goto":
+            self.target(interrupt.then.target, interrupt.then.at)
+        self.interrupt = None
+
     # -- names --------------------------------------------------------------------------------------------------
 
-    def ids(self, nodes: Sequence[Script | Phase | Topic | Skill | Action], kind: str, key: str) -> None:
+    def ids(self, nodes: Sequence[_Named], kind: str, key: str) -> None:
         seen: dict[str, Location] = {}
         for node in nodes:
             at = node.mark(key)
@@ -151,7 +183,7 @@ class _Checker:
     @property
     def place(self) -> Place:
         """What is being checked: the nodes whose variables are in sight."""
-        return Place(self.phase, self.topic, self.skill)
+        return Place(self.phase, self.topic, self.skill, self.interrupt)
 
     def declarations(self, declared: Iterable[Declaration]) -> None:
         seen: set[str] = set()
@@ -179,6 +211,7 @@ class _Checker:
 
     def action(self, action: Action) -> None:
         self.expression(action.when)
+        self.role(action.role, action.mark("role"))
         match action:
             case Say():
                 self.texts(*action.texts)
@@ -222,6 +255,15 @@ class _Checker:
                 self.call(action)
             case Emit():
                 self.emit(action)
+            case Form():
+                self.form(action)
+            case Chat():
+                self.texts(action.task, action.exit)
+                self.expression(action.exit_when)
+                self.criteria(action.exit_criteria)
+            case Scene():
+                for role in (action.speakers.ai, action.speakers.human):
+                    self.role(role, action.speakers.at)
             case Goto():
                 self.target(action.target, action.mark("goto"))
             case End():
@@ -245,6 +287,23 @@ class _Checker:
             self.add("ID_INVALID", f"{action.signal.event!r} is no name for an event", action.signal.mark("event"))
         for value in action.signal.data.values():
             self.expression(value)
+
+    def role(self, role: str, at: Location) -> None:
+        """A script without roles may name them as it likes; the model is told."""
+        known = [each.id for each in self.script.roles]
+        if role and known and role not in known:
+            self.add("ROLE_UNKNOWN", f"there is no role {role}", at, suggest(role, known))
+
+    def form(self, action: Form) -> None:
+        self.texts(action.invalid)
+        self.on_fail(action.on_fail)
+        sheet = next((form for form in self.script.forms if form.id == action.sheet), None)
+        if sheet is None:
+            fix = suggest(action.sheet, [form.id for form in self.script.forms], otherwise="")
+            self.add("FORM_UNKNOWN", f"there is no form {action.sheet}", action.mark("form"), fix)
+            return
+        for each in sheet.fields:
+            self.writes(each.name, each.mark("field"))
 
     def call(self, action: Call) -> None:
         skill = next((skill for skill in self.script.skills if skill.id == action.skill), None)
@@ -303,10 +362,11 @@ class _Checker:
         if self.skill is not None:
             self.add("GOTO_IN_SKILL", "a skill ends where it was called; it cannot jump away", at)
             return
-        if self.phase is None or resolve_target(self.script, target, self.phase.id) is not None:
+        phase = self.phase
+        if resolve_target(self.script, target, phase.id if phase is not None else "") is not None:
             return
         known = [f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics]
-        known += [topic.id for topic in self.phase.topics]
+        known += [topic.id for topic in phase.topics] if phase is not None else []
         self.add("GOTO_UNKNOWN", f"there is no topic or phase {target}", at, suggest(target, known))
 
     # -- outputs --------------------------------------------------------------------------------------------------
@@ -314,18 +374,24 @@ class _Checker:
     def outputs(self, outputs: Iterable[OutputItem]) -> None:
         seen: set[str] = set()
         for item in outputs:
-            if isinstance(item, Output):
-                self.output(item)
-                if item.get in seen:
-                    self.add("DUPLICATE_DECLARATION", f"{item.get} is taken twice here", item.mark("get"))
-                seen.add(item.get)
-            else:
-                self.expression(item.value)
-                self.expression(item.when)
-                self.writes(item.set, item.mark("set"))
+            match item:
+                case Output():
+                    self.writes(item.get, item.mark("get"))
+                    self.output(item, seen)
+                case Records():
+                    self.writes(item.tolist, item.mark("tolist"))
+                    for each in item.fields:
+                        self.name(each.get, each.mark("get"))
+                        self.output(each, seen)
+                case Assignment():
+                    self.expression(item.value)
+                    self.expression(item.when)
+                    self.writes(item.set, item.mark("set"))
 
-    def output(self, output: Output) -> None:
-        self.writes(output.get, output.mark("get"))
+    def output(self, output: Output, seen: set[str]) -> None:
+        if output.get in seen:
+            self.add("DUPLICATE_DECLARATION", f"{output.get} is taken twice here", output.mark("get"))
+        seen.add(output.get)
         self.typed(output, output.default, "default")
         self.texts(output.invalid)
         self.limits(output)

@@ -81,6 +81,10 @@ CODES: dict[str, Code] = {
         "Declare it at session level.",
     ),
     # Side files
+    "USE_CYCLE": Code("error", "Two side files use each other.", "Remove one of the two from `use`."),
+    "ROLE_UNKNOWN": Code("error", "There is no such role.", "Name a role of the roles file."),
+    "FORM_UNKNOWN": Code("error", "There is no such form.", "Name a form of the script or of a side file in `use`."),
+    "TRIGGER_EMPTY": Code("error", "Nothing says when this happens.", "Write `on:` with words to listen for."),
     "USE_NOT_FOUND": Code("error", "A file named in `use` is not there.", "Correct the name; it is relative."),
 }
 

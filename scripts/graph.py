@@ -15,17 +15,20 @@ from scripts.model import (
     AiThink,
     Ask,
     Call,
+    Chat,
     Choose,
     Emit,
     End,
     Expression,
     Foreach,
+    Form,
     Goto,
     If,
     OnFail,
     Phase,
     Repeat,
     Say,
+    Scene,
     Script,
     Set,
     Show,
@@ -208,7 +211,7 @@ def _detail(action: Action) -> str:
     match action:
         case Say():
             return " | ".join(text.source for text in action.texts)
-        case AiSay() | AiAsk() | AiThink():
+        case AiSay() | AiAsk() | AiThink() | Chat():
             return action.task.source
         case Ask():
             return action.question.source
@@ -232,6 +235,10 @@ def _detail(action: Action) -> str:
             return action.skill
         case Emit():
             return action.signal.event
+        case Form():
+            return action.sheet
+        case Scene():
+            return ", ".join(filter(None, (action.speakers.ai, action.speakers.human)))
         case Goto():
             return action.target
         case End():
@@ -241,7 +248,7 @@ def _detail(action: Action) -> str:
 
 
 def _on_fail(action: Action) -> OnFail | None:
-    return action.on_fail if isinstance(action, Ask | AiAsk | Choose) else None
+    return action.on_fail if isinstance(action, Ask | AiAsk | Choose | Form) else None
 
 
 def _jumps(script: Script, phase: Phase, topic: Topic, step: _Step) -> Iterator[Edge]:

@@ -6,7 +6,20 @@ from typing import TypeVar
 import msgspec
 
 from scripts.diagnostics import Problems
-from scripts.model import Action, Choose, Foreach, If, Location, Repeat, Script, Skill, Topic, action_type, walk
+from scripts.model import (
+    Action,
+    Choose,
+    Foreach,
+    If,
+    Interrupt,
+    Location,
+    Repeat,
+    Script,
+    Skill,
+    Topic,
+    action_type,
+    walk,
+)
 
 
 def with_ids(script: Script, problems: Problems) -> Script:
@@ -18,10 +31,17 @@ def with_ids(script: Script, problems: Problems) -> Script:
             for phase in script.phases
         ),
         skills=tuple(_named_within(skill, problems) for skill in script.skills),
+        interrupts=tuple(_named_within(each, problems) for each in _named_interrupts(script, problems)),
     )
 
 
-_Owner = TypeVar("_Owner", Topic, Skill)
+def _named_interrupts(script: Script, problems: Problems) -> Iterator[Interrupt]:
+    fresh = _derived_ids({each.id for each in script.interrupts}, problems)
+    for each in script.interrupts:
+        yield each if each.id else msgspec.structs.replace(each, id=fresh("interrupt", each.at))
+
+
+_Owner = TypeVar("_Owner", Topic, Skill, Interrupt)
 
 
 def _named_within(owner: _Owner, problems: Problems) -> _Owner:

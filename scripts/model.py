@@ -13,6 +13,7 @@ from scripts.values import DeclaredType, Value
 
 ROUNDS_MAX = 10
 ROUNDS_DEFAULT = 3
+CHAT_ROUNDS_MAX = 100
 LOOP_TURNS_MAX = 1_000
 ID_CHARS_MAX = 200
 
@@ -67,6 +68,7 @@ class Declaration(Node, frozen=True, kw_only=True):
     type: DeclaredType | None = None
     choices: tuple[str, ...] = ()
     pii: bool = False
+    auto: bool = False  # kept up to date from what the user says, whatever is being asked
 
     @property
     def kind(self) -> DeclaredType | None:
@@ -104,7 +106,19 @@ class Assignment(Node, frozen=True, kw_only=True):
     when: Expression | None = None
 
 
-OutputItem: TypeAlias = Output | Assignment
+class Records(Node, frozen=True, kw_only=True):
+    """Fields that belong together: each time they are taken, a list gets one record more.
+
+    A model may find several records in one reply.
+    """
+
+    tolist: str
+    fields: tuple[Output, ...]
+    define: str = ""
+    required: bool | None = None
+
+
+OutputItem: TypeAlias = Output | Assignment | Records
 
 
 class CustomCondition(Node, frozen=True, kw_only=True):
@@ -307,6 +321,38 @@ class Emit(Step, frozen=True, kw_only=True):
     signal: Signal = field(name="emit")
 
 
+class Form(Step, frozen=True, kw_only=True):
+    """A form of the script, shown to be filled in as a whole; its fields are variables."""
+
+    sheet: str = field(name="form")
+    max_rounds: Rounds = ROUNDS_DEFAULT
+    invalid: Template | None = None
+    on_fail: OnFail = OnFail()
+
+
+class Chat(Step, frozen=True, kw_only=True):
+    """Free conversation, until the model or a condition ends it or its rounds are used up."""
+
+    task: Template = field(name="chat")
+    exit: Template | None = None
+    exit_when: Expression | None = None
+    exit_criteria: ExitCriteria | None = None
+    max_rounds: Annotated[int, Meta(ge=1, le=CHAT_ROUNDS_MAX)] = ROUNDS_MAX
+
+
+class Speakers(Node, frozen=True, kw_only=True):
+    """Who talks with whom, by their roles; empty leaves a side as it is."""
+
+    ai: str = ""
+    human: str = ""
+
+
+class Scene(Step, frozen=True, kw_only=True):
+    """Selects the speakers from here on."""
+
+    speakers: Speakers = field(name="scene")
+
+
 class Goto(Step, frozen=True, kw_only=True):
     """A jump to the beginning of a topic or phase."""
 
@@ -334,6 +380,9 @@ Action: TypeAlias = (
     | Foreach
     | Repeat
     | Emit
+    | Form
+    | Chat
+    | Scene
     | Goto
     | End
 )
@@ -354,6 +403,9 @@ ACTION_TYPES: Mapping[str, type[Action]] = {
     "foreach": Foreach,
     "repeat": Repeat,
     "emit": Emit,
+    "form": Form,
+    "chat": Chat,
+    "scene": Scene,
     "goto": Goto,
     "end": End,
 }
@@ -378,7 +430,7 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
             return {}
 
 
-def rounds_of(action: Ask | AiAsk | Choose) -> int:
+def rounds_of(action: Ask | AiAsk | Choose | Form | Chat) -> int:
     """How many answers a question takes before it gives up."""
     return action.max_rounds or ROUNDS_DEFAULT
 
@@ -410,6 +462,91 @@ class Skill(Node, frozen=True, kw_only=True):
     actions: tuple[Action, ...]
 
 
+class Role(Node, frozen=True, kw_only=True):
+    """Someone who speaks."""
+
+    id: str = field(name="role")
+    type: Literal["AI", "HUMAN"] = "AI"
+    name: str = ""
+    tone: str = ""
+    define: str = ""
+    desc: str = ""
+    pic: str = ""
+
+
+FieldType: TypeAlias = Literal["text", "number", "boolean", "date", "choice", "multichoice", "table", "file"]
+
+
+class FormField(Node, frozen=True, kw_only=True):
+    """One field of a form. It fills the variable of its name; a `computed` one is worked out, not filled in."""
+
+    name: str = field(name="field")
+    label: Template | None = None
+    define: str = ""
+    type: FieldType = "text"
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    placeholder: Template | None = None
+    default: Value = None
+    pattern: str | None = None
+    min: int | float | str | None = None
+    max: int | float | str | None = None
+    validate: Expression | None = None
+    invalid: Template | None = None
+    computed: Expression | None = None
+    columns: "tuple[FormField, ...]" = ()  # of a table
+
+
+class FormSheet(Node, frozen=True, kw_only=True):
+    """A form: several typed fields that are filled in at once."""
+
+    id: str = field(name="form")
+    title: Template | None = None
+    text: Template | None = None  # said when the form is shown
+    fields: tuple[FormField, ...]
+
+
+class Trigger(Node, frozen=True, kw_only=True):
+    """What an interrupt listens for: words in the user's message, an intent the model sees in it, or a detector."""
+
+    keywords: tuple[str, ...] = ()
+    intent: str = ""
+    detector: str = ""
+
+
+class After(Node, frozen=True, kw_only=True):
+    """Where the conversation goes on after an interrupt."""
+
+    policy: Literal["resume", "restart_topic", "leave_topic", "skip", "goto", "end"] = "resume"
+    target: str = ""
+
+
+class Interrupt(Node, frozen=True, kw_only=True):
+    """What the user may bring up at any time: its actions run, then the conversation goes on.
+
+    Its actions see the session's and global variables, and their own while they last.
+    """
+
+    id: str = field(name="interrupt", default="")
+    on: Trigger
+    when: Expression | None = None
+    priority: int = 0  # the highest that applies is taken; of equals the first
+    actions: tuple[Action, ...] = field(name="do", default=())
+    then: After = After()
+
+
+RepairKind: TypeAlias = Literal["repeat", "skip", "cancel", "correct", "hand_over"]
+
+
+class Repair(Node, frozen=True, kw_only=True):
+    """A way in which users mend a conversation, ready-made; `on` and `say` replace the runtime's own words."""
+
+    kind: RepairKind = field(name="repair")
+    on: tuple[str, ...] = ()
+    say: Template | None = None
+    then: After | None = None
+
+
 class Topic(Node, frozen=True, kw_only=True):
     """A unit of conversation with variables of its own."""
 
@@ -433,6 +570,9 @@ class Phase(Node, frozen=True, kw_only=True):
     topics: tuple[Topic, ...] = field()
 
 
+FormName: TypeAlias = Literal["native", "session", "stage", "technique"]
+
+
 class Script(Node, frozen=True, kw_only=True):
     """A whole conversation."""
 
@@ -448,6 +588,11 @@ class Script(Node, frozen=True, kw_only=True):
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
     phases: tuple[Phase, ...] = field()
-    skills: tuple[Skill, ...] = ()  # its own and those of its side files
+    # each of these: its own and those of its side files
+    skills: tuple[Skill, ...] = ()
+    roles: tuple[Role, ...] = ()
+    forms: tuple[FormSheet, ...] = ()
+    interrupts: tuple[Interrupt, ...] = ()
+    repairs: tuple[Repair, ...] = ()
     globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
-    form: Literal["native", "session", "technique"] = "native"
+    form: FormName = "native"

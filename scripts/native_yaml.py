@@ -12,11 +12,14 @@ from msgspec import Struct
 
 from scripts.model import (
     NOWHERE,
+    After,
     Assignment,
     ChoiceItem,
     Choose,
     Declaration,
     Expression,
+    FormSheet,
+    Interrupt,
     Location,
     Loop,
     Media,
@@ -24,11 +27,13 @@ from scripts.model import (
     OnFail,
     OutputItem,
     Phase,
+    Role,
     Script,
     Skill,
     Step,
     Template,
     Topic,
+    Trigger,
 )
 from scripts.yaml_text import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
@@ -76,9 +81,14 @@ def _without_places(value: Any) -> Any:
             return value
 
 
-def _own(script: Script) -> tuple[Skill, ...]:
-    """The skills that stand in the script itself; those of side files stay there."""
-    return tuple(skill for skill in script.skills if skill.at.file == script.at.file)
+_SPACED = Phase | Topic | Skill | Interrupt | FormSheet | Role
+_BLOCKS = _SPACED | Step
+_SHARED = {"skills", "roles", "forms", "interrupts", "repairs"}  # what side files may bring as well
+
+
+def _own(script: Script, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes that stand in the script itself; those of side files stay there."""
+    return tuple(node for node in nodes if node.at.file == script.at.file)
 
 
 def _items_below(node: Node) -> Iterator[Node]:
@@ -101,7 +111,7 @@ class _Writer:
 
     def script(self, script: Script) -> str:
         pairs = self.pairs(script)
-        apart = {"declare", "phases", "skills"}
+        apart = {"declare", "phases", *_SHARED}
         parts = [Record(tuple(pair for pair in pairs if pair[0] not in apart))]
         parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
         return document(*parts)
@@ -111,8 +121,8 @@ class _Writer:
         found: list[tuple[str, Layout]] = []
         for field in _in_order(type(node)):
             value = getattr(node, field.name)
-            if isinstance(node, Script) and field.name == "skills":
-                value = _own(node)
+            if isinstance(node, Script) and field.name in _SHARED:
+                value = _own(node, value)
             if field.required or not _is_default(value, field):
                 found.append((field.encode_name, self.layout(value)))
         return tuple(found)
@@ -123,8 +133,12 @@ class _Writer:
                 return value.source
             case Expression():
                 return Source(value.source)
-            case OnFail():
+            case OnFail() | After():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
+            case Trigger(keywords=words, intent="", detector=""):
+                return self.tuple(words)
+            case Trigger(keywords=(), detector=""):
+                return value.intent
             case Loop():
                 return f"{value.items.source} as {value.name}"
             case ChoiceItem():
@@ -132,7 +146,7 @@ class _Writer:
             case Media(image=Template() as image, url=None, caption=None):
                 return image.source
             case Node():
-                return Record(self.pairs(value), flow=not isinstance(value, Phase | Topic | Skill | Step))
+                return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
             case tuple():
                 return self.tuple(value)
             case dict() if any(isinstance(item, Expression) for item in value.values()):
@@ -148,7 +162,7 @@ class _Writer:
             notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, Node) else ()
             items.append(Item(self.layout(part), notes))
         is_one = len(items) == 1 and isinstance(value[0], Declaration | OutputItem)
-        spaced = any(isinstance(part, Phase | Topic | Skill) for part in value)
+        spaced = any(isinstance(part, _SPACED) for part in value)
         return Items(tuple(items), flow=is_one or all(isinstance(part, str) for part in value), spaced=spaced)
 
     def choice(self, choice: ChoiceItem) -> Layout:
@@ -177,7 +191,7 @@ def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:
 
 
 def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
-    if isinstance(value, OnFail):
-        return value.policy == "default"
+    if isinstance(value, OnFail | After):
+        return value.policy in {"default", "resume"} and not (isinstance(value, After) and field.default is None)
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     return type(value) is type(default) and value == default

@@ -10,15 +10,14 @@ from msgspec import Struct
 
 from scripts.check import check_script
 from scripts.diagnostics import Problem, Problems
-from scripts.dialects import native, session_form, technique_form
+from scripts.dialects import native, session_form, stage_form, technique_form
 from scripts.dialects.session_form import RESPELL
 from scripts.ids import with_ids
 from scripts.model import Script
 from scripts.reader import Reader
-from scripts.side_files import SIDE_FILES_MAX, leaves_folder, with_side_files
+from scripts.side_files import BESIDE_STAGES, SIDE_FILES_MAX, beside, leaves_folder, used_names, with_side_files
 from scripts.source import Mapping as MappingTree
-from scripts.source import Scalar, read_tree
-from scripts.source import Sequence as SequenceTree
+from scripts.source import read_tree
 
 Mode: TypeAlias = Literal["strict", "compat"]
 FILE_BYTES_MAX = 4_000_000
@@ -58,10 +57,13 @@ class FileUnreadable(Exception):
 def read_file(path: Path) -> Source:
     """A script file with the side files it uses, which lie in its folder or below. Raises FileUnreadable."""
     text = _file_text(path)
-    side_files = {}
-    for name in _used(text)[:SIDE_FILES_MAX]:
-        if _is_beside(path.parent, name):
+    tree = read_tree(text, Problems())
+    wanted = [*used_names(tree), *(BESIDE_STAGES if stage_form.recognises(tree) else ())]
+    side_files: dict[str, str] = {}
+    for name in wanted:  # which grows by what the side files use in turn
+        if name not in side_files and len(side_files) < SIDE_FILES_MAX and _is_beside(path.parent, name):
             side_files[name] = _file_text(path.parent / name)
+            wanted += [beside(name, used) for used in used_names(read_tree(side_files[name], Problems()))]
     return Source(text, str(path), side_files)
 
 
@@ -83,17 +85,6 @@ def _is_beside(folder: Path, name: str) -> bool:
         return not leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
     except OSError:  # longer than the file system takes
         return False
-
-
-def _used(text: str) -> list[str]:
-    tree = read_tree(text, Problems())
-    session = tree.get("session") if isinstance(tree, MappingTree) else None
-    holder = session if isinstance(session, MappingTree) else tree
-    used = holder.get("use") if isinstance(holder, MappingTree) else None
-    if isinstance(used, Scalar):
-        return [used.text]
-    items = used.items if isinstance(used, SequenceTree) else ()
-    return [item.text for item in items if isinstance(item, Scalar)]
 
 
 def is_script(source: Source) -> bool:

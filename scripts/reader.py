@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scripts.diagnostics import Problems
-from scripts.model import ChoiceItem, Expression, Location, Loop, Node, OnFail, Template
+from scripts.model import After, ChoiceItem, Expression, Location, Loop, Node, OnFail, Template, Trigger
 from scripts.source import Mapping, Scalar, Tree, plain_value
 from scripts.source import Sequence as SequenceTree
 from scripts.suggest import suggest
@@ -26,7 +26,15 @@ from scripts.values import Value, ValueRefused, bounded, shorten
 S = TypeVar("S", bound=Struct)
 
 ALIASES = {"condition": "when"}
-SHORTHANDS = {"Declaration": "var", "Output": "get", "Media": "image", "Until": "until", "Signal": "event"}
+SHORTHANDS = {
+    "Declaration": "var",
+    "Output": "get",
+    "Media": "image",
+    "Until": "until",
+    "Signal": "event",
+    "Repair": "repair",
+    "FormField": "field",
+}
 """For these types a bare text stands for a mapping with only this key."""
 
 _FAILED: Any = object()  # a part that could not be read; its problem is recorded
@@ -318,13 +326,28 @@ class Reader:
         return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
 
     def _on_fail(self, tree: Tree) -> Any:
+        return self._leading(tree, OnFail, ("default", "skip", "end"))
+
+    def _after(self, tree: Tree) -> Any:
+        return self._leading(tree, After, ("resume", "restart_topic", "leave_topic", "skip", "end"))
+
+    def _leading(self, tree: Tree, kind: type[OnFail | After], policies: tuple[str, ...]) -> Any:
+        """A word of a policy, ``goto phase/topic`` or ``{goto: phase/topic}``."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
             target = self._any(tree.pairs[0][1], str)
-            return target if target is _FAILED else OnFail(policy="goto", target=target, at=tree.pairs[0][1].at)
+            return target if target is _FAILED else kind(policy="goto", target=target, at=tree.pairs[0][1].at)
         if isinstance(tree, Scalar) and tree.text.startswith("goto "):
-            return OnFail(policy="goto", target=tree.text.removeprefix("goto ").strip(), at=tree.at)
-        policy = self._literal(tree, ("default", "skip", "end", "goto phase/topic"))
-        return policy if policy is _FAILED else OnFail(policy=policy, at=tree.at)
+            return kind(policy="goto", target=tree.text.removeprefix("goto ").strip(), at=tree.at)
+        policy = self._literal(tree, (*policies, "goto phase/topic"))
+        return policy if policy is _FAILED else kind(policy=policy, at=tree.at)
+
+    def _trigger(self, tree: Tree) -> Any:
+        if isinstance(tree, SequenceTree):
+            words = self._tuple(tree, str)
+            return words if words is _FAILED else Trigger(keywords=words, at=tree.at)
+        if isinstance(tree, Scalar) and tree.value is not None:
+            return Trigger(intent=tree.text, at=tree.at)
+        return self._struct(tree, Trigger)
 
     def _loop(self, tree: Tree) -> Any:
         match = _LOOP.fullmatch(tree.text.strip()) if isinstance(tree, Scalar) else None
@@ -364,6 +387,8 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Template: Reader._template,
     Expression: Reader._expression,
     OnFail: Reader._on_fail,
+    After: Reader._after,
+    Trigger: Reader._trigger,
     Loop: Reader._loop,
     ChoiceItem: Reader._choice,
 }

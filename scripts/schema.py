@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.model import ACTION_TYPES, ChoiceItem, Expression, Loop, OnFail, Script, Template
+from scripts.model import ACTION_TYPES, After, ChoiceItem, Expression, Loop, OnFail, Script, Template, Trigger
 from scripts.reader import ALIASES, SHORTHANDS
 
 Schema: TypeAlias = dict[str, Any]
@@ -98,7 +98,33 @@ _KEYS = {
     "caption": "What stands below.",
     "then": "What happens when the condition holds.",
     "else": "What happens when it does not.",
-    "do": "What happens in each pass.",
+    "do": "What happens in each pass, or when an interrupt comes up.",
+    "auto": "Kept up to date from what the user says, whatever is being asked.",
+    "tolist": "The list that gets one record more.",
+    "fields": "What a record or form consists of.",
+    "roles": "Who speaks; named by `role` and `scene`.",
+    "forms": "Forms to be shown with `form`.",
+    "interrupts": "What the user may bring up at any time.",
+    "repairs": "Ready-made ways to mend a conversation: repeat, skip, cancel, correct, hand_over.",
+    "name": "The name it goes by.",
+    "desc": "What others are told of it.",
+    "pic": "The address of a picture.",
+    "form": "The form's id.",
+    "say": "What is said instead of the runtime's own words.",
+    "field": "The variable it fills.",
+    "label": "What stands beside the field.",
+    "placeholder": "What stands in the empty field.",
+    "computed": "The expression it is worked out by.",
+    "columns": "The fields of each row of a table.",
+    "keywords": "Words in the user's message.",
+    "intent": "What the user means, in words; the model judges.",
+    "detector": "The detector that sees it.",
+    "interrupt": "The interrupt's id.",
+    "on": "When it happens.",
+    "priority": "The highest that applies is taken.",
+    "repair": "Which of the ready-made ones.",
+    "ai": "The role that speaks for the script.",
+    "human": "The role of the user.",
     "until": "An expression; the loop ends when it holds.",
 }
 
@@ -126,10 +152,12 @@ class _Definitions:
         return {"$ref": f"#/$defs/{name}"}
 
     def _described(self, kind: type[Struct]) -> Schema:
-        special = {Template: _TEXT, Expression: {}, OnFail: _ON_FAIL, Loop: _LOOP}.get(kind)
+        special = {Template: _TEXT, Expression: {}, OnFail: _ON_FAIL, After: _AFTER, Loop: _LOOP}.get(kind)
         if special is not None:
             return _documented(kind) | special
         whole = self._object(kind)
+        if kind is Trigger:
+            return _documented(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
         if kind is ChoiceItem:
             return _documented(kind) | {"anyOf": [_WORD, self._short_choice(whole), whole]}
         short = SHORTHANDS.get(kind.__name__)
@@ -244,11 +272,17 @@ def _limits(annotation: Any) -> Schema:
     return found
 
 
-_ON_FAIL: Schema = {
-    "anyOf": [
-        {"enum": ["default", "skip", "end"]},
-        {"type": "string", "pattern": "^goto ", "description": "`goto phase/topic`, or a topic of this phase"},
-        {"type": "object", "properties": {"goto": _WORD}, "required": ["goto"], "additionalProperties": False},
-    ]
-}
+def _leading(*policies: str) -> Schema:
+    """A word of a policy, or a jump."""
+    return {
+        "anyOf": [
+            {"enum": list(policies)},
+            {"type": "string", "pattern": "^goto ", "description": "`goto phase/topic`, or a topic of this phase"},
+            {"type": "object", "properties": {"goto": _WORD}, "required": ["goto"], "additionalProperties": False},
+        ]
+    }
+
+
+_ON_FAIL = _leading("default", "skip", "end")
+_AFTER = _leading("resume", "restart_topic", "leave_topic", "skip", "end")
 _LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}

@@ -1,6 +1,7 @@
-"""What a script takes from the files named in its `use`: global variables and skills."""
+"""What a script takes from the files named in its `use`, and from those that these use in turn."""
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 import msgspec
@@ -8,20 +9,31 @@ import msgspec
 from scripts.diagnostics import Problems
 from scripts.dialects import technique_form
 from scripts.dialects.session_form import RESPELL
-from scripts.model import Declaration, Node, Script, Skill
+from scripts.model import Declaration, FormSheet, Interrupt, Location, Node, Repair, Role, Script, Skill
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
-from scripts.source import Scalar, read_tree
+from scripts.source import Scalar, Tree, read_tree
+from scripts.source import Sequence as SequenceTree
 
 SIDE_FILES_MAX = 20
+BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rules.yaml")
+"""What a script in the stage form takes without naming it, where it lies beside the script."""
 
 
-class _SideFile(Node, frozen=True, kw_only=True):
+class SideFile(Node, frozen=True, kw_only=True):
+    """What a side file may bring."""
+
+    use: tuple[str, ...] = ()
     globals: tuple[Declaration, ...] = ()
     skills: tuple[Skill, ...] = ()
+    roles: tuple[Role, ...] = ()
+    forms: tuple[FormSheet, ...] = ()
+    interrupts: tuple[Interrupt, ...] = ()
+    repairs: tuple[Repair, ...] = ()
 
 
-_NOTHING = _SideFile()
+_BRINGS = ("skills", "roles", "forms", "interrupts", "repairs")
+_NOTHING = SideFile()
 
 
 def leaves_folder(name: str) -> bool:
@@ -29,38 +41,81 @@ def leaves_folder(name: str) -> bool:
     return PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts
 
 
+def beside(name: str, used: str) -> str:
+    """The name, seen from the script's folder, of what a side file of this name uses."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), used))
+
+
+def used_names(tree: Tree | None) -> list[str]:
+    """The names in the `use` of a file, in any form."""
+    session = tree.get("session") if isinstance(tree, MappingTree) else None
+    holder = session if isinstance(session, MappingTree) else tree
+    used = holder.get("use") if isinstance(holder, MappingTree) else None
+    if isinstance(used, Scalar):
+        return [used.text]
+    items = used.items if isinstance(used, SequenceTree) else ()
+    return [item.text for item in items if isinstance(item, Scalar)]
+
+
 def with_side_files(script: Script, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> Script:
-    """The script with the global variables and skills of the side files it uses."""
-    if len(script.use) > SIDE_FILES_MAX:
-        problems.add("CONSTRAINT_VIOLATION", f"at most {SIDE_FILES_MAX} side files", script.mark("use"))
-    found = []
-    for name in script.use[:SIDE_FILES_MAX]:
-        if name in files:
-            found.append(_side_file(name, files[name], problems, lenient=lenient))
-        else:
+    """The script with what its side files bring; each file counts once, however often it is used."""
+    gathering = _Gathering(files, problems, lenient=lenient)
+    automatic = [name for name in BESIDE_STAGES if script.form == "stage" and name in files and name not in script.use]
+    gathering.take([*automatic, *script.use], script.mark("use"), ())
+    found = gathering.found
+    script = msgspec.structs.replace(script, globals=tuple(each for side in found for each in side.globals))
+    for key in _BRINGS:
+        brought = tuple(each for side in found for each in getattr(side, key))
+        script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *brought)})
+    return script
+
+
+class _Gathering:
+    """Follows `use` from file to file."""
+
+    def __init__(self, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> None:
+        self.found: list[SideFile] = []
+        self._files = files
+        self._problems = problems
+        self._lenient = lenient
+        self._seen: set[str] = set()
+
+    def take(self, names: Iterable[str], at: Location, chain: tuple[str, ...]) -> None:
+        for name in names:
+            if name in chain:
+                message = f"{chain[-1]} uses {name}, which uses it in turn"
+                self._problems.add("USE_CYCLE", message, at)
+            elif name not in self._seen:
+                self._take(name, at, chain)
+
+    def _take(self, name: str, at: Location, chain: tuple[str, ...]) -> None:
+        if len(self._seen) >= SIDE_FILES_MAX:
+            self._problems.add("CONSTRAINT_VIOLATION", f"at most {SIDE_FILES_MAX} side files", at)
+            return
+        self._seen.add(name)
+        if name not in self._files:
             fix = "A side file lies in the script's folder or below." if leaves_folder(name) else ""
-            problems.add("USE_NOT_FOUND", f"no file {name} beside the script", script.mark("use"), fix=fix)
-    return msgspec.structs.replace(
-        script,
-        globals=tuple(each for side in found for each in side.globals),
-        skills=(*script.skills, *(each for side in found for each in side.skills)),
-    )
+            self._problems.add("USE_NOT_FOUND", f"no file {name} beside the script", at, fix=fix)
+            return
+        inner = Problems(name)
+        side = _side_file(name, self._files[name], inner, lenient=self._lenient)
+        self._problems.extend(inner)
+        self.found.append(side)
+        self.take([beside(name, used) for used in side.use], side.mark("use"), (*chain, name))
 
 
-def _side_file(name: str, text: str, problems: Problems, *, lenient: bool) -> _SideFile:
-    inner = Problems(name)
-    tree = read_tree(text, inner)
-    side: _SideFile | None = None
+def _side_file(name: str, text: str, problems: Problems, *, lenient: bool) -> SideFile:
+    tree = read_tree(text, problems)
+    side: SideFile | None = None
     if isinstance(tree, MappingTree) and technique_form.recognises(tree):
-        skill = technique_form.read(tree, Reader(inner, lenient=lenient, respell=RESPELL))
-        side = _SideFile(skills=(skill,)) if skill is not None else None
-    elif isinstance(tree, MappingTree) and {"globals", "global", "skills"} & set(tree.keys()):
+        skill = technique_form.read(tree, Reader(problems, lenient=lenient, respell=RESPELL))
+        side = SideFile(skills=(skill,)) if skill is not None else None
+    elif isinstance(tree, MappingTree) and {"globals", "global", "use", *_BRINGS} & set(tree.keys()):
         spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
-        side = Reader(inner, lenient=False).read(MappingTree(spelled, tree.at, tree.size), _SideFile)
+        side = Reader(problems, lenient=False).read(MappingTree(spelled, tree.at, tree.size), SideFile)
     elif tree is not None:
-        fix = "Write `globals:` or `skills:` and a list."
-        inner.add("UNRECOGNISED_SCRIPT", f"{name} holds no `globals:` and no `skills:`", tree.at, fix=fix)
-    problems.extend(inner)
+        fix = "Write `globals:`, `skills:`, `roles:`, `forms:` or `interrupts:` and a list."
+        problems.add("UNRECOGNISED_SCRIPT", f"{name} holds nothing that a script can use", tree.at, fix=fix)
     return side or _NOTHING
 
 

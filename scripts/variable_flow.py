@@ -5,24 +5,27 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from scripts.diagnostics import Problems
-from scripts.model import Declaration, Location, Phase, Script, Skill, Topic
+from scripts.model import Declaration, Interrupt, Location, Phase, Script, Skill, Topic
 from scripts.suggest import suggest
 
 _OUT_OF_SIGHT = "A skill sees its parameters and globals only, and its variables end with it: hand the value over."
 
 
 class Place(Struct, frozen=True):
-    """The nodes around a read or write, as far as there are any: a phase and topic, or a skill."""
+    """The nodes around a read or write, as far as there are any: a phase and topic, a skill, or an interrupt."""
 
     phase: Phase | None = None
     topic: Topic | None = None
     skill: Skill | None = None
+    interrupt: Interrupt | None = None
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Phase and topic, or "" and the skill."""
+        """Phase and topic; "" and the skill; or a colon and the interrupt."""
         if self.skill is not None:
             return "", self.skill.id
+        if self.interrupt is not None:
+            return ":", self.interrupt.id
         return self.phase.id if self.phase else "", self.topic.id if self.topic else ""
 
     @property
@@ -80,7 +83,8 @@ class VariableFlow:
         if read.place.ids in writers:
             return
         path = "/".join(read.place.ids).strip("/")
-        others = sorted("/".join(writer) for writer in writers if writer[0])  # what a skill sets ends with it
+        lasting = (writer for writer in writers if writer[0] not in {"", ":"})  # a skill's variables end with it
+        others = sorted(map("/".join, lasting))
         if others and read.place.skill is None:
             code = "CROSS_TOPIC_READ" if self._script.default_scope == "session" else "VARIABLE_UNDECLARED"
             problems.add(code, f"`{read.name}` is set in {others[0]}", read.at, path=path)

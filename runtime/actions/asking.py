@@ -8,24 +8,36 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from runtime.actions.leading_away import after_failure
 from runtime.answers import parse_answer
 from runtime.events import Exited
 from runtime.exits import decide_exit
 from runtime.models.parsing import read_further
-from runtime.outcomes import DONE, Finish, Jump, Outcome, Waits, offering
+from runtime.outcomes import DONE, Outcome, Waits, offering
 from runtime.phrases import phrase
 from runtime.ports import ModelReply
-from runtime.run import ActionFailed, Run
+from runtime.run import Run
 from runtime.state import Source, Wait
 from runtime.validation import Refused, checked
-from scripts.model import AiAsk, AiThink, Ask, Assignment, OnFail, Output, OutputItem, rounds_of
-from scripts.targets import resolve_target
-from scripts.values import is_given
+from scripts.model import AiAsk, AiThink, Ask, Assignment, Output, OutputItem, Records, rounds_of
+from scripts.values import Value, is_given
 
 
 def taken(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
-    """The outputs that come from the conversation, each with the type its variable is declared with if it has none."""
-    return tuple(_typed_as_declared(run, item) for item in items if isinstance(item, Output))
+    """The outputs that come from the conversation, each with the type its variable is declared with if it has none.
+
+    The fields of records are among them, until the records are known.
+    """
+    found: list[Output] = []
+    for item in items:
+        match item:
+            case Output():
+                found.append(_typed_as_declared(run, item))
+            case Records() if item.tolist not in run.progress.values:
+                found += item.fields
+            case _:
+                pass
+    return tuple(found)
 
 
 def _typed_as_declared(run: Run, output: Output) -> Output:
@@ -35,6 +47,11 @@ def _typed_as_declared(run: Run, output: Output) -> Output:
     if declared is None or (declared.type is None and not declared.choices):
         return output
     return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
+
+
+def records_of(items: Iterable[OutputItem]) -> tuple[Records, ...]:
+    """The outputs that are records of a list."""
+    return tuple(item for item in items if isinstance(item, Records))
 
 
 def computed(items: Iterable[OutputItem]) -> tuple[Assignment, ...]:
@@ -59,14 +76,21 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
     run.progress.replies.append(reply)
     found = parse_outputs(run, outputs, reply) if picked is None else {outputs[0].get: picked}
     refused = _keep(run, outputs, found)
-    if not refused and (wanted := _missing(run, outputs)):
-        answered = await run.complete("extract", action, run.text(action.question), outputs=wanted, reply=reply)
-        refused = _keep(run, wanted, _typed(run, wanted, answered))
-    required = [output for output in _missing(run, outputs) if output.required is not False]
+    if not refused and (wanted := _missing(run, action.outputs)):
+        answered = await run.complete(
+            "extract",
+            action,
+            run.text(action.question),
+            outputs=wanted,
+            reply=reply,
+            records=records_of(action.outputs),
+        )
+        refused = _take(run, action.outputs, wanted, answered)
+    required = [output for output in _missing(run, action.outputs) if output.required is not False]
     if not refused and not required:
         return _finish(run, action, "user")
     if run.progress.round >= rounds_of(action):
-        return _exhausted(run, action, outputs)
+        return _exhausted(run, action)
     return _prompt(run, action, _complaint(run, action, refused, required))
 
 
@@ -82,7 +106,12 @@ def parse_outputs(run: Run, outputs: tuple[Output, ...], reply: str) -> dict[str
 async def ai_ask(run: Run, action: AiAsk) -> Outcome:
     """Lets the model open the conversation."""
     answered = await run.complete(
-        "ask", action, run.text(action.task), outputs=taken(run, action.outputs), exit_text=run.text(action.exit)
+        "ask",
+        action,
+        run.text(action.task),
+        outputs=taken(run, action.outputs),
+        exit_text=run.text(action.exit),
+        records=records_of(action.outputs),
     )
     return _prompt(run, action, answered.text)
 
@@ -95,9 +124,15 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     run.progress.round += 1
     run.progress.replies.append(reply)
     answered = await run.complete(
-        "ask", action, run.text(action.task), outputs=outputs, exit_text=run.text(action.exit), reply=reply
+        "ask",
+        action,
+        run.text(action.task),
+        outputs=outputs,
+        exit_text=run.text(action.exit),
+        reply=reply,
+        records=records_of(action.outputs),
     )
-    refused = _keep(run, outputs, _typed(run, outputs, answered))
+    refused = _take(run, action.outputs, outputs, answered)
     rounds_max = rounds_of(action)
     decision = decide_exit(
         round_number=run.progress.round,
@@ -114,13 +149,14 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     if not decision.exit:
         return _prompt(run, action, answered.text or run.progress.prompt)
     await _fill_missing(run, action, outputs, reply)
-    required = [output for output in _missing(run, outputs) if output.required]
+    missing = _missing(run, action.outputs)
+    required = [output for output in missing if output.required]
     if required and not last:
         return _prompt(run, action, answered.text or _complaint(run, action, {}, required))
     run.record(Exited(action.id, decision.source, decision.reason))
-    wanted = [output for output in _missing(run, outputs) if output.required is not False]
+    wanted = [output for output in missing if output.required is not False]
     if required or (wanted and (refused or decision.source == "max_rounds")):
-        return _exhausted(run, action, outputs)
+        return _exhausted(run, action)
     return _finish(run, action, "model" if answered.values else "user", answered.reasons)
 
 
@@ -145,11 +181,14 @@ def _typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mappi
 
 async def _fill_missing(run: Run, action: AiAsk, outputs: tuple[Output, ...], reply: str) -> None:
     """One call for everything that is still missing, then the reply itself where the script allows it."""
-    missing = _missing(run, outputs)
+    missing = _missing(run, action.outputs)
     if missing:
-        answered = await run.complete("extract", action, run.text(action.task), outputs=missing, reply=reply)
-        _keep(run, missing, _typed(run, missing, answered))
-    for output in _missing(run, outputs):
+        records = records_of(action.outputs)
+        answered = await run.complete(
+            "extract", action, run.text(action.task), outputs=missing, reply=reply, records=records
+        )
+        _take(run, action.outputs, missing, answered)
+    for output in _missing(run, action.outputs):
         only = len(outputs) == 1 and output.kind in {None, "text"}
         if output.fallback == "raw" or (only and output.pattern is None):
             _keep(run, (output,), {output.get: reply.strip()})
@@ -161,9 +200,10 @@ async def _fill_missing(run: Run, action: AiAsk, outputs: tuple[Output, ...], re
 async def ai_think(run: Run, action: AiThink) -> Outcome:
     """Fills outputs from the conversation, in silence."""
     outputs = taken(run, action.outputs)
-    answered = await run.complete("think", action, run.text(action.task), outputs=outputs)
-    _keep(run, outputs, _typed(run, outputs, answered))
-    for output in _missing(run, outputs):
+    records = records_of(action.outputs)
+    answered = await run.complete("think", action, run.text(action.task), outputs=outputs, records=records)
+    _take(run, action.outputs, outputs, answered)
+    for output in _missing(run, [item for item in action.outputs if isinstance(item, Output)]):
         reason = answered.reasons.get(output.get, "the model gave no usable value")
         _default_or_warn(run, output, reason)
     return _finish(run, action, "model")
@@ -181,8 +221,28 @@ def _prompt(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
     return Waits(Wait("text"))
 
 
-def _missing(run: Run, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
-    return tuple(output for output in outputs if output.get not in run.progress.values)
+def _missing(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
+    return tuple(output for output in taken(run, items) if output.get not in run.progress.values)
+
+
+def _take(
+    run: Run, items: Iterable[OutputItem], outputs: tuple[Output, ...], answered: ModelReply
+) -> dict[str, Refused]:
+    """Keeps what the model took, records among it, and says of the others why not."""
+    for each in records_of(items):
+        given = answered.values.get(each.tolist)
+        found = [_record(run, each, part) for part in (given if isinstance(given, list) else [])]
+        if any(found):
+            run.progress.values[each.tolist] = [record for record in found if record]
+    return _keep(run, outputs, _typed(run, outputs, answered))
+
+
+def _record(run: Run, records: Records, given: object) -> dict[str, Value]:
+    """What of a record the model gave passes as its fields."""
+    if not isinstance(given, dict):
+        return {}
+    values = {each.get: checked(run, each, given.get(each.get)) for each in records.fields}
+    return {name: value for name, value in values.items() if not isinstance(value, Refused) and is_given(value)}
 
 
 def _keep(run: Run, outputs: tuple[Output, ...], values: Mapping[str, object]) -> dict[str, Refused]:
@@ -212,14 +272,35 @@ def _finish(
     run: Run, action: Ask | AiAsk | AiThink, source: Source, reasons: Mapping[str, str] | None = None
 ) -> Outcome:
     """Writes what was taken, then what is computed from it; `reasons` say why a value is missing."""
-    outputs = taken(run, action.outputs)
-    for output in outputs:
-        if output.get in run.progress.values:
-            run.assign(output.get, run.progress.values[output.get], source)
-        elif not isinstance(action, AiThink):
+    _write(run, action.outputs, source)
+    if not isinstance(action, AiThink):
+        for output in _unset(run, action):
             _default_or_warn(run, output, (reasons or {}).get(output.get, "the reply did not give it"))
     run.assign_computed(computed(action.outputs))
     return DONE
+
+
+def _write(run: Run, items: Iterable[OutputItem], source: Source) -> None:
+    """Writes the values that were taken, and appends the records."""
+    values = run.progress.values
+    for item in items:
+        match item:
+            case Output() if item.get in values:
+                run.assign(item.get, values[item.get], source)
+            case Records():
+                record = {each.get: values[each.get] for each in item.fields if each.get in values}
+                found = values.get(item.tolist) or ([record] if record else [])
+                if isinstance(found, list) and found:
+                    known = run.scopes.find(item.tolist)
+                    before = known[1] if known is not None and isinstance(known[1], list) else []
+                    run.assign(item.tolist, [*before, *found], source)
+            case _:
+                pass
+
+
+def _unset(run: Run, action: Ask | AiAsk) -> tuple[Output, ...]:
+    """The outputs that got no value; a record is what it is."""
+    return _missing(run, [item for item in action.outputs if isinstance(item, Output)])
 
 
 def _default_or_warn(run: Run, output: Output, reason: str) -> None:
@@ -229,12 +310,11 @@ def _default_or_warn(run: Run, output: Output, reason: str) -> None:
         run.warn("value_missing", f"`{output.get}` stays unset: {reason}")
 
 
-def _exhausted(run: Run, action: Ask | AiAsk, outputs: tuple[Output, ...]) -> Outcome:
+def _exhausted(run: Run, action: Ask | AiAsk) -> Outcome:
     """The rounds are used up: keeps what is valid and follows the policy."""
-    for output in outputs:
-        if output.get in run.progress.values:
-            run.assign(output.get, run.progress.values[output.get], "user")
-        elif action.on_fail.policy == "default":
+    _write(run, action.outputs, "user")
+    for output in _unset(run, action):
+        if action.on_fail.policy == "default":
             _default_or_warn(run, output, "no valid answer within the rounds")
         else:
             run.warn("value_missing", f"`{output.get}` stays unset: no valid answer within the rounds")
@@ -246,13 +326,10 @@ def _then_computed(run: Run, action: Ask | AiAsk) -> Outcome:
     return DONE
 
 
-def after_failure(run: Run, on_fail: OnFail, action_id: str) -> Outcome | None:
-    """Where `on_fail` leads away to; None where the script just goes on."""
-    if on_fail.policy == "end":
-        return Finish(f"no valid answer to {action_id}")
-    if on_fail.policy != "goto":
-        return None
-    target = resolve_target(run.program.script, on_fail.target, run.state.phase)
-    if target is None:
-        raise ActionFailed(f"there is no topic or phase {on_fail.target}")
-    return Jump(*target)
+def leave_open(run: Run, action: Ask | AiAsk) -> bool:
+    """Leaves a question the user does not want to answer, if the script does not require an answer."""
+    outputs = taken(run, action.outputs)
+    if any(output.required for output in outputs if output.get not in run.progress.values):
+        return False
+    _finish(run, action, "user", {output.get: "the user skipped it" for output in outputs})
+    return True

@@ -1,10 +1,10 @@
 """`set`, `emit`, and the jumps `goto` and `end`."""
 
+from runtime.actions.leading_away import jump
 from runtime.events import Emitted
-from runtime.outcomes import DONE, Finish, Jump, Outcome
-from runtime.run import ActionFailed, Run
+from runtime.outcomes import DONE, Finish, Outcome
+from runtime.run import Run
 from scripts.model import Emit, End, Goto, Set
-from scripts.targets import resolve_target
 
 
 def assign(run: Run, action: Set) -> Outcome:
@@ -23,10 +23,7 @@ def emit(run: Run, action: Emit) -> Outcome:
 
 def goto(run: Run, action: Goto) -> Outcome:
     """Leaves the topic for the beginning of another, or of the same again."""
-    target = resolve_target(run.program.script, action.target, run.state.phase)
-    if target is None:
-        raise ActionFailed(f"there is no topic or phase {action.target}")
-    return Jump(*target)
+    return jump(run, action.target)
 
 
 def end(action: End) -> Outcome:

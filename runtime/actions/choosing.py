@@ -1,6 +1,6 @@
 """Answers offered as buttons: `choose` takes one of them, `user_say` only suggests."""
 
-from runtime.actions.asking import after_failure
+from runtime.actions.leading_away import after_failure
 from runtime.answers import Choice, match_choice
 from runtime.outcomes import DONE, Enter, Outcome, Waits, offering
 from runtime.phrases import phrase

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from runtime.actions import asking, assigning, blocks, calls, choosing, speaking
+from runtime.actions import asking, assigning, blocks, calls, chatting, choosing, filling, speaking
 from runtime.outcomes import DONE, Outcome
 from runtime.run import ActionFailed, Run
 from scripts.model import (
@@ -12,14 +12,17 @@ from scripts.model import (
     AiThink,
     Ask,
     Call,
+    Chat,
     Choose,
     Emit,
     End,
     Foreach,
+    Form,
     Goto,
     If,
     Repeat,
     Say,
+    Scene,
     Set,
     Show,
     UserSay,
@@ -58,6 +61,12 @@ async def enter(run: Run, action: Action) -> Outcome:
             return blocks.repeat(action)
         case Emit():
             return assigning.emit(run, action)
+        case Form():
+            return filling.form(run, action)
+        case Chat():
+            return await chatting.chat(run, action)
+        case Scene():
+            return speaking.scene(run, action)
         case Goto():
             return assigning.goto(run, action)
         case End():
@@ -80,6 +89,8 @@ async def resume(run: Run, action: Action, reply: str, picked: str | None) -> Ou
             return await asking.answer_ai_ask(run, action, reply)
         case Choose():
             return choosing.answer_choose(run, action, reply, picked)
+        case Chat():
+            return await chatting.answer_chat(run, action, reply)
         case UserSay():
             return DONE
         case _:

@@ -5,7 +5,7 @@ from runtime.exits import decide_exit
 from runtime.outcomes import DONE, Outcome, Waits
 from runtime.run import Run
 from runtime.state import Wait
-from scripts.model import AiSay, Say, Show
+from scripts.model import AiSay, Say, Scene, Show
 from scripts.values import Value
 
 ACKNOWLEDGE = Waits(Wait("acknowledge"))
@@ -48,6 +48,13 @@ async def ai_say(run: Run, action: AiSay, reply: str | None) -> Outcome:
         run.record(Exited(action.id, "model", answered.exit_reason))
         return DONE
     return ACKNOWLEDGE if run.progress.round < action.utterances or action.waits_after else DONE
+
+
+def scene(run: Run, action: Scene) -> Outcome:
+    """Who speaks from here on; a side that is not named stays as it is."""
+    run.state.ai_role = action.speakers.ai or run.state.ai_role
+    run.state.human_role = action.speakers.human or run.state.human_role
+    return DONE
 
 
 def show(run: Run, action: Show) -> Outcome:

@@ -5,7 +5,9 @@ It says texts as they are written, takes what the parsers find, and is content w
 
 from runtime.answers import labelled_parts
 from runtime.models.parsing import read_further, read_outputs
+from runtime.phrases import farewells, phrase
 from runtime.ports import ModelReply, ModelRequest
+from runtime.words import mentioned
 from scripts.values import Value, is_given
 
 
@@ -23,6 +25,10 @@ class OfflineModel:
                 return ModelReply()  # what the parsers can find, they have found
             case "think":
                 return _think(request)
+            case "chat":
+                return _chat(request)
+            case "route":
+                return ModelReply()  # what a reply means beyond its words takes a model
 
 
 def _ask(request: ModelRequest) -> ModelReply:
@@ -38,6 +44,15 @@ def _ask(request: ModelRequest) -> ModelReply:
         exit=done,
         exit_reason="a valid reply" if done else "",
     )
+
+
+def _chat(request: ModelRequest) -> ModelReply:
+    """Opens with the task's own text, acknowledges what is said, and lets the user go."""
+    if request.reply is None:
+        return ModelReply(text=request.task)
+    if mentioned(request.reply, farewells(request.locale)):
+        return ModelReply(exit=True, exit_reason="the user took leave")
+    return ModelReply(text=phrase(request.locale, "noted"))
 
 
 def _think(request: ModelRequest) -> ModelReply:

@@ -34,6 +34,7 @@ class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
     exit_reason: str = ""
     understanding: int | None = None
     has_questions: bool | None = None
+    intent: str = ""
     fail: str = ""
 
 
@@ -66,8 +67,8 @@ class ScriptedModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply written for this action and round. Raises ModelFailed."""
-        if request.purpose == "extract":
-            return self._extract(request)
+        if request.purpose in {"extract", "route"}:
+            return self._aside(request)
         replies = self._replies.get(request.action_id)
         if replies is None:
             raise ModelFailed(f"no reply is written for {request.action_id}{self._nearest(request)}", retryable=False)
@@ -78,8 +79,9 @@ class ScriptedModel:
             )
         return _reply(replies[request.round])
 
-    def _extract(self, request: ModelRequest) -> ModelReply:
-        replies = self._replies.get(f"{request.action_id}.extract", [])
+    def _aside(self, request: ModelRequest) -> ModelReply:
+        """What is asked beside the conversation; the file need not say anything to it."""
+        replies = self._replies.get(f"{request.action_id}.{request.purpose}", [])
         return _reply(replies[min(request.round, len(replies)) - 1]) if replies else ModelReply()
 
     def _nearest(self, request: ModelRequest) -> str:
@@ -99,5 +101,6 @@ def _reply(written: str | ScriptedReply) -> ModelReply:
         exit_reason=written.exit_reason,
         understanding=written.understanding,
         has_questions=written.has_questions,
+        intent=written.intent,
         raw=msgspec.json.encode(written).decode(),
     )

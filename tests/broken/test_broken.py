@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts.diagnostics import Problem
-from scripts.parse import Mode, Source, read_script
+from scripts.parse import Mode, Source, read_file, read_script
 
 BROKEN = sorted(Path(__file__).parent.glob("*.yaml"))
 EXPECTED = re.compile(r'(?P<code>[A-Z_]+) (?P<at>\d+:\d+)(?: (?P<severity>warning|note))?(?: "(?P<fix>[^"]+)")?')
@@ -21,7 +21,8 @@ def problems_of(path: Path) -> tuple[str, tuple[Problem, ...]]:
     text = path.read_text("utf-8")
     expected, _, mode = text.splitlines()[0].removeprefix("# expect: ").partition("; mode: ")
     spelled: Mode = "strict" if mode == "strict" else "compat"
-    return expected, read_script(Source(text, path.name), spelled).problems
+    source = Source(text, path.name, read_file(path).side_files)
+    return expected, read_script(source, spelled).problems
 
 
 @pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
@@ -35,4 +36,4 @@ def test_a_broken_script_is_told_what_is_wrong_and_where(path):
     assert {key for key in found if key[2] == "error"} == {key for key in named if key[2] == "error"}
     assert named.keys() <= found.keys()
     assert all(fix in found[key].fix for key, fix in named.items())
-    assert all(p.message and p.fix and p.file == path.name for p in problems)
+    assert all(p.message and p.fix and (path.parent / p.file).is_file() for p in problems)

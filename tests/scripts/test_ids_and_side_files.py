@@ -85,7 +85,7 @@ def test_the_globals_of_side_files_are_the_script_s(script):
         ("globals:\n  - {vra: city}", "UNKNOWN_KEY", 2),
         ("globals: 5", "TYPE_MISMATCH", 1),
         ("globals: 'open", "SYNTAX_ERROR", 1),
-        ("roles: []", "UNRECOGNISED_SCRIPT", 1),
+        ("rooms: []", "UNRECOGNISED_SCRIPT", 1),
         ("- city", "UNRECOGNISED_SCRIPT", 1),
         ("globals: [{var: age, type: number, value: many}]", "DEFAULT_MISMATCH", 1),
     ],

@@ -1,0 +1,103 @@
+"""Correcting an earlier answer: what was asked, what it is now, and what the script had computed from it."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from runtime.program import PlaceLost
+from runtime.run import Run
+from runtime.state import Cell
+from scripts.expressions import BUILTINS, compile_expression
+from scripts.model import (
+    Action,
+    AiAsk,
+    AiThink,
+    Ask,
+    Assignment,
+    Choose,
+    Expression,
+    Output,
+    Scope,
+    Set,
+)
+from scripts.values import Value
+
+
+class Answered(Struct, frozen=True):
+    """A variable that an answer filled: where it is kept, by which action, and what the question asked for."""
+
+    scope: Scope
+    by: tuple[str, str, str]
+    output: Output
+
+
+def answered(run: Run) -> dict[str, Answered]:
+    """The variables in sight that answers of the user filled, by name."""
+    found = {}
+    for name, scope in run.scopes.in_sight().items():
+        cell = run.scopes.cells(scope)[name]
+        output = _asked(_writer(run, cell), name)
+        if cell.by is not None and output is not None:
+            found[name] = Answered(scope, cell.by, output)
+    return found
+
+
+def _writer(run: Run, cell: Cell) -> Action | None:
+    try:
+        return run.program.action(*cell.by) if cell.by is not None else None
+    except PlaceLost:  # the session has moved to a version without it
+        return None
+
+
+def _asked(action: Action | None, name: str) -> Output | None:
+    match action:
+        case Ask() | AiAsk() | AiThink():
+            outputs = (item for item in action.outputs if isinstance(item, Output))
+            return next((output for output in outputs if output.get == name), None)
+        case Choose() if all(choice.value is None for choice in action.choices):
+            return Output(get=name, type="choice", choices=tuple(choice.key for choice in action.choices))
+        case _:
+            return None
+
+
+def correct(run: Run, values: Mapping[str, tuple[Answered, Value]]) -> list[str]:
+    """Writes the new values and works out anew what depends on them; the names of everything that changed."""
+    for name, (given, value) in values.items():
+        run.assign_in(given.scope, name, value, "user", given.by)
+    changed = list(values)
+    computed = sorted(_computed(run), key=lambda each: each[1].last_updated)
+    for _ in computed:  # what depends on what depends …: each is worked out at most once
+        due = [each for each in computed if each[0] not in changed and each[3].intersection(changed)]
+        if not due:
+            break
+        for name, cell, expression, _reads in due:
+            changed.append(name)
+            found = run.scopes.cell(name)
+            if found is not None and found[1] is cell:
+                run.assign_in(found[0], name, run.value(expression), "script", cell.by)
+    return changed
+
+
+def _computed(run: Run) -> Iterator[tuple[str, Cell, Expression, frozenset[str]]]:
+    """The variables in sight that the script computed from others that still have a value here."""
+    in_sight = run.scopes.in_sight()
+    for name, scope in in_sight.items():
+        cell = run.scopes.cells(scope)[name]
+        expression = _expression(_writer(run, cell), name) if cell.source == "script" else None
+        if expression is None:
+            continue
+        reads = compile_expression(expression.source).reads
+        # one that counts on from its own value would count twice
+        if name not in reads and all(read in in_sight or run.scopes.find(read) for read in reads - BUILTINS):
+            yield name, cell, expression, reads
+
+
+def _expression(action: Action | None, name: str) -> Expression | None:
+    match action:
+        case Set():
+            return action.assignments.get(name)
+        case Ask() | AiAsk() | AiThink():
+            found = (item for item in action.outputs if isinstance(item, Assignment) and item.set == name)
+            return next((item.value for item in found if item.when is None), None)
+        case _:
+            return None

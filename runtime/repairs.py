@@ -1,0 +1,154 @@
+"""The ways in which users mend a conversation, ready-made: repeat, skip, cancel, correct an earlier answer, hand over.
+
+The words they are asked for by are the script's, or else the runtime's in the session's locale. A message asks for a
+repair only where it says nothing else, but for a correction, which begins with its words and names what it changes.
+The patterns are those that other systems for scripted dialogue have found users to need (see Rasa's "conversation
+repair").
+"""
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from runtime.actions import asking, leading_away
+from runtime.corrections import Answered, answered, correct
+from runtime.events import Emitted, Repaired
+from runtime.models.parsing import read_labelled
+from runtime.outcomes import DONE, Outcome, Waits
+from runtime.phrases import Phrase, phrase
+from runtime.run import Run
+from runtime.state import Wait
+from runtime.validation import Refused, checked
+from runtime.words import bare, folded
+from scripts.meaning import text_of
+from scripts.model import Action, After, AiAsk, Ask, Locale, Output, Repair, RepairKind
+from scripts.values import Value
+
+_WORDS: Mapping[Locale, Mapping[RepairKind, tuple[str, ...]]] = {
+    "en": {
+        "repeat": (
+            "repeat", "repeat that", "please repeat", "say that again", "say it again", "once more", "pardon",
+            "can you repeat that", "what was the question", "what did you say",
+        ),
+        "skip": (
+            "skip", "skip this", "skip it", "skip this question", "next question", "pass", "i'd rather not say",
+            "i would rather not say", "i prefer not to say",
+        ),
+        "cancel": ("cancel", "cancel this", "never mind", "nevermind", "forget it", "leave it", "stop this"),
+        "correct": ("correction", "correct", "change", "actually", "i meant", "sorry, i meant", "i said it wrong"),
+        "hand_over": (
+            "human", "a human please", "talk to a human", "speak to a human", "real person", "talk to a person",
+            "speak to a person", "i want to talk to a human", "i want to speak to a person", "agent",
+        ),
+    },
+    "zh": {
+        "repeat": ("重复", "重复一遍", "再说一遍", "请再说一遍", "再说一次", "没听清", "刚才问的是什么"),
+        "skip": ("跳过", "跳过这个问题", "下一个问题", "下一题", "不想回答", "我不想回答", "不想说"),
+        "cancel": ("取消", "算了", "不说了", "不谈这个了", "换个话题"),
+        "correct": ("更正", "改一下", "修改", "我说错了", "说错了", "不对", "其实"),
+        "hand_over": ("人工", "转人工", "人工客服", "找真人", "我要找真人", "我想和真人说话"),
+    },
+}  # fmt: skip
+_BECOMES = re.compile(r"\s+to\s+(?=\S)|\s*(?:应该是|改成|改为)\s*")
+_AFTER_WORDS = re.compile(r"[\s,，.。:：;；!！-]*")
+
+
+class Asked(Struct, frozen=True):
+    """A repair that a message asks for, and what else the message says."""
+
+    repair: Repair
+    rest: str
+
+
+def asked_for(run: Run, said: str) -> Asked | None:
+    """The repair a message asks for, of those that the script has."""
+    for repair in run.program.script.repairs:
+        words = repair.on or _WORDS[run.state.locale][repair.kind]
+        if bare(said) in {bare(word) for word in words}:
+            return Asked(repair, "")
+        rest = _after_words(said, words) if repair.kind == "correct" else ""
+        if rest and _named(run, rest):
+            return Asked(repair, rest)
+    return None
+
+
+def _after_words(said: str, words: tuple[str, ...]) -> str:
+    said = folded(said)
+    for word in sorted(map(folded, words), key=len, reverse=True):
+        if said.startswith(word):
+            rest = said[len(word) :]
+            return rest[_AFTER_WORDS.match(rest).end() :]  # type: ignore[union-attr]  # matches nothing as well
+    return ""
+
+
+def carry_out(run: Run, action: Action, wait: Wait, asked: Asked) -> Outcome:
+    """Mends the conversation while an action waits. Raises ActionFailed, WriteRefused."""
+    match asked.repair.kind:
+        case "repeat":
+            outcome: Outcome = _again(run, wait)
+        case "skip":
+            outcome = _skip(run, action, wait, asked.repair)
+        case "cancel":
+            _say(run, asked.repair, "cancelled")
+            outcome = leading_away.after(run, asked.repair.then or After(policy="leave_topic"))
+        case "correct":
+            return _correct(run, action, wait, asked)
+        case "hand_over":
+            run.record(Emitted(action.id, "hand_over", {"action": action.id}))
+            _say(run, asked.repair, "handed_over")
+            outcome = leading_away.after(run, asked.repair.then) if asked.repair.then is not None else Waits(wait)
+    run.record(Repaired(asked.repair.kind, action.id))
+    return outcome
+
+
+def _say(run: Run, repair: Repair, name: Phrase, given: tuple[str, ...] = ()) -> None:
+    run.say(run.text(repair.say) if repair.say is not None else phrase(run.state.locale, name, given))
+
+
+def _again(run: Run, wait: Wait) -> Outcome:
+    """The last thing the session said, once more."""
+    said = run.progress.prompt or next((each.content for each in reversed(run.history()) if each.role != "user"), "")
+    run.say(said)
+    return Waits(wait)
+
+
+def _skip(run: Run, action: Action, wait: Wait, repair: Repair) -> Outcome:
+    if isinstance(action, Ask | AiAsk) and not asking.leave_open(run, action):
+        run.say(phrase(run.state.locale, "needed"))
+        return _again(run, wait)
+    if repair.say is not None:
+        run.say(run.text(repair.say))
+    return DONE
+
+
+# -- corrections ----------------------------------------------------------------------------------------------------
+
+
+def _named(run: Run, said: str) -> dict[str, Value]:
+    """The earlier answers that a text names, with what it says of them."""
+    given = answered(run)
+    outputs = tuple(each.output for each in given.values())
+    return read_labelled(outputs, _BECOMES.sub(": ", said), run.now().date(), run.state.locale)
+
+
+def _correct(run: Run, action: Action, wait: Wait, asked: Asked) -> Outcome:
+    values = _named(run, asked.rest)
+    given = answered(run)
+    refused = next((each for each in (_refusal(run, given[name], value) for name, value in values.items()) if each), "")
+    if refused or not values:
+        run.say(refused or phrase(run.state.locale, "which"))
+        return _again(run, wait)
+    changed = correct(run, {name: (given[name], value) for name, value in values.items()})
+    run.record(Repaired("correct", action.id, tuple(changed)))
+    _say(run, asked.repair, "corrected", tuple(f"{name}: {text_of(run.scopes.flat().get(name))}" for name in values))
+    return _again(run, wait)
+
+
+def _refusal(run: Run, given: Answered, value: Value) -> str:
+    outcome = checked(run, given.output, value)
+    return _complaint(run, given.output, outcome) if isinstance(outcome, Refused) else ""
+
+
+def _complaint(run: Run, output: Output, refused: Refused) -> str:
+    return run.text(output.invalid) if output.invalid else phrase(run.state.locale, refused.phrase, output.choices)
