@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from runtime.actions.asking import typed_as_declared
 from runtime.program import PlaceLost
 from runtime.run import Run
 from runtime.state import Cell
@@ -38,7 +39,7 @@ def answered(run: Run) -> dict[str, Answered]:
         cell = run.scopes.cells(scope)[name]
         output = _asked(_writer(run, cell), name)
         if cell.by is not None and output is not None:
-            found[name] = Answered(scope, cell.by, output)
+            found[name] = Answered(scope, cell.by, typed_as_declared(run, output))
     return found
 
 

@@ -32,7 +32,7 @@ def taken(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
     for item in items:
         match item:
             case Output():
-                found.append(_typed_as_declared(run, item))
+                found.append(typed_as_declared(run, item))
             case Records() if item.tolist not in run.progress.values:
                 found += item.fields
             case _:
@@ -40,7 +40,8 @@ def taken(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
     return tuple(found)
 
 
-def _typed_as_declared(run: Run, output: Output) -> Output:
+def typed_as_declared(run: Run, output: Output) -> Output:
+    """An output with the type its variable is declared with, where it has none of its own."""
     if output.type is not None or output.choices:
         return output
     declared = run.scopes.declaration(run.scopes.target(output.get), output.get)

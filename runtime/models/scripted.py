@@ -82,7 +82,7 @@ class ScriptedModel:
     def _aside(self, request: ModelRequest) -> ModelReply:
         """What is asked beside the conversation; the file need not say anything to it."""
         replies = self._replies.get(f"{request.action_id}.{request.purpose}", [])
-        return _reply(replies[min(request.round, len(replies)) - 1]) if replies else ModelReply()
+        return _reply(replies[max(min(request.round, len(replies)), 1) - 1]) if replies else ModelReply()
 
     def _nearest(self, request: ModelRequest) -> str:
         close = difflib.get_close_matches(request.action_id, list(self._replies), 1, 0)

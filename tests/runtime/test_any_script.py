@@ -63,6 +63,27 @@ SKILLS = """
   declare: [{var: answer, value: none yet}]
   actions: [{choose: answer, choices: [red, blue], max_rounds: 2}, {user_say: "{{ answer }}"}]
 """
+ASIDES = """
+- {interrupt: price, 'on': [price], do: [{say: "{{ s_text }} {{ t_text }}"}, {set: {s_num: s_num + 1, aside: s_num}}]}
+- interrupt: talk
+  'on': [talk]
+  priority: 1
+  do:
+  - {ask: "Why?", output: [{get: s_bool}], max_rounds: 2}
+  - {repeat: {max: 2}, do: [{call: asker, output: {loose: answer}}]}
+- {interrupt: again, 'on': [again], then: restart_topic, when: "hops < 3", do: [{set: {hops: hops + 1}}]}
+- {interrupt: leave, 'on': [leave], then: leave_topic, do: [{choose: s_pick, choices: [red, 蓝色]}]}
+- interrupt: away
+  'on': [away]
+  then: goto p0
+  when: "hops < 3"
+  do: [{set: {hops: hops + 1}}, {user_say: "{{ s_num }}"}]
+- {interrupt: pass, 'on': [pass by], then: skip}
+- {interrupt: over, 'on': [over], then: end, do: [{emit: {event: over}}, {goto: p0, when: "hops > 90"}]}
+- {interrupt: meant, 'on': anything at all, when: "s_num > 5", do: [{scene: {ai: guide}}]}
+"""
+ROLES = [{"role": "guide", "name": "Ana", "tone": "dry"}, {"role": "pet"}, {"role": "guest", "type": "HUMAN"}]
+REPAIRS = ["repeat", "skip", "cancel", "correct", "hand_over"]
 parameters = st.fixed_dictionaries({}, optional={"value": st.just("s_num"), "extra": st.just("item")})
 returned = st.sampled_from([{}, {"loose": "loose"}])
 answered = st.sampled_from([{}, {"loose": "answer"}])
@@ -93,6 +114,9 @@ def outputs(draw: st.DrawFn) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in draw(st.lists(names, max_size=3, unique=True)):
         kind = kind_of(name)
+        if kind == "list" and draw(st.booleans()):
+            found.append({"tolist": name, "fields": [{"get": "k"}, {"get": "n", "type": "number"}]})
+            continue
         if draw(st.integers(0, 5)) == 0:
             found.append({"set": name, "value": draw(st.sampled_from(VALUES[kind])), **draw(maybe(when=conditions))})
             continue
@@ -159,6 +183,8 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
         keyed("emit", st.just({"event": "told", "data": {"n": "s_num", "t": "未知"}})),
         keyed("call", st.just("helper"), input=parameters, output=returned, foreach=st.just("s_list as item")),
         keyed("call", st.just("asker"), output=answered, foreach=st.just("[{'k': 1}, {'k': s_num}] as item")),
+        keyed("chat", texts, exit_when=conditions, max_rounds=st.integers(1, 3), exit_criteria=criteria),
+        keyed("scene", st.sampled_from([{"ai": "guide"}, {"ai": "pet", "human": "guest"}])),
         keyed("show", st.fixed_dictionaries({"image": texts}, optional={"caption": texts})),
         st.sampled_from(targets).map(hop),
         st.just([{"end": "over", "when": "s_num > 2 and round == 0"}]),
@@ -217,9 +243,13 @@ def scripts(draw: st.DrawFn) -> str:
         }
         for p, size in enumerate(sizes)
     ]
-    session = [*declared("s"), {"var": "hops", "value": 0, "type": "number"}]
+    asides = draw(seldom(interrupts=st.just(yaml.safe_load(ASIDES))))
+    asides |= draw(seldom(repairs=st.lists(st.sampled_from(REPAIRS), min_size=1, unique=True)))
+    auto = draw(st.booleans())
+    session = [{**each, "auto": auto} if each["var"] in {"s_text", "s_num"} else each for each in declared("s")]
+    session = [*session, {"var": "hops", "value": 0, "type": "number"}]
     head = {"script": "any", "use": ["globals.yaml"], "default_scope": draw(st.sampled_from(["topic", "session"]))}
-    whole = {**head, "declare": session, "phases": phases, "skills": yaml.safe_load(SKILLS)}
+    whole = {**head, "declare": session, "phases": phases, "skills": yaml.safe_load(SKILLS), "roles": ROLES, **asides}
     return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False)
 
 
@@ -239,6 +269,21 @@ replies = st.one_of(
             "  ",
             '{"k": 1}',
             "嗯",
+            "price",
+            "let us talk",
+            "again",
+            "leave",
+            "away",
+            "pass by",
+            "over",
+            "repeat",
+            "skip",
+            "cancel",
+            "human",
+            "correction",
+            "actually, s_num: 7",
+            "change s_pick to red",
+            "k: a, n: 3",
         ]
     ),
     st.text(max_size=30),
@@ -255,7 +300,8 @@ class Unsteady(OfflineModel):
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         asked = (request.purpose, request.action_id, request.round, len(request.history))
-        if asked not in self._asked:
+        is_needed = request.purpose != "extract" or request.task  # what is only kept up to date may fail
+        if asked not in self._asked and is_needed:
             self._asked.add(asked)
             raise ModelFailed("overloaded")
         return await super().complete(request)
