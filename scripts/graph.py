@@ -1,12 +1,15 @@
 """A script as a graph: phases, topics with their actions, and the ways from one topic to another.
 
+Skills and interrupts stand beside the phases, each kind in a column of its own: a call leads to its skill, an interrupt
+to where the conversation goes on after it.
+
 What stands inside a topic stays a list: an author sees there what happens, and between topics what leads where.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scripts.model import (
     Action,
@@ -24,6 +27,7 @@ from scripts.model import (
     Form,
     Goto,
     If,
+    Interrupt,
     OnFail,
     Phase,
     Repeat,
@@ -32,6 +36,7 @@ from scripts.model import (
     Script,
     Set,
     Show,
+    Skill,
     Topic,
     UserSay,
     action_type,
@@ -41,8 +46,10 @@ from scripts.targets import resolve_target
 
 START = ":start"  # no id of a script holds a colon
 END = ":end"
+SKILLS = ":skills"
+INTERRUPTS = ":interrupts"
 
-EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "end"]
+EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "end", "call"]
 
 
 class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -70,16 +77,26 @@ class EndNode(Struct, frozen=True, tag_field="kind", tag="end"):
 
 
 class PhaseNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="phase"):
-    """A phase; its topics name it."""
+    """A phase, or what stands beside the phases: all skills, all interrupts. Its topics name it."""
 
     id: str
     title: str = ""
     goal: str = ""
     when: str = ""
 
+    @property
+    def name(self) -> str:
+        """What an author calls it."""
+        return self.id.lstrip(":")
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it is none of the script's phases."""
+        return self.id.startswith(":")
+
 
 class TopicNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="topic"):
-    """A topic; its id is ``phase/topic``."""
+    """A topic; its id is ``phase/topic``. A skill or an interrupt looks the same."""
 
     id: str
     phase: str
@@ -148,8 +165,42 @@ def build_graph(script: Script) -> Graph:
         for topic in phase.topics:
             steps = list(_steps(topic.actions))
             nodes.append(_topic_node(phase, topic, steps))
-            jumps += [edge for step in steps for edge in _jumps(script, phase, topic, step)]
+            jumps += [edge for step in steps for edge in _jumps(script, phase.id, _topic_id(phase, topic), step)]
+    nodes += [*_beside(SKILLS, script.skills), *_beside(INTERRUPTS, script.interrupts)]
+    beside = {f"{SKILLS}/{each.id}": each.actions for each in script.skills}
+    beside |= {f"{INTERRUPTS}/{each.id}": each.actions for each in script.interrupts}
+    for here, actions in beside.items():
+        jumps += [edge for step in _steps(actions) for edge in _jumps(script, "", here, step)]
+    jumps += [edge for interrupt in script.interrupts for edge in _afterwards(script, interrupt)]
     return Graph(script.id, script.title, (*nodes, EndNode()), (*_order(script), *jumps))
+
+
+def _beside(group: str, owners: Sequence[Skill | Interrupt]) -> Iterator[GraphNode]:
+    """What stands beside the phases, where there is any."""
+    if owners:
+        yield PhaseNode(id=group)
+    for owner in owners:
+        actions = tuple(_item(step) for step in _steps(owner.actions))
+        node = TopicNode(id=f"{group}/{owner.id}", phase=group, topic=owner.id, actions=actions)
+        if isinstance(owner, Skill):
+            yield structs.replace(node, title=owner.title, goal=owner.goal)
+        else:
+            yield structs.replace(node, title=_listens(owner), when=_source(owner.when))
+
+
+def _listens(interrupt: Interrupt) -> str:
+    """What an interrupt listens for, on one line."""
+    trigger = interrupt.on
+    return ", ".join(filter(None, (*trigger.keywords, trigger.intent, trigger.detector)))
+
+
+def _afterwards(script: Script, interrupt: Interrupt) -> Iterator[Edge]:
+    """Where an interrupt leads away to."""
+    here, then = f"{INTERRUPTS}/{interrupt.id}", interrupt.then
+    if then.policy == "end":
+        yield Edge(here, END, "end", interrupt.id)
+    if then.policy == "goto" and (target := resolve_target(script, then.target, "")) is not None:
+        yield Edge(here, "/".join(target), "goto", interrupt.id)
 
 
 def _topic_id(phase: Phase, topic: Topic) -> str:
@@ -251,19 +302,21 @@ def _on_fail(action: Action) -> OnFail | None:
     return action.on_fail if isinstance(action, Ask | AiAsk | Choose | Form) else None
 
 
-def _jumps(script: Script, phase: Phase, topic: Topic, step: _Step) -> Iterator[Edge]:
+def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]:
     """The edges that one action makes."""
-    here, action = _topic_id(phase, topic), step.action
+    action = step.action
+    if isinstance(action, Call) and any(skill.id == action.skill for skill in script.skills):
+        yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
     if isinstance(action, End):
         yield Edge(here, END, "end", action.id, step.when)
-    if isinstance(action, Goto) and (target := resolve_target(script, action.target, phase.id)) is not None:
+    if isinstance(action, Goto) and (target := resolve_target(script, action.target, phase)) is not None:
         yield Edge(here, "/".join(target), "goto", action.id, step.when)
     on_fail = _on_fail(action)
     if on_fail is None:
         return
     if on_fail.policy == "end":
         yield Edge(here, END, "on_fail", action.id, step.when)
-    if on_fail.policy == "goto" and (target := resolve_target(script, on_fail.target, phase.id)) is not None:
+    if on_fail.policy == "goto" and (target := resolve_target(script, on_fail.target, phase)) is not None:
         yield Edge(here, "/".join(target), "on_fail", action.id, step.when)
 
 

@@ -29,7 +29,7 @@ TYPE_GAP = 7.0
 END_WIDTH = 48.0
 
 BACK_PORT = 4.0  # arrivals on the right stand a little lower, so that they never share a line with those on the left
-_PORTS: Mapping[EdgeKind, float] = {"order": 12.0, "goto": 20.0, "on_fail": 28.0, "end": 20.0}
+_PORTS: Mapping[EdgeKind, float] = {"order": 12.0, "goto": 20.0, "on_fail": 28.0, "end": 20.0, "call": 12.0}
 
 Point = tuple[float, float]
 _Lane = tuple[str, EdgeKind]  # what it leads to
@@ -176,7 +176,7 @@ class _Plan:
     def _column_width(self, phase: PhaseNode) -> float:
         topics = [topic for topic in self.graph.topics if topic.phase == phase.id]
         widest = max((width for topic in topics for width in _widths(topic)), default=0.0)
-        heading = max(text_width(phase.id), text_width(phase.title)) * (TEXT + 2)
+        heading = max(text_width(phase.name), text_width(phase.title)) * (TEXT + 2)
         return min(max(widest + 4 * PAD, heading + 2 * PAD, COLUMN_MIN) + 1, COLUMN_MAX)
 
     def _gutter_width(self, index: int) -> float:

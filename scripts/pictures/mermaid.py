@@ -12,7 +12,7 @@ from scripts.pictures.widths import fit
 
 LABEL_EM_MAX = 30.0
 
-_ARROWS: Mapping[EdgeKind, str] = {"order": "-->", "goto": "==>", "on_fail": "-.->", "end": "-.->"}
+_ARROWS: Mapping[EdgeKind, str] = {"order": "-->", "goto": "==>", "on_fail": "-.->", "end": "-.->", "call": "-->"}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MARKUP = frozenset("!\"#$%&'*:;<>@[]\\^`{|}~")  # what may mean something to Mermaid, Markdown or HTML
 
@@ -50,7 +50,7 @@ def _arrow(edge: Edge) -> str:
 
 def _phase_label(phase: PhaseNode) -> str:
     """On one line: a second one would stand behind the first topic."""
-    return _escaped(phase.id) + (f" <i>{_escaped(f'when {phase.when}')}</i>" if phase.when else "")
+    return _escaped(phase.name) + (f" <i>{_escaped(f'when {phase.when}')}</i>" if phase.when else "")
 
 
 def _topic_label(topic: TopicNode) -> str:

@@ -28,11 +28,17 @@ from scripts.pictures.widths import fit, text_width
 _CORNER = 8.0
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0 takes no others
 
-_COLOURS: Mapping[EdgeKind, str] = {"order": "#8a94a3", "goto": "#2563eb", "on_fail": "#c2410c", "end": "#1f2937"}
+_COLOURS: Mapping[EdgeKind, str] = {
+    "order": "#8a94a3",
+    "goto": "#2563eb",
+    "on_fail": "#c2410c",
+    "end": "#1f2937",
+    "call": "#7c3aed",
+}
 _FAMILIES = {
-    "asks": ("ask", "ai_ask", "choose", "user_say"),
-    "silent": ("set", "ai_think"),
-    "flow": ("if", "foreach", "repeat"),
+    "asks": ("ask", "ai_ask", "choose", "user_say", "form", "chat"),
+    "silent": ("set", "ai_think", "emit", "scene"),
+    "flow": ("if", "foreach", "repeat", "call"),
     "goto": ("goto",),
     "end": ("end",),
 }
@@ -84,7 +90,9 @@ def _document(graph: Graph, layout: Layout) -> Iterator[str]:
     yield "<defs>" + "".join(_marker(kind, colour) for kind, colour in _COLOURS.items()) + "</defs>"
     yield '<rect width="100%" height="100%" fill="#fff"/>'
     yield _text(MARGIN, 34, title, "title")
-    counts = ((len(graph.phases), "phase"), (len(graph.topics), "topic"), (actions, "action"))
+    phases = [phase.id for phase in graph.phases if not phase.is_beside]
+    topics = sum(topic.phase in phases for topic in graph.topics)
+    counts = ((len(phases), "phase"), (topics, "topic"), (actions, "action"))
     yield _text(MARGIN, 52, " · ".join([graph.script, *(_counted(*each) for each in counts)]), "small")
     for column in layout.columns:
         yield from _column(column)
@@ -108,7 +116,9 @@ def _counted(number: int, noun: str) -> str:
 def _description(graph: Graph) -> str:
     """Phases and topics in words, and every way that is not the plain order."""
     topics = {phase.id: [topic.topic for topic in graph.topics if topic.phase == phase.id] for phase in graph.phases}
-    parts = [f"Phase {phase}: {', '.join(names)}." for phase, names in topics.items()]
+    parts = [
+        f"{'' if phase.is_beside else 'Phase '}{phase.name}: {', '.join(topics[phase.id])}." for phase in graph.phases
+    ]
     parts += [f"{edge.source} → {edge.target.lstrip(':')} ({edge.label})." for edge in graph.edges if edge.label]
     return " ".join(parts)
 
@@ -127,7 +137,7 @@ def _column(column: Column) -> Iterator[str]:
     rect, phase = column.rect, column.phase
     yield "<g>"
     yield _rect(rect, "column maybe" if phase.when else "column", 10)
-    yield from _heading(rect, phase.id, phase, "phase", 14)
+    yield from _heading(rect, phase.name, phase, "phase", 14)
     yield "</g>"
 
 
@@ -221,6 +231,7 @@ def _legend(y: float) -> Iterator[str]:
         ("order", "in order"),
         ("goto", "goto"),
         ("on_fail", "no valid answer"),
+        ("call", "call"),
     )
     for kind, text in entries:
         yield f'<path class="way" d="M{x} {y - 4}h26" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'

@@ -277,3 +277,52 @@ def test_any_text_makes_a_sound_picture(text):
     graph = Graph(text, text, (StartNode(), phase, topic), (Edge(":start", "p/t", "order"), jump))
     assert is_flowchart(mermaid(graph))
     assert read_svg(svg(graph)).tag == f"{SVG}svg"
+
+
+BESIDE = """
+    script: beside
+    interrupts:
+      - {interrupt: price, on: [price, cost], when: 1 < 2, do: [{call: count, id: how_much}]}
+      - {interrupt: stop, on: [goodbye], then: end}
+      - {interrupt: away, on: the user is bored, then: goto q/b}
+    skills:
+      - {skill: breathe, title: A pause, goal: calm, actions: [{call: count, id: c, when: 2 > 1}]}
+      - {skill: count, actions: [{ask: Done?, id: d, on_fail: end}]}
+    phases:
+      - {phase: p, topics: [{topic: a, actions: [{call: breathe, id: first}, {call: breathe, id: second}]}]}
+      - {phase: q, topics: [{topic: b, actions: [{form: sheet, id: fill}]}]}
+    forms: [{form: sheet, fields: [city]}]
+"""
+
+
+def test_skills_and_interrupts_stand_beside_the_phases(script):
+    graph = build_graph(script(BESIDE))
+    assert [(phase.name, phase.is_beside) for phase in graph.phases] == [
+        ("p", False),
+        ("q", False),
+        ("skills", True),
+        ("interrupts", True),
+    ]
+    beside = {topic.id: (topic.title, topic.goal, topic.when) for topic in graph.topics if topic.phase.startswith(":")}
+    assert beside == {
+        ":skills/breathe": ("A pause", "calm", ""),
+        ":skills/count": ("", "", ""),
+        ":interrupts/price": ("price, cost", "", "1 < 2"),
+        ":interrupts/stop": ("goodbye", "", ""),
+        ":interrupts/away": ("the user is bored", "", ""),
+    }
+
+
+def test_calls_lead_to_skills_and_interrupts_to_where_they_go_on(script):
+    graph = build_graph(script(BESIDE))
+    assert [edge for edge in graph.edges if edge.kind != "order"] == [
+        Edge("p/a", ":skills/breathe", "call", "first"),
+        Edge("p/a", ":skills/breathe", "call", "second"),
+        Edge(":skills/breathe", ":skills/count", "call", "c", ("2 > 1",)),
+        Edge(":skills/count", ":end", "on_fail", "d"),
+        Edge(":interrupts/price", ":skills/count", "call", "how_much"),
+        Edge(":interrupts/stop", ":end", "end", "stop"),
+        Edge(":interrupts/away", "q/b", "goto", "away"),
+    ]
+    assert all(word in svg(graph) for word in ("breathe", "count", "price, cost", "the user is bored"))
+    assert all(f"<b>{word}</b>" in mermaid(graph) for word in ("breathe", "count", "price", "away"))
