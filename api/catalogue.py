@@ -14,8 +14,9 @@ from runtime.ports import Clock
 from runtime.program import Program
 from scripts.diagnostics import Problem
 from scripts.folder import read_folder
-from scripts.model import Script
+from scripts.model import Locale, Script
 from scripts.parse import Mode, Reading, Source, read_script
+from scripts.strings import table_for
 from store.record import Record
 from store.rows import ScriptRow, ScriptTextRow, is_uuid
 
@@ -40,7 +41,7 @@ class Catalogue:
     def __init__(self, record: Record, clock: Clock) -> None:
         self._record = record
         self._clock = clock
-        self._programs: OrderedDict[tuple[str, str], Program] = OrderedDict()
+        self._programs: OrderedDict[tuple[str, str, str], Program] = OrderedDict()  # tenant, digest, string table
         self._saving = asyncio.Lock()  # two imports of one script must not both become version n
 
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> Saved:
@@ -107,16 +108,28 @@ class Catalogue:
 
     async def program(self, tenant: str, digest: str) -> Program:
         """The script of a digest, ready to run. Raises ApiError SCRIPT_NOT_FOUND."""
-        key = (tenant, digest)
-        program = self._programs.get(key)
+        program = self._programs.get((tenant, digest, ""))
         if program is None:
             reading = await self._reading(tenant, digest)
             if reading.script is None:  # kept by a version of Cuebook that could run it
                 raise unusable(reading.errors)
-            program = self._programs[key] = Program(reading.script)
-            if len(self._programs) > PROGRAMS_MAX:
-                self._programs.popitem(last=False)
+            program = Program(reading.script)
+        return self._remember((tenant, digest, ""), program)
+
+    async def program_in(self, locale: Locale, tenant: str, digest: str) -> Program:
+        """The script of a digest with the texts of a language. Raises ApiError SCRIPT_NOT_FOUND."""
+        program = await self.program(tenant, digest)
+        table = table_for(program.script, locale)  # many languages have the same one, or none
+        if table is None:
+            return program
+        key = (tenant, digest, table.locale.casefold())
+        return self._remember(key, self._programs.get(key) or program.in_locale(locale))
+
+    def _remember(self, key: tuple[str, str, str], program: Program) -> Program:
+        self._programs[key] = program
         self._programs.move_to_end(key)
+        if len(self._programs) > PROGRAMS_MAX:
+            self._programs.popitem(last=False)
         return program
 
     async def _reading(self, tenant: str, digest: str) -> Reading:

@@ -28,6 +28,7 @@ from runtime.program import Program
 from runtime.run import HISTORY_MAX, ModelCall
 from runtime.scopes import Scopes, WriteRefused
 from runtime.state import Cell, ExecutionStatus, State, StateUnreadable, decode
+from scripts.model import Locale
 from scripts.values import ValueRefused, bounded
 from store.errors import KeyTaken, StoreError, TurnConflict
 from store.record import Record
@@ -144,6 +145,8 @@ class Chat:
                 return await self._started_before(known, fingerprint)
             script = await self._catalogue.find(tenant, new.script_id)
             program = await self._catalogue.program(tenant, script.digest)
+            locale = new.locale or self._settings.locale or program.locale
+            program = await self._catalogue.program_in(locale, tenant, script.digest)
             session = SessionRow(
                 tenant=tenant,
                 session_id=self._ids(),
@@ -153,21 +156,21 @@ class Chat:
                 script_id=script.script_id,
                 script_version=script.version,
                 digest=script.digest,
-                locale=new.locale,
+                locale=locale,
                 seed=new.seed if new.seed is not None else _seed_of(self._ids()),
                 metadata=_plain(new.metadata, "metadata"),
                 created_at=self._clock(),
                 idempotency_key=key,
             )
-            state = self._first_state(session, program, new)
+            state = self._first_state(session, program, locale, new)
             async with self._locks.hold((tenant, session.session_id), queue=True):
                 return await self._begin(Hot(session, program, state, ()), key, fingerprint)
 
-    def _first_state(self, session: SessionRow, program: Program, new: NewSession) -> State:
+    def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:
         variables = _plain(new.initial_variables, "initialVariables")
         state = State(
             seed=session.seed,
-            locale=new.locale or self._settings.locale or program.locale,
+            locale=locale,
             user_id=session.user_id,
             start_variables=variables,
         )
@@ -339,12 +342,12 @@ class Chat:
         return self._remember(hot)
 
     async def _thaw(self, head: SessionHead) -> Hot:
-        program = await self._catalogue.program(head.tenant, head.digest)
         try:
             state = decode(bytes(head.state))
         except StateUnreadable as error:
             context = {"sessionId": head.session_id}
             raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
+        program = await self._catalogue.program_in(state.locale, head.tenant, head.digest)
         recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX)
         hot = Hot(rows.session_of(head), program, state, rows.messages_of(recent))
         hot.updated_at = head.updated_at

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from runtime.run import Limits
-from scripts.model import Locale
+from scripts.model import LOCALE, Locale
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
@@ -55,6 +55,9 @@ class SettingsInvalid(ValueError):
     """A setting that cannot be used; the message names it and where it came from."""
 
 
+_NOT_A_TAG = f"Expected `str` matching regex {LOCALE.pattern!r}"  # msgspec's words for it
+
+
 def load_settings(
     file: Path | None = None, flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> Settings:
@@ -93,6 +96,7 @@ def _convert(given: Mapping[str, Any], origin: str) -> Settings:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
         problem = str(error).replace("Object contains unknown field", "there is no setting")
+        problem = problem.replace(_NOT_A_TAG, "expected a language tag such as en, de or pt-BR")
         raise SettingsInvalid(f"{origin}: {problem}") from error
 
 

@@ -1,27 +1,11 @@
-"""The few sentences the runtime says by itself when a script gives none, by locale."""
+"""The few sentences the runtime says by itself when a script gives none, by language."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
 
 from scripts.model import Locale
+from scripts.strings import Phrase, language
 
-Phrase: TypeAlias = Literal[
-    "invalid",
-    "text",
-    "number",
-    "boolean",
-    "date",
-    "choice",
-    "list",
-    "record",
-    "noted",
-    "needed",
-    "cancelled",
-    "corrected",
-    "which",
-    "handed_over",
-]
-
-_PHRASES: dict[Locale, dict[Phrase, str]] = {
+_PHRASES: dict[str, dict[Phrase, str]] = {
     "en": {
         "invalid": "Sorry, that does not fit. Could you answer again?",
         "text": "Sorry, I did not get that. Could you say it again?",
@@ -55,15 +39,17 @@ _PHRASES: dict[Locale, dict[Phrase, str]] = {
         "handed_over": "我已经通知了工作人员，他们会联系您。",
     },
 }
+OTHERWISE = "en"  # for the languages that have no sentences here
 
 
-def phrase(locale: Locale, name: Phrase, choices: tuple[str, ...] = ()) -> str:
-    """A sentence in a locale; `choices` fills the list of what may be chosen."""
-    separator = "、" if locale == "zh" else ", "
-    return _PHRASES[locale][name].replace("{choices}", separator.join(choices))
+def phrase(locale: Locale, name: Phrase, choices: tuple[str, ...] = (), *, own: Mapping[str, str]) -> str:
+    """A sentence in a language, `own` ones first; `choices` fills the list of what may be chosen."""
+    separator = "、" if language(locale) in {"zh", "ja"} else ", "
+    sentence = own.get(name) or _PHRASES.get(language(locale), _PHRASES[OTHERWISE])[name]
+    return sentence.replace("{choices}", separator.join(choices))
 
 
-_FAREWELLS: dict[Locale, tuple[str, ...]] = {
+_FAREWELLS: dict[str, tuple[str, ...]] = {
     "en": ("bye", "goodbye", "that's all", "that is all", "i'm done", "no more", "nothing else", "see you"),
     "zh": ("再见", "拜拜", "没有了", "就这些", "结束吧", "不聊了", "先这样"),
 }
@@ -71,4 +57,4 @@ _FAREWELLS: dict[Locale, tuple[str, ...]] = {
 
 def farewells(locale: Locale) -> tuple[str, ...]:
     """Words by which people end a free conversation."""
-    return _FAREWELLS[locale]
+    return _FAREWELLS.get(language(locale), _FAREWELLS[OTHERWISE])

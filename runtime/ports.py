@@ -27,6 +27,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     round: int  # 0: open the conversation; n: judge the nth reply
     task: str
     locale: Locale
+    phrases: Mapping[str, str] = {}  # what the script says in place of the runtime's own sentences
     now: datetime
     outputs: tuple[Output, ...] = ()
     records: tuple[Records, ...] = ()  # which of the outputs are fields of records; one reply may give several

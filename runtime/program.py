@@ -16,6 +16,7 @@ from scripts.model import (
     arms,
     walk,
 )
+from scripts.strings import localised, own_locale, table_for
 
 Place = tuple[str, str, str, str]
 """Phase, topic, block and arm: what names a list of actions (block and arm empty for the topic's own).
@@ -123,10 +124,13 @@ class Program:
 
     @property
     def locale(self) -> Locale:
-        """The script's own locale: as written, else Chinese where anything in it is."""
-        if self.script.locale is not None:
-            return self.script.locale
-        return "zh" if any("\u4e00" <= char <= "\u9fff" for char in str(self.script.phases)) else "en"
+        """The language of the script's texts."""
+        return own_locale(self.script)
+
+    def in_locale(self, locale: Locale) -> "Program":
+        """The same program with the texts of a language; itself where the script has no string table for it."""
+        table = table_for(self.script, locale)
+        return self if table is None else Program(localised(self.script, table))
 
 
 def _declared(declarations: tuple[Declaration, ...]) -> Mapping[str, Declaration]:

@@ -14,18 +14,19 @@ from msgspec import Struct
 from runtime.actions import asking, leading_away
 from runtime.corrections import Answered, answered, correct
 from runtime.events import Emitted, Repaired
-from runtime.models.parsing import read_labelled
+from runtime.models.parsing import choices_of, read_labelled
 from runtime.outcomes import DONE, Outcome, Waits
-from runtime.phrases import Phrase, phrase
+from runtime.phrases import phrase
 from runtime.run import Run
 from runtime.state import Wait
 from runtime.validation import Refused, checked
 from runtime.words import bare, folded
 from scripts.meaning import text_of
-from scripts.model import Action, After, AiAsk, Ask, Locale, Output, Repair, RepairKind
+from scripts.model import Action, After, AiAsk, Ask, Output, Repair, RepairKind
+from scripts.strings import Phrase, language
 from scripts.values import Value
 
-_WORDS: Mapping[Locale, Mapping[RepairKind, tuple[str, ...]]] = {
+_WORDS: Mapping[str, Mapping[RepairKind, tuple[str, ...]]] = {
     "en": {
         "repeat": (
             "repeat", "repeat that", "please repeat", "say that again", "say it again", "once more", "pardon",
@@ -64,7 +65,7 @@ class Asked(Struct, frozen=True):
 def asked_for(run: Run, said: str) -> Asked | None:
     """The repair a message asks for, of those that the script has."""
     for repair in run.program.script.repairs:
-        words = repair.on or _WORDS[run.state.locale][repair.kind]
+        words = repair.on or _WORDS.get(language(run.state.locale), _WORDS["en"])[repair.kind]
         if bare(said) in {bare(word) for word in words}:
             return Asked(repair, "")
         rest = _after_words(said, words) if repair.kind == "correct" else ""
@@ -102,8 +103,12 @@ def carry_out(run: Run, action: Action, wait: Wait, asked: Asked) -> Outcome:
     return outcome
 
 
+def _phrase(run: Run, name: Phrase, given: tuple[str, ...] = ()) -> str:
+    return phrase(run.state.locale, name, given, own=run.program.script.phrases)
+
+
 def _say(run: Run, repair: Repair, name: Phrase, given: tuple[str, ...] = ()) -> None:
-    run.say(run.text(repair.say) if repair.say is not None else phrase(run.state.locale, name, given))
+    run.say(run.text(repair.say) if repair.say is not None else _phrase(run, name, given))
 
 
 def _again(run: Run, wait: Wait) -> Outcome:
@@ -115,7 +120,7 @@ def _again(run: Run, wait: Wait) -> Outcome:
 
 def _skip(run: Run, action: Action, wait: Wait, repair: Repair) -> Outcome:
     if isinstance(action, Ask | AiAsk) and not asking.leave_open(run, action):
-        run.say(phrase(run.state.locale, "needed"))
+        run.say(_phrase(run, "needed"))
         return _again(run, wait)
     if repair.say is not None:
         run.say(run.text(repair.say))
@@ -137,7 +142,7 @@ def _correct(run: Run, action: Action, wait: Wait, asked: Asked) -> Outcome:
     given = answered(run)
     refused = next((each for each in (_refusal(run, given[name], value) for name, value in values.items()) if each), "")
     if refused or not values:
-        run.say(refused or phrase(run.state.locale, "which"))
+        run.say(refused or _phrase(run, "which"))
         return _again(run, wait)
     changed = correct(run, {name: (given[name], value) for name, value in values.items()})
     run.record(Repaired("correct", action.id, tuple(changed)))
@@ -151,4 +156,5 @@ def _refusal(run: Run, given: Answered, value: Value) -> str:
 
 
 def _complaint(run: Run, output: Output, refused: Refused) -> str:
-    return run.text(output.invalid) if output.invalid else phrase(run.state.locale, refused.phrase, output.choices)
+    texts = tuple(choice.text for choice in choices_of(output))
+    return run.text(output.invalid) if output.invalid else _phrase(run, refused.phrase, texts)

@@ -251,6 +251,7 @@ class Run:
             round=self.progress.round,
             task=task,
             locale=self.state.locale,
+            phrases=self.program.script.phrases,
             now=self.now(),
             outputs=outputs,
             exit=exit_text,

@@ -6,9 +6,9 @@ import regex
 from msgspec import Struct
 
 from runtime.models.parsing import PATTERN_S
-from runtime.phrases import Phrase
 from runtime.run import Run
 from scripts.model import Output
+from scripts.strings import Phrase
 from scripts.values import Value, ValueRefused, bounded, coerce, is_given, number_in
 
 

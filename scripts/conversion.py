@@ -190,7 +190,7 @@ def _written(node: Any) -> Iterator[tuple[str, Location]]:
             yield node.get, node.at
         case Struct():
             for name in node.__struct_fields__:
-                if name != "globals":
+                if name not in {"globals", "strings"}:
                     yield from _written(getattr(node, name))
         case tuple():
             for each in node:
@@ -209,7 +209,8 @@ def _read_names(node: Any) -> Iterator[str]:
             yield node.variable
         case Struct():
             for name in node.__struct_fields__:
-                yield from _read_names(getattr(node, name))
+                if name != "strings":
+                    yield from _read_names(getattr(node, name))
         case tuple():
             for each in node:
                 yield from _read_names(each)
@@ -230,7 +231,7 @@ def _with_names(node: Any, new: MappingType[str, str]) -> Any:
             changed = {
                 name: new.get(value, value) if name in names else _with_names(value, new)
                 for name in node.__struct_fields__
-                if name not in {"globals", "marks", "at"}
+                if name not in {"globals", "strings", "marks", "at"}
                 for value in [getattr(node, name)]
             }
             return msgspec.structs.replace(node, **changed)

@@ -80,6 +80,33 @@ CODES: dict[str, Code] = {
         "The variable comes from another topic; only `default_scope: session` makes that work.",
         "Declare it at session level.",
     ),
+    # Languages
+    "LOCALE_INVALID": Code(
+        "error", "The language is no tag (BCP 47).", "Write a tag such as en, de, zh-Hant or pt-BR."
+    ),
+    "LOCALE_TWICE": Code("error", "Two string tables are for one language.", "Put their lines into one of them."),
+    "LOCALE_MISSING": Code(
+        "warning",
+        "The script does not say what language its own texts are in.",
+        "Add `locale:` with the language of the script.",
+    ),
+    "STRING_MISSING": Code(
+        "warning", "A line has no text in one of the languages; the script's own is said.", "Add the text."
+    ),
+    "STRING_STALE": Code(
+        "warning", "A text of the script has changed since it was translated.", "Look at the translation again."
+    ),
+    "STRING_UNKNOWN": Code(
+        "warning", "A string table has a text for a line that the script does not have.", "Correct or remove it."
+    ),
+    "STRING_PLACEHOLDERS": Code(
+        "error", "A translation does not read what the script's text does.", "Use the same placeholders."
+    ),
+    "STRING_WITHOUT_ID": Code(
+        "warning",
+        "The script has string tables, and texts that cannot be translated, because nothing stable names them.",
+        "Give the action an `id`.",
+    ),
     # Side files
     "USE_CYCLE": Code("error", "Two side files use each other.", "Remove one of the two from `use`."),
     "ROLE_UNKNOWN": Code("error", "There is no such role.", "Name a role of the roles file."),

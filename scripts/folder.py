@@ -7,6 +7,7 @@ from scripts.diagnostics import CODES, Problem
 from scripts.parse import FileUnreadable, Mode, Reading, Source, is_script, read_file, read_script
 
 FILES_MAX = 2_000
+ABOVE_MAX = 3  # folders above a side file in which a script that uses it is looked for
 CASE_SUFFIX = ".case.yaml"  # a conversation with a script: its test, not a script
 
 
@@ -26,6 +27,25 @@ def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
         if reading.errors and reading.source.text and not is_script(reading.source):
             continue
         yield reading
+
+
+def users_of(side_file: Path) -> list[Path]:
+    """The scripts that use a side file; they lie in its folder or one of the next above."""
+    wanted = side_file.resolve()
+    for folder in (wanted.parent, *wanted.parents[1:ABOVE_MAX]):
+        found = sorted(each for each in folder.glob("*.y*ml") if each.is_file())[:FILES_MAX]
+        users = [each for each in found if wanted in _side_files(each)]
+        if users:
+            return users
+    return []
+
+
+def _side_files(path: Path) -> set[Path]:
+    try:
+        source = read_file(path)
+    except FileUnreadable:
+        return set()
+    return {(path.parent / name).resolve() for name in source.side_files}
 
 
 def read_path(path: Path, mode: Mode = "compat") -> Reading:

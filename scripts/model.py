@@ -4,6 +4,7 @@ The field names that authors write in the native form are the ``name=`` of each 
 (`scripts.reader`) reads YAML into these types, so they are the grammar as well.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, TypeAlias
 
@@ -20,7 +21,15 @@ ID_CHARS_MAX = 200
 Rounds: TypeAlias = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
 DefaultScope: TypeAlias = Literal["topic", "session"]
-Locale: TypeAlias = Literal["en", "zh"]
+LOCALE = re.compile(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}(?!\n)$")  # `$` alone would let a line break pass
+Locale: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=LOCALE.pattern,
+        description="A language tag (BCP 47): en, de, zh-Hant, pt-BR.",
+        extra={"code": "LOCALE_INVALID", "kind": "a language tag"},
+    ),
+]
 
 
 class Location(Struct, frozen=True):
@@ -91,6 +100,7 @@ class Output(Node, frozen=True, kw_only=True):
     validate: Expression | None = None
     invalid: Template | None = None
     fallback: Literal["raw"] | None = None
+    labels: Mapping[str, str] = {}  # what the user reads for a choice, by its value, in a translated script
 
     @property
     def kind(self) -> DeclaredType | None:
@@ -495,6 +505,7 @@ class FormField(Node, frozen=True, kw_only=True):
     invalid: Template | None = None
     computed: Expression | None = None
     columns: "tuple[FormField, ...]" = ()  # of a table
+    labels: Mapping[str, str] = {}  # as in an output
 
 
 class FormSheet(Node, frozen=True, kw_only=True):
@@ -573,8 +584,33 @@ class Phase(Node, frozen=True, kw_only=True):
 FormName: TypeAlias = Literal["native", "session", "stage", "technique"]
 
 
+class Translation(Node, frozen=True, kw_only=True):
+    """A line in another language. `of` is the text it is made from; `was` an older such text, while it is stale."""
+
+    of: str | None = None
+    was: str | None = None
+    text: Template = Template("")
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is nothing to say yet."""
+        return not self.text.source.strip()
+
+
+class StringTable(Node, frozen=True, kw_only=True):
+    """The lines of a script in one language, by their ids, and the runtime's own sentences.
+
+    `unused` keeps what was translated for lines that the script no longer has.
+    """
+
+    locale: Locale = field(name="strings")
+    lines: Mapping[str, Translation] = {}
+    phrases: Mapping[str, str] = {}
+    unused: Mapping[str, Translation] = {}
+
+
 class Script(Node, frozen=True, kw_only=True):
-    """A whole conversation."""
+    """A whole conversation. `locale` is the language its own texts are in."""
 
     id: str = field(name="script")
     title: str = ""
@@ -595,4 +631,6 @@ class Script(Node, frozen=True, kw_only=True):
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
     globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
+    strings: tuple[StringTable, ...] = ()  # from side files as well
+    phrases: Mapping[str, str] = {}  # what a translated script says in place of the runtime's own sentences
     form: FormName = "native"

@@ -40,7 +40,7 @@ from scripts.yaml_text import Item, Items, Layout, Record, Source, document, nee
 S = TypeVar("S", bound=Struct)
 Notes = Mapping[Location, Sequence[str]]
 
-_NOT_WRITTEN = {"at", "marks", "globals", "form"}
+_NOT_WRITTEN = {"at", "marks", "labels", "globals", "strings", "phrases", "form"}
 _FIRST = ("id", "title", "version", "when")  # after the key that names the node
 _ORDER: Mapping[type[Node], tuple[str, ...]] = {
     Declaration: ("var", "define", "type", "choices", "value", "pii"),

@@ -15,9 +15,18 @@ from scripts.dialects.session_form import RESPELL
 from scripts.ids import with_ids
 from scripts.model import Script
 from scripts.reader import Reader
-from scripts.side_files import BESIDE_STAGES, SIDE_FILES_MAX, beside, leaves_folder, used_names, with_side_files
+from scripts.side_files import (
+    BESIDE_STAGES,
+    SIDE_FILES_MAX,
+    beside,
+    is_side_file,
+    leaves_folder,
+    used_names,
+    with_side_files,
+)
 from scripts.source import Mapping as MappingTree
 from scripts.source import read_tree
+from scripts.string_checks import check_strings
 
 Mode: TypeAlias = Literal["strict", "compat"]
 FILE_BYTES_MAX = 4_000_000
@@ -95,6 +104,11 @@ def is_script(source: Source) -> bool:
     return any(form.recognises(tree) for form in (native, session_form, technique_form))
 
 
+def is_for_others(source: Source) -> bool:
+    """Whether a source is a side file, which scripts use, and no script itself."""
+    return is_side_file(read_tree(source.text, Problems())) and not is_script(source)
+
+
 def read_script(source: Source, mode: Mode = "compat") -> Reading:
     """Reads and checks a source. `compat` turns the older forms' older and unknown keys into warnings."""
     problems = Problems(source.file)
@@ -102,6 +116,7 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
     if script is not None:
         script = with_ids(with_side_files(script, source.side_files, problems, lenient=mode == "compat"), problems)
         check_script(script, problems)
+        check_strings(script, problems)
     return Reading(source, None if problems.fatal else script, problems.sorted())
 
 

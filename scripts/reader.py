@@ -34,6 +34,7 @@ SHORTHANDS = {
     "Signal": "event",
     "Repair": "repair",
     "FormField": "field",
+    "Translation": "text",
 }
 """For these types a bare text stands for a mapping with only this key."""
 
@@ -54,7 +55,7 @@ def _fields(kind: type[Struct]) -> dict[str, _Field]:
     """The keys a Struct takes."""
     found = {}
     for each in msgspec.structs.fields(kind):
-        if each.name in {"at", "marks"}:
+        if each.name in {"at", "marks", "labels"}:
             continue
         instead = ""
         for meta in _metas(each.type):
@@ -226,6 +227,10 @@ class Reader:
     def _limits(self, tree: Tree, value: Any, metas: Sequence[Meta]) -> Any:
         for meta in metas:
             low, high = meta.ge, meta.le
+            if meta.pattern is not None and isinstance(value, str) and not re.search(meta.pattern, value):
+                about = meta.extra or {}
+                self.add(about["code"], f"{shorten(value)} is not {about['kind']}", tree.at)
+                return _FAILED
             if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
                 self.add("CONSTRAINT_VIOLATION", f"{value} is not within {low}–{high}", tree.at)
                 return _FAILED

@@ -28,7 +28,7 @@ _PLAIN: dict[Any, Schema] = {
     bool: {"type": "boolean"},
 }
 _ACTIONS = frozenset(ACTION_TYPES.values())
-_UNWRITTEN = frozenset({"at", "marks", "globals", "form"})  # what the reader adds
+_UNWRITTEN = frozenset({"at", "marks", "labels", "globals", "strings", "phrases", "form"})  # what the reader adds
 
 _KEYS = {
     "script": "The script's id.",
@@ -50,7 +50,7 @@ _KEYS = {
     "description": "What the script is for.",
     "author": "Who wrote it.",
     "tags": "Words to find it by.",
-    "locale": "The language of the runtime's own phrases.",
+    "locale": "The language the texts are in, as a tag: en, de, zh-Hant, pt-BR.",
     "default_scope": "Where a name goes that nobody declares.",
     "template_scheme": "A folder of prompts that replace the default ones.",
     "use": "Side files in the script's folder, such as globals.yaml.",
@@ -269,6 +269,7 @@ def _limits(annotation: Any) -> Schema:
         if isinstance(meta, Meta):
             found |= {"minimum": meta.ge} if meta.ge is not None else {}
             found |= {"maximum": meta.le} if meta.le is not None else {}
+            found |= {"pattern": meta.pattern} if meta.pattern is not None else {}
     return found
 
 

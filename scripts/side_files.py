@@ -9,11 +9,12 @@ import msgspec
 from scripts.diagnostics import Problems
 from scripts.dialects import technique_form
 from scripts.dialects.session_form import RESPELL
-from scripts.model import Declaration, FormSheet, Interrupt, Location, Node, Repair, Role, Script, Skill
+from scripts.model import Declaration, FormSheet, Interrupt, Location, Node, Repair, Role, Script, Skill, StringTable
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, Tree, read_tree
 from scripts.source import Sequence as SequenceTree
+from scripts.string_tables import read_table
 
 SIDE_FILES_MAX = 20
 BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rules.yaml")
@@ -30,9 +31,11 @@ class SideFile(Node, frozen=True, kw_only=True):
     forms: tuple[FormSheet, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    strings: tuple[StringTable, ...] = ()
 
 
-_BRINGS = ("skills", "roles", "forms", "interrupts", "repairs")
+_BRINGS = ("skills", "roles", "forms", "interrupts", "repairs", "strings")
+_KEYS = frozenset({"globals", "global", "use", *_BRINGS})  # of which a side file has one at its top
 _NOTHING = SideFile()
 
 
@@ -55,6 +58,11 @@ def used_names(tree: Tree | None) -> list[str]:
         return [used.text]
     items = used.items if isinstance(used, SequenceTree) else ()
     return [item.text for item in items if isinstance(item, Scalar)]
+
+
+def is_side_file(tree: Tree | None) -> bool:
+    """Whether a file is one for scripts to use rather than one of them."""
+    return isinstance(tree, MappingTree) and bool(_KEYS & set(tree.keys()))
 
 
 def with_side_files(script: Script, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> Script:
@@ -110,11 +118,16 @@ def _side_file(name: str, text: str, problems: Problems, *, lenient: bool) -> Si
     if isinstance(tree, MappingTree) and technique_form.recognises(tree):
         skill = technique_form.read(tree, Reader(problems, lenient=lenient, respell=RESPELL))
         side = SideFile(skills=(skill,)) if skill is not None else None
-    elif isinstance(tree, MappingTree) and {"globals", "global", "use", *_BRINGS} & set(tree.keys()):
+    elif isinstance(tree, MappingTree) and tree.get("strings") is not None:
+        table = read_table(tree, Reader(problems, lenient=False))
+        side = SideFile(strings=(table,)) if table is not None else None
+    elif isinstance(tree, MappingTree) and is_side_file(tree):
         spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
         side = Reader(problems, lenient=False).read(MappingTree(spelled, tree.at, tree.size), SideFile)
     elif tree is not None:
-        fix = "Write `globals:`, `skills:`, `roles:`, `forms:` or `interrupts:` and a list."
+        fix = (
+            "Write `globals:`, `skills:`, `roles:`, `forms:` or `interrupts:` and a list, or `strings:` and a language."
+        )
         problems.add("UNRECOGNISED_SCRIPT", f"{name} holds nothing that a script can use", tree.at, fix=fix)
     return side or _NOTHING
 

@@ -72,8 +72,10 @@ async def run_case(found: FoundCase) -> Result:
 
 def player_of(found: FoundCase) -> Player:
     """What plays a case."""
-    case, program, numbers = found.case, found.script.program, itertools.count(1)
-    state = State(case.seed, case.locale or program.locale, "visitor", start_variables=dict(case.variables))
+    case, numbers = found.case, itertools.count(1)
+    locale = case.locale or found.script.program.locale
+    program = found.script.program.in_locale(locale)
+    state = State(case.seed, locale, "visitor", start_variables=dict(case.variables))
     return Player(program, state, found.model, lambda: found.now, lambda: f"m{next(numbers)}", Limits())
 
 

@@ -12,8 +12,8 @@ from api.catalogue import problem_views
 from api.cli.output import console, errors, fail, print_json
 from api.sarif import sarif_log
 from scripts.diagnostics import CODES, Problem
-from scripts.folder import read_path, script_files
-from scripts.parse import Mode, Reading, is_script
+from scripts.folder import read_path, script_files, users_of
+from scripts.parse import Mode, Reading, is_for_others, is_script
 from scripts.suggest import suggest
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -31,7 +31,8 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
     Exits with 1 where there is an error (with --strict: or a warning).
     """
     mode: Mode = "strict" if strict else "compat"
-    readings = [reading for path in paths for reading in _readings(path, mode)]
+    found = {reading.source.file: reading for path in paths for reading in _readings(path, mode)}
+    readings = list(found.values())
     if not readings:
         fail("there is no script (.yaml) here")
     problems = [problem for reading in readings for problem in reading.problems]
@@ -49,9 +50,23 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
 
 
 def _readings(path: Path, mode: Mode) -> list[Reading]:
-    """The scripts under a path; a file that was named counts as one whatever it holds."""
+    """The scripts under a path; a file that was named counts as one, or for the scripts that use it."""
     found = [read_path(each, mode) for each in script_files(path)]
+    if path.is_file() and found and is_for_others(found[0].source):
+        found = [read_path(each, mode) for each in _users_of(path)]
     return [reading for reading in found if path.is_file() or not reading.source.text or is_script(reading.source)]
+
+
+def _users_of(side_file: Path) -> list[Path]:
+    users = [_as_given(each) for each in users_of(side_file)]
+    then = f"checking {', '.join(map(str, users))}" if users else "no script beside it has it in `use`"
+    errors.print(f"{escape(str(side_file))} is a side file; {escape(then)}")
+    return users
+
+
+def _as_given(path: Path) -> Path:
+    """As short as a path can be."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _print_reading(reading: Reading) -> None:

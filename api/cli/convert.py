@@ -1,14 +1,12 @@
 """``cuebook convert``: a script of any form, written in the native one."""
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 from rich.markup import escape
 
-from api.cli.output import errors, fail
+from api.cli.output import errors, fail, write_whole
 from scripts.conversion import Conversion, NotConvertible, convert
 from scripts.diagnostics import Problem
 from scripts.folder import read_path
@@ -63,27 +61,4 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
-        _write_whole(text, output)
-    except OSError as error:
-        fail(f"{output}: {error.strerror or 'cannot be written'}")
-
-
-def _write_whole(text: str, output: Path) -> None:
-    descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.chmod(0o666 & ~_umask())
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_whole(text, output)

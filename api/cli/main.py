@@ -8,6 +8,7 @@ from api.cli.convert import convert_file
 from api.cli.play import play
 from api.cli.serve import serve
 from api.cli.sessions import sessions
+from api.cli.strings import strings
 from api.cli.structure import graph, schema
 from api.cli.testing import test
 
@@ -24,5 +25,5 @@ def main() -> None:
     """
 
 
-for command in (play, check, test, explain, convert_file, graph, schema, serve, sessions, query):
+for command in (play, check, test, explain, convert_file, strings, graph, schema, serve, sessions, query):
     main.add_command(command)

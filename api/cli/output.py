@@ -1,7 +1,10 @@
 """How commands speak: documents on standard output, everything else on standard error."""
 
+import os
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -46,3 +49,31 @@ def fail(message: str, code: int = 2) -> NoReturn:
     """Ends the command with a message: 2 for wrong use or broken input, 1 for problems found."""
     errors.print(f"[bold red]error[/] {escape(message)}")
     sys.exit(code)
+
+
+def write_whole(text: str, output: Path) -> None:
+    """Writes a file that is there whole or not at all; ends the command where it cannot be written."""
+    try:
+        _replace(output, text)
+    except OSError as error:
+        fail(f"{output}: {error.strerror or 'cannot be written'}")
+
+
+def _replace(output: Path, text: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    part = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.chmod(0o666 & ~_umask())
+        part.replace(output)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -39,7 +38,7 @@ INPUT_LINES_MAX = 10_000
 )
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="An initial variable; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, 2**53), default=0, help="Decides every random choice [0].")
-@click.option("--locale", type=click.Choice(["en", "zh"]), help="Language of the runtime's own phrases.")
+@click.option("--locale", metavar="TAG", help="Language of the session, such as `de` or `pt-BR` [the script's].")
 @click.option("--json", "as_json", is_flag=True, help="Print everything that happened as one JSON document.")
 @with_settings("model")
 def play(
@@ -47,7 +46,7 @@ def play(
     inputs: Path | None,
     variables: Sequence[str],
     seed: int,
-    locale: Any,
+    locale: str | None,
     as_json: bool,
     config: Path | None,
     model: str | None,
@@ -56,12 +55,14 @@ def play(
 
     Exits with 1 when the script fails while it runs, with 2 when it cannot be run at all.
     """
-    settings = settings_of(config, model=model)
+    settings = settings_of(config, model=model, locale=locale)
     reading = _read(script)
     if reading.script is None:
         sys.exit(2)
     program = Program(reading.script)
-    state = State(seed, locale or settings.locale or program.locale, "player", start_variables=_variables(variables))
+    spoken = settings.locale or program.locale
+    program = program.in_locale(spoken)
+    state = State(seed, spoken, "player", start_variables=_variables(variables))
     try:
         player = Player(program, state, make_model(settings.model), utc_now, new_id, settings.limits)
     except (ModelUnknown, ScriptedFileInvalid) as error:

@@ -12,7 +12,7 @@ from runtime.actions.leading_away import after_failure
 from runtime.answers import parse_answer
 from runtime.events import Exited
 from runtime.exits import decide_exit
-from runtime.models.parsing import read_further
+from runtime.models.parsing import choices_of, read_further
 from runtime.outcomes import DONE, Outcome, Waits, offering
 from runtime.phrases import phrase
 from runtime.ports import ModelReply
@@ -170,7 +170,7 @@ def _typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mappi
             parsed = parse_answer(
                 value,
                 output.kind,
-                choices=output.choices,
+                choices=choices_of(output),
                 today=run.now().date(),
                 locale=run.state.locale,
             )
@@ -218,7 +218,7 @@ def _prompt(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
     run.say(text)
     outputs = taken(run, action.outputs)
     if isinstance(action, Ask) and len(outputs) == 1 and outputs[0].choices:
-        return offering((choice, choice) for choice in outputs[0].choices)
+        return offering((choice.key, choice.text) for choice in choices_of(outputs[0]))
     return Waits(Wait("text"))
 
 
@@ -266,7 +266,8 @@ def _complaint(run: Run, action: Ask | AiAsk, refused: Mapping[str, Refused], mi
     if written is not None:
         return run.text(written)
     name = refused[first.get].phrase if first.get in refused else first.kind or "text"
-    return phrase(run.state.locale, name, first.choices)
+    texts = tuple(choice.text for choice in choices_of(first))
+    return phrase(run.state.locale, name, texts, own=run.program.script.phrases)
 
 
 def _finish(

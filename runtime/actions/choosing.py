@@ -26,7 +26,8 @@ def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outc
         run.assign(action.variable, picked.key if picked.value is None else picked.value, "user")
         return Enter(picked.key) if picked.actions else DONE
     if run.progress.round < rounds_of(action):
-        sorry = phrase(run.state.locale, "choice", tuple(choice.text for choice in choices))
+        texts, own = tuple(choice.text for choice in choices), run.program.script.phrases
+        sorry = phrase(run.state.locale, "choice", texts, own=own)
         return _offer(run, action, run.text(action.invalid) if action.invalid is not None else sorry)
     run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")
     return after_failure(run, action.on_fail, action.id) or DONE

@@ -52,7 +52,7 @@ def _chat(request: ModelRequest) -> ModelReply:
         return ModelReply(text=request.task)
     if mentioned(request.reply, farewells(request.locale)):
         return ModelReply(exit=True, exit_reason="the user took leave")
-    return ModelReply(text=phrase(request.locale, "noted"))
+    return ModelReply(text=phrase(request.locale, "noted", own=request.phrases))
 
 
 def _think(request: ModelRequest) -> ModelReply:

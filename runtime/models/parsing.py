@@ -6,7 +6,7 @@ from datetime import date
 import regex
 from msgspec import Struct
 
-from runtime.answers import labelled_parts, parse_answer
+from runtime.answers import Choice, labelled_parts, parse_answer
 from scripts.model import Locale, Output
 from scripts.values import Value, is_given
 
@@ -19,6 +19,11 @@ class Parsed(Struct, frozen=True):
 
     values: Mapping[str, Value]
     reasons: Mapping[str, str]
+
+
+def choices_of(output: Output) -> tuple[Choice, ...]:
+    """What an output may become, with what the user reads for it."""
+    return tuple(Choice(value, output.labels.get(value, value)) for value in output.choices)
 
 
 def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> Parsed:
@@ -81,7 +86,7 @@ def _read(output: Output, text: str | None, reply: str, today: date, locale: Loc
             return found
     if text is None:
         return None
-    return parse_answer(text, output.kind, choices=output.choices, today=today, locale=locale)
+    return parse_answer(text, output.kind, choices=choices_of(output), today=today, locale=locale)
 
 
 def _match(pattern: str, text: str) -> str | None:

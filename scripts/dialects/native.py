@@ -6,6 +6,8 @@ from scripts.source import Mapping
 
 _NOT_WRITTEN = {
     "globals": "Put global variables into a file of their own and name it in `use`.",
+    "strings": "Put a string table into a file of its own and name it in `use`.",
+    "phrases": "Put the runtime's own sentences into a string table, a file of its own.",
     "form": "Remove it; the form is seen from the keys.",
 }
 

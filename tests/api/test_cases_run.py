@@ -151,7 +151,7 @@ CASE = "script: tea.yaml\ncases:\n  - name: a\n"
         (CASE + "    turns: [{wait: tea}]\n", (4, 20), "ENUM_VALUE_INVALID", "'tea'"),
         (CASE + "    turns: [{}]\n    seed: x\n", (5, 11), "TYPE_MISMATCH", "a whole number"),
         (CASE + "    turns: [{}]\n    now: noon\n", (5, 10), "TYPE_MISMATCH", "noon"),
-        (CASE + "    turns: [{}]\n    locale: fr\n", (5, 13), "ENUM_VALUE_INVALID", "'fr'"),
+        (CASE + "    turns: [{}]\n    locale: french\n", (5, 13), "LOCALE_INVALID", "'french'"),
         (CASE + "    turns: [{}]\n    end: {scopes: {sesion: {}}}\n", (5, 20), "UNKNOWN_KEY", "session"),
         (CASE + "    turns: []\n", (4, 12), "REQUIRED_FIELD_MISSING", "at least one turn"),
         (CASE + "    turns: [{say: hi}]\n", (4, 13), "KEY_CONFLICT", "beginning"),

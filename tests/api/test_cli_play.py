@@ -150,7 +150,7 @@ def test_a_broken_script_exits_2_with_the_place(cuebook: Callable[..., Any], wri
         ["{script}", "--inputs", "missing.txt"],
         ["{script}", "--model", "none-such"],
         ["{script}", "--seed", "-1"],
-        ["{script}", "--locale", "xx"],
+        ["{script}", "--locale", "german"],
     ],
 )
 def test_wrong_use_exits_2(cuebook: Callable[..., Any], conversations: Path, arguments: list[str]) -> None:

@@ -65,7 +65,7 @@ CREATIONS = [
     ({**BODY, "seed": -1}, 400, "REQUEST_INVALID"),
     ({**BODY, "seed": 10**30}, 400, "REQUEST_INVALID"),
     ({**BODY, "seed": 1.5}, 400, "REQUEST_INVALID"),
-    ({**BODY, "locale": "xx"}, 400, "REQUEST_INVALID"),
+    ({**BODY, "locale": "de_DE"}, 400, "REQUEST_INVALID"),
     ({**BODY, "metadata": {"x": 10**400}}, 400, "REQUEST_INVALID"),
     (json.dumps({**BODY, "metadata": {"x": 0}}).replace("0", "1e999"), 400, "REQUEST_INVALID"),
     (json.dumps({**BODY, "metadata": {"x": 0}}).replace("0", "NaN"), 400, "REQUEST_INVALID"),

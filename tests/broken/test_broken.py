@@ -1,7 +1,7 @@
 """Each broken script yields exactly the problems that its first line names, where it names them.
 
 ``# expect: CODE line:column [warning|note] ["words of its fix"] | …[; mode: strict]``: errors are listed in full;
-a warning or note need not be, but must come when it is.
+a warning or note need not be, but must come when it is. A place in a side file begins with its name.
 """
 
 import re
@@ -13,7 +13,9 @@ from scripts.diagnostics import Problem
 from scripts.parse import Mode, Source, read_file, read_script
 
 BROKEN = sorted(Path(__file__).parent.glob("*.yaml"))
-EXPECTED = re.compile(r'(?P<code>[A-Z_]+) (?P<at>\d+:\d+)(?: (?P<severity>warning|note))?(?: "(?P<fix>[^"]+)")?')
+EXPECTED = re.compile(
+    r'(?P<code>[A-Z_]+) (?P<at>(?:[\w./]+:)?\d+:\d+)(?: (?P<severity>warning|note))?(?: "(?P<fix>[^"]+)")?'
+)
 
 
 def problems_of(path: Path) -> tuple[str, tuple[Problem, ...]]:
@@ -30,10 +32,15 @@ def test_a_broken_script_is_told_what_is_wrong_and_where(path):
     wanted, problems = problems_of(path)
     expected = [EXPECTED.fullmatch(part.strip()) for part in wanted.split(" | ")]
     assert all(expected), wanted
-    found = {(p.code, f"{p.line}:{p.column}", p.severity): p for p in problems}
+    found = {(p.code, place(p, path), p.severity): p for p in problems}
     named = {(each["code"], each["at"], each["severity"] or "error"): each["fix"] or "" for each in expected if each}
 
     assert {key for key in found if key[2] == "error"} == {key for key in named if key[2] == "error"}
     assert named.keys() <= found.keys()
     assert all(fix in found[key].fix for key, fix in named.items())
     assert all(p.message and p.fix and (path.parent / p.file).is_file() for p in problems)
+
+
+def place(problem: Problem, path: Path) -> str:
+    at = f"{problem.line}:{problem.column}"
+    return at if problem.file == path.name else f"{problem.file}:{at}"

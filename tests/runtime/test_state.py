@@ -81,7 +81,7 @@ def test_a_saved_state_says_its_version_and_leaves_out_what_is_as_always():
         "\ud800",
         b"{}",
         b'{"seed": 1, "locale": "en"}',
-        b'{"seed": 1, "locale": "xx", "version": 1}',
+        b'{"seed": 1, "locale": "x/y", "version": 1}',
         b'{"seed": "one", "locale": "en", "version": 1}',
         b'{"seed": 1, "locale": "en", "version": 1, "wait": {"kind": "sleep"}}',
         b'{"seed": 1, "locale": "en", "version": 1, "session_cells": {"a": {"value": ' + b"[" * 100_000,
