@@ -185,6 +185,7 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     ai_message: str
     error: Failed | None
     key: str | None
+    locale: str
     metadata: Mapping[str, Any]
     created_at: datetime
     updated_at: datetime

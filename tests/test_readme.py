@@ -149,6 +149,12 @@ def test_every_script_in_the_readme_is_sound(block, tmp_path, folder):
     if named:
         assert read_cases(folder / named[1], {}).problems == ()
         return
+    table = re.match(r"# file: ((\w+)\.\w+\.yaml)\nstrings:", block.text)
+    if table:
+        using = f"use: [{table[1]}]\n" + (folder / f"{table[2]}.yaml").read_text("utf-8")
+        problems = read_script(Source(using, "using.yaml", {table[1]: block.text}), "strict").problems
+        assert [problem.code for problem in problems] == ["STRING_MISSING"]  # as the text says
+        return
     assert read_script(Source(block.text), "strict").problems == ()
 
 

@@ -146,6 +146,7 @@ async def get_session(session_id: FromPath[str], chat: NamedDependency[Chat]) ->
         ai_message=hot.said_last,
         error=Failed(code=hot.failure.code, message=hot.failure.message) if hot.failure is not None else None,
         key=hot.session.key,
+        locale=hot.state.locale,
         metadata={
             **hot.session.metadata,
             "script": script_outline(hot.program.script),

@@ -36,6 +36,7 @@ SEEN = SNAPSHOT | {
     "scriptId": str,
     "status": str,
     "key": type(None),
+    "locale": str,
     "metadata": dict,
     "createdAt": str,
     "updatedAt": str,

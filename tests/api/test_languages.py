@@ -1,0 +1,82 @@
+"""A session keeps the language it was begun in, for what it says and for what is recorded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = """
+script: tea
+locale: en
+use: [tea.de.yaml]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {ask: How many cups?, id: cups, output: [{get: cups, type: number}]}
+          - {choose: kind, id: kind, question: Which tea?, choices: [{G: green}, {B: black}]}
+          - {say: "{{ cups }} of {{ kind }}.", id: done}
+"""
+TABLE = """
+strings: de
+lines:
+  p/t/cups.ask: Wie viele Tassen?
+  p/t/kind.question: Welcher Tee?
+  p/t/kind.choices.G: grün
+  p/t/done.say: "{{ cups }} mal {{ kind }}."
+phrases: {number: Eine Zahl bitte.}
+"""
+
+
+async def keep(api: Any) -> None:
+    await api.keep(SCRIPT, files={"tea.de.yaml": TABLE})
+
+
+async def test_sessions_of_one_script_speak_several_languages(api: Any) -> None:
+    await keep(api)
+    german, english = await api.begin("tea", locale="de-CH"), await api.begin("tea")
+    assert (german["aiMessage"], english["aiMessage"]) == ("Wie viele Tassen?", "How many cups?")
+    assert (await api.say(german, "viele"))["aiMessage"] == "Eine Zahl bitte."
+    asked = await api.say(german, "3")
+    assert asked["wait"]["choices"] == [{"key": "G", "text": "grün"}, {"key": "B", "text": "black"}]
+    answer = await api.message(german, {"choice": "G"})
+    assert answer.json()["aiMessage"] == "3 mal G."
+    assert (await api.say(english, "2", "black"))["aiMessage"] == "2 of B."
+
+
+async def test_a_session_goes_on_in_its_language_after_a_restart_with_other_settings(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, locale="de") as api:
+        await keep(api)
+        session = await api.begin("tea")
+        assert session["aiMessage"] == "Wie viele Tassen?"
+    async with app(tmp_path, locale="en") as api:
+        assert (await api.say(session, "3"))["aiMessage"] == "Welcher Tee?"
+        assert (await api.begin("tea"))["aiMessage"] == "How many cups?"
+    async with app(tmp_path, hot_sessions_max=1) as api:
+        await api.begin("tea")
+        assert (await api.say(session, "1"))["aiMessage"] == "3 mal G."
+
+
+async def test_the_record_says_what_language_a_session_is_in(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        await keep(api)
+        sessions = [await api.begin("tea", locale="de-CH"), await api.begin("tea")]
+        seen = [await api.read(f"/api/sessions/{session['sessionId']}") for session in sessions]
+    assert [session["locale"] for session in seen] == ["de-CH", "en"]
+
+
+@pytest.mark.parametrize("locale", ["", "german", "de_DE", "de\n", "d", 5, "de-" + "x" * 9, "de" + "-x" * 9])
+async def test_what_is_no_language_tag_begins_no_session(api: Any, locale: Any) -> None:
+    answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "diary", "locale": locale})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "REQUEST_INVALID"
+    assert "locale" in answer.json()["error"]["message"]
+
+
+async def test_a_broken_table_keeps_a_script_from_being_published(api: Any) -> None:
+    files = {"tea.de.yaml": TABLE.replace("{{ cups }}", "{{ cupz }}")}
+    answer = await api.post("/api/scripts", json={"yamlContent": SCRIPT, "files": files})
+    assert answer.status_code == 422
+    (problem,) = [each for each in answer.json()["error"]["details"] if each["severity"] == "error"]
+    assert (problem["code"], problem["file"], problem["line"]) == ("STRING_PLACEHOLDERS", "tea.de.yaml", 7)
