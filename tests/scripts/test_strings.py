@@ -28,6 +28,10 @@ EVERYTHING = """\
 - {foreach: "[1] as n", id: each, do: [{say: "{{ n }}", id: one}]}
 - {repeat: {max: 2}, id: again, do: [{say: More., id: more}]}
 - {set: {y: "'text'"}, id: note}
+- {chat: Talk freely., id: talk}
+- {form: sheet, id: fill, invalid: Not like that.}
+- {scene: {ai: ""}, id: scene}
+- {ask: Which ones?, id: ones, output: [{tolist: ones, fields: [{get: one, invalid: One., choices: [a]}]}]}
 - {end: over, id: end}
 """
 IDS = """\
@@ -35,7 +39,18 @@ greet.say greet.say.2 explain.ai_say
 name.ask name.invalid name.output.name.invalid name.output.mood.choices.low name.output.mood.choices.ok
 find.ai_ask find.invalid find.output.colour.choices.red find.output.colour.choices.blue
 pick.question pick.invalid pick.choices.A pick.choices.b_c cheers.say
-go.user_say picture.caption yes.say no.say one.say more.say
+go.user_say picture.caption yes.say no.say one.say more.say talk.chat fill.invalid
+ones.ask ones.output.ones.one.invalid ones.output.ones.one.choices.a
+"""
+FORMS = """\
+forms:
+  - form: sheet
+    title: About you
+    text: Please fill this in.
+    fields:
+      - {field: height, type: number, label: Height, placeholder: in cm, invalid: A number.}
+      - {field: mood, type: choice, choices: [low, ok]}
+      - {field: drugs, type: table, label: Drugs, columns: [{field: dose, label: Dose}]}
 """
 COLOUR = "declare: [{var: colour, choices: [red, blue]}]\n"
 
@@ -50,7 +65,31 @@ def line_ids(script) -> list[str]:
 
 def test_every_text_that_a_user_reads_is_a_line(script):
     wanted = [f"p/t/{id.replace('b_c', 'b c')}" for id in IDS.split()]
-    assert sorted(line_ids(script(written(EVERYTHING, COLOUR)))) == sorted(wanted)
+    read = script(written(EVERYTHING, COLOUR + FORMS))
+    assert sorted(id for id in line_ids(read) if not id.startswith("form:")) == sorted(wanted)
+
+
+def test_the_lines_of_forms_interrupts_and_repairs_are_called_by_them(script):
+    more = """\
+interrupts:
+  - {interrupt: pain, on: {keywords: [pain]}, do: [{say: Ouch., id: ouch}]}
+  - {on: {keywords: [help]}, do: [{say: Yes., id: here}]}
+repairs: [{repair: cancel, say: As you wish.}, skip]
+"""
+    assert line_ids(script(written("- {form: sheet, id: fill}\n", FORMS + more))) == [
+        "interrupt:pain/ouch.say",
+        "",
+        "form:sheet.title",
+        "form:sheet.text",
+        "form:sheet/height.label",
+        "form:sheet/height.placeholder",
+        "form:sheet/height.invalid",
+        "form:sheet/mood.choices.low",
+        "form:sheet/mood.choices.ok",
+        "form:sheet/drugs.label",
+        "form:sheet/drugs/dose.label",
+        "repair:cancel.say",
+    ]
 
 
 def test_the_lines_of_a_skill_are_called_by_it(script):
@@ -92,7 +131,7 @@ phrases: {number: Eine Zahl.}
 
 
 def test_a_translated_script_says_what_the_table_has_and_the_rest_as_it_is(script):
-    read = script(written(EVERYTHING, COLOUR + "use: [de.yaml]\n"), de_yaml=TABLE)
+    read = script(written(EVERYTHING, COLOUR + FORMS + "use: [de.yaml]\n"), de_yaml=TABLE)
     (table,) = read.strings
     translated = localised(read, table)
     greet, _, name, *_ = translated.phases[0].topics[0].actions
