@@ -142,3 +142,21 @@ async def test_nothing_is_ever_said_but_what_the_table_says(prepare, script, sai
     wait = session.state.wait
     heard += [choice.text for choice in wait.choices] + [wait.suggestion] * (wait.kind == "suggestion") if wait else []
     assert all(text.startswith("§ ") for text in heard if text.strip())
+
+
+async def test_a_language_the_runtime_does_not_know_is_served_in_english_all_the_same(drive):
+    script = """
+        script: t
+        locale: it
+        repairs: [repeat]
+        phases: [{phase: p, topics: [{topic: t, actions: [
+          {ask: Quanti anni?, id: age, output: [{get: age, type: number}]}, {chat: Altro?, id: talk}]}]}]
+    """
+    session = await drive(script)
+    assert session.state.locale == "it"
+    await session.reply("boh")
+    assert session.said == [phrase("en", "number", own={})]
+    await session.reply("repeat that", "30", "non so")
+    assert session.said == [phrase("en", "noted", own={})]
+    await session.reply("bye")
+    assert session.state.status == "completed"
