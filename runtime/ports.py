@@ -25,6 +25,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     purpose: Purpose
     action_id: str
     round: int  # 0: open the conversation; n: judge the nth reply
+    visit: int = 0  # in how many earlier visits of this action the model was asked
+    asked: int = 0  # how often it was asked for the same purpose in this visit
     task: str
     locale: Locale
     phrases: Mapping[str, str] = {}  # what the script says in place of the runtime's own sentences

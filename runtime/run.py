@@ -249,6 +249,8 @@ class Run:
             purpose=purpose,
             action_id=action.id,
             round=self.progress.round,
+            visit=self._visit(action.id),
+            asked=self._asked(purpose),
             task=task,
             locale=self.state.locale,
             phrases=self.program.script.phrases,
@@ -279,6 +281,19 @@ class Run:
             return "", ""
         topic = self.program.skill(call.skill) if call else self.program.topic(self.state.phase, self.state.topic)
         return topic.goal, topic.strategy
+
+    def _visit(self, action_id: str) -> int:
+        """How many earlier visits of this action asked the model; the first call of a visit counts it."""
+        if not self.progress.visit:
+            self.progress.visit = self.state.visits.get(action_id, 0) + 1
+            self.state.visits[action_id] = self.progress.visit
+        return self.progress.visit - 1
+
+    def _asked(self, purpose: Purpose) -> int:
+        """Counts a call for a purpose, and says how many there were before it in this visit."""
+        before = self.progress.asked.get(purpose, 0)
+        self.progress.asked[purpose] = before + 1
+        return before
 
 
 class _Names:
@@ -351,6 +366,7 @@ def copy_of(state: State) -> State:
         session_cells=dict(state.session_cells),
         phase_cells=dict(state.phase_cells),
         topic_cells=dict(state.topic_cells),
+        visits=dict(state.visits),
     )
 
 
@@ -358,4 +374,6 @@ def own_copy(progress: Progress | None) -> Progress | None:
     """The same progress, free to be changed."""
     if progress is None:
         return None
-    return msgspec.structs.replace(progress, values=dict(progress.values), replies=list(progress.replies))
+    return msgspec.structs.replace(
+        progress, values=dict(progress.values), replies=list(progress.replies), asked=dict(progress.asked)
+    )

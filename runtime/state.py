@@ -40,6 +40,8 @@ class Progress(Struct, omit_defaults=True):
     prompt: str = ""  # the last thing it said, to say again after a blank reply
     values: dict[str, Value] = {}
     replies: list[str] = []  # what the user answered to this action, for extraction at its end
+    visit: int = 0  # the number of this visit among those in which the model was asked; 0: not asked yet
+    asked: dict[str, int] = {}  # by purpose, how often it was asked in this visit
 
 
 class Wait(Struct, frozen=True, omit_defaults=True):
@@ -113,6 +115,7 @@ class State(Struct, omit_defaults=True):
     draws: int = 0  # random choices made so far
     ai_role: str = ""  # who speaks, as the last scene has it
     human_role: str = ""  # who is spoken to
+    visits: dict[str, int] = {}  # by action id, in how many visits the model was asked
     end_reason: str = ""
 
     def home(self, depth: int | None = None) -> tuple[str, str]:

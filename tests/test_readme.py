@@ -15,7 +15,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from api.cases.model import read_cases
+from api.cases.reading import read_cases
 from runtime.models.scripted import ScriptedModel
 from scripts.parse import Source, read_script
 

@@ -1,33 +1,35 @@
-"""What a case is: one conversation with a script, what is put in and what must come out; and reading a file of them.
+"""What a case is: one conversation with a script, what is put in and what must come out."""
 
-The same YAML as scripts (``yes`` is a word), read by the same reader, so that every problem has its place.
-"""
-
-import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
-import msgspec
 from msgspec import Struct, field
 
-from runtime.models.offline import OfflineModel
-from runtime.models.scripted import ScriptedFileInvalid, ScriptedModel, ScriptedReply
 from runtime.ports import Model
 from runtime.program import Program
 from runtime.state import ExecutionStatus, WaitKind
-from scripts.diagnostics import Problem, Problems
-from scripts.folder import CASE_SUFFIX, FILES_MAX, read_path
+from scripts.diagnostics import Problem
+from scripts.folder import CASE_SUFFIX
 from scripts.model import Locale, Location
-from scripts.parse import FileUnreadable, Reading, read_file
-from scripts.reader import Reader
+from scripts.parse import Reading
 from scripts.source import Mapping as MappingTree
 from scripts.source import Sequence as SequenceTree
-from scripts.source import Tree, read_tree
-from scripts.suggest import suggest
+from scripts.source import Tree
 from scripts.values import Value
 
+Keys: TypeAlias = tuple[str | int, ...]
+"""Where a part of a case is written: the keys and positions that lead to it."""
+
 NOON = "2026-01-31T12:00:00Z"  # a Saturday; what time it is in a case that does not say
+
+
+class CaseEvent(Struct, frozen=True):
+    """What an `emit` tells the application; data that is not given is not compared."""
+
+    event: str
+    data: Mapping[str, Value] | None = None
 
 
 class CaseTurn(Struct, frozen=True):
@@ -36,7 +38,14 @@ class CaseTurn(Struct, frozen=True):
     say: str | None = None
     choose: str | None = None  # a choice by its key, as a button sends it
     expect: tuple[str, ...] | None = None  # a glob pattern for each message
+    not_said: tuple[str, ...] = ()  # patterns that no message may match
+    show: tuple[Mapping[str, str], ...] | None = None  # patterns for image, url or caption of each media message
+    emit: tuple[CaseEvent, ...] | None = None
+    skipped: tuple[str, ...] | None = None  # the ids of phases, topics and actions whose `when` did not hold
     wait: WaitKind | None = None
+    choices: tuple[Value, ...] | None = None  # the key of each choice offered, or {key: pattern of its text}
+    suggestion: str | None = None
+    variables: Mapping[str, Value] = {}  # as they can be seen after the turn; null: not set
     position: str | None = field(name="at", default=None)  # phase/topic/action
 
     @property
@@ -104,6 +113,7 @@ class FoundCase(Struct, frozen=True):
     model: Model
     now: datetime
     tree: Tree
+    cassette: Path | None = None  # the file its model's replies come from
 
     def line(self, *keys: str | int) -> int:
         """The line of a part of the case, or of the nearest part around it that was written."""
@@ -114,51 +124,29 @@ class FoundCase(Struct, frozen=True):
 
 
 class CaseReading(Struct, frozen=True):
-    """What came of reading a case file."""
+    """What came of reading a case file; `files` are all it depends on, whether they could be read or not."""
 
     file: str
     cases: tuple[FoundCase, ...]
     problems: tuple[Problem, ...]
-
-
-def case_files(path: Path) -> list[Path]:
-    """The case files of a folder and the folders below it, in order; a file stands for itself."""
-    if path.is_file():
-        return [path]
-    found = sorted(path.rglob(f"*{CASE_SUFFIX}"))
-    return [each for each in found if not any(part.startswith(".") for part in each.relative_to(path).parts)][
-        :FILES_MAX
-    ]
-
-
-def read_cases(path: Path, scripts: dict[Path, Prepared | Reading]) -> CaseReading:
-    """The cases of a file, none where anything is wrong with it; `scripts` keeps the scripts read so far."""
-    problems = Problems(str(path))
-    try:
-        text = read_file(path).text
-    except FileUnreadable as error:
-        problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
-        return CaseReading(str(path), (), problems.sorted())
-    tree = read_tree(text, problems)
-    reader = Reader(problems, lenient=False)
-    file = reader.read(tree, CaseFile) if tree is not None else None
-    cases: tuple[FoundCase, ...] = ()
-    if tree is not None and file is not None and not problems.fatal:
-        cases = tuple(_found(path, tree, file, reader, scripts))
-    return CaseReading(str(path), () if problems.fatal else cases, problems.sorted())
-
-
-def prepare(path: Path, scripts: dict[Path, Prepared | Reading]) -> Prepared | Reading:
-    """A script ready to be run, or its reading where it cannot be."""
-    key = path.resolve()
-    if key not in scripts:
-        reading = read_path(path)
-        scripts[key] = reading if reading.script is None else Prepared(path, reading, Program(reading.script))
-    return scripts[key]
+    files: frozenset[Path] = frozenset()
+    text: str = ""
 
 
 def place(tree: Tree, *keys: str | int) -> Location:
     """Where a part of a tree stands, or the nearest part around it that was written."""
+    return _part(tree, *keys).at
+
+
+def key_place(tree: Tree, *keys: str | int) -> Location:
+    """Where the last of some keys is written, or the part it would stand in."""
+    holder = _part(tree, *keys[:-1])
+    if isinstance(holder, MappingTree):
+        return next((key.at for key, _ in holder.pairs if key.text == keys[-1]), holder.at)
+    return holder.at
+
+
+def _part(tree: Tree, *keys: str | int) -> Tree:
     for key in keys:
         inner: Tree | None = None
         if isinstance(tree, MappingTree):
@@ -168,80 +156,4 @@ def place(tree: Tree, *keys: str | int) -> Location:
         if inner is None:
             break
         tree = inner
-    return tree.at
-
-
-def _found(
-    path: Path, tree: Tree, file: CaseFile, reader: Reader, scripts: dict[Path, Prepared | Reading]
-) -> Iterator[FoundCase]:
-    script = prepare(_beside(path, file.script), scripts)
-    if isinstance(script, Reading):
-        first = script.errors[0]
-        reader.add("USE_NOT_FOUND", f"the script cannot be run: {first}", place(tree, "script"), first.fix)
-        return
-    written = tree.get("cases") if isinstance(tree, MappingTree) else None
-    for case, part in zip(file.cases, written.items if isinstance(written, SequenceTree) else (), strict=True):
-        _check_turns(case, part, reader)
-        model, now = _model(path, case, part, reader), _now(case, part, reader)
-        if now is not None:
-            yield FoundCase(str(path), case, script, model, now, part)
-
-
-def _beside(path: Path, name: str) -> Path:
-    """A file named in another one, as short as its path can be."""
-    found = path.parent / name
-    try:
-        return found.resolve().relative_to(Path.cwd())
-    except ValueError:
-        return found.resolve()
-
-
-def _check_turns(case: Case, tree: Tree, reader: Reader) -> None:
-    if not case.turns:
-        reader.add("REQUIRED_FIELD_MISSING", "a case has at least one turn", place(tree, "turns"), "- expect: [Hello.]")
-    for index, turn in enumerate(case.turns):
-        at = place(tree, "turns", index)
-        if turn.say is not None and turn.choose is not None:
-            reader.add("KEY_CONFLICT", "a turn either says or chooses something", at, "Keep `say` or `choose`.")
-        elif index == 0 and turn.given != "the beginning":
-            message = "the first turn is the script's own beginning, before anything is said"
-            reader.add("KEY_CONFLICT", message, at, "Begin with `- expect: [...]`.")
-        elif index > 0 and turn.given == "the beginning":
-            message = "every turn but the first has `say` or `choose`"
-            reader.add("REQUIRED_FIELD_MISSING", message, at, 'Add e.g. `say: hello`; a blank reply is `say: ""`.')
-
-
-def _now(case: Case, tree: Tree, reader: Reader) -> datetime | None:
-    try:
-        now = datetime.fromisoformat(case.now)
-    except ValueError:
-        at = place(tree, "now")
-        reader.add("TYPE_MISMATCH", f"{case.now} is no point in time", at, "Write e.g. 2026-01-31T12:00:00Z.")
-        return None
-    return now if now.tzinfo is not None else now.replace(tzinfo=UTC)
-
-
-def _model(path: Path, case: Case, tree: Tree, reader: Reader) -> Model:
-    if case.model is not None and case.replies:
-        reader.add("KEY_CONFLICT", "`replies` and `model` in one case", place(tree, "model"), "Keep one of them.")
-    elif case.model is not None:
-        try:
-            return ScriptedModel.from_file(_beside(path, case.model))
-        except ScriptedFileInvalid as error:
-            reader.add("USE_NOT_FOUND", f"the replies cannot be used: {error}", place(tree, "model"))
-    elif case.replies:
-        return ScriptedModel({name: _replies(name, given, tree, reader) for name, given in case.replies.items()})
-    return OfflineModel()
-
-
-def _replies(name: str, given: tuple[Value, ...], tree: Tree, reader: Reader) -> list[str | ScriptedReply]:
-    try:
-        return msgspec.convert(list(given), list[str | ScriptedReply])
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at ")
-        keys = [int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|\.(\w+)", path)]
-        unknown = re.search(r"unknown field `(.*)`", message)
-        fix = suggest(unknown[1], ScriptedReply.__struct_fields__) if unknown else ""
-        keys += [unknown[1]] if unknown else []
-        reader.add("UNKNOWN_KEY" if unknown else "TYPE_MISMATCH", message, place(tree, "replies", name, *keys), fix)
-        return []
+    return tree

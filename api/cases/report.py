@@ -6,9 +6,10 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from api.cases.compare import Failure
 from api.cases.coverage import KINDS, Coverage
 from api.cases.model import Prepared
-from api.cases.run import Failure, Result
+from api.cases.run import Result
 from api.cases.smallest import case_text
 from api.cases.walk import Walks
 from api.catalogue import problem_views
@@ -46,7 +47,7 @@ class Report(Struct, frozen=True):
 def case_lines(report: Report) -> Iterator[Line]:
     """Every case with what is not as expected, and the sum."""
     for problem in report.problems:
-        yield "red", f"{problem}\n    {problem.fix}"
+        yield "red" if problem.severity == "error" else "yellow", f"{problem}\n    {problem.fix}"
     for result in report.results:
         yield ("green", f"ok    {result.found}") if result.passed else ("red", f"FAIL  {result.found}")
         for failure in result.failures:

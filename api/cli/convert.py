@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from api.cli.output import errors, fail, write_whole
+from api.cli.output import errors, fail, write_file
 from scripts.conversion import Conversion, NotConvertible, convert
 from scripts.diagnostics import Problem
 from scripts.folder import read_path
@@ -61,4 +61,4 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    write_whole(text, output)
+    write_file(text, output)

@@ -1,8 +1,6 @@
 """How commands speak: documents on standard output, everything else on standard error."""
 
-import os
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +11,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from api.files import write_whole
 
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -51,29 +51,9 @@ def fail(message: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def write_whole(text: str, output: Path) -> None:
+def write_file(text: str, output: Path) -> None:
     """Writes a file that is there whole or not at all; ends the command where it cannot be written."""
     try:
-        _replace(output, text)
+        write_whole(text, output)
     except OSError as error:
         fail(f"{output}: {error.strerror or 'cannot be written'}")
-
-
-def _replace(output: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.chmod(0o666 & ~_umask())
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

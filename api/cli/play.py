@@ -17,7 +17,7 @@ from api.cli.output import console, errors, fail, print_json
 from api.playing import Player
 from runtime.engine import Chosen, Input, InputRefused, Reply, Turn, TurnFailed
 from runtime.events import Emitted, Warned
-from runtime.models.scripted import ScriptedFileInvalid
+from runtime.models.cassette import ScriptedFileInvalid
 from runtime.program import Program
 from runtime.state import State, Wait
 from scripts.folder import read_path

@@ -11,7 +11,7 @@ from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail
 from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
-from runtime.models.scripted import ScriptedFileInvalid
+from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
 
 

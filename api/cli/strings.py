@@ -11,7 +11,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.output import errors, fail, write_whole
+from api.cli.output import errors, fail, write_file
 from scripts.diagnostics import Problem, Problems
 from scripts.model import LOCALE, Locale, Script, StringTable
 from scripts.parse import FileUnreadable, Source, read_file, read_script
@@ -67,7 +67,7 @@ def strings(script: Path, locale: str, output: Path | None, as_csv: bool, sheet:
         _write_sheet(update.table, output)
     else:
         title = f"What {script.name} says in {locale}. Fill in `text`; remove `was` once you have looked at a change."
-        write_whole(table_yaml(update.table, before, title="" if before else title), table_path)
+        write_file(table_yaml(update.table, before, title="" if before else title), table_path)
     _report(update, output if as_csv and output else table_path, sum(not line.id for line in lines))
     if not as_csv and used is None:
         names = ", ".join((*read.use, table_path.name))
@@ -147,7 +147,7 @@ def _write_sheet(table: StringTable, output: Path | None) -> None:
     if output is None:
         click.echo(sheet.getvalue(), nl=False)
     else:
-        write_whole("\ufeff" + sheet.getvalue(), output)  # by which spreadsheets know UTF-8
+        write_file("\ufeff" + sheet.getvalue(), output)  # by which spreadsheets know UTF-8
 
 
 def _with_sheet(table: StringTable, path: Path) -> StringTable:

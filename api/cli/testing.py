@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 import click
-from msgspec import Struct
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from api.app import ModelUnknown, make_model
 from api.cases.coverage import Coverage, Item, cover, reached_by
-from api.cases.model import FoundCase, Prepared, case_files, prepare, read_cases
+from api.cases.model import Prepared
 from api.cases.page import coverage_page
 from api.cases.report import (
     Line,
@@ -29,25 +29,18 @@ from api.cases.report import (
 )
 from api.cases.run import Result, run_case
 from api.cases.walk import Walks, walk_script
+from api.cli.options import settings_of, with_settings
 from api.cli.output import console, errors, fail, json_text, print_json, print_table
-from scripts.diagnostics import Problem
-from scripts.folder import CASE_SUFFIX, script_files
-from scripts.parse import FileUnreadable, Reading, is_script, read_file
+from api.cli.recording import Recorder, check_recordable
+from api.cli.selection import Selection, how_to_begin, select
+from api.cli.watching import Watcher
+from runtime.models.cassette import ScriptedFileInvalid
 
 WALKS_MAX = 1_000_000
 WALK_S_MAX = 600.0
 STYLES = ("text", "json", "html")
 
 Style = Literal["text", "json", "html"]
-Scripts = dict[Path, Prepared | Reading]
-
-
-class _Selection(Struct, frozen=True):
-    """What the paths name: cases, scripts to walk through or to cover, and what is wrong with any of them."""
-
-    cases: tuple[FoundCase, ...]
-    scripts: tuple[Prepared, ...]
-    problems: tuple[Problem, ...]
 
 
 class _TestCommand(click.Command):
@@ -70,86 +63,73 @@ class _TestCommand(click.Command):
 @click.option("--coverage-file", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the coverage.")
 @click.option("--walk", "walks", type=click.IntRange(1, WALKS_MAX), help="Random conversations with each script.")
 @click.option("--seed", type=click.IntRange(0, 2**53), default=0, help="Decides what random visitors say [0].")
+@click.option("--record", is_flag=True, help="Ask the model, and write what it says to the files that cases name.")
+@click.option("--watch", is_flag=True, help="Play again what a change touches, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON document.")
+@with_settings("model")
 def test(
     paths: Sequence[Path],
     coverage: Style | None,
     coverage_file: Path | None,
     walks: int | None,
     seed: int,
+    record: bool,
+    watch: bool,
     as_json: bool,
+    config: Path | None,
+    model: str | None,
 ) -> None:
     """Plays the conversations of *.case.yaml files and compares them with what they expect.
 
     PATH is a folder [the working folder], a case file, or, with --walk, a script. A walk is a random conversation; a
     script that fails or gets stuck in one is reported with a small case that shows it.
 
+    With --record, a case that names a file of replies (`model: FILE`) is played with the model that is set, and the
+    file becomes what that says.
+
     Exits with 1 where a case fails or a walk finds something, with 2 where a file is broken.
     """
+    if watch:
+        _watch(paths, others=bool(coverage or coverage_file or walks or record or as_json))
     coverage = coverage or (_style_of(coverage_file) if coverage_file is not None else None)
     if as_json and coverage == "html" and coverage_file is None:
         fail("--json and --coverage html both want standard output; give --coverage-file")
-    selected = _select(paths or [Path()], walking=walks is not None, covering=coverage is not None)
-    report = asyncio.run(_run(selected, coverage is not None, walks or 0, seed))
+    selected = select(paths or [Path()], walking=walks is not None, covering=coverage is not None, recording=record)
+    if not selected.cases and not selected.problems and not (walks and selected.scripts):
+        fail(how_to_begin(paths or [Path()]))
+    recorder = _recorder(selected, settings_of(config, model=model).model) if record else None
+    report = asyncio.run(_run(selected, recorder, coverage is not None, walks or 0, seed))
     _print(report, coverage, coverage_file, as_json=as_json)
     sys.exit(report.exit_code)
+
+
+def _watch(paths: Sequence[Path], *, others: bool) -> NoReturn:
+    if others:
+        fail("--watch tells whether cases pass; --coverage, --walk, --record and --json go without it")
+    watcher = Watcher(paths or [Path()])
+    watcher.run()
+    sys.exit(watcher.code)
+
+
+def _recorder(selected: Selection, model: str) -> Recorder:
+    check_recordable(selected.cases)
+    try:
+        return Recorder(make_model(model))
+    except (ModelUnknown, ScriptedFileInvalid) as error:
+        fail(str(error))
 
 
 def _style_of(file: Path) -> Style:
     return "html" if file.suffix in {".html", ".htm"} else "json" if file.suffix == ".json" else "text"
 
 
-# -- what to run ------------------------------------------------------------------------------------------------------
-
-
-def _select(paths: Sequence[Path], *, walking: bool, covering: bool) -> _Selection:
-    """The cases and, for walks and coverage, the scripts under the paths; ends the command where there is none."""
-    read: Scripts = {}
-    cases: list[FoundCase] = []
-    scripts: dict[Path, Prepared] = {}
-    problems: list[Problem] = []
-    for path in paths:
-        named = path.is_file() and not path.name.endswith(CASE_SUFFIX)
-        if named and not walking:
-            fail(f"{path} is no case file (*{CASE_SUFFIX}); with --walk a script can be walked through")
-        for file in [] if named else case_files(path):
-            reading = read_cases(file, read)
-            cases += reading.cases
-            problems += reading.problems
-        for file in _scripts_under(path) if walking or covering else ():
-            prepared = prepare(file, read)
-            if isinstance(prepared, Prepared):
-                scripts[file.resolve()] = prepared
-            elif walking:
-                problems += prepared.errors
-    if walking:
-        scripts = {each.script.path.resolve(): each.script for each in cases} | scripts
-    if not cases and not problems and not (walking and scripts):
-        fail(f"there is no case (*{CASE_SUFFIX}) here" + (", and no script" if walking else ""))
-    return _Selection(tuple(cases), tuple(scripts.values()), tuple(dict.fromkeys(problems)))
-
-
-def _scripts_under(path: Path) -> Iterator[Path]:
-    """The scripts of a folder; a file that was named counts as one whatever it holds."""
-    if path.is_file():
-        if not path.name.endswith(CASE_SUFFIX):
-            yield path
-        return
-    for file in script_files(path):
-        try:
-            meant = is_script(read_file(file))
-        except FileUnreadable:
-            meant = True  # reading it again tells
-        if meant:
-            yield file
-
-
 # -- running it -------------------------------------------------------------------------------------------------------
 
 
-async def _run(selected: _Selection, covering: bool, walks: int, seed: int) -> Report:
+async def _run(selected: Selection, recorder: Recorder | None, covering: bool, walks: int, seed: int) -> Report:
+    play = run_case if recorder is None else recorder.run
     with _progress(len(selected.cases), "cases") as tick:
-        results = [await run_case(found) for found in selected.cases if tick() is None]
+        results = [await play(found) for found in selected.cases if tick() is None]
     until = time.monotonic() + WALK_S_MAX
     walked = []
     with _progress(walks * len(selected.scripts), "walks") as tick:
@@ -160,7 +140,7 @@ async def _run(selected: _Selection, covering: bool, walks: int, seed: int) -> R
 
 
 def _coverage(
-    selected: _Selection, results: Sequence[Result], walked: Sequence[Walks]
+    selected: Selection, results: Sequence[Result], walked: Sequence[Walks]
 ) -> tuple[tuple[Prepared, Coverage], ...]:
     """What cases and walks reached of each script; nothing, of one that nothing was played of."""
     scripts = [*selected.scripts, *(result.found.script for result in results)]

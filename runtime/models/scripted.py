@@ -1,102 +1,94 @@
-"""A model that says what a file says: for tests, demonstrations and replays.
-
-The file lists the replies of each action by its id, one a round; a bare text is what to say::
-
-    replies:
-      ask_name:
-        - What should I call you?
-        - {exit: true, values: {user_name: Ana}}
-      ask_name.extract:
-        - {values: {user_name: Ana}}
-"""
+"""A model that says what a file says (`runtime.models.cassette`): for tests, demonstrations and replays."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-import yaml
 from msgspec import Struct
 
+from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, read_cassette
 from runtime.ports import ModelFailed, ModelReply, ModelRequest
-from scripts.values import Value
 
-FILE_BYTES_MAX = 4_000_000
 _YES = {"true", "yes", "1", "y", "是"}
 
 
-class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
-    """One reply as a file gives it; `fail` makes the call fail instead."""
+class _Visits(Struct, frozen=True):
+    """The replies of one action: a list for each visit, or a single one for `every` visit."""
 
-    text: str = ""
-    values: Mapping[str, Value] = {}
-    exit: bool | str | int | None = None
-    exit_reason: str = ""
-    understanding: int | None = None
-    has_questions: bool | None = None
-    intent: str = ""
-    fail: str = ""
+    lists: tuple[tuple[Written, ...], ...]
+    every: bool
 
-
-class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    replies: Mapping[str, list[str | ScriptedReply]]
-
-
-class ScriptedFileInvalid(ValueError):
-    """A file of replies that cannot be used; the message names file and place."""
+    def of(self, visit: int) -> tuple[Written, ...] | None:
+        """The replies of a visit, counted from 0; None where none are written."""
+        if self.every:
+            return self.lists[0]
+        return self.lists[visit] if visit < len(self.lists) else None
 
 
 class ScriptedModel:
-    """Replies by action id and round. A call nobody wrote a reply for fails and names the nearest that exists."""
+    """Replies by action id, visit and round. A call nobody wrote a reply for fails and names the nearest that exists.
 
-    def __init__(self, replies: Mapping[str, list[str | ScriptedReply]]) -> None:
-        self._replies = replies
+    A plain list of replies serves every visit.
+    """
+
+    def __init__(self, replies: Replies) -> None:
+        self._replies = {name: _visits(each) for name, each in replies.items()}
 
     @classmethod
     def from_file(cls, path: Path) -> "ScriptedModel":
         """Reads a YAML file of replies. Raises ScriptedFileInvalid."""
-        try:
-            if path.stat().st_size > FILE_BYTES_MAX:
-                raise ScriptedFileInvalid(f"{path}: larger than {FILE_BYTES_MAX:,} bytes")
-            data = yaml.safe_load(path.read_text("utf-8"))
-            return cls(msgspec.convert(data, _File).replies)
-        except OSError as error:
-            raise ScriptedFileInvalid(f"{path}: {error.strerror}") from error
-        except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as error:
-            raise ScriptedFileInvalid(f"{path}: {error}") from error
+        return cls(read_cassette(path))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """The reply written for this action and round. Raises ModelFailed."""
-        if request.purpose in {"extract", "route"}:
+        """The reply written for this action, visit and round. Raises ModelFailed."""
+        name = request.action_id
+        if request.purpose in ASIDES:
             return self._aside(request)
-        replies = self._replies.get(request.action_id)
+        if name not in self._replies:
+            raise ModelFailed(f"no reply is written for {name}{self._nearest(name)}", retryable=False)
+        visits = self._replies[name]
+        replies = visits.of(request.visit)
         if replies is None:
-            raise ModelFailed(f"no reply is written for {request.action_id}{self._nearest(request)}", retryable=False)
+            there = f"{name} has replies for {_counted(len(visits.lists), 'visit')}"
+            raise ModelFailed(f"{there}; none is written for visit {request.visit + 1}", retryable=False)
         if request.round >= len(replies):
-            raise ModelFailed(
-                f"{request.action_id} has {len(replies)} replies; none is written for round {request.round}",
-                retryable=False,
-            )
+            which = "" if visits.every else f" of visit {request.visit + 1}"
+            message = f"{name} has {len(replies)} replies{which}; none is written for round {request.round}"
+            raise ModelFailed(message, retryable=False)
         return _reply(replies[request.round])
 
     def _aside(self, request: ModelRequest) -> ModelReply:
         """What is asked beside the conversation; the file need not say anything to it."""
-        replies = self._replies.get(f"{request.action_id}.{request.purpose}", [])
-        return _reply(replies[max(min(request.round, len(replies)), 1) - 1]) if replies else ModelReply()
+        visits = self._replies.get(f"{request.action_id}.{request.purpose}")
+        replies = visits.of(request.visit) if visits is not None else None
+        return _reply(replies[min(request.asked, len(replies) - 1)]) if replies else ModelReply()
 
-    def _nearest(self, request: ModelRequest) -> str:
-        close = difflib.get_close_matches(request.action_id, list(self._replies), 1, 0)
+    def _nearest(self, name: str) -> str:
+        close = difflib.get_close_matches(name, list(self._replies), 1, 0)
         return f"; the nearest is {close[0]}" if close else ""
 
 
-def _reply(written: str | ScriptedReply) -> ModelReply:
+def _visits(replies: Sequence[Written] | Sequence[Sequence[Written]]) -> _Visits:
+    plain = tuple(each for each in replies if isinstance(each, str | ScriptedReply))
+    if plain or not replies:
+        return _Visits((plain,), every=True)
+    return _Visits(tuple(tuple(each) for each in replies if not isinstance(each, str | ScriptedReply)), every=False)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def _reply(written: Written) -> ModelReply:
     if isinstance(written, str):
         return ModelReply(text=written, raw=written)
     if written.fail:
-        raise ModelFailed(written.fail)
+        raise ModelFailed(written.fail, retryable=written.retryable)
     return ModelReply(
         text=written.text,
         values=written.values,
+        reasons=written.reasons,
         exit=None if written.exit is None else str(written.exit).strip().lower() in _YES,
         exit_reason=written.exit_reason,
         understanding=written.understanding,

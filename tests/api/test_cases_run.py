@@ -158,8 +158,8 @@ CASE = "script: tea.yaml\ncases:\n  - name: a\n"
         (CASE + "    turns: [{}, {}]\n", (4, 17), "REQUIRED_FIELD_MISSING", "`say` or `choose`"),
         (CASE + "    turns: [{}, {say: a, choose: b}]\n", (4, 17), "KEY_CONFLICT", "either"),
         (CASE + "    name: b\n", (4, 5), "DUPLICATE_KEY", "`name`"),
-        (CASE + "    turns: [{}]\n    replies: {a: [{exitt: 1}]}\n", (5, 27), "UNKNOWN_KEY", "exit"),
-        (CASE + "    turns: [{}]\n    replies: {a: [3]}\n", (5, 19), "TYPE_MISMATCH", "int"),
+        (CASE + "    turns: [{}]\n    replies: {a: [{exitt: 1}]}\n", (5, 20), "UNKNOWN_KEY", "`exit`"),
+        (CASE + "    turns: [{}]\n    replies: {a: [3]}\n", (5, 19), "TYPE_MISMATCH", "a text or a mapping"),
         (CASE + "    turns: [{}]\n    model: none.yaml\n", (5, 12), "USE_NOT_FOUND", "none.yaml"),
         (CASE + "    turns: [{}]\n    replies: {a: [b]}\n    model: m\n", (6, 12), "KEY_CONFLICT", "model"),
         ("script: no.yaml\ncases: []\n", (1, 9), "USE_NOT_FOUND", "no.yaml"),
@@ -209,8 +209,9 @@ def test_a_case_may_say_what_the_model_says(cuebook: Any, write: Any, model: str
 
 def test_a_turn_that_fails_is_told_with_its_place(cuebook: Any, write: Any) -> None:
     write("led.yaml", LED)
-    path = "script: led.yaml\ncases:\n  - name: led\n    replies: {whom: [hm]}\n    turns:\n      - expect: [x]\n"
+    path = "script: led.yaml\ncases:\n  - name: led\n    model: said.yaml\n    turns:\n      - expect: [x]\n"
     write("led.case.yaml", path)
+    write("said.yaml", "replies: {whom: [hm]}")
     result = cuebook("test")
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from api.errors import CODES
-from runtime.models.scripted import ScriptedModel, ScriptedReply
+from runtime.models.cassette import ScriptedReply
+from runtime.models.scripted import ScriptedModel
 from runtime.ports import ModelReply, ModelRequest
 
 HEAD = """

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from runtime.models.scripted import ScriptedModel, ScriptedReply
+from runtime.models.cassette import ScriptedReply
+from runtime.models.scripted import ScriptedModel
 
 DICE = """
 script: dice

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from api.cases.coverage import KINDS, cover, reached_by
-from api.cases.model import Prepared, case_files, prepare, read_cases
+from api.cases.model import Prepared
+from api.cases.reading import case_files, prepare, read_cases
 from api.cases.report import Report, case_lines, missed_lines
 from api.cases.run import run_case
 from scripts.folder import read_path, script_files

@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import main
-from runtime.models.scripted import ScriptedModel, ScriptedReply
+from runtime.models.cassette import ScriptedReply
+from runtime.models.scripted import ScriptedModel
 from scripts.folder import read_path
 from scripts.model import AiAsk, AiThink, Output, walk
 from scripts.parse import Reading

@@ -11,8 +11,9 @@ import pytest
 
 from runtime.engine import Chosen, Input, Limits, Reply, Start, Turn, run_turn
 from runtime.events import Message, Warned
+from runtime.models.cassette import ScriptedReply
 from runtime.models.offline import OfflineModel
-from runtime.models.scripted import ScriptedModel, ScriptedReply
+from runtime.models.scripted import ScriptedModel
 from runtime.ports import Model
 from runtime.program import Program
 from runtime.scopes import Scopes
@@ -21,6 +22,7 @@ from scripts.parse import Source, read_script
 from scripts.values import Value
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)  # a Wednesday
+Written: TypeAlias = dict[str, list[str | ScriptedReply | list[str | ScriptedReply]]]
 
 
 class Session:
@@ -150,6 +152,6 @@ def prepared(
         start_variables=dict(variables or {}),
         global_cells=dict(global_cells or {}),
     )
-    written = msgspec.convert(replies, dict[str, list[str | ScriptedReply]]) if replies is not None else None
+    written = msgspec.convert(replies, Written) if replies is not None else None
     model: Model = OfflineModel() if written is None else ScriptedModel(written)
     return Session(program, state, model, limits, saved=saved)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -10,7 +12,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from runtime.engine import Chosen, InputRefused, Limits, Reply, Start, TurnFailed
+from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel
+from runtime.models.recording import RecordingModel
+from runtime.models.scripted import ScriptedModel
 from runtime.ports import ModelFailed, ModelReply, ModelRequest
 from runtime.state import decode, encode
 from scripts.parse import Source, read_script
@@ -361,3 +366,49 @@ async def test_any_session(
     assert decode(encode(straight.state)) == straight.state
     if straight.state.status == "completed":
         assert (straight.state.topic_cells, straight.state.phase_cells, straight.state.frames) == ({}, {}, [])
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts(), said=inputs, wordy=st.booleans())
+async def test_a_recorded_model_replayed_gives_the_same_session(
+    program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[str | int], wordy: bool
+) -> None:
+    program = program_of(script, GLOBALS)
+    recorded = prepare(program, limits=LIMITS)
+    recorded.model = RecordingModel(Wordy() if wordy else Unsteady())
+    account = await lived(recorded, said)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "cassette.yaml"
+        file.write_text(cassette_text(recorded.model.replies), "utf-8")
+        replayed = prepare(program, limits=LIMITS, saved=True)
+        replayed.model = ScriptedModel.from_file(file)
+    event(f"{len(recorded.model.replies)} actions asked it")
+    assert await lived(replayed, said) == account
+    assert replayed.state == recorded.state
+
+
+class Wordy(OfflineModel):
+    """Says something else in every call, with everything a reply can hold."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self._calls += 1
+        offline = await super().complete(request)
+        if self._calls % 7 == 6:
+            raise ModelFailed(f"lost: call {self._calls}", retryable=False)
+        return ModelReply(
+            text=f"{offline.text}{SAID[self._calls % len(SAID)]}",
+            values={**offline.values, "loose": TAKEN[self._calls % len(TAKEN)], "s_num": self._calls},
+            reasons={"未知": "not: said"},
+            exit=[None, False, True][self._calls % 3],
+            exit_reason="enough\n",
+            understanding=self._calls * 10 % 101,
+            has_questions=self._calls % 2 == 0,
+        )
+
+
+SAID = ["", " yes", "\n- a: 'b'\n\n", "1e5", "\u2028\x85\t\x07", "null", "# 字 {{ x }}", "0o17 ", '"', "~"]
+TAKEN = [1e16, -0.0, "", "1_000", [1, [], {"a: b": None}], {"k": True}, "2026-01-31", "on", 0.1]

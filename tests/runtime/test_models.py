@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from runtime.models.cassette import ScriptedFileInvalid
 from runtime.models.offline import OfflineModel
-from runtime.models.scripted import ScriptedFileInvalid, ScriptedModel
+from runtime.models.scripted import ScriptedModel
 from runtime.ports import ModelFailed, ModelRequest
 from scripts.model import Output
 
@@ -50,10 +51,10 @@ async def test_a_file_gives_the_replies_of_an_action_round_by_round(scripted):
     )
 
 
-@pytest.mark.parametrize(("round_number", "name"), [(1, "first"), (2, "later"), (5, "later")])
-async def test_extraction_has_replies_of_its_own(scripted, round_number, name):
-    assert (await scripted.complete(request("extract", round_number=round_number))).values == {"user_name": name}
-    assert (await scripted.complete(request("extract", "other", round_number))).values == {}
+@pytest.mark.parametrize(("asked", "name"), [(0, "first"), (1, "later"), (4, "later")])
+async def test_extraction_has_replies_of_its_own(scripted, asked, name):
+    assert (await scripted.complete(request("extract", asked=asked))).values == {"user_name": name}
+    assert (await scripted.complete(request("extract", "other", asked=asked))).values == {}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,202 @@
+"""Replies of a model as a file: what may stand in one, reading it with the place of every problem, and writing it.
+
+The file lists the replies of each action by its id, one a round; a bare text is what to say. What is asked beside the
+conversation (values asked for apart, what a reply means) stands under `ID.extract` and `ID.route`, one a call, of which the
+last serves all further calls. An action that a session comes to several times may have a list of such replies for each
+visit::
+
+    replies:
+      ask_name:
+        - What should I call you?
+        - {exit: true, values: {user_name: Ana}}
+      ask_name.extract:
+        - {values: {user_name: Ana}}
+      how_heavy:
+        - - How heavy is the first?
+          - {exit: true, values: {weight: 4}}
+        - - And the second?
+          - {exit: true, values: {weight: 2}}
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct, structs
+
+from runtime.ports import Purpose
+from scripts.diagnostics import Problem, Problems
+from scripts.model import Location
+from scripts.reader import Reader
+from scripts.source import Mapping as MappingTree
+from scripts.source import Scalar, Tree, read_tree
+from scripts.source import Sequence as SequenceTree
+from scripts.suggest import suggest
+from scripts.values import Value, shorten
+from scripts.yaml_text import Item, Items, Layout, Record, document, plain
+
+FILE_BYTES_MAX = 4_000_000
+ASIDES: frozenset[Purpose] = frozenset({"extract", "route"})
+"""What is asked beside the conversation, at any time in it: its replies are counted by themselves, not by round."""
+
+
+class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
+    """One reply as a file gives it; `fail` makes the call fail instead, `retryable` or not."""
+
+    text: str = ""
+    values: Mapping[str, Value] = {}
+    reasons: Mapping[str, str] = {}
+    exit: bool | str | int | None = None
+    exit_reason: str = ""
+    understanding: int | None = None
+    has_questions: bool | None = None
+    intent: str = ""
+    fail: str = ""
+    retryable: bool = True
+
+
+Written: TypeAlias = str | ScriptedReply
+Replies: TypeAlias = Mapping[str, Sequence[Written] | Sequence[Sequence[Written]]]
+"""By action id (or `ID.extract`, `ID.route`) the replies of each round, or a list of them a visit."""
+
+
+class ScriptedFileInvalid(ValueError):
+    """A file of replies that cannot be used; the message names file and place. `problems`: all that is wrong in it."""
+
+    def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class CassetteUnwritable(ValueError):
+    """Replies that no file can hold; the message says why."""
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_cassette(path: Path) -> Replies:
+    """The replies of a file. Raises ScriptedFileInvalid."""
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise ScriptedFileInvalid(f"{path}: larger than {FILE_BYTES_MAX:,} bytes")
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise ScriptedFileInvalid(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ScriptedFileInvalid(f"{path}: byte {error.start} is not UTF-8 text") from error
+    return _parsed(text, str(path))
+
+
+def _parsed(text: str, file: str) -> Replies:
+    problems = Problems(file)
+    tree = read_tree(text, problems)
+    replies = _file(tree, Reader(problems, lenient=False)) if tree is not None else {}
+    if problems.fatal:
+        found = problems.sorted()
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise ScriptedFileInvalid(f"{found[0]} {found[0].fix}{more}", found)
+    return replies
+
+
+def _file(tree: Tree, reader: Reader) -> Replies:
+    if not isinstance(tree, MappingTree):
+        reader.add("TYPE_MISMATCH", "expected a mapping with `replies`", tree.at)
+        return {}
+    others = [key for key, _ in tree.pairs if key.text != "replies"]
+    for key in others:
+        reader.add("UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at, suggest(key.text, ["replies"]))
+    replies = tree.get("replies")
+    if replies is None and others:
+        return {}
+    if replies is None:
+        reader.add("REQUIRED_FIELD_MISSING", "`replies` is missing", tree.at, "Add `replies:`.")
+        return {}
+    return read_replies(replies, reader)
+
+
+def read_replies(tree: Tree, reader: Reader) -> Replies:
+    """The replies of a mapping by action id; what is wrong is recorded with its place."""
+    if isinstance(tree, Scalar) and tree.value is None:
+        return {}
+    if not isinstance(tree, MappingTree):
+        _mismatch(tree, reader, "a mapping of action ids to lists of replies", tree.at)
+        return {}
+    found = {}
+    for key, each in tree.pairs:
+        with reader.inside(f".{key.text}"):
+            found[key.text] = _of_action(each, reader)
+    return found
+
+
+def _of_action(tree: Tree, reader: Reader) -> Sequence[Written] | Sequence[Sequence[Written]]:
+    if not isinstance(tree, SequenceTree):
+        _mismatch(tree, reader, "a list of replies", tree.at, "Begin each reply with a dash.")
+        return []
+    visits = [item for item in tree.items if isinstance(item, SequenceTree)]
+    if not visits:
+        return _rounds(tree, reader)
+    for item in tree.items:
+        if not isinstance(item, SequenceTree):
+            fix = "Either every item is a list, one for each visit, or none is."
+            _mismatch(item, reader, "the replies of one visit, as a list", item.at, fix)
+    return [_rounds(visit, reader) for visit in visits]
+
+
+def _rounds(tree: SequenceTree, reader: Reader) -> list[Written]:
+    found: list[Written] = []
+    for index, item in enumerate(tree.items):
+        with reader.inside(f"[{index}]"):
+            if isinstance(item, Scalar) and isinstance(item.value, str):
+                found.append(item.text)
+            elif isinstance(item, MappingTree):
+                reply = reader.read(item, ScriptedReply)
+                found += [reply] if reply is not None else []
+            else:
+                _mismatch(item, reader, "a text or a mapping such as {text: Hello, exit: true}", item.at)
+    return found
+
+
+def _mismatch(tree: Tree, reader: Reader, expected: str, at: Location, fix: str = "") -> None:
+    found = "a list" if isinstance(tree, SequenceTree) else "a mapping"
+    if isinstance(tree, Scalar):
+        found = "nothing" if tree.value is None else shorten(tree.text)
+    reader.add("TYPE_MISMATCH", f"expected {expected}, found {found}", at, fix)
+
+
+def holds_replies(text: str) -> bool:
+    """Whether a text is meant to be a file of replies, sound or not; an empty one may become one."""
+    tree = read_tree(text, Problems())
+    return not text.strip() or (isinstance(tree, MappingTree) and list(tree.keys()) == ["replies"])
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def cassette_text(replies: Replies) -> str:
+    """The replies as a file that reads back as exactly these. Raises CassetteUnwritable."""
+    pairs = tuple((name, _layout(rounds)) for name, rounds in replies.items())
+    text = document(Record((("replies", Record(pairs, flow=not pairs)),), flow=False))
+    try:
+        again = _parsed(text, "the cassette")
+    except ScriptedFileInvalid as error:
+        raise CassetteUnwritable(str(error)) from error
+    if again != {name: list(rounds) for name, rounds in replies.items()}:
+        raise CassetteUnwritable("a reply holds something that YAML cannot keep")
+    return text
+
+
+def _layout(rounds: Sequence[Written] | Sequence[Sequence[Written]]) -> Layout:
+    items = [
+        _reply(each) if isinstance(each, str | ScriptedReply) else Items(tuple(Item(_reply(one)) for one in each))
+        for each in rounds
+    ]
+    return Items(tuple(Item(each) for each in items), flow=False)
+
+
+def _reply(written: Written) -> Layout:
+    if isinstance(written, str):
+        return written
+    defaults = structs.asdict(ScriptedReply())
+    given = {name: value for name, value in structs.asdict(written).items() if value != defaults[name]}
+    return plain({name: dict(value) if isinstance(value, Mapping) else value for name, value in given.items()})

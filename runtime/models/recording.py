@@ -1,0 +1,62 @@
+"""A model that listens to another one and keeps what it says, in the form that the scripted model reads."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written
+from runtime.ports import Model, ModelFailed, ModelReply, ModelRequest
+
+_Kept: TypeAlias = dict[int, dict[int, ScriptedReply]]
+"""By visit and round, or number of the call."""
+
+
+class RecordingModel:
+    """Asks the model behind it. A call that is made again (its turn had failed) replaces what was kept of it."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._kept: dict[str, _Kept] = {}
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """What the model says. Raises ModelFailed, which is kept too."""
+        try:
+            reply = await self._model.complete(request)
+        except ModelFailed as failed:
+            self._keep(request, ScriptedReply(fail=str(failed) or "the model failed", retryable=failed.retryable))
+            raise
+        self._keep(
+            request,
+            ScriptedReply(
+                text=reply.text,
+                values=dict(reply.values),
+                reasons=dict(reply.reasons),
+                exit=reply.exit,
+                exit_reason=reply.exit_reason,
+                understanding=reply.understanding,
+                has_questions=reply.has_questions,
+                intent=reply.intent,
+            ),
+        )
+        return reply
+
+    @property
+    def replies(self) -> Replies:
+        """Everything that was said so far, by action in the order they were first asked."""
+        return {name: _listed(kept) for name, kept in self._kept.items()}
+
+    def _keep(self, request: ModelRequest, reply: ScriptedReply) -> None:
+        aside = request.purpose in ASIDES
+        name = f"{request.action_id}.{request.purpose}" if aside else request.action_id
+        number = request.asked if aside else request.round
+        self._kept.setdefault(name, {}).setdefault(request.visit, {})[number] = reply
+
+
+def _listed(kept: _Kept) -> list[Written] | list[list[Written]]:
+    """The replies of the only visit, or of each; a round or visit that was not asked about keeps its place."""
+    visits = [_rounds(kept.get(visit, {})) for visit in range(max(kept) + 1)]
+    return visits if len(visits) > 1 else visits[0]
+
+
+def _rounds(kept: Mapping[int, ScriptedReply]) -> list[Written]:
+    rounds = [kept.get(number, ScriptedReply()) for number in range(max(kept, default=-1) + 1)]
+    return [each.text if each.text and each == ScriptedReply(text=each.text) else each for each in rounds]

@@ -1,0 +1,124 @@
+"""Cassettes: what a model said, kept by action, visit and round, written to a file and said again."""
+
+import pytest
+
+from runtime.engine import TurnFailed
+from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid, ScriptedReply, cassette_text, read_cassette
+from runtime.models.offline import OfflineModel
+from runtime.models.recording import RecordingModel
+from runtime.models.scripted import ScriptedModel
+
+WORRIES = """
+script: worries
+declare: [{var: again, type: boolean}]
+phases:
+- phase: p
+  topics:
+  - topic: each
+    actions:
+    - foreach: "['rent', 'exams'] as worry"
+      id: all
+      do:
+      - {ai_ask: "How heavy is {{ worry }}?", id: weigh, output: [{get: weight, type: number}]}
+    - {ask: Once more?, id: more, output: [{get: again}]}
+    - {goto: each, id: back, when: again}
+"""
+BY_VISIT = {
+    "weigh": [
+        ["The rent?", {"exit": True, "values": {"weight": 1}}],
+        ["The exams?", {"exit": True, "values": {"weight": 2}}],
+        ["The rent, again?", {"exit": True, "values": {"weight": 3}}],
+    ]
+}
+
+
+async def test_an_action_in_a_loop_or_come_back_to_has_replies_of_its_own_for_each_visit(drive):
+    session = await drive(WORRIES, replies=BY_VISIT, saved=True)
+    asked = [session.said]
+    for reply in ("little", "a lot", "yes"):
+        asked.append((await session.reply(reply)).said)
+    assert asked == [["The rent?"], ["The exams?"], ["Once more?"], ["The rent, again?"]]
+
+
+async def test_a_visit_that_nobody_wrote_replies_for_is_told(drive):
+    session = await drive(WORRIES, replies={"weigh": BY_VISIT["weigh"][:1]})
+    with pytest.raises(TurnFailed, match="weigh has replies for 1 visit; none is written for visit 2"):
+        await session.reply("little")
+
+
+async def test_a_round_of_a_visit_that_nobody_wrote_is_told(drive):
+    session = await drive(WORRIES, replies={"weigh": [["The rent?"]]})
+    with pytest.raises(TurnFailed, match="weigh has 1 replies of visit 1; none is written for round 1"):
+        await session.reply("little")
+
+
+async def test_a_plain_list_serves_every_visit(drive):
+    session = await drive(WORRIES, replies={"weigh": ["How heavy?", {"exit": True, "values": {"weight": 2}}]})
+    assert (await session.reply("little")).said == ["How heavy?"]
+
+
+async def test_what_is_recorded_of_several_visits_is_written_by_visit(drive, tmp_path):
+    session = await drive(WORRIES)
+    session.model = recording = RecordingModel(OfflineModel())
+    session.state.visits.clear()  # the opening words came before it listened
+    session.state.progress.visit = 0
+    await session.reply("2", "7")
+    assert cassette_text(recording.replies) == (
+        "replies:\n"
+        "  weigh:\n"
+        "    - [{}, {values: {weight: 2}, exit: true, exit_reason: a valid reply}]\n"
+        "    - [How heavy is exams?, {values: {weight: 7}, exit: true, exit_reason: a valid reply}]\n"
+    )
+
+
+async def test_a_call_made_again_after_a_failure_replaces_it(drive):
+    failing = RecordingModel(ScriptedModel({"weigh": [ScriptedReply(fail="overloaded")]}))
+    session = await drive(WORRIES, replies={"weigh": ["How heavy?", "Really?"]})
+    before, session.model = session.model, failing
+    with pytest.raises(TurnFailed, match="none is written"):
+        await session.reply("little")
+    assert failing.replies == {
+        "weigh": [
+            ScriptedReply(),
+            ScriptedReply(fail="weigh has 1 replies; none is written for round 1", retryable=False),
+        ]
+    }
+    failing._model = before
+    await session.reply("little")
+    assert failing.replies == {"weigh": [ScriptedReply(), "Really?"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("replies:\n  a:\n    - {txt: Hi}\n", "3:8", "UNKNOWN_KEY `txt` means nothing here Did you mean `text`?"),
+        ("replies:\n  a: Hi\n", "2:6", "expected a list of replies, found 'Hi'"),
+        ("replies:\n  a: [Hi, 3]\n", "2:11", "expected a text or a mapping"),
+        ("replies:\n  a: [[Hi], {text: Hi}]\n", "2:13", "the replies of one visit"),
+        ("replies:\n  a: [[Hi, [Ho]]]\n", "2:12", "expected a text or a mapping"),
+        ("replies:\n  a: [{values: [1]}]\n", "2:16", "expected a mapping of names to values"),
+        ("reply: {}\n", "1:1", "Did you mean `replies`?"),
+        ("- a\n", "1:1", "expected a mapping with `replies`"),
+        ("replies: [\n", "2:1", "SYNTAX_ERROR"),
+        ("", "1:1", "empty"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_in_which_line_and_column(tmp_path, text, place, words):
+    file = tmp_path / "replies.yaml"
+    file.write_text(text, "utf-8")
+    with pytest.raises(ScriptedFileInvalid) as invalid:
+        read_cassette(file)
+    assert str(invalid.value).startswith(f"{file}:{place} ")
+    assert words in str(invalid.value)
+    assert invalid.value.problems[0].file == str(file)
+
+
+def test_yes_is_a_word_in_a_cassette_as_everywhere(tmp_path):
+    file = tmp_path / "replies.yaml"
+    file.write_text("replies: {a: [yes, {values: {happy: no, since: 2026-01-31}}]}\n", "utf-8")
+    assert read_cassette(file) == {"a": ["yes", ScriptedReply(values={"happy": "no", "since": "2026-01-31"})]}
+
+
+def test_what_no_file_can_hold_is_refused():
+    with pytest.raises(CassetteUnwritable, match="a script may have"):
+        cassette_text({"a": ["x" * 600_000, "y" * 600_000]})
