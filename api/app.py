@@ -24,12 +24,14 @@ from api import errors
 from api.catalogue import Catalogue, Saved
 from api.chat import Chat
 from api.errors import ApiError
+from api.reloading import Reloader
 from api.routes import operations, scripts, sessions
 from api.routes.sessions import TENANT
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Clock, Ids, Model
+from scripts.parse import Reading
 from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
 from store.record import Record
 
@@ -72,17 +74,21 @@ def create_app(
     clock: Clock = utc_now,
     ids: Ids = new_id,
     announce: Callable[[], None] = lambda: None,
+    reload: bool = False,
 ) -> Litestar:
-    """The application over an open record, which it closes when it stops; `announce` is called once it is ready."""
+    """The application over an open record, which it closes when it stops; `announce` is called once it is ready.
+
+    With `reload` it publishes scripts of the folder anew when they change.
+    """
     catalogue = Catalogue(record, clock)
     chat = Chat(record, catalogue, model, settings, clock, ids)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        await publish_folder(catalogue, settings.scripts)
-        announce()
         try:
-            yield
+            async with _published(catalogue, settings.scripts, reload=reload):
+                announce()
+                yield
         finally:
             await chat.close()
             await record.close()
@@ -113,15 +119,30 @@ def _provide(service: object) -> Provide:
     return Provide(lambda: service, sync_to_thread=False)
 
 
-async def publish_folder(catalogue: Catalogue, folder: Path) -> None:
+@asynccontextmanager
+async def _published(catalogue: Catalogue, folder: Path, *, reload: bool) -> AsyncIterator[None]:
+    """The scripts of the folder, at their start and, with `reload`, whenever they change."""
+    if not reload:
+        await publish_folder(catalogue, folder)
+        yield
+        return
+    reloader = Reloader(catalogue, folder)
+    async with reloader.watching():
+        reloader.started(await publish_folder(catalogue, folder))
+        yield
+
+
+async def publish_folder(catalogue: Catalogue, folder: Path) -> list[Saved | Reading]:
     """Keeps every script of the scripts folder; a broken one is reported and does not stop the rest."""
-    for outcome in await catalogue.load_folder(TENANT, folder):
+    outcomes = await catalogue.load_folder(TENANT, folder)
+    for outcome in outcomes:
         if isinstance(outcome, Saved):
             if outcome.new:
                 log.info("script published", script=outcome.row.script_id, version=outcome.row.version)
         else:
             for problem in outcome.errors:
                 log.warning("script not published", problem=str(problem), fix=problem.fix)
+    return outcomes
 
 
 # -- requests and errors ------------------------------------------------------------------------------------------

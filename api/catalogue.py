@@ -61,12 +61,15 @@ class Catalogue:
             if script is None:
                 outcomes.append(reading)
             elif script.id in files:
-                outcomes.append(_second(reading, script.id, files[script.id]))
+                outcomes.append(second(reading, script.id, files[script.id]))
             else:
                 files[script.id] = reading.source.file
-                new = NewScript(yaml_content=reading.source.text)
-                outcomes.append(await self._keep(tenant, reading, script, new))
+                outcomes.append(await self.publish(tenant, reading, script))
         return outcomes
+
+    async def publish(self, tenant: str, reading: Reading, script: Script) -> Saved:
+        """Keeps and publishes a script that was read from a file."""
+        return await self._keep(tenant, reading, script, NewScript(yaml_content=reading.source.text))
 
     async def _keep(self, tenant: str, reading: Reading, script: Script, new: NewScript) -> Saved:
         async with self._saving:
@@ -139,7 +142,7 @@ class Catalogue:
         return await asyncio.to_thread(read_script, Source(text.text, "", text.files), "compat")
 
 
-def _second(reading: Reading, script_id: str, first: str) -> Reading:
+def second(reading: Reading, script_id: str, first: str) -> Reading:
     """A script whose id another file has: were both published, each would replace the other at every start."""
     message = f"the script {script_id} is in {first} already"
     problem = Problem("DUPLICATE_ID", message, "error", 1, 1, reading.source.file, fix="Give one of them another id.")

@@ -30,8 +30,10 @@ class FolderMissing(ValueError):
     """A scripts folder that is not there."""
 
 
-def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+def serve(settings: Settings, announce: Callable[[str], None], *, reload: bool = False) -> None:
     """Serves until interrupted; `announce` gets the address once scripts are loaded and requests are taken.
+
+    With `reload`, scripts that change while it serves are published anew.
 
     Raises AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
     """
@@ -42,7 +44,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     model = make_model(settings.model)
     record = Record.open(settings.data)
     address = f"http://{settings.host}:{settings.port}"
-    app = create_app(settings, record, model, announce=lambda: announce(address))
+    app = create_app(settings, record, model, announce=lambda: announce(address), reload=reload)
     server = Server(
         app,
         address=settings.host,

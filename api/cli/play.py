@@ -1,10 +1,9 @@
 """``cuebook play``: a conversation in the terminal, or one that runs by itself from a file of replies."""
 
 import asyncio
-import contextlib
-import importlib
+import difflib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,19 +11,25 @@ import msgspec
 from rich.markup import escape
 
 from api.app import ModelUnknown, make_model, new_id, utc_now
+from api.cases.compare import position_of
+from api.cases.names import names_of
+from api.cassettes import check_place, write_cassette
 from api.cli.options import settings_of, with_settings
-from api.cli.output import console, errors, fail, print_json
+from api.cli.output import errors, fail, print_json
+from api.cli.talking import Terminal, Unattended
 from api.playing import Player
-from runtime.engine import Chosen, Input, InputRefused, Reply, Turn, TurnFailed
-from runtime.events import Emitted, Warned
-from runtime.models.cassette import ScriptedFileInvalid
+from runtime.engine import Chosen, Input, InputRefused, Reply, TurnFailed
+from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid
+from runtime.models.recording import RecordingModel
 from runtime.program import Program
-from runtime.state import State, Wait
+from runtime.state import State
 from scripts.folder import read_path
+from scripts.model import Script
 from scripts.parse import Reading
-from scripts.values import Value, ValueRefused, bounded
+from scripts.values import Value, ValueRefused, bounded, coerce
 
 INPUT_LINES_MAX = 10_000
+_GO_ON = "Nothing of it is kept; `--inputs FILE` plays the same replies again."
 
 
 @click.command(
@@ -39,6 +44,9 @@ INPUT_LINES_MAX = 10_000
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="An initial variable; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, 2**53), default=0, help="Decides every random choice [0].")
 @click.option("--locale", metavar="TAG", help="Language of the session, such as `de` or `pt-BR` [the script's].")
+@click.option(
+    "--record", type=click.Path(dir_okay=False, path_type=Path), help="Write what the model says, for scripted:FILE."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything that happened as one JSON document.")
 @with_settings("model")
 def play(
@@ -47,6 +55,7 @@ def play(
     variables: Sequence[str],
     seed: int,
     locale: str | None,
+    record: Path | None,
     as_json: bool,
     config: Path | None,
     model: str | None,
@@ -62,13 +71,20 @@ def play(
     program = Program(reading.script)
     spoken = settings.locale or program.locale
     program = program.in_locale(spoken)
-    state = State(seed, spoken, "player", start_variables=_variables(variables))
+    given = _variables(variables, program.script)
+    state = State(seed, spoken, "player", start_variables=given)
     try:
-        player = Player(program, state, make_model(settings.model), utc_now, new_id, settings.limits)
-    except (ModelUnknown, ScriptedFileInvalid) as error:
+        chosen = make_model(settings.model)
+        if record is not None:
+            check_place(record)
+    except (ModelUnknown, ScriptedFileInvalid, CassetteUnwritable) as error:
         fail(str(error))
-    talk = _Unattended(_lines(inputs), quiet=as_json) if inputs is not None else _Terminal(quiet=as_json)
+    recording = RecordingModel(chosen)
+    player = Player(program, state, recording if record else chosen, utc_now, new_id, settings.limits)
+    talk = Unattended(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(quiet=as_json)
     _converse(player, talk)
+    if record is not None:
+        _write(record, recording)
     if as_json:
         print_json(player.report(reading.problems))
     sys.exit(1 if player.failure is not None else 0)
@@ -82,9 +98,17 @@ def _read(script: Path) -> Reading:
     return reading
 
 
-def _variables(given: Sequence[str]) -> dict[str, Value]:
+def _write(record: Path, recording: RecordingModel) -> None:
+    try:
+        errors.print(escape(write_cassette(record, recording)), style="dim")
+    except CassetteUnwritable as error:
+        fail(str(error))
+
+
+def _variables(given: Sequence[str], script: Script) -> dict[str, Value]:
     """``name=value`` pairs; a value that is JSON counts as such, everything else as a text."""
     variables: dict[str, Value] = {}
+    known = names_of(script)
     for pair in given:
         name, sign, text = pair.partition("=")
         if not sign or not name:
@@ -93,7 +117,22 @@ def _variables(given: Sequence[str]) -> dict[str, Value]:
             variables[name] = bounded(msgspec.json.decode(text))
         except (msgspec.DecodeError, ValueRefused):
             variables[name] = text
+        if close := difflib.get_close_matches(name, [] if name in known else sorted(known), 1):
+            errors.print(
+                f"[yellow]--var[/] the script has no variable {escape(name)}. Did you mean {escape(close[0])}?"
+            )
+        _check_type(name, variables[name], script)
     return variables
+
+
+def _check_type(name: str, value: Value, script: Script) -> None:
+    """Ends the command where a variable is declared with a type that its value does not fit."""
+    for each in (*script.globals, *script.declare):
+        if each.var == name and each.kind is not None and value is not None:
+            try:
+                coerce(value, each.kind, each.choices)
+            except ValueRefused as refused:
+                fail(f"--var {name}: {refused}")
 
 
 def _lines(path: Path) -> list[str]:
@@ -122,14 +161,15 @@ def _given(line: str) -> tuple[Input, Value]:
     return Reply(line), line
 
 
-def _converse(player: Player, talk: "_Unattended | _Terminal") -> None:
+def _converse(player: Player, talk: Unattended | Terminal) -> None:
     """Turn by turn; between two turns no event loop runs, so that Ctrl-C at the prompt is the prompt's own."""
     try:
         talk.show(asyncio.run(player.begin()))
         while player.state.wait is not None:
-            line = talk.next(player.state.wait)
+            line = talk.next(player, player.state.wait)
             if line is None:
-                talk.stop(f"stopped: the script still waits for {player.state.wait.kind}")
+                place = position_of(player.state)
+                talk.stop(f"stopped at {place}: the script still waits for {player.state.wait.kind}. {_GO_ON}")
                 return
             given, shown = _given(line)
             try:
@@ -140,74 +180,7 @@ def _converse(player: Player, talk: "_Unattended | _Terminal") -> None:
         place = "/".join(part for part in failed.place if part)
         errors.print(f"[red]error[/]{' at ' + escape(place) if place else ''}: {escape(str(failed))}")
         return
+    except KeyboardInterrupt:  # while the model was thinking
+        talk.stop(f"stopped in the middle of a turn, which is not taken. {_GO_ON}")
+        return
     talk.stop(f"completed{': ' + player.state.end_reason if player.state.end_reason else ''}")
-
-
-class _Unattended:
-    """Replies from a file; what is said is printed unless a report follows."""
-
-    def __init__(self, lines: list[str], *, quiet: bool) -> None:
-        self._lines: Iterator[str] = iter(lines)
-        self._quiet = quiet
-
-    def next(self, wait: Wait) -> str | None:
-        line = next(self._lines, None)
-        if line is not None and not self._quiet:
-            console.print(f"> {escape(line)}", style="dim")
-        return line
-
-    def show(self, turn: Turn) -> None:
-        if not self._quiet:
-            _print_turn(turn)
-
-    def refuse(self, reason: str) -> None:
-        fail(f"an input is not possible here: {reason}")
-
-    def stop(self, how: str) -> None:
-        left = sum(1 for _ in self._lines)
-        if left:
-            how += f"; {left} more inputs were not used"
-        errors.print(escape(how), style="dim")
-
-
-class _Terminal:
-    """Replies from a person."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        with contextlib.suppress(ImportError):  # not on every platform
-            importlib.import_module("readline")  # makes the arrow keys edit the line
-        errors.print("Ctrl-D leaves.", style="dim")
-
-    def next(self, wait: Wait) -> str | None:
-        for number, choice in enumerate(wait.choices, 1):
-            errors.print(f"  [cyan]{number}[/] {escape(choice.text)}")
-        hint = {"acknowledge": "[Enter] ", "suggestion": f"[{wait.suggestion}] "}.get(wait.kind, "")
-        try:
-            return input(f"{hint}> ") or wait.suggestion
-        except (EOFError, KeyboardInterrupt):
-            return None
-
-    def show(self, turn: Turn) -> None:
-        if not self._quiet:
-            _print_turn(turn)
-
-    def refuse(self, reason: str) -> None:
-        errors.print(f"[yellow]{escape(reason)}[/]")
-
-    def stop(self, how: str) -> None:
-        errors.print(escape(how), style="dim")
-
-
-def _print_turn(turn: Turn) -> None:
-    for event in turn.events:
-        if isinstance(event.body, Warned):
-            errors.print(f"[yellow]{event.body.code}[/] {escape(event.body.message)}", style="dim")
-        if isinstance(event.body, Emitted):
-            errors.print(f"[cyan]emit[/] {escape(event.body.event)} {escape(str(event.body.data))}", style="dim")
-    for message in turn.messages:
-        if message.role == "assistant":
-            console.print(escape(message.content))
-            media = message.metadata.get("media")
-            if isinstance(media, dict):
-                console.print(f"[cyan]{escape(str(media.get('image') or media.get('url')))}[/]")

@@ -16,11 +16,13 @@ from store.errors import StoreError
 
 
 @click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
+@click.option("--reload", is_flag=True, help="Publish a script anew when it or one of its side files changes.")
 @with_settings("host", "port", "data", "scripts", "model")
-def serve(config: Path | None, **flags: Any) -> None:
+def serve(reload: bool, config: Path | None, **flags: Any) -> None:
     """Serves sessions over HTTP, and publishes the scripts of a folder at start.
 
-    A script that is broken is reported and does not stop the rest. The API is described at /schema.
+    A script that is broken is reported and does not stop the rest. With --reload a script that changes becomes a new
+    version at once: sessions that run keep theirs, new ones take it. The API is described at /schema.
     """
     settings = settings_of(config, **flags)
 
@@ -34,6 +36,6 @@ def serve(config: Path | None, **flags: Any) -> None:
         )
 
     try:
-        run_server(settings, announce)
+        run_server(settings, announce, reload=reload)
     except (AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, StoreError) as error:
         fail(str(error))
