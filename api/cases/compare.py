@@ -100,7 +100,7 @@ def _data(data: Mapping[str, Value] | None) -> dict[str, Value]:
 
 
 def _same(got: Mapping[str, Value], wanted: Mapping[str, Value] | None) -> bool:
-    return wanted is None or (got.keys() == wanted.keys() and not list(_unlike(got, wanted)))
+    return wanted is None or _equal(dict(got), dict(wanted))
 
 
 def _skipped(bodies: Iterable[Body]) -> Iterator[str]:
@@ -169,11 +169,19 @@ def _expected_scopes(end: CaseEnd) -> Iterator[tuple[Scope, Mapping[str, Value]]
 
 
 def _unlike(got: Mapping[str, Value], expected: Mapping[str, Value]) -> Iterator[tuple[str, Value, Value]]:
-    """The expected values that are others; true is not 1."""
+    """The expected values that are others."""
     for name, value in expected.items():
-        has = got.get(name)
-        if has != value or isinstance(has, bool) != isinstance(value, bool):
-            yield name, value, has
+        if not _equal(got.get(name), value):
+            yield name, value, got.get(name)
+
+
+def _equal(one: Value, other: Value) -> bool:
+    """Whether two values are the same; true is not 1, in a list or record neither."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[name]) for name, value in one.items())
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _warnings(found: FoundCase, player: Player) -> Iterator[Difference]:

@@ -1,7 +1,8 @@
 """What of a script its conversations reached: phases, topics, actions, branches and conditions, from the events.
 
-A branch is an arm of an `if` (also an `else` nobody wrote) or a choice of a `choose`; a condition is a `when` that
-held, or did not.
+A branch is an arm of an `if` (also an `else` nobody wrote), a choice of a `choose`, or an `on_fail` that leads away
+(`goto`, `end`); a condition is a `when` that held, or did not. No branches, since many a sound script cannot take both
+ways: a `foreach` over an empty list, the other texts of a `say`, and an `on_fail` that goes on with what follows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,10 +12,21 @@ from msgspec import Struct
 
 from runtime.answers import Choice, match_choice
 from runtime.engine import Turn
-from runtime.events import ActionEntered, ActionLeft, ActionSkipped, Body, Message, ScopeEntered, ScopeSkipped
+from runtime.events import (
+    ActionEntered,
+    ActionLeft,
+    ActionSkipped,
+    Body,
+    Ended,
+    Jumped,
+    Message,
+    ScopeEntered,
+    ScopeLeft,
+    ScopeSkipped,
+)
 from runtime.program import Program
 from runtime.state import Wait
-from scripts.model import Action, Choose, If, Location, Phase, Script, Topic, arms, walk
+from scripts.model import Action, AiAsk, Ask, Choose, If, Location, Phase, Script, Topic, arms, walk
 
 Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
 KINDS: dict[Kind, str] = {
@@ -24,6 +36,8 @@ KINDS: dict[Kind, str] = {
     "branch": "branches",
     "condition": "conditions",
 }
+ON_FAIL = "on_fail"
+LEADS_AWAY = frozenset({"goto", "end"})
 HELD, NOT_HELD = "when held", "when did not hold"
 SKILL = "skill:"  # begins the name of what stands in a skill; no phase is called so
 
@@ -107,6 +121,10 @@ def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
         case Choose():
             for choice in action.choices:
                 yield Item("branch", name, choice.key), choice.at
+        case _:
+            pass
+    if isinstance(action, Ask | AiAsk | Choose) and action.on_fail.policy in LEADS_AWAY:
+        yield Item("branch", name, ON_FAIL), action.mark("on_fail")
 
 
 def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item, Location]]:
@@ -129,6 +147,8 @@ class _Tracker:
         self._wait: Wait | None = None
         self._fork: Action | None = None
         self._picked: str | None = None  # the choice that a reply to a `choose` means
+        self._left: Item | None = None  # the branch that was taken if the question just left leads away
+        self._leaving = False  # whether actions are being left, of which only the first counts
 
     def follow(self, session: Iterable[Turn]) -> Iterator[Item]:
         for turn in session:
@@ -144,6 +164,7 @@ class _Tracker:
     def _event(self, body: Body, turn: Turn) -> Iterator[Item]:
         if isinstance(body, ActionEntered | ActionSkipped | ActionLeft):
             self._skill = body.skill
+        self._leaving = self._leaving and isinstance(body, ActionLeft | ScopeLeft | Jumped | Ended)
         match body:
             case ScopeEntered() if body.scope == "phase":
                 self._phase = body.id
@@ -169,6 +190,11 @@ class _Tracker:
                 yield Item("condition", self._name(body.action_id), NOT_HELD)
             case ActionLeft():
                 yield from self._way(body.action_id, left=True)
+                if not self._leaving:
+                    self._left, self._leaving = Item("branch", self._name(body.action_id), ON_FAIL), True
+            case Jumped() | Ended() if self._leaving and self._left is not None:
+                if not (isinstance(body, Ended) and not body.reason):  # the script just came to its end
+                    yield self._left  # no item at all, unless its action is a question
             case _:
                 pass
 

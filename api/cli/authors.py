@@ -9,11 +9,11 @@ import click
 from rich.markup import escape
 
 from api.catalogue import problem_views
+from api.cli.judging import judge
 from api.cli.output import console, errors, fail, print_json
 from api.sarif import sarif_log
 from scripts.diagnostics import CODES, Problem
-from scripts.folder import read_path, script_files, users_of
-from scripts.parse import Mode, Reading, is_for_others, is_script
+from scripts.parse import Mode, Reading
 from scripts.suggest import suggest
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -26,14 +26,16 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 )
 @click.option("--strict", is_flag=True, help="Older and unknown keys are errors, and warnings count as problems.")
 def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict: bool) -> None:
-    """Finds every problem of the scripts in files and folders.
+    """Finds every problem of the scripts in files and folders, and of the cases (*.case.yaml) that test them.
 
     Exits with 1 where there is an error (with --strict: or a warning).
     """
     mode: Mode = "strict" if strict else "compat"
-    found = {reading.source.file: reading for path in paths for reading in _readings(path, mode)}
-    readings = list(found.values())
-    if not readings:
+    judged = judge(paths, mode)
+    readings = judged.readings
+    for note in judged.notes:
+        errors.print(f"[cyan]note[/] {escape(note)}")
+    if not readings and not judged.notes:
         fail("there is no script (.yaml) here")
     problems = [problem for reading in readings for problem in reading.problems]
     if style == "json":
@@ -44,29 +46,10 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
     else:
         for reading in readings:
             _print_reading(reading)
-        _print_summary(len(readings), problems)
+        if readings:
+            _print_summary(len(judged.scripts), len(judged.cases), problems)
     counted = {"error", "warning"} if strict else {"error"}
     sys.exit(1 if any(problem.severity in counted for problem in problems) else 0)
-
-
-def _readings(path: Path, mode: Mode) -> list[Reading]:
-    """The scripts under a path; a file that was named counts as one, or for the scripts that use it."""
-    found = [read_path(each, mode) for each in script_files(path)]
-    if path.is_file() and found and is_for_others(found[0].source):
-        found = [read_path(each, mode) for each in _users_of(path)]
-    return [reading for reading in found if path.is_file() or not reading.source.text or is_script(reading.source)]
-
-
-def _users_of(side_file: Path) -> list[Path]:
-    users = [_as_given(each) for each in users_of(side_file)]
-    then = f"checking {', '.join(map(str, users))}" if users else "no script beside it has it in `use`"
-    errors.print(f"{escape(str(side_file))} is a side file; {escape(then)}")
-    return users
-
-
-def _as_given(path: Path) -> Path:
-    """As short as a path can be."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _print_reading(reading: Reading) -> None:
@@ -84,10 +67,13 @@ def _print_reading(reading: Reading) -> None:
             console.print(f"    {escape(problem.fix)}")
 
 
-def _print_summary(files: int, problems: list[Problem]) -> None:
+def _print_summary(scripts: int, cases: int, problems: list[Problem]) -> None:
+    kinds = [
+        f"{count} {what}{'s' * (count != 1)}" for count, what in ((scripts, "script"), (cases, "case file")) if count
+    ]
     counts = {severity: sum(problem.severity == severity for problem in problems) for severity in _COLOURS}
     parts = [f"{count} {severity}{'s' * (count != 1)}" for severity, count in counts.items()]
-    errors.print(f"{files} script{'s' * (files != 1)}: {', '.join(parts)}")
+    errors.print(f"{' and '.join(kinds)}: {', '.join(parts)}")
 
 
 @click.command(epilog="Example: cuebook explain VARIABLE_NEVER_SET")

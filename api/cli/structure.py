@@ -17,8 +17,13 @@ from scripts.schema import json_schema
 
 Style: TypeAlias = Literal["mermaid", "svg", "json"]
 
-_ENDINGS: Mapping[str, Style] = {".svg": "svg", ".json": "json"}
-
+_ENDINGS: Mapping[str, Style] = {
+    ".svg": "svg",
+    ".json": "json",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    "": "mermaid",
+}
 
 _WRITERS: Mapping[Style, Callable[[Graph], str]] = {"mermaid": mermaid, "svg": svg, "json": json_text}
 
@@ -44,13 +49,21 @@ def graph(script: Path, style: Style | None, output: Path | None) -> None:
     `svg` is a picture, `mermaid` a text that editors and code hosts draw, `json` the graph itself. Exits with 2 where
     the script has errors.
     """
+    chosen = style or _style_of(output)
     reading = read_path(script)
     if reading.script is None:
         for problem in reading.errors:
             errors.print(f"[red]error[/] {escape(str(problem))}\n    {escape(problem.fix)}")
         sys.exit(2)
-    chosen = style or _ENDINGS.get(output.suffix.lower() if output else "", "mermaid")
     _write(_WRITERS[chosen](build_graph(reading.script)), output)
+
+
+def _style_of(output: Path | None) -> Style:
+    """What the ending of a file asks for; ends the command where it asks for something else."""
+    ending = output.suffix.lower() if output is not None else ""
+    if ending not in _ENDINGS:
+        fail(f"{output}: a graph is drawn as .svg, .mmd (Mermaid) or .json; --format draws one of these to any file")
+    return _ENDINGS[ending]
 
 
 @click.command(epilog="Example: cuebook schema -o cuebook.schema.json")

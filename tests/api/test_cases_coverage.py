@@ -162,3 +162,82 @@ def test_side_by_side_with_the_report(covered: Callable[..., Any], cuebook: Any,
     assert json.loads((tmp_path / "c.json").read_text("utf-8")) == document["coverage"]
     assert cuebook("test", "--coverage-file", "c.txt").exit_code == 0
     assert (tmp_path / "c.txt").read_text("utf-8").startswith("script\tphases")
+
+
+LEAVING = """\
+script: leaving
+use: [skills.yaml]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - ask: How old?
+            id: age
+            output: [{get: years, type: number}]
+            max_rounds: 1
+            on_fail: goto other
+          - call: breathe
+            id: calm
+          - choose: drink
+            id: drink
+            choices:
+              - {tea: Tea, actions: [{end: served, id: served}]}
+              - {milk: Milk}
+            max_rounds: 1
+            on_fail: end
+          - ask: Sure?
+            id: sure
+            output: [{get: yes_or_no, type: boolean}]
+            max_rounds: 1
+            on_fail: skip
+      - topic: other
+        actions:
+          - {ask: Town?, id: town, output: [{get: town, type: number}], max_rounds: 1, on_fail: end}
+"""
+SKILLS = """\
+skills:
+  - skill: breathe
+    actions:
+      - {say: Breathe., id: breathe}
+      - {ask: Better?, id: better, output: [{get: better, type: boolean}]}
+      - if: better
+        id: is_better
+        then:
+          - {say: Good., id: good}
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "taken"),
+    [
+        (["no idea"], {"age"}),
+        (["no idea", "12"], {"age"}),
+        (["no idea", "here"], {"age", "town"}),
+        (["7", "yes", "water"], {"drink"}),
+        (["7", "yes", "tea"], set()),
+        (["7", "yes", "milk", "hm", "12"], set()),
+    ],
+)
+def test_an_on_fail_that_leads_away_is_a_branch(cuebook: Any, write: Any, turns: list[str], taken: set[str]) -> None:
+    write("leaving.yaml", LEAVING)
+    write("skills.yaml", SKILLS)
+    said = [f"{{say: {each!r}}}" for each in turns]
+    write("leaving.case.yaml", "script: leaving.yaml\ncases:\n" + case("leaving", *said))
+    (coverage,) = json.loads(cuebook("test", "leaving.case.yaml", "--coverage", "json").stdout)
+    missing = {each["name"].split("/")[-1] for each in coverage["missing"] if each["arm"] == "on_fail"}
+    assert {"age", "drink", "town"} - missing == taken
+
+
+def test_what_is_missed_in_a_side_file_is_named_with_that_file(cuebook: Any, write: Any) -> None:
+    write("talk/leaving.yaml", LEAVING)
+    write("talk/skills.yaml", SKILLS)
+    write("talk/leaving.case.yaml", "script: leaving.yaml\ncases:\n" + case("a", "{say: 7}", "{say: no}"))
+    done = cuebook("test", "talk", "--coverage")
+    assert "talk/skills.yaml:9 missed branch skill:breathe/is_better (then)" in done.stdout.splitlines()
+    assert "talk/skills.yaml:9 missed action skill:breathe/good" in done.stdout.splitlines()
+    (coverage,) = json.loads(cuebook("test", "talk", "--coverage", "json").stdout)
+    assert ("talk/skills.yaml", 9) in {(each["file"], each["line"]) for each in coverage["missing"]}
+    page = cuebook("test", "talk", "--coverage", "html").stdout
+    heading = page.index(">talk/skills.yaml</h2>")
+    assert page.index("missed: then") > heading

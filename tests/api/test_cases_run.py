@@ -1,6 +1,7 @@
 """Case files: what they may hold, what is wrong with them and where, and what a case that fails says."""
 
 import json
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -221,3 +222,118 @@ def test_a_turn_that_fails_is_told_with_its_place(cuebook: Any, write: Any) -> N
         '    got      "p/t/who: no reply is written for who; the nearest is whom"',
         "1 case: 0 passed, 1 failed",
     ]
+
+
+SHOWING = """\
+script: showing
+phases:
+  - phase: p
+    topics:
+      - topic: never
+        when: 1 > 2
+        actions: [{say: No., id: no}]
+      - topic: t
+        actions:
+          - {say: Welcome., id: hi}
+          - {show: {image: "cat.png", caption: A cat}, id: cat}
+          - {emit: {event: begun, data: {n: 1 + 1, list: "[true]"}}, id: tell}
+          - {say: Not this., id: hidden, when: "false"}
+          - choose: drink
+            id: drink
+            choices: [{tea: Tea please}, {milk: Milk}]
+          - {user_say: Go on., id: go_on}
+"""
+CAT = {"image": "cat.png", "caption": "A cat"}
+BEGUN = {"event": "begun", "data": {"n": 2, "list": [True]}}
+SHOWN = """\
+script: showing.yaml
+cases:
+  - name: all that a turn can show
+    turns:
+      - expect: [Welcome., A cat]
+        not_said: ["Not*", "*dog*"]
+        show: [{image: "*.png", caption: A cat}]
+        emit: [{event: begun, data: {n: 2, list: [true]}}]
+        skipped: [never, hidden]
+        wait: choice
+        choices: [tea, {milk: M*}]
+        at: p/t/drink
+      - choose: milk
+        emit: []
+        skipped: []
+        show: []
+        wait: suggestion
+        suggestion: Go*
+        variables: {drink: milk}
+    end: {status: waiting_input}
+"""
+
+
+def test_all_that_a_turn_shows_can_be_expected(cuebook: Any, write: Any) -> None:
+    write("showing.yaml", SHOWING)
+    write("showing.case.yaml", SHOWN)
+    assert cuebook("test").exit_code == 0
+    write("showing.case.yaml", SHOWN.replace(", data: {n: 2, list: [true]}", ""))
+    assert cuebook("test").exit_code == 0  # data that is not given is not compared
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "failure"),
+    [
+        ('"*dog*"', '"*cat"', ("not_said", "no message like *cat", "A cat", 6)),
+        ('image: "*.png"', "image: dog*", ("show 1", {"image": "dog*", "caption": "A cat"}, CAT, 7)),
+        ("show: []", "show: [{}]", ("show 1", {}, None, 16)),
+        ("n: 2,", "n: 3,", ("emit 1", {"event": "begun", "data": {"n": 3, "list": [True]}}, BEGUN, 8)),
+        ("n: 2,", "", ("emit 1", {"event": "begun", "data": {"list": [True]}}, BEGUN, 8)),
+        ("list: [true]", "list: [1]", ("emit 1", {"event": "begun", "data": {"n": 2, "list": [1]}}, BEGUN, 8)),
+        ("emit: []", "emit: [{event: x}]", ("emit 1", {"event": "x"}, None, 14)),
+        ("skipped: []", "skipped: [no]", ("skipped", ["no"], [], 15)),
+        ("skipped: [never, hidden]", "skipped: [hidden]", ("skipped", ["hidden"], ["never", "hidden"], 9)),
+        ("{milk: M*}", "{milk: T*}", ("choice 2", {"milk": "T*"}, {"milk": "Milk"}, 11)),
+        ("choices: [tea, {milk: M*}]", "choices: [tea]", ("choice 2", None, {"milk": "Milk"}, 11)),
+        ("suggestion: Go*", "suggestion: Stop", ("suggestion", "Stop", "Go on.", 18)),
+        ("drink: milk", "drink: tea", ("variable drink", "tea", "milk", 19)),
+    ],
+)
+def test_what_a_turn_shows_otherwise_is_a_failure(
+    cuebook: Any, write: Any, old: str, new: str, failure: tuple[Any, ...]
+) -> None:
+    assert SHOWN.count(old) == 1
+    write("showing.yaml", SHOWING)
+    write("showing.case.yaml", SHOWN.replace(old, new))
+    result = cuebook("test", "--json")
+    assert result.exit_code == 1, result.stderr
+    (found,) = json.loads(result.stdout)["results"][0]["failures"]
+    assert tuple(found[key] for key in ("what", "expected", "got", "line")) == failure
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ("at: p/t/drink", "at: p/t/drunk", (12, 13), "Did you mean `p/t/drink`?"),
+        ("skipped: [never, hidden]", "skipped: [never, hiden]", (9, 26), "Did you mean `hidden`?"),
+        ("variables: {drink:", "variables: {drnk:", (19, 21), "Did you mean `drink`?"),
+        ("{status: waiting_input}", "{scopes: {topic: {drnk: null}}}", (20, 28), "Did you mean `drink`?"),
+        ("    turns:", "    replies: {drnk: [hm]}\n    turns:", (4, 15), "Did you mean `drink`?"),
+    ],
+)
+def test_a_name_that_the_script_does_not_have_is_reported_with_its_place(
+    cuebook: Any, write: Any, old: str, new: str, place: tuple[int, int], words: str
+) -> None:
+    assert SHOWN.count(old) == 1
+    write("showing.yaml", SHOWING)
+    write("showing.case.yaml", SHOWN.replace(old, new))
+    (problem,) = json.loads(cuebook("test", "--json").stdout)["diagnostics"]
+    assert (problem["line"], problem["column"]) == place
+    assert words in problem["fix"]
+
+
+def test_a_folder_without_cases_says_how_to_write_the_first(cuebook: Any, write: Any, tmp_path: Path) -> None:
+    write("talks/globals.yaml", GLOBALS)
+    write("talks/tea.yaml", SCRIPT)
+    result = cuebook("test", "talks")
+    assert (result.exit_code, result.stdout) == (2, "")
+    head, _, case = result.stderr.partition("\n\n")
+    assert head.endswith("Save the first as talks/tea.case.yaml:")
+    write("talks/tea.case.yaml", textwrap.dedent(case).replace('["*"]', '["*", "*"]', 1))
+    assert cuebook("test", "talks").exit_code == 0

@@ -132,3 +132,48 @@ def test_explain_a_code_that_is_none(cuebook: Callable[..., Any]) -> None:
     result = cuebook("explain", "GOTO_UNKNOWEN")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "GOTO_UNKNOWN" in result.stderr
+
+
+SIDED = (
+    "script: s\nuse: [below/globals.yaml]\nphases: [{phase: p, topics: [{topic: t, actions: [{say: Hi., id: hi}]}]}]\n"
+)
+CASE = "script: s.yaml\ncases: [{name: a, turns: [{expect: [Hi.], at: p/t/hy}], end: {variables: {whom: null}}}]\n"
+
+
+def test_a_case_file_is_checked_as_one(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    write("s.yaml", SIDED)
+    write("below/globals.yaml", "globals: [{var: who}]\n")
+    write("s.case.yaml", CASE)
+    for path in ("s.case.yaml", "."):
+        result = cuebook("check", path)
+        assert result.exit_code == 1
+        lines = result.stdout.splitlines()
+        assert "s.case.yaml:2:47 error ENUM_VALUE_INVALID the script has no place p/t/hy" in lines
+        assert "    Did you mean `p/t/hi`?" in lines
+        assert "s.case.yaml:2:75 warning VARIABLE_NEVER_SET nothing sets `whom`" in lines
+        assert "    Did you mean `who`?" in lines
+    assert "1 script and 1 case file: 1 error, 1 warning, 0 notes" in result.stderr
+    write("s.case.yaml", CASE.replace("p/t/hy", "the end").replace("whom", "who"))
+    result = cuebook("check", "s.case.yaml", "--strict")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "1 case file: 0 errors, 0 warnings, 0 notes\n")
+
+
+def test_a_side_file_is_passed_over_with_the_script_that_uses_it(
+    cuebook: Callable[..., Any], write: Callable[..., Path]
+) -> None:
+    write("s.yaml", SIDED)
+    write("below/globals.yaml", "globals: [{var: who}]\n")
+    result = cuebook("check", "below/globals.yaml")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert (
+        "below/globals.yaml is a side file, and checked with the script that uses it: cuebook check s.yaml"
+        in result.stderr
+    )
+    write("alone/skills.yaml", "skills: []\n")
+    result = cuebook("check", "alone/skills.yaml", "s.yaml")
+    assert result.exit_code == 0
+    assert "no script uses" in result.stderr
+    assert "1 script: 0 errors" in result.stderr
+    write("other.yaml", "key: value\n")
+    result = cuebook("check", "other.yaml")
+    assert (result.exit_code, "UNRECOGNISED_SCRIPT" in result.stdout) == (1, True)

@@ -43,6 +43,15 @@ def test_the_ending_of_the_file_says_what_to_draw(folder, name, begins):
     assert (folder / name).read_text("utf-8").startswith(begins)
 
 
+@pytest.mark.parametrize("name", ["talk.png", "talk.pdf", "talk.yaml"])
+def test_another_ending_is_refused_unless_the_format_is_said(folder, name):
+    done = cuebook("graph", INTAKE, "-o", name)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{name}: a graph is drawn as .svg, .mmd (Mermaid) or .json" in done.stderr
+    assert not (folder / name).exists()
+    assert cuebook("graph", INTAKE, "-o", name, "--format", "mermaid").exit_code == 0
+
+
 def test_json_is_the_graph_itself(folder):
     graph = json.loads(cuebook("graph", INTAKE, "--format", "json").stdout)
     assert (graph["script"], graph["nodes"][0]) == ("intake", {"kind": "start", "id": ":start"})

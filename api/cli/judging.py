@@ -1,0 +1,65 @@
+"""What `cuebook check` makes of a path: scripts, cases with their scripts, and for a side file the scripts that use it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from api.cases.model import Prepared
+from api.cases.reading import case_files, read_cases
+from scripts.folder import CASE_SUFFIX, read_path, script_files, users_of
+from scripts.parse import FileUnreadable, Mode, Reading, Source, is_for_others, is_script, read_file
+
+
+class Judged(Struct, frozen=True):
+    """The scripts and case files that were read, a case file as one without a script, and notes on the others."""
+
+    scripts: tuple[Reading, ...]
+    cases: tuple[Reading, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """All that was read."""
+        return (*self.scripts, *self.cases)
+
+
+def judge(paths: Sequence[Path], mode: Mode) -> Judged:
+    """Reads what the paths name, each as what it is."""
+    scripts: list[Reading] = []
+    cases: list[Reading] = []
+    notes: list[str] = []
+    prepared: dict[Path, Prepared | Reading] = {}
+    for path in paths:
+        is_case = path.name.endswith(CASE_SUFFIX)
+        if path.is_file() and not is_case and _is_side_file(path):
+            users = [_as_given(each) for each in users_of(path)]
+            then = f"checking {', '.join(map(str, users))}" if users else "no script beside it has it in `use`"
+            notes.append(f"{path} is a side file; {then}")
+            scripts += [read_path(each, mode) for each in users]
+            continue
+        scripts += [] if path.is_file() and is_case else _scripts(path, mode)
+        for file in case_files(path) if is_case or path.is_dir() else ():
+            found = read_cases(file, prepared)
+            cases.append(Reading(Source(found.text, found.file), None, found.problems))
+    return Judged(tuple(scripts), tuple(cases), tuple(notes))
+
+
+def _scripts(path: Path, mode: Mode) -> Iterator[Reading]:
+    """The scripts under a path; a file that was named counts as one whatever it holds."""
+    for each in script_files(path):
+        reading = read_path(each, mode)
+        if path.is_file() or not reading.source.text or is_script(reading.source):
+            yield reading
+
+
+def _is_side_file(path: Path) -> bool:
+    try:
+        return is_for_others(read_file(path))
+    except FileUnreadable:
+        return False
+
+
+def _as_given(path: Path) -> Path:
+    """As short as a path can be."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
