@@ -177,3 +177,31 @@ def test_a_scripted_model_speaks(cuebook: Callable[..., Any], write: Callable[..
     model = write("replies.yaml", "replies:\n  who:\n    - And you are?\n    - {exit: true, values: {name: Ana}}\n")
     result = cuebook("play", path, "--inputs", "-", "--model", f"scripted:{model}", input="me\n")
     assert result.stdout.splitlines() == ["And you are?", "> me", "Hi Ana"]
+
+
+@pytest.mark.parametrize("reply", ["B", "2", "so so"])
+def test_a_choice_is_taken_by_key_number_or_text(cuebook: Callable[..., Any], conversations: Path, reply: str) -> None:
+    report = played(cuebook, conversations / "visit.yaml", "--inputs", "-", input=f"Ana\n30\n{reply}\n")
+    assert report["turns"][3]["messages"][0]["content"] == "Noted as B, Ana."
+
+
+def test_what_is_piped_in_is_all_said_to_the_script(cuebook: Callable[..., Any], conversations: Path) -> None:
+    result = cuebook("play", conversations / "diary.yaml", input="/vars\nstop\n")
+    assert "Entry 1: /vars" in result.stdout
+
+
+def test_a_variable_that_does_not_fit_is_refused_before_anything_is_said(
+    cuebook: Callable[..., Any], write: Callable[..., Path]
+) -> None:
+    declared = "{var: cups, type: number}, {var: size, choices: [S, L]}"
+    path = write(
+        "d.yaml",
+        f"script: d\ndeclare: [{declared}]\nphases: [{{phase: p, topics: [{{topic: t, actions: [{DICE}]}}]}}]\n",
+    )
+    for given, words in (("cups=many", "--var cups: "), ("size=M", "--var size: ")):
+        result = cuebook("play", path, "--inputs", "-", "--var", given, input="")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert words in result.stderr
+    result = cuebook("play", path, "--inputs", "-", "--var", "cusp=3", input="")
+    assert result.exit_code == 0
+    assert "the script has no variable cusp. Did you mean cups?" in result.stderr
