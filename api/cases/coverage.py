@@ -1,8 +1,9 @@
 """What of a script its conversations reached: phases, topics, actions, branches and conditions, from the events.
 
-A branch is an arm of an `if` (also an `else` nobody wrote), a choice of a `choose`, or an `on_fail` that leads away
-(`goto`, `end`); a condition is a `when` that held, or did not. No branches, since many a sound script cannot take both
-ways: a `foreach` over an empty list, the other texts of a `say`, and an `on_fail` that goes on with what follows.
+A branch is an arm of an `if` (also an `else` nobody wrote), a choice of a `choose`, an `on_fail` that leads away
+(`goto`, `end`), or an interrupt that comes up; a condition is a `when` that held, or did not. No branches, since many a
+sound script cannot take both ways: a `foreach` over an empty list, the other texts of a `say`, and an `on_fail` that
+goes on with what follows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from runtime.events import (
     ActionSkipped,
     Body,
     Ended,
+    Interrupted,
     Jumped,
     Message,
     ScopeEntered,
@@ -25,8 +27,8 @@ from runtime.events import (
     ScopeSkipped,
 )
 from runtime.program import Program
-from runtime.state import Wait
-from scripts.model import Action, AiAsk, Ask, Choose, If, Location, Phase, Script, Topic, arms, walk
+from runtime.state import INTERRUPTS, Wait
+from scripts.model import Action, AiAsk, Ask, Choose, Form, If, Location, Phase, Script, Topic, arms, rounds_of, walk
 
 Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
 KINDS: dict[Kind, str] = {
@@ -39,7 +41,8 @@ KINDS: dict[Kind, str] = {
 ON_FAIL = "on_fail"
 LEADS_AWAY = frozenset({"goto", "end"})
 HELD, NOT_HELD = "when held", "when did not hold"
-SKILL = "skill:"  # begins the name of what stands in a skill; no phase is called so
+SKILL, INTERRUPT = "skill:", "interrupt:"  # begin the names of what stands in one; no phase is called so
+CAME_UP = "came up"
 
 
 class Item(Struct, frozen=True):
@@ -109,6 +112,10 @@ def _items(script: Script) -> Iterator[tuple[Item, Location]]:
     for skill in script.skills:
         for action in walk(skill.actions):
             yield from _action_items(f"{SKILL}{skill.id}/{action.id}", action)
+    for each in script.interrupts:
+        yield Item("branch", f"{INTERRUPT}{each.id}", CAME_UP), each.at
+        for action in walk(each.actions):
+            yield from _action_items(f"{INTERRUPT}{each.id}/{action.id}", action)
 
 
 def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
@@ -123,7 +130,7 @@ def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
                 yield Item("branch", name, choice.key), choice.at
         case _:
             pass
-    if isinstance(action, Ask | AiAsk | Choose) and action.on_fail.policy in LEADS_AWAY:
+    if isinstance(action, Ask | AiAsk | Choose | Form) and action.on_fail.policy in LEADS_AWAY:
         yield Item("branch", name, ON_FAIL), action.mark("on_fail")
 
 
@@ -144,6 +151,7 @@ class _Tracker:
         self._phase = ""
         self._topic = ""
         self._skill = ""
+        self._interrupt = ""
         self._wait: Wait | None = None
         self._fork: Action | None = None
         self._picked: str | None = None  # the choice that a reply to a `choose` means
@@ -155,15 +163,19 @@ class _Tracker:
             for event in turn.events:
                 yield from self._event(event.body, turn)
             self._wait = turn.state.wait
+            call = turn.state.call()  # what waits may not be where something happened last
+            self._skill, self._interrupt = (call.skill, call.interrupt) if call is not None else ("", "")
 
     @property
     def _home(self) -> tuple[str, str]:
-        """Where the actions at hand stand: phase and topic, or "" and the skill."""
+        """Where the actions at hand stand, as `State.home` has it."""
+        if self._interrupt:
+            return INTERRUPTS, self._interrupt
         return ("", self._skill) if self._skill else (self._phase, self._topic)
 
     def _event(self, body: Body, turn: Turn) -> Iterator[Item]:
         if isinstance(body, ActionEntered | ActionSkipped | ActionLeft):
-            self._skill = body.skill
+            self._skill, self._interrupt = body.skill, body.interrupt
         self._leaving = self._leaving and isinstance(body, ActionLeft | ScopeLeft | Jumped | Ended)
         match body:
             case ScopeEntered() if body.scope == "phase":
@@ -191,12 +203,20 @@ class _Tracker:
             case ActionLeft():
                 yield from self._way(body.action_id, left=True)
                 if not self._leaving:
-                    self._left, self._leaving = Item("branch", self._name(body.action_id), ON_FAIL), True
+                    self._left, self._leaving = self._failing(body), True
             case Jumped() | Ended() if self._leaving and self._left is not None:
-                if not (isinstance(body, Ended) and not body.reason):  # the script just came to its end
-                    yield self._left  # no item at all, unless its action is a question
+                if isinstance(body, Jumped) or body.reason:  # else the script just came to its end
+                    yield self._left
+            case Interrupted():
+                yield Item("branch", f"{INTERRUPT}{body.interrupt}", CAME_UP)
             case _:
                 pass
+
+    def _failing(self, body: ActionLeft) -> Item | None:
+        """The branch that a question takes which is left with all its rounds used up, if what follows leads away."""
+        action = self._program.action(*self._home, body.action_id)
+        used_up = isinstance(action, Ask | AiAsk | Choose | Form) and body.rounds >= rounds_of(action)
+        return Item("branch", self._name(body.action_id), ON_FAIL) if used_up else None
 
     def _hear(self, message: Message) -> None:
         """Notes what a reply to a `choose` picks, as the action itself will see it."""
@@ -227,4 +247,6 @@ class _Tracker:
     def _name(self, action_id: str = "") -> str:
         if self._skill and action_id:
             return f"{SKILL}{self._skill}/{action_id}"
+        if self._interrupt and action_id:
+            return f"{INTERRUPT}{self._interrupt}/{action_id}"
         return "/".join(part for part in (self._phase, self._topic, action_id) if part)

@@ -6,7 +6,7 @@ from msgspec import Struct, structs
 
 from api.cases.model import Case, CaseTurn, Keys, key_place, place
 from runtime.program import Program
-from scripts.model import Assignment, Call, Choose, Declaration, Output, Script, Set, walk
+from scripts.model import Assignment, Call, Choose, Declaration, FormField, Output, Records, Script, Set, walk
 from scripts.reader import Reader
 from scripts.source import Tree
 from scripts.suggest import suggest
@@ -71,7 +71,8 @@ def names_of(script: Script) -> frozenset[str]:
 
 
 def _names_of(script: Script) -> _Names:
-    in_skills = {action.id for skill in script.skills for action in walk(skill.actions)}
+    lists = [*(skill.actions for skill in script.skills), *(each.actions for each in script.interrupts)]
+    in_skills = {action.id for actions in lists for action in walk(actions)}  # they run within a topic
     places = {THE_END}
     nodes = set(in_skills)
     for phase in script.phases:
@@ -94,6 +95,10 @@ def _variables(part: object) -> Iterator[str]:
             yield part.set
         case Choose():
             yield part.variable
+        case FormField():
+            yield part.name
+        case Records():
+            yield part.tolist
         case Set():
             yield from part.assignments
         case Call():

@@ -1,9 +1,9 @@
 """Replies of a model as a file: what may stand in one, reading it with the place of every problem, and writing it.
 
 The file lists the replies of each action by its id, one a round; a bare text is what to say. What is asked beside the
-conversation (values asked for apart, what a reply means) stands under `ID.extract` and `ID.route`, one a call, of which the
-last serves all further calls. An action that a session comes to several times may have a list of such replies for each
-visit::
+conversation (values asked for apart, what a reply means) stands under `ID.extract` and `ID.route`, one a call, of which
+the last serves all further calls. An action that a session comes to several times may have a list of such replies for
+each visit::
 
     replies:
       ask_name:

@@ -241,3 +241,51 @@ def test_what_is_missed_in_a_side_file_is_named_with_that_file(cuebook: Any, wri
     page = cuebook("test", "talk", "--coverage", "html").stdout
     heading = page.index(">talk/skills.yaml</h2>")
     assert page.index("missed: then") > heading
+
+
+INTERRUPTED = """\
+script: interrupted
+interrupts:
+  - interrupt: break
+    on: {keywords: [break]}
+    do:
+      - {ask: "How long?", id: how_long, output: [{get: minutes, type: number}]}
+      - {say: See you., id: see_you, when: minutes > 60}
+    then: resume
+  - {interrupt: stop, on: {keywords: [stop]}, then: end}
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {ask: Town?, id: town, output: [{get: town}], on_fail: end}
+          - {choose: drink, id: drink, question: Which?, choices: [tea, milk]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "missed"),
+    [
+        (
+            ["Rome", "tea"],
+            {"how_long", "see_you", "break (came up)", "stop (came up)", "town (on_fail)", "drink (milk)"},
+        ),
+        (["Rome", "break", "5", "milk"], {"see_you", "stop (came up)", "town (on_fail)", "drink (tea)"}),
+        (["break", "90", "stop"], {"drink", "town (on_fail)", "drink (tea)", "drink (milk)"}),
+    ],
+)
+def test_an_interrupt_is_a_branch_with_actions_of_its_own(
+    cuebook: Any, write: Any, turns: list[str], missed: set[str]
+) -> None:
+    write("interrupted.yaml", INTERRUPTED)
+    said = [f"{{say: {each!r}}}" for each in turns]
+    write("interrupted.case.yaml", "script: interrupted.yaml\ncases:\n" + case("a", *said))
+    done = cuebook("test", "interrupted.case.yaml", "--coverage", "json")
+    assert done.exit_code == 0, done.stdout
+    (coverage,) = json.loads(done.stdout)
+    names = {
+        each["name"].split("/")[-1].removeprefix("interrupt:") + f" ({each['arm']})" * bool(each["arm"])
+        for each in coverage["missing"]
+        if each["kind"] != "condition"
+    }
+    assert names == missed

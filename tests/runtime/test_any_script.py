@@ -407,6 +407,7 @@ class Wordy(OfflineModel):
             exit_reason="enough\n",
             understanding=self._calls * 10 % 101,
             has_questions=self._calls % 2 == 0,
+            intent=next(iter(request.intents), "") if self._calls % 3 else "",
         )
 
 

@@ -122,3 +122,43 @@ def test_yes_is_a_word_in_a_cassette_as_everywhere(tmp_path):
 def test_what_no_file_can_hold_is_refused():
     with pytest.raises(CassetteUnwritable, match="a script may have"):
         cassette_text({"a": ["x" * 600_000, "y" * 600_000]})
+
+
+ASIDES = """
+script: asides
+declare: [{var: mood, define: how it is, auto: true}]
+interrupts:
+- {interrupt: pause, on: {intent: wants a break}, do: [{say: "A break, {{ mood }}.", id: rest}], then: resume}
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - {ask: How many?, id: many, output: [{get: count, type: number}], max_rounds: 9}
+    - {say: "{{ count }}, {{ mood }}.", id: told}
+"""
+ANSWERS = {
+    "many.extract": [
+        {"values": {"mood": "tired"}},
+        {"fail": "overloaded"},
+        {},
+        {"values": {"mood": "fine"}},
+        {"values": {"count": 7}},
+    ],
+    "many.route": [{"intent": "pause"}, {}, {"intent": "pause"}, {}, {}],
+}
+
+
+async def test_what_is_asked_beside_the_conversation_is_replayed_call_by_call(drive, tmp_path):
+    said = ["a pause, please", "lots", "again", "as I said"]
+    recorded = await drive(ASIDES, replies=ANSWERS)
+    recorded.model = RecordingModel(recorded.model)
+    for reply in said:
+        await recorded.reply(reply)
+    assert {"A break, tired.", "7, fine."} <= {message.content for message in recorded.messages}
+    file = tmp_path / "asides.yaml"
+    file.write_text(cassette_text(recorded.model.replies), "utf-8")
+    replayed = await drive(ASIDES, replies={}, saved=True)
+    replayed.model = ScriptedModel.from_file(file)
+    await replayed.reply(*said)
+    assert [turn.events for turn in replayed.turns] == [turn.events for turn in recorded.turns]
