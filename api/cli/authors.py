@@ -35,7 +35,7 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
     readings = judged.readings
     for note in judged.notes:
         errors.print(f"[cyan]note[/] {escape(note)}")
-    if not readings and not judged.notes:
+    if not readings:
         fail("there is no script (.yaml) here")
     problems = [problem for reading in readings for problem in reading.problems]
     if style == "json":

@@ -1,4 +1,4 @@
-"""What `cuebook check` makes of a path: scripts, cases with their scripts, and for a side file the scripts that use it."""
+"""What `cuebook check` makes of a path: scripts, cases, and for a side file the scripts that use it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -42,7 +42,8 @@ def judge(paths: Sequence[Path], mode: Mode) -> Judged:
         for file in case_files(path) if is_case or path.is_dir() else ():
             found = read_cases(file, prepared)
             cases.append(Reading(Source(found.text, found.file), None, found.problems))
-    return Judged(tuple(scripts), tuple(cases), tuple(notes))
+    each_once = {reading.source.file: reading for reading in scripts}
+    return Judged(tuple(each_once.values()), tuple(cases), tuple(notes))
 
 
 def _scripts(path: Path, mode: Mode) -> Iterator[Reading]:
