@@ -1,13 +1,14 @@
 # make run    sets up and serves the example scripts; no key, no network needed once installed
 # make test   sets up and runs every test
 # make check  the gate: style, types, imports, dependencies, tests
+# make fuzz   100,000 changed scripts, each of which must be read to its end
 # make bench  figures, printed beside a floor measured in the same run
 
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: run test check bench clean
+.PHONY: run test check bench fuzz clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -34,6 +35,9 @@ check: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_turns.py
+
+fuzz: .venv/dev
+	$(BIN)/python tests/scripts/mutants.py --count 100000
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
