@@ -19,6 +19,7 @@ from runtime.events import (
     ActionEntered,
     ActionLeft,
     ActionSkipped,
+    Body,
     Ended,
     Event,
     Interrupted,
@@ -58,6 +59,16 @@ class Chosen(Struct, frozen=True):
 
 class Start(Struct, frozen=True):
     """The beginning of a session, with the `start_variables` of its state."""
+
+
+class Moved(Struct, frozen=True):
+    """The session goes on in another version of its script, from a state that was made for it.
+
+    `account` is what became of it on the way; `restart` the topic of its phase that begins again, if one must.
+    """
+
+    account: tuple[Body, ...]
+    restart: str = ""
 
 
 Input: TypeAlias = Start | Reply | Chosen
@@ -100,7 +111,7 @@ class TurnFailed(Exception):
 async def run_turn(
     program: Program,
     state: State,
-    given: Input,
+    given: Input | Moved,
     *,
     model: Model,
     clock: Clock,
@@ -149,8 +160,10 @@ async def run_turn(
     return Turn(run.state, saved, tuple(run.events), tuple(run.model_calls))
 
 
-def _accepted(state: State, given: Input) -> str:
+def _accepted(state: State, given: Input | Moved) -> str:
     """The text of an input, if the session's wait takes it. Raises InputRefused."""
+    if isinstance(given, Moved):
+        return ""
     if isinstance(given, Start):
         if state.begun:
             raise InputRefused("the session has begun already")
@@ -197,9 +210,13 @@ class _Engine:
             message = f"{inner}: {message}"
         return TurnFailed(kind, message, place, retryable=retryable)
 
-    async def run(self, given: Input, content: str) -> None:
+    async def run(self, given: Input | Moved, content: str) -> None:
         self._state.turn += 1
-        if isinstance(given, Start):
+        if isinstance(given, Moved):
+            self._move(given)
+            if not self._state.begun:
+                return
+        elif isinstance(given, Start):
             self._start()
         else:
             await self._resume(given, content)
@@ -218,6 +235,16 @@ class _Engine:
             scope: Scope = "global" if name in self._run.program.global_names else "session"
             self._run.assign_in(scope, name, value, "api")
         self._to_phase(self._run.program.script.phases)
+
+    def _move(self, moved: Moved) -> None:
+        """Takes over what became of the session; a topic that must begin again is left and entered."""
+        for body in moved.account:
+            self._run.record(body)
+        if moved.restart and self._state.frames:
+            rounds = self._state.progress.round if self._state.progress is not None else 0
+            self._run.record(ActionLeft(self._state.frames[-1].action, rounds, *self._called()))
+            self._leave_blocks()
+            self._jump(self._state.phase, moved.restart)
 
     async def _resume(self, given: Input, content: str) -> None:
         state = self._state

@@ -148,6 +148,15 @@ class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
     data: Mapping[str, Value]
 
 
+class Migrated(Struct, frozen=True, tag_field="kind", tag="migrated"):
+    """The session went over to another version of its script; places are phase/topic/action."""
+
+    verdict: str
+    why: tuple[str, ...]
+    old_place: str
+    new_place: str
+
+
 class Ended(Struct, frozen=True, tag_field="kind", tag="ended"):
     """The conversation is over."""
 
@@ -171,6 +180,7 @@ Body: TypeAlias = (
     | Interrupted
     | Repaired
     | Emitted
+    | Migrated
     | Ended
 )
 

@@ -101,6 +101,10 @@ class Program:
         except KeyError:
             raise PlaceLost(f"the script has no action {phase}/{topic}/{action}") from None
 
+    def has_action(self, path: tuple[str, str, str]) -> bool:
+        """Whether there is an action of these ids."""
+        return path in self._actions
+
     def actions(self, place: Place) -> tuple[Action, ...]:
         """The list of actions at a place; empty where the script has none."""
         return self._lists.get(place, ())

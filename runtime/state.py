@@ -19,7 +19,7 @@ STATE_VERSION_MIN = 1  # the oldest version that `decode` still reads
 
 Status: TypeAlias = Literal["active", "paused", "completed"]
 ExecutionStatus: TypeAlias = Literal["running", "waiting_input", "paused", "completed", "error"]
-Source: TypeAlias = Literal["script", "user", "model", "api", "default"]
+Source: TypeAlias = Literal["script", "user", "model", "api", "default", "migrated"]
 WaitKind: TypeAlias = Literal["text", "choice", "acknowledge", "suggestion"]
 
 

@@ -48,6 +48,7 @@ from scripts.model import (
     UserSay,
     walk,
 )
+from scripts.renames import check_migrations
 from scripts.sandbox import ExpressionInvalid
 from scripts.suggest import expression_fix, suggest
 from scripts.targets import resolve_target
@@ -111,6 +112,7 @@ class _Checker:
         for repair in script.repairs:
             self.texts(repair.say)
         self.flow.check(self.problems)
+        check_migrations(script, self.problems)
 
     def check_phase(self, phase: Phase) -> None:
         self.phase = phase

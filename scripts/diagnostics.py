@@ -107,6 +107,35 @@ CODES: dict[str, Code] = {
         "The script has string tables, and texts that cannot be translated, because nothing stable names them.",
         "Give the action an `id`.",
     ),
+    # Renames, and changes against an earlier version
+    "RENAME_INVALID": Code(
+        "error", "A rename does not name what it should.", "Write `phase/topic/action`, `phase/topic`, or the one id."
+    ),
+    "RENAME_TARGET_UNKNOWN": Code(
+        "error", "The new id of a rename is not in the script.", "Write `old id: new id`, and mind the spelling."
+    ),
+    "RENAME_CYCLE": Code("error", "Renames lead in a circle.", "Remove the one that is out of date."),
+    "RENAME_CONFLICT": Code("error", "Two ids were renamed to the same one.", "Keep one of them."),
+    "ID_REMOVED": Code(
+        "warning",
+        "A phase, topic, action or choice of the earlier version is gone; sessions that stand there cannot just go on.",
+        "If it was renamed, say so in `migrations:`.",
+    ),
+    "ID_MOVED": Code(
+        "warning",
+        "A topic or action stands somewhere else than in the earlier version; sessions in it begin its topic again.",
+        "If it is still the same, say so in `migrations:`.",
+    ),
+    "ID_TYPE_CHANGED": Code(
+        "warning",
+        "An action is of another type than in the earlier version; sessions that stand there begin its topic again.",
+        "Give the new action an id of its own.",
+    ),
+    "VARIABLE_CHANGED": Code(
+        "warning",
+        "A variable is declared otherwise than in the earlier version; values that no longer fit block a session.",
+        "If it was renamed, say so in `migrations:`; else keep the type, or take a new name.",
+    ),
     # Side files
     "USE_CYCLE": Code("error", "Two side files use each other.", "Remove one of the two from `use`."),
     "ROLE_UNKNOWN": Code("error", "There is no such role.", "Name a role of the roles file."),

@@ -68,6 +68,13 @@ class Expression(Struct, frozen=True):
     at: Location = NOWHERE
 
 
+class Reference(Struct, frozen=True):
+    """An id that stands in another place than its own node."""
+
+    id: str
+    at: Location = NOWHERE
+
+
 class Declaration(Node, frozen=True, kw_only=True):
     """A variable that a scope owns."""
 
@@ -609,6 +616,16 @@ class StringTable(Node, frozen=True, kw_only=True):
     unused: Mapping[str, Translation] = {}
 
 
+class Migrations(Node, frozen=True, kw_only=True):
+    """What was renamed since earlier versions, old id to new, so that running sessions find their way."""
+
+    phases: Mapping[str, Reference] = {}
+    topics: Mapping[str, Reference] = {}
+    actions: Mapping[str, Reference] = {}
+    skills: Mapping[str, Reference] = {}
+    variables: Mapping[str, Reference] = {}
+
+
 class Script(Node, frozen=True, kw_only=True):
     """A whole conversation. `locale` is the language its own texts are in."""
 
@@ -630,6 +647,7 @@ class Script(Node, frozen=True, kw_only=True):
     forms: tuple[FormSheet, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    migrations: Migrations = Migrations()
     globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
     strings: tuple[StringTable, ...] = ()  # from side files as well
     phrases: Mapping[str, str] = {}  # what a translated script says in place of the runtime's own sentences

@@ -27,6 +27,7 @@ from scripts.model import (
     OnFail,
     OutputItem,
     Phase,
+    Reference,
     Role,
     Script,
     Skill,
@@ -133,6 +134,8 @@ class _Writer:
                 return value.source
             case Expression():
                 return Source(value.source)
+            case Reference():
+                return value.id
             case OnFail() | After():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
             case Trigger(keywords=words, intent="", detector=""):
@@ -149,6 +152,8 @@ class _Writer:
                 return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
             case tuple():
                 return self.tuple(value)
+            case dict() if any(isinstance(item, Reference) for item in value.values()):
+                return Record(tuple((key, item.id) for key, item in value.items()))
             case dict() if any(isinstance(item, Expression) for item in value.values()):
                 return _assignments(value)
             case _:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scripts.diagnostics import Problems
-from scripts.model import After, ChoiceItem, Expression, Location, Loop, Node, OnFail, Template, Trigger
+from scripts.model import After, ChoiceItem, Expression, Location, Loop, Node, OnFail, Reference, Template, Trigger
 from scripts.source import Mapping, Scalar, Tree, plain_value
 from scripts.source import Sequence as SequenceTree
 from scripts.suggest import suggest
@@ -330,6 +330,10 @@ class Reader:
         value = self._value(tree)
         return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
 
+    def _reference(self, tree: Tree) -> Any:
+        part = self._any(tree, str)
+        return part if part is _FAILED else Reference(part, tree.at)
+
     def _on_fail(self, tree: Tree) -> Any:
         return self._leading(tree, OnFail, ("default", "skip", "end"))
 
@@ -394,6 +398,7 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     OnFail: Reader._on_fail,
     After: Reader._after,
     Trigger: Reader._trigger,
+    Reference: Reader._reference,
     Loop: Reader._loop,
     ChoiceItem: Reader._choice,
 }

@@ -12,7 +12,18 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.model import ACTION_TYPES, After, ChoiceItem, Expression, Loop, OnFail, Script, Template, Trigger
+from scripts.model import (
+    ACTION_TYPES,
+    After,
+    ChoiceItem,
+    Expression,
+    Loop,
+    OnFail,
+    Reference,
+    Script,
+    Template,
+    Trigger,
+)
 from scripts.reader import ALIASES, SHORTHANDS
 
 Schema: TypeAlias = dict[str, Any]
@@ -43,6 +54,8 @@ _KEYS = {
     "phase": "The phase's id, once in the script.",
     "topic": "The topic's id, once in its phase.",
     "id": "The action's id, once in its topic. Running sessions and statistics know the action by it.",
+    "migrations": "What was renamed since earlier versions, old id to new; keep every entry.",
+    "variables": "Old name: new name.",
     "title": "What people call it.",
     "goal": "What is to be reached here; the model is told.",
     "strategy": "How to go about it; the model is told.",
@@ -152,7 +165,14 @@ class _Definitions:
         return {"$ref": f"#/$defs/{name}"}
 
     def _described(self, kind: type[Struct]) -> Schema:
-        special = {Template: _TEXT, Expression: {}, OnFail: _ON_FAIL, After: _AFTER, Loop: _LOOP}.get(kind)
+        special = {
+            Template: _TEXT,
+            Reference: _WORD,
+            Expression: {},
+            OnFail: _ON_FAIL,
+            After: _AFTER,
+            Loop: _LOOP,
+        }.get(kind)
         if special is not None:
             return _documented(kind) | special
         whole = self._object(kind)

@@ -1,6 +1,7 @@
 """Whatever the script and the replies: stopping between turns changes nothing, and nothing but a named error leaves."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,15 +12,19 @@ import yaml
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from runtime.engine import Chosen, InputRefused, Limits, Reply, Start, TurnFailed
+from runtime.engine import Chosen, InputRefused, Limits, Moved, Reply, Start, TurnFailed
+from runtime.migration import MOVING, plan, undo
 from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel
 from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import ModelFailed, ModelReply, ModelRequest
+from runtime.program import Program
 from runtime.state import decode, encode
+from scripts.changes import changes
 from scripts.parse import Source, read_script
 
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 LIMITS = Limits(actions_max=300)  # an endless loop is found sooner
 
 GLOBALS = yaml.safe_dump({"globals": [{"var": "g_text", "value": "global"}, {"var": "g_num", "type": "number"}]})
@@ -324,7 +329,7 @@ async def lived(session: Any, given_inputs: list[str | int]) -> list[Any]:
     return account
 
 
-async def outcome(session: Any, given_input: Start | Reply | Chosen) -> Any:
+async def outcome(session: Any, given_input: Start | Reply | Chosen | Moved) -> Any:
     for _ in range(100):
         before = encode(session.state)
         try:
@@ -413,3 +418,72 @@ class Wordy(OfflineModel):
 
 SAID = ["", " yes", "\n- a: 'b'\n\n", "1e5", "\u2028\x85\t\x07", "null", "# 字 {{ x }}", "0o17 ", '"', "~"]
 TAKEN = [1e16, -0.0, "", "1_000", [1, [], {"a: b": None}], {"k": True}, "2026-01-31", "on", 0.1]
+
+
+@st.composite
+def robbed(draw: st.DrawFn, script: str) -> str:
+    """The script without some of its topics, actions and choices, and with others' ids changed."""
+    whole = yaml.safe_load(script)
+    lists = [each for each in _lists(whole["phases"]) if each]
+    for each in draw(st.lists(st.sampled_from(lists), max_size=3)) if lists else []:
+        if each:
+            del each[draw(st.integers(0, len(each) - 1))]
+    for each in draw(st.lists(st.sampled_from(lists), max_size=2)) if lists else []:
+        for item in each[:1]:
+            if isinstance(item, dict):
+                item[next((key for key in ("phase", "topic") if key in item), "id")] = "renamed"
+    return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False)
+
+
+def _lists(node: Any) -> list[list[Any]]:
+    """The lists of nodes below a node."""
+    found = []
+    for key, part in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        if key in {"topics", "actions", "then", "else", "do", "choices", "output"} and isinstance(part, list):
+            found.append(part)
+        found += _lists(part)
+    return found
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), script=scripts(), said=inputs, more=inputs)
+async def test_any_session_moves_or_is_told_why_not(
+    program_of: Callable[..., Any], prepare: Callable[..., Any], data: st.DataObject, script: str, said: Any, more: Any
+) -> None:
+    program = program_of(script, GLOBALS)
+    straight, moving = prepare(program, limits=LIMITS), prepare(program, limits=LIMITS)
+    assert await lived(straight, said) == await lived(moving, said)
+
+    before = encode(moving.state)
+    same = plan(program, program_of(script, GLOBALS), moving.state, NOON)
+    assert (same.verdict, encode(same.state)) == ("safe" if moving.state.status == "active" else "ended", before)
+    moving.program = program_of(script, GLOBALS)
+    assert [await outcome(moving, Reply(str(each))) for each in more] == [
+        await outcome(straight, Reply(str(each))) for each in more
+    ]
+
+    reading = read_script(Source(data.draw(robbed(script)), "any.yaml", {"globals.yaml": GLOBALS}))
+    if reading.script is None:
+        return
+    new, kept = Program(reading.script), straight.state
+    changes(program.script, new.script)
+    planned = plan(program, new, kept, NOON)
+    event(planned.verdict)
+    assert encode(kept) == encode(moving.state)
+    if planned.verdict not in MOVING:
+        return
+    moving.program, moving.state = new, planned.state
+    told = await outcome(moving, Moved(planned.account, planned.restart))
+    if moving.state is planned.state:
+        assert told[0] == "TurnFailed"
+        return
+    assert decode(encode(moving.state)) == moving.state
+    back = undo(moving.state, kept)
+    moving.program, moving.state = program, back.state
+    await moving.turn(Moved(back.account))
+    there, again = decode(encode(moving.state)), decode(encode(kept))
+    there.turn, there.event_seq, there.message_seq = again.turn, again.event_seq, again.message_seq
+    assert encode(there) == encode(kept)
+    numbers = [each.seq for turn in moving.turns for each in turn.events]
+    assert numbers == list(range(1, len(numbers) + 1))

@@ -1,0 +1,287 @@
+"""Moves a session to another version of its script, by ids: what stands where it stood, what was renamed, what is gone.
+
+`plan` is pure and tells what would happen; the engine makes a turn of it (`Moved`).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from runtime.events import Body, Migrated, ScopeEntered, ScopeLeft
+from runtime.migrated_cells import Blocked, Cells, differences
+from runtime.program import PlaceLost, Program
+from runtime.run import copy_of
+from runtime.scopes import Scopes
+from runtime.state import INTERRUPTS, Frame, Progress, State, Wait
+from scripts.model import Action, AiAsk, Ask, Call, Choose, Foreach, Output, Records, action_type
+from scripts.renames import Path, Renames, written
+from scripts.values import DeclaredType, Value
+
+Verdict: TypeAlias = Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
+MOVING: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic")
+
+
+class Plan(Struct, frozen=True):
+    """What a move comes to. `state` is what the engine goes on from; the one given, where nothing moves."""
+
+    verdict: Verdict
+    why: tuple[str, ...]
+    state: State
+    account: tuple[Body, ...] = ()
+    restart: str = ""  # the topic, of the phase of `state`, that begins again
+
+
+class _Misfit(Exception):
+    """A place that is not in the new version as it was; the message says what is missing."""
+
+
+def place_of(state: State) -> str:
+    """Where a session stands, as phase/topic/action."""
+    return written((state.phase, state.topic, state.frames[-1].action if state.frames else ""))
+
+
+def plan(old: Program, new: Program, state: State, now: datetime) -> Plan:
+    """What moving a session from one version to another comes to. `state` is not changed.
+
+    It should have the user's global variables as they are now.
+    """
+    if state.status == "completed":
+        return Plan("ended", ("the conversation is over",), state)
+    try:
+        return _Move(old, new, state, now).plan()
+    except Blocked as error:
+        return Plan("blocked", (str(error),), state)
+
+
+def undo(now: State, before: State) -> Plan:
+    """The way back to the state before a move; only the numbers of turns, events and messages go on."""
+    numbers = {"turn": now.turn, "event_seq": now.event_seq, "message_seq": now.message_seq}
+    state = msgspec.structs.replace(copy_of(before), **numbers)
+    why = ("back to the version before",)
+    account: list[Body] = [Migrated("undone", why, place_of(now), place_of(before))]
+    if now.topic and now.topic_entry != before.topic_entry:
+        account.append(ScopeLeft("topic", now.topic, now.topic_entry))
+    if now.phase and now.phase_entry != before.phase_entry:
+        account.append(ScopeLeft("phase", now.phase, now.phase_entry))
+    if before.phase and (now.phase_entry != before.phase_entry or not now.phase):
+        account.append(ScopeEntered("phase", before.phase, before.phase_entry))
+    if before.topic and (now.topic_entry != before.topic_entry or not now.topic):
+        account.append(ScopeEntered("topic", before.topic, before.topic_entry))
+    return Plan("safe", why, state, (*account, *differences(now, state)))
+
+
+class _Move:
+    """One session on its way."""
+
+    def __init__(self, old: Program, new: Program, state: State, now: datetime) -> None:
+        self._old = old
+        self._new = new
+        self._before = state
+        self._state = copy_of(state)
+        self._renames = Renames(old.script, new.script)
+        self._cells = Cells(old, new, self._renames, now)
+        self._why: list[str] = []
+        self._dropped: set[tuple[int, str]] = set()  # by the progress they stand in: values nobody takes any more
+        self._renamed = False
+
+    def plan(self) -> Plan:
+        """Raises Blocked."""
+        before, state = self._before, self._state
+        restart = self._settle() if before.topic else ""
+        state.ai_role, state.human_role = self._role(state.ai_role), self._role(state.human_role)
+        if before.begun:
+            self._cells.move(before, state, with_topic=bool(before.topic) and not restart)
+        else:
+            self._cells.start(state)
+        verdict: Verdict = "mapped" if self._renamed or self._cells.renamed else "safe"
+        new_place = place_of(state)
+        if restart:
+            verdict, new_place = "restart_topic", written((state.phase, restart))
+            state.frames, state.topic = copy_of(before).frames, before.topic  # what is left on the way out
+            state.wait = None
+        why = tuple(dict.fromkeys([*self._why, *self._cells.notes]))
+        moved = Migrated(verdict, why, place_of(before), new_place)
+        account = differences(before, state, topic_ends=bool(restart))
+        return Plan(verdict, why, state, (moved, *account), restart)
+
+    # -- where it stands ----------------------------------------------------------------------------------------
+
+    def _settle(self) -> str:
+        """Takes over the place. Returns the topic that must begin again, or "". Raises Blocked."""
+        state, old_home = self._state, (self._before.phase, self._before.topic)
+        home = self._renames.path(old_home)
+        if home is None or (home[0], home[1]) not in self._new.topics:
+            phase = self._renames.path((state.phase,))
+            there = phase is not None and phase[0] in self._new.phases
+            what = f"the topic {written(old_home)}" if there else f"the phase {state.phase}"
+            raise Blocked(f"{what} is gone, and no rename says what became of it")
+        self._note(old_home, home)
+        state.phase, state.topic = home
+        try:
+            self._frames(old_home, home)
+            if self._before.wait is not None and self._before.frames:
+                self._check_wait(len(self._before.frames), self._before.wait, self._before.progress)
+        except _Misfit as misfit:
+            self._why.append(str(misfit))
+            return state.topic
+        state.progress = self._values(self._before.progress)
+        return ""
+
+    def _role(self, role: str) -> str:
+        """A role of the last scene, unless it was taken out of the script."""
+        return "" if role in self._old.roles and role not in self._new.roles else role
+
+    def _note(self, was: Path, now: Path) -> None:
+        if was != now:
+            self._renamed = True
+            self._why.append(f"{written(was)} is {written(now)} now")
+
+    def _frames(self, old_home: Path, home: Path) -> None:
+        """Moves the lists being worked through, from the outermost in. Raises _Misfit, Blocked."""
+        around = ""
+        for index, frame in enumerate(self._before.frames):
+            if frame.held is not None:  # what an interrupt came up at waits as the session itself would
+                self._check_wait(index, frame.held.wait, frame.held.progress)
+            block = self._action(old_home, home, frame.block) if frame.block else None
+            if block is not None and block.id != around:
+                raise _Misfit(f"{written((*old_home, frame.block))} no longer holds what was under way")
+            if frame.home is not None:
+                old_home, home = frame.home, self._called(frame, block)
+            moved = self._frame(frame, block, old_home, home)
+            self._state.frames[index] = moved
+            around = moved.action
+
+    def _frame(self, frame: Frame, block: Action | None, old_home: Path, home: Path) -> Frame:
+        """One list being worked through, as the new version has it. Raises _Misfit, Blocked.
+
+        The one function that maps a frame: what it does not name stays as it is.
+        """
+        action = self._action(old_home, home, frame.action)
+        phase, topic = home
+        inner = "" if frame.home is not None or block is None else block.id
+        if all(each.id != action.id for each in self._new.actions((phase, topic, inner, frame.arm))):
+            raise _Misfit(f"{written((*home, action.id))} stands in another place of its topic now")
+        held = frame.held
+        if held is not None:
+            values = self._values(held.progress)
+            held = msgspec.structs.replace(held, progress=values)
+        return msgspec.structs.replace(
+            frame,
+            action=action.id,
+            block=block.id if block is not None else "",
+            item_name=_item_name(block, frame),
+            skill=topic if frame.skill else "",
+            cells=frame.cells if frame.home is None else self._cells.of_call(frame.cells, old_home, home),
+            held=held,
+        )
+
+    def _action(self, old_home: Path, home: Path, action: str) -> Action:
+        """What became of an action. Raises _Misfit."""
+        was = (*old_home, action)
+        now = self._renames.path(was)
+        if now is None or now[:2] != home:
+            raise _Misfit(f"the action {written(was)} is not in {written(home)} any more")
+        try:
+            after = self._new.action(home[0], home[1], now[2])
+        except PlaceLost:
+            raise _Misfit(f"the action {written(was)} is gone") from None
+        before = self._old.action(old_home[0], old_home[1], action)
+        if type(before) is not type(after):
+            raise _Misfit(f"{written(now)} was `{action_type(before)}` and is `{action_type(after)}`")
+        if now[2] != action:
+            self._note(was, now)
+        return after
+
+    def _called(self, frame: Frame, block: Action | None) -> Path:
+        """What became of the skill or interrupt that a frame works through. Raises _Misfit."""
+        was: Path = ("", frame.skill)
+        if frame.interrupt:
+            if frame.interrupt not in self._new.interrupts:
+                raise _Misfit(f"the interrupt {frame.interrupt} is gone")
+            return INTERRUPTS, frame.interrupt
+        path = self._renames.path(was)
+        if path is None or path[1] not in self._new.skills:
+            raise _Misfit(f"the skill {frame.skill} is gone")
+        if isinstance(block, Call) and (block.skill != path[1] or (block.loop is None) is not (frame.items is None)):
+            raise _Misfit(f"{block.id} calls {block.skill} in another way than before")
+        self._note(was, path)
+        return path
+
+    # -- what it waits for --------------------------------------------------------------------------------------
+
+    def _check_wait(self, depth: int, wait: Wait, progress: Progress | None) -> None:
+        """Whether the innermost action of so many frames still takes the answer it waits for. Raises _Misfit."""
+        before, after = self._within(self._before, depth), self._within(self._state, depth)
+        try:
+            was = self._old.action(*before.home(), before.frames[-1].action)
+            now = self._new.action(*after.home(), after.frames[-1].action)
+        except PlaceLost as lost:
+            raise _Misfit(str(lost)) from lost
+        offered: set[str] | None = None
+        if isinstance(was, Ask | AiAsk) and isinstance(now, Ask | AiAsk):
+            taken = _taken(self._new, after, now)
+            self._check_outputs(_taken(self._old, before, was), taken, now.id, progress)
+            offered = {key for each in taken.values() for key in each.choices} if len(taken) == 1 else set()
+        if isinstance(now, Choose):
+            offered = {choice.key for choice in now.choices}
+        gone = [each.key for each in wait.choices if offered is not None and each.key not in offered]
+        if gone:
+            raise _Misfit(f"{now.id} no longer offers {', '.join(gone)}")
+
+    @staticmethod
+    def _within(state: State, depth: int) -> State:
+        """The session as the innermost action of so many frames sees it."""
+        return msgspec.structs.replace(state, frames=state.frames[:depth])
+
+    def _check_outputs(
+        self, were: Mapping[str, "_Taken"], now: Mapping[str, "_Taken"], action: str, progress: Progress | None
+    ) -> None:
+        """What was taken already must still be taken, and in the same way. Raises _Misfit."""
+        for name, output in were.items():
+            last = self._renames.variable(name)
+            later = now.get(last) if last is not None else None
+            if later is None:
+                if progress is not None:
+                    self._dropped.add((id(progress), name))
+            elif later.kind != output.kind or not set(output.choices) <= set(later.choices):
+                raise _Misfit(f"{action} takes `{last}` as {later.kind or 'anything'} in another way than before")
+
+    def _values(self, progress: Progress | None) -> Progress | None:
+        """What an action took so far, under the names of now and without what it no longer takes."""
+        if progress is None:
+            return None
+        values: dict[str, Value] = {}
+        for name, value in progress.values.items():
+            last = self._renames.variable(name)
+            if last is not None and (id(progress), name) not in self._dropped:
+                values[last] = value
+        return msgspec.structs.replace(progress, values=values)
+
+
+class _Taken(Struct, frozen=True):
+    """What a question takes for a variable."""
+
+    kind: DeclaredType | None
+    choices: tuple[str, ...]
+
+
+def _taken(program: Program, state: State, action: Ask | AiAsk) -> dict[str, _Taken]:
+    """What a question takes where the session stands, by variable: typed by itself, or as the variable is declared."""
+    scopes = Scopes(program, state)
+    found = {}
+    for item in action.outputs:
+        outputs = (item,) if isinstance(item, Output) else item.fields if isinstance(item, Records) else ()
+        for output in outputs:
+            declared = scopes.declaration(scopes.target(output.get), output.get) if output is item else None
+            typed = output if output.kind is not None or declared is None else declared
+            found[output.get] = _Taken(typed.kind, typed.choices)
+    return found
+
+
+def _item_name(block: Action | None, frame: Frame) -> str:
+    """What a loop calls its items now."""
+    loop = block.loop if isinstance(block, Foreach | Call) else None
+    return loop.name if loop is not None and frame.items is not None else frame.item_name
