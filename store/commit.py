@@ -9,7 +9,7 @@ import msgspec
 
 from store.errors import KeyTaken, RowRefused, StoreError, TurnConflict
 from store.insert import as_list, encode, insert_statement, roll_back, typed_rows
-from store.rows import NO_TURN, EventRow, MessageRow, SessionRow, TurnRow, UserVariableRow, is_uuid
+from store.rows import NO_TURN, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, UserVariableRow, is_uuid
 
 HEADS_MAX = 10_000
 """Sessions whose latest turn number is kept in memory, about 3 MB."""
@@ -35,6 +35,7 @@ class Proposal(NamedTuple):
     turn: TurnRow
     expected_turn: int
     session: SessionRow | None
+    migration: MigrationRow | None = None
 
 
 class _StoredTurn(TurnRow, frozen=True):
@@ -52,6 +53,7 @@ class Ledger:
         self._heads: OrderedDict[SessionId, Head] = OrderedDict()
         self._insert_turns = insert_statement(cursor, "turns")
         self._insert_sessions = insert_statement(cursor, "session_starts")
+        self._insert_migrations = insert_statement(cursor, "session_migrations")
         self._merge_variables = _MERGE_VARIABLES.format(rows=typed_rows(cursor, "user_variables"))
 
     def commit(self, group: list[Proposal]) -> list[StoreError | None]:
@@ -72,12 +74,14 @@ class Ledger:
 
     def _insert(self, admission: "_Admission") -> None:
         variables = _global_writes(admission.turns)
-        alone = not admission.session_documents and not variables
+        alone = not admission.session_documents and not admission.migration_documents and not variables
         if not alone:  # one statement is a transaction by itself, and cheaper
             self._cursor.execute("BEGIN")
         try:
             if admission.session_documents:
                 self._cursor.execute(self._insert_sessions, [as_list(admission.session_documents)])
+            if admission.migration_documents:
+                self._cursor.execute(self._insert_migrations, [as_list(admission.migration_documents)])
             self._cursor.execute(self._insert_turns, [as_list(admission.turn_documents)])
             if variables:
                 self._cursor.execute(self._merge_variables, [as_list(map(encode, variables))])
@@ -105,6 +109,7 @@ class _Admission:
         self.turns: list[TurnRow] = []
         self.turn_documents: list[bytes] = []
         self.session_documents: list[bytes] = []
+        self.migration_documents: list[bytes] = []
 
     @classmethod
     def look_up(
@@ -130,11 +135,14 @@ class _Admission:
         try:
             document = encode(_stored(turn, advanced))
             start = None if session is None else encode(session)
+            migration = None if proposal.migration is None else encode(proposal.migration)
         except RowRefused as refused:
             return refused
         self.turns.append(turn)
         self.turn_documents.append(document)
         self.heads[_session_of(turn)] = advanced
+        if migration is not None:
+            self.migration_documents.append(migration)
         if session is not None and start is not None:
             self.session_documents.append(start)
             self._keys.update(dict.fromkeys(_keys_of(session), session.session_id))
@@ -167,6 +175,9 @@ def _ill_formed(proposal: Proposal) -> RowRefused | None:
     owner = (turn.tenant, turn.user_id, turn.session_id)
     if session is not None and owner != (session.tenant, session.user_id, session.session_id):
         return RowRefused("turn 0 and its session's row name different sessions, users or tenants")
+    moved = proposal.migration
+    if moved is not None and (moved.tenant, moved.session_id, moved.turn) != (turn.tenant, turn.session_id, turn.turn):
+        return RowRefused("a migration and its turn name different sessions or turns")
     return None
 
 

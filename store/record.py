@@ -16,6 +16,7 @@ from store.rows import (
     EventRow,
     FailureRow,
     MessageRow,
+    MigrationRow,
     ScriptRow,
     ScriptStatus,
     ScriptTextRow,
@@ -73,14 +74,21 @@ class Record:
             return f"a write has taken {self.writer_lag_s:.0f} s"
         return self._writer.failure
 
-    async def commit(self, turn: TurnRow, expected_turn: int, session: SessionRow | None = None) -> None:
+    async def commit(
+        self,
+        turn: TurnRow,
+        expected_turn: int,
+        session: SessionRow | None = None,
+        migration: MigrationRow | None = None,
+    ) -> None:
         """Record a turn; returns once it is durable, with all it holds or nothing.
 
-        `expected_turn` is the turn it was computed from: NO_TURN at creation, which also brings the `session`.
+        `expected_turn` is the turn it was computed from: NO_TURN at creation, which also brings the `session`. A turn
+        that moves the session to another version of its script brings the `migration`.
         Raises TurnConflict where another turn was first, KeyTaken where a new session's key is another's, RowRefused
         for a row that cannot be held.
         """
-        await self._writing.commit(Proposal(turn, expected_turn, session))
+        await self._writing.commit(Proposal(turn, expected_turn, session, migration))
 
     async def save_script(self, script: ScriptRow, text: ScriptTextRow) -> None:
         """Add a version of a script, or replace what is known of it. A text once saved is never changed."""
@@ -123,6 +131,10 @@ class Record:
     async def turn_by_key(self, tenant: str, session_id: str, idempotency_key: str) -> TurnRow | None:
         """The turn a request with this idempotency key made."""
         return await self._readers.read(lambda cursor: turns.turn_by_key(cursor, tenant, session_id, idempotency_key))
+
+    async def migrations(self, tenant: str, session_id: str) -> list[MigrationRow]:
+        """The last 1,000 moves of a session to other versions of its script, the latest first."""
+        return await self._readers.read(lambda cursor: sessions.migrations(cursor, tenant, session_id))
 
     async def messages(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 100) -> list[MessageRow]:
         """At most `limit` messages numbered above `after_seq`, in order."""

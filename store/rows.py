@@ -115,6 +115,26 @@ class SessionRow(msgspec.Struct, frozen=True):
     idempotency_key: str | None
 
 
+class MigrationRow(msgspec.Struct, frozen=True):
+    """A session's move to another version of its script; its turn and those after it ran on that version."""
+
+    tenant: str
+    session_id: str
+    turn: int
+    kind: Literal["migrate", "undo"]
+    verdict: str
+    why: list[str]
+    from_script_uuid: str
+    from_script_id: str
+    from_version: int
+    from_digest: str
+    script_uuid: str
+    script_id: str
+    script_version: int
+    digest: str
+    migrated_at: datetime
+
+
 class SessionSummary(SessionRow, frozen=True):
     """A session and where its latest turn left it."""
 

@@ -3,9 +3,14 @@
 from uuid import UUID
 
 from store.fetch import Cursor, Page, Parameters, after, bounded, fetch, fetch_one, page, utc
-from store.rows import SessionHead, SessionRow, SessionSummary
+from store.rows import MigrationRow, SessionHead, SessionRow, SessionSummary
 
+MIGRATIONS_MAX = 1_000
 _TIMES = utc("created_at", "updated_at", "completed_at")
+_NOW = ", ".join(  # the script a session runs now, where it moved
+    f"coalesce(m.{column}, s.{column}) AS {column}"
+    for column in ("script_uuid", "script_id", "script_version", "digest")
+)
 
 
 def session_head(cursor: Cursor, tenant: str, session_id: str) -> SessionHead | None:
@@ -13,20 +18,32 @@ def session_head(cursor: Cursor, tenant: str, session_id: str) -> SessionHead | 
     # Not through the view: it would find the latest turn of every session before it looks at this one's.
     select = f"""
         SELECT * {_TIMES} FROM (
-            SELECT s.*, latest.* EXCLUDE (tenant, session_id, user_id, idempotency_key),
+            SELECT s.* REPLACE ({_NOW}), latest.* EXCLUDE (tenant, session_id, user_id, idempotency_key),
                 latest.finished_at AS updated_at,
                 CASE WHEN latest.status = 'completed' THEN latest.finished_at END AS completed_at
             FROM session_starts AS s, (
                 SELECT * EXCLUDE (messages, variables, events) FROM turns
                 WHERE tenant = $tenant AND session_id = try_cast($session_id AS UUID) ORDER BY turn DESC LIMIT 1
-            ) AS latest
+            ) AS latest LEFT JOIN (
+                SELECT * FROM session_migrations
+                WHERE tenant = $tenant AND session_id = try_cast($session_id AS UUID) ORDER BY turn DESC LIMIT 1
+            ) AS m ON true
             WHERE s.tenant = $tenant AND s.session_id = try_cast($session_id AS UUID)
         )"""  # noqa: S608
     return fetch_one(cursor, SessionHead, select, {"tenant": tenant, "session_id": session_id})
 
 
+def migrations(cursor: Cursor, tenant: str, session_id: str) -> list[MigrationRow]:
+    """A session's moves to other versions of its script, the latest first."""
+    select = f"""
+        SELECT * {utc("migrated_at")} FROM session_migrations
+        WHERE tenant = $tenant AND session_id = try_cast($session_id AS UUID)
+        ORDER BY turn DESC LIMIT {MIGRATIONS_MAX}"""  # noqa: S608
+    return fetch(cursor, MigrationRow, select, {"tenant": tenant, "session_id": session_id})
+
+
 def session_by_key(cursor: Cursor, tenant: str, key: str) -> SessionRow | None:
-    """The session an application gave this key."""
+    """The session an application gave this key, as it was created."""
     return _start(cursor, "key = $key", {"tenant": tenant, "key": key})
 
 
@@ -52,12 +69,17 @@ def list_sessions(
             WHERE tenant = $tenant AND session_id IN (SELECT session_id FROM chosen) GROUP BY session_id
         )
         SELECT * {_TIMES} FROM (
-            SELECT chosen.*, t.turn, t.status,
+            SELECT s.* REPLACE ({_NOW}), t.turn, t.status,
                 CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status,
                 t.phase_id, t.topic_id, t.action_id, t.action_type,
                 t.wait_kind, t.message_count, t.event_count, t.finished_at AS updated_at,
                 CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at
-            FROM chosen JOIN latest USING (session_id) JOIN turns AS t USING (tenant, session_id, turn)
+            FROM chosen AS s JOIN latest USING (session_id) JOIN turns AS t USING (tenant, session_id, turn)
+            LEFT JOIN (
+                SELECT * FROM session_migrations
+                WHERE tenant = $tenant AND session_id IN (SELECT session_id FROM chosen)
+                QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY turn DESC) = 1
+            ) AS m USING (tenant, session_id)
             LEFT JOIN (SELECT DISTINCT tenant, session_id, turn_attempted - 1 AS turn FROM turn_failures) AS f
                 USING (tenant, session_id, turn)
             WHERE $status IS NULL OR t.status = $status

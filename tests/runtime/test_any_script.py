@@ -420,34 +420,41 @@ SAID = ["", " yes", "\n- a: 'b'\n\n", "1e5", "\u2028\x85\t\x07", "null", "# 字 
 TAKEN = [1e16, -0.0, "", "1_000", [1, [], {"a: b": None}], {"k": True}, "2026-01-31", "on", 0.1]
 
 
+WAITING = {"ask", "ai_ask", "choose", "user_say", "call", "key", "get"}
+
+
 @st.composite
 def robbed(draw: st.DrawFn, script: str) -> str:
-    """The script without some of its topics, actions and choices, and with others' ids changed."""
+    """The script without some of its actions and choices, and with one thing called otherwise."""
     whole = yaml.safe_load(script)
-    lists = [each for each in _lists(whole["phases"]) if each]
-    for each in draw(st.lists(st.sampled_from(lists), max_size=3)) if lists else []:
-        if each:
-            del each[draw(st.integers(0, len(each) - 1))]
-    for each in draw(st.lists(st.sampled_from(lists), max_size=2)) if lists else []:
-        for item in each[:1]:
-            if isinstance(item, dict):
-                item[next((key for key in ("phase", "topic") if key in item), "id")] = "renamed"
+    asking = [
+        (each, item)
+        for each in _lists(whole["phases"])
+        for item in each
+        if isinstance(item, dict) and WAITING & {*item}
+    ]
+    for each, item in draw(st.lists(st.sampled_from(asking), max_size=3, unique_by=id)) if asking else []:
+        each[:] = [other for other in each if other is not item]
+    if draw(st.integers(0, 3)) == 3:
+        phase = draw(st.sampled_from(whole["phases"]))
+        node, kind = draw(st.sampled_from([(phase, "phase"), *((topic, "topic") for topic in phase["topics"])]))
+        node[kind] = "renamed"
     return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False)
 
 
 def _lists(node: Any) -> list[list[Any]]:
-    """The lists of nodes below a node."""
+    """The lists of actions, choices and outputs below a node."""
     found = []
     for key, part in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
-        if key in {"topics", "actions", "then", "else", "do", "choices", "output"} and isinstance(part, list):
+        if key in {"actions", "then", "else", "do", "choices", "output"} and isinstance(part, list):
             found.append(part)
         found += _lists(part)
     return found
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), script=scripts(), said=inputs, more=inputs)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), script=scripts(), said=st.lists(replies | st.integers(0, 1), max_size=3), more=inputs)
 async def test_any_session_moves_or_is_told_why_not(
     program_of: Callable[..., Any], prepare: Callable[..., Any], data: st.DataObject, script: str, said: Any, more: Any
 ) -> None:

@@ -14,6 +14,7 @@ from store.rows import (
     EventRow,
     FailureRow,
     MessageRow,
+    MigrationRow,
     ScriptRow,
     ScriptTextRow,
     SessionRow,
@@ -97,6 +98,33 @@ class Conversation:
         following = self.next_turn(variables=variables, state=state)
         await record.commit(following, following.turn - 1)
         return following
+
+    def migration(self, turn: int, digest: str = "digest 2", **changes: object) -> MigrationRow:
+        """The move to the version with this digest, whose number is the last character."""
+        row = MigrationRow(
+            tenant=self.tenant,
+            session_id=self.session_id,
+            turn=turn,
+            kind="migrate",
+            verdict="safe",
+            why=["`a` is `b` now"],
+            from_script_uuid="11111111-0000-4000-8000-000000000000",
+            from_script_id="intake",
+            from_version=1,
+            from_digest="digest",
+            script_uuid="11111111-0000-4000-8000-000000000000",
+            script_id="intake",
+            script_version=int(digest[-1]),
+            digest=digest,
+            migrated_at=MOMENT,
+        )
+        return msgspec.structs.replace(row, **changes)
+
+    async def migrate(self, record: Record, digest: str = "digest 2") -> MigrationRow:
+        turn = self.next_turn()
+        moved = self.migration(turn.turn, digest)
+        await record.commit(turn, turn.turn - 1, migration=moved)
+        return moved
 
 
 def write_of(name: str, new: Value, old: Value = None, scope: str = "session") -> VariableRow:

@@ -210,6 +210,7 @@ READS = {
     "recent_messages": ("session_id", "limit"), "events": ("session_id",), "variable_history": ("session_id",),
     "user_variables": ("user_id",), "failures": ("session_id",), "scripts": (), "script": ("script_uuid",),
     "script_versions": ("script_uuid",), "latest_published": ("script_id",), "script_text": ("digest",),
+    "migrations": ("session_id",),
 }  # fmt: skip
 
 
@@ -228,6 +229,7 @@ async def test_no_tenant_reads_anothers_rows(record, conversation, rows, read) -
     await record.commit(first, NO_TURN, conversation.session("key", "key"))
     await record.save_script(rows.script_of(), rows.text_of())
     await record.save_failure(rows.failure_of(conversation))
+    await conversation.migrate(record)
     known = {
         "session_id": conversation.session_id, "key": "key", "number": 0, "limit": 10, "user_id": "ana",
         "script_uuid": "script-1", "script_id": "intake", "digest": "digest",
