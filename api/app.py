@@ -24,8 +24,9 @@ from api import errors
 from api.catalogue import Catalogue, Saved
 from api.chat import Chat
 from api.errors import ApiError
+from api.migrating import Migrating
 from api.reloading import Reloader
-from api.routes import operations, scripts, sessions
+from api.routes import migrations, operations, scripts, sessions
 from api.routes.sessions import TENANT
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
@@ -82,6 +83,7 @@ def create_app(
     """
     catalogue = Catalogue(record, clock)
     chat = Chat(record, catalogue, model, settings, clock, ids)
+    migrating = Migrating(chat, record, catalogue, model, settings, clock, ids)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -94,9 +96,10 @@ def create_app(
             await record.close()
 
     return Litestar(
-        route_handlers=[sessions.router, scripts.router, operations.router],
+        route_handlers=[sessions.router, migrations.router, scripts.router, operations.router],
         dependencies={
             "chat": _provide(chat),
+            "migrating": _provide(migrating),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
         },

@@ -105,6 +105,17 @@ class Catalogue:
             raise ApiError("SCRIPT_NOT_FOUND", "Script not found", context={"scriptId": script_id})
         return row
 
+    async def version(self, tenant: str, script_id: str, version: int | None) -> ScriptRow:
+        """A version of a script, by number; else the latest that is published. Raises ApiError SCRIPT_NOT_FOUND."""
+        script = await self.find(tenant, script_id)
+        versions = await self._record.script_versions(tenant, script.script_uuid)
+        for each in versions:
+            if each.version == version or (version is None and each.status == "published"):
+                return each
+        known = ", ".join(str(each.version) for each in reversed(versions))
+        message = f"the script {script.script_id} has no version {version}; there are {known}"
+        raise ApiError("SCRIPT_NOT_FOUND", message, context={"scriptId": script_id})
+
     async def reading(self, row: ScriptRow) -> Reading:
         """The text of a script, read again."""
         return await self._reading(row.tenant, row.digest)

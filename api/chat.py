@@ -8,7 +8,8 @@ import asyncio
 import hashlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -32,7 +33,7 @@ from scripts.model import Locale
 from scripts.values import ValueRefused, bounded
 from store.errors import KeyTaken, StoreError, TurnConflict
 from store.record import Record
-from store.rows import FailureRow, SessionHead, SessionRow, TurnRow, is_uuid
+from store.rows import FailureRow, MigrationRow, SessionHead, SessionRow, TurnRow, is_uuid
 
 KEYS_MAX = 200  # idempotency keys kept with a hot session; older ones are looked up in the record
 
@@ -124,7 +125,7 @@ class Chat:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.turn_s)
 
-    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+    async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs work that goes on when whoever asked for it is gone."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -135,7 +136,7 @@ class Chat:
 
     async def start(self, tenant: str, new: NewSession, condition: Condition) -> Answer:
         """Begins a session. Raises ApiError."""
-        return await self._to_its_end(self._start(tenant, new, condition))
+        return await self.to_its_end(self._start(tenant, new, condition))
 
     async def _start(self, tenant: str, new: NewSession, condition: Condition) -> Answer:
         key, fingerprint = condition.idempotency_key, _fingerprint(new, condition)
@@ -200,15 +201,27 @@ class Chat:
         async with self._locks.hold((session.tenant, session.session_id), queue=True):
             if not hot.state.begun:
                 return await self._take(hot, NewMessage(content=""), None, None)
-        if row.execution_status == "error":  # what began it in the end is the turn after
-            row = await self._record.turn(session.tenant, session.session_id, 1) or row
-        return Answer(session, hot.program, decode(bytes(row.state)), row)
+        while row.execution_status == "error":  # what began it in the end is a turn after
+            following = await self._record.turn(session.tenant, session.session_id, row.turn + 1)
+            if following is None:
+                break
+            row = following
+        return Answer(session, await self._program_at(hot, row.turn), decode(bytes(row.state)), row)
+
+    async def _program_at(self, hot: Hot, turn: int) -> Program:
+        """The script that a turn ran on, which is not that of now where the session has moved since."""
+        moves = await self._record.migrations(hot.session.tenant, hot.session.session_id)
+        digest = moves[-1].from_digest if moves else hot.session.digest
+        for move in reversed(moves):
+            if move.turn <= turn:
+                digest = move.digest
+        return await self._catalogue.program(hot.session.tenant, digest)
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 
     async def turn(self, tenant: str, session_id: str, message: NewMessage, condition: Condition) -> Answer:
         """Takes the user's message and answers it. Raises ApiError."""
-        return await self._to_its_end(self._turn(tenant, session_id, message, condition))
+        return await self.to_its_end(self._turn(tenant, session_id, message, condition))
 
     async def _turn(self, tenant: str, session_id: str, message: NewMessage, condition: Condition) -> Answer:
         key, fingerprint = condition.idempotency_key, _fingerprint(message, condition)
@@ -231,7 +244,7 @@ class Chat:
         if row is None:
             return None
         _same_request(row, fingerprint)
-        return Answer(session, hot.program, decode(bytes(row.state)), row)
+        return Answer(session, await self._program_at(hot, row.turn), decode(bytes(row.state)), row)
 
     async def _take(self, hot: Hot, message: NewMessage, key: str | None, fingerprint: str | None) -> Answer:
         if hot.state.status == "completed":
@@ -271,6 +284,7 @@ class Chat:
         key: str | None,
         fingerprint: str | None,
         execution_status: str = "",
+        migration: MigrationRow | None = None,
     ) -> Answer:
         """Makes a turn durable, and only then the session's."""
         session = hot.session
@@ -285,7 +299,7 @@ class Chat:
             execution_status=execution_status,
         )
         try:
-            await self._record.commit(row, hot.state.turn, session if row.turn == 0 else None)
+            await self._record.commit(row, hot.state.turn, session if row.turn == 0 else None, migration)
         except TurnConflict as error:
             self._forget(session)
             raise self._conflict(hot) from error
@@ -323,6 +337,23 @@ class Chat:
     def _conflict(self, hot: Hot) -> ApiError:
         turn = hot.state.turn
         return ApiError("TURN_CONFLICT", f"the session is at turn {turn}", context={**_context(hot), "turn": turn})
+
+    # -- move -------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def held(self, tenant: str, session_id: str) -> AsyncIterator[Hot]:
+        """A session that nothing else happens to meanwhile. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY."""
+        async with self._locks.hold((tenant, session_id), queue=True):
+            yield await self._load(tenant, session_id)
+
+    async def settle(self, hot: Hot, turn: Turn, started: datetime, migration: MigrationRow) -> Answer:
+        """Makes the turn durable that moves a held session to the program and version of `hot`, which takes its place.
+
+        Raises ApiError.
+        """
+        self._forget(hot.session)
+        status = "" if turn.state.begun else "error"  # as the turn 0 of a session that could not begin
+        return await self._commit(hot, turn, started, None, None, status, migration)
 
     # -- look -------------------------------------------------------------------------------------------------------
 

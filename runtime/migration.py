@@ -21,6 +21,7 @@ from scripts.renames import Path, Renames, written
 from scripts.values import DeclaredType, Value
 
 Verdict: TypeAlias = Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
+VERDICTS: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic", "blocked", "ended", "current")
 MOVING: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic")
 
 
@@ -32,6 +33,7 @@ class Plan(Struct, frozen=True):
     state: State
     account: tuple[Body, ...] = ()
     restart: str = ""  # the topic, of the phase of `state`, that begins again
+    place: str = ""  # where the session is to stand, as phase/topic/action
 
 
 class _Misfit(Exception):
@@ -49,11 +51,11 @@ def plan(old: Program, new: Program, state: State, now: datetime) -> Plan:
     It should have the user's global variables as they are now.
     """
     if state.status == "completed":
-        return Plan("ended", ("the conversation is over",), state)
+        return Plan("ended", ("the conversation is over",), state, place=place_of(state))
     try:
         return _Move(old, new, state, now).plan()
     except Blocked as error:
-        return Plan("blocked", (str(error),), state)
+        return Plan("blocked", (str(error),), state, place=place_of(state))
 
 
 def undo(now: State, before: State) -> Plan:
@@ -70,7 +72,7 @@ def undo(now: State, before: State) -> Plan:
         account.append(ScopeEntered("phase", before.phase, before.phase_entry))
     if before.topic and (now.topic_entry != before.topic_entry or not now.topic):
         account.append(ScopeEntered("topic", before.topic, before.topic_entry))
-    return Plan("safe", why, state, (*account, *differences(now, state)))
+    return Plan("safe", why, state, (*account, *differences(now, state)), place=place_of(before))
 
 
 class _Move:
@@ -105,7 +107,7 @@ class _Move:
         why = tuple(dict.fromkeys([*self._why, *self._cells.notes]))
         moved = Migrated(verdict, why, place_of(before), new_place)
         account = differences(before, state, topic_ends=bool(restart))
-        return Plan(verdict, why, state, (moved, *account), restart)
+        return Plan(verdict, why, state, (moved, *account), restart, new_place)
 
     # -- where it stands ----------------------------------------------------------------------------------------
 

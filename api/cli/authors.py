@@ -1,5 +1,6 @@
 """``cuebook check`` and ``cuebook explain``: what is wrong with a script, and what a code means."""
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +9,17 @@ from typing import Any, Literal
 import click
 from rich.markup import escape
 
+from api.against import NothingToCompare, against_file, against_record
+from api.app import utc_now
 from api.catalogue import problem_views
 from api.cli.judging import judge
 from api.cli.output import console, errors, fail, print_json
+from api.errors import ApiError
 from api.sarif import sarif_log
 from scripts.diagnostics import CODES, Problem
 from scripts.parse import Mode, Reading
 from scripts.suggest import suggest
+from store.errors import StoreError
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -25,7 +30,25 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
     "--format", "style", type=click.Choice(["text", "json", "sarif"]), default="text", help="How to print [text]."
 )
 @click.option("--strict", is_flag=True, help="Older and unknown keys are errors, and warnings count as problems.")
-def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict: bool) -> None:
+@click.option(
+    "--against",
+    metavar="OLD.yaml",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Also what changed since this version of the one script, for sessions that run it.",
+)
+@click.option(
+    "--against-data",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The same since the version published in this record, and how many sessions it touches.",
+)
+def check(
+    paths: Sequence[Path],
+    style: Literal["text", "json", "sarif"],
+    strict: bool,
+    against: Path | None,
+    against_data: Path | None,
+) -> None:
     """Finds every problem of the scripts in files and folders, and of the cases (*.case.yaml) that test them.
 
     Exits with 1 where there is an error (with --strict: or a warning).
@@ -37,6 +60,8 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
         errors.print(f"[cyan]note[/] {escape(note)}")
     if not readings:
         fail("there is no script (.yaml) here")
+    if against is not None or against_data is not None:
+        readings = (_compared(readings, against, against_data),)
     problems = [problem for reading in readings for problem in reading.problems]
     if style == "json":
         views = list(problem_views(tuple(problems)))
@@ -50,6 +75,21 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
             _print_summary(len(judged.scripts), len(judged.cases), problems)
     counted = {"error", "warning"} if strict else {"error"}
     sys.exit(1 if any(problem.severity in counted for problem in problems) else 0)
+
+
+def _compared(readings: tuple[Reading, ...], earlier: Path | None, data: Path | None) -> Reading:
+    """The one script, with what changed since an earlier version of it."""
+    if len(readings) != 1 or (earlier is not None and data is not None):
+        fail("name one script, and one of --against and --against-data")
+    try:
+        if earlier is not None:
+            return against_file(readings[0], earlier).reading
+        compared = asyncio.run(against_record(readings[0], data or Path(), utc_now))
+    except (NothingToCompare, StoreError, ApiError) as error:
+        fail(str(error))
+    if compared.running is not None:
+        errors.print(f"{compared.running} running session{'s' * (compared.running != 1)}")
+    return compared.reading
 
 
 def _print_reading(reading: Reading) -> None:

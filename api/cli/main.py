@@ -5,6 +5,7 @@ import click
 from api.cli.analyst import query
 from api.cli.authors import check, explain
 from api.cli.convert import convert_file
+from api.cli.migrate import migrate
 from api.cli.play import play
 from api.cli.serve import serve
 from api.cli.sessions import sessions
@@ -25,5 +26,5 @@ def main() -> None:
     """
 
 
-for command in (play, check, test, explain, convert_file, strings, graph, schema, serve, sessions, query):
+for command in (play, check, test, explain, convert_file, strings, graph, schema, serve, sessions, migrate, query):
     main.add_command(command)

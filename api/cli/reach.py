@@ -1,11 +1,11 @@
 """How commands reach the record: through the server where one holds the file, else by the same routes in process."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import httpx
 
-from api.app import create_app
+from api.app import create_app, make_model
 from api.server import ADDRESS_FILE
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
@@ -13,6 +13,7 @@ from store.errors import DatabaseLocked
 from store.record import Record
 
 TIMEOUT_S = 30.0
+WRITE_TIMEOUT_S = 150.0  # above what a turn may take
 
 
 class OutOfReach(Exception):
@@ -40,6 +41,16 @@ class Reach:
             raise Answered(answer.json()["error"]["message"])
         return answer.json()
 
+    async def post(self, path: str, body: Mapping[str, object]) -> object:
+        """The JSON answer of a POST. Raises Answered, OutOfReach."""
+        try:
+            answer = await self._client.post(path, json=body, timeout=WRITE_TIMEOUT_S)
+        except httpx.TransportError as error:
+            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+        if answer.is_error:
+            raise Answered(answer.json()["error"]["message"])
+        return answer.json()
+
 
 def _address(settings: Settings) -> str:
     """Where the server that holds the record says it is, else where the settings have it."""
@@ -50,18 +61,22 @@ def _address(settings: Settings) -> str:
 
 
 @asynccontextmanager
-async def reach(settings: Settings) -> AsyncIterator[Reach]:
-    """Opens the way to the record. Raises OutOfReach, StoreError."""
+async def reach(settings: Settings, *, writing: bool = False) -> AsyncIterator[Reach]:
+    """Opens the way to the record; without a server, for reading unless it is for `writing`.
+
+    Raises OutOfReach, StoreError, and what a model of the settings raises.
+    """
     if not settings.data.exists():
         raise OutOfReach(f"there is no record in {settings.data}; name its folder with --data")
     try:
-        record = Record.open(settings.data, read_only=True)
+        record = Record.open(settings.data, read_only=not writing)
     except DatabaseLocked:
         async with httpx.AsyncClient(base_url=_address(settings), timeout=TIMEOUT_S) as client:
             yield Reach(client)
         return
-    transport = httpx.ASGITransport(app=create_app(settings, record, OfflineModel()))  # type: ignore[arg-type]
     try:
+        model = make_model(settings.model) if writing else OfflineModel()
+        transport = httpx.ASGITransport(app=create_app(settings, record, model))  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
             yield Reach(client)
     finally:

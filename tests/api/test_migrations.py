@@ -1,0 +1,178 @@
+"""Sessions move to another version of their script over the API: planned, done, taken back."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+VISIT = """\
+script: talk
+phases:
+  - phase: main
+    topics:
+      - topic: who
+        actions:
+          - {say: Welcome., id: welcome}
+          - {ask: Your name?, id: ask_name, output: [{get: name}]}
+          - {ask: Your age?, id: ask_age, output: [{get: age, type: number}]}
+      - topic: more
+        actions:
+          - {ask: Anything else?, id: ask_more}
+"""
+RENAMED = VISIT.replace("ask_age", "how_old") + "migrations: {actions: {main/who/ask_age: main/who/how_old}}\n"
+RESTARTS = VISIT.replace("ask_age", "how_old")
+BLOCKS = VISIT.replace("topic: who", "topic: person")
+
+
+async def begun(api: Any, *replies: str, **fields: Any) -> Any:
+    """A session of the first version at its second question."""
+    await api.keep(VISIT)
+    session = await api.begin("talk", **fields)
+    for reply in replies or ("Ana",):
+        await api.say(session, reply)
+    return session
+
+
+async def move(api: Any, session: Any, status: int = 200, undo: bool = False, **wanted: Any) -> Any:
+    path = f"/api/sessions/{session['sessionId']}/migrate"
+    answer = await api.post(path + "/undo" * undo, json=wanted)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def test_a_dry_run_tells_and_changes_nothing(api: Any) -> None:
+    session = await begun(api)
+    before = await api.read(f"/api/sessions/{session['sessionId']}")
+    for text, verdict in ((VISIT, "current"), (RENAMED, "mapped"), (RESTARTS, "restart_topic"), (BLOCKS, "blocked")):
+        told = await move(api, session, dryRun=True, yamlContent=text)
+        assert (told["verdict"], told["moved"], told["turn"]) == (verdict, False, 1)
+    await api.keep(RENAMED)
+    told = await move(api, session, dryRun=True)
+    assert (told["verdict"], told["fromVersion"], told["version"]) == ("mapped", 1, 2)
+    assert (told["place"], told["newPlace"]) == ("main/who/ask_age", "main/who/how_old")
+    assert await api.read(f"/api/sessions/{session['sessionId']}") == before
+
+
+async def test_a_move_is_a_turn_and_a_second_one_does_nothing(api: Any) -> None:
+    session = await begun(api)
+    await api.keep(RENAMED)
+    moved = await move(api, session)
+    assert (moved["moved"], moved["verdict"], moved["turn"]) == (True, "mapped", 2)
+    assert moved["position"]["actionId"] == "how_old"
+    again = await move(api, session)
+    assert (again["moved"], again["verdict"], again["turn"]) == (False, "current", 2)
+    assert (await api.say(session, "34"))["position"]["actionId"] == "ask_more"
+
+
+async def test_a_topic_that_begins_again_says_so_in_the_record(app: Callable[..., Any], tmp_path: Any) -> None:
+    async with app(tmp_path) as api:
+        session = await begun(api)
+        await api.keep(RESTARTS)
+        moved = await move(api, session)
+        assert [message["content"] for message in moved["messages"]] == ["Welcome.", "Your name?"]
+        assert moved["wait"] == {"kind": "text"}
+        await api.say(session, "Ben")
+    async with app(tmp_path) as api:  # as the record has it
+        found = await api.read(f"/api/sessions/{session['sessionId']}")
+        assert (found["position"]["actionId"], found["turn"]) == ("how_old", 3)
+        assert [said for _, said in await api.transcript(session)][-4:] == [
+            "Welcome.",
+            "Your name?",
+            "Ben",
+            "Your age?",
+        ]
+        listed = await api.read("/api/sessions")
+        assert listed["data"][0]["scriptVersion"] == 2
+
+
+async def test_a_blocked_session_stays_and_is_told_why(api: Any) -> None:
+    session = await begun(api)
+    await api.keep(BLOCKS)
+    told = await move(api, session)
+    assert (told["verdict"], told["moved"]) == ("blocked", False)
+    assert "main/who is gone" in told["why"][0]
+    assert (await api.say(session, "34"))["position"]["actionId"] == "ask_more"
+
+
+@pytest.mark.parametrize("text", [RENAMED, RESTARTS], ids=["mapped", "restarted"])
+async def test_the_way_back_leads_to_the_same_question(app: Callable[..., Any], tmp_path: Any, text: str) -> None:
+    async with app(tmp_path) as api:
+        session = await begun(api)
+        before = await api.read(f"/api/sessions/{session['sessionId']}")
+        await api.keep(text)
+        await move(api, session)
+        back = await move(api, session, undo=True)
+        assert (back["moved"], back["fromVersion"], back["version"], back["turn"]) == (True, 2, 1, 3)
+    async with app(tmp_path) as api:
+        after = await api.read(f"/api/sessions/{session['sessionId']}")
+        for name in ("position", "variables", "variableStore", "wait", "status", "executionStatus"):
+            assert after[name] == before[name]
+        refused = await move(api, session, 409, undo=True)
+        assert refused["error"]["code"] == "MIGRATION_BLOCKED"
+        await move(api, session)
+        await api.say(session, "34")
+        refused = await move(api, session, 409, undo=True)
+        assert "gone on" in refused["error"]["message"]
+
+
+async def test_an_answer_given_before_a_move_is_repeated_as_it_was(api: Any) -> None:
+    session = await begun(api, "Ana")
+    first = await api.message(session, {"content": "x"}, {"Idempotency-Key": "k"})
+    await api.keep(RENAMED)
+    await move(api, session)
+    again = await api.message(session, {"content": "x"}, {"Idempotency-Key": "k"})
+    assert again.json() == first.json()
+    assert again.json()["position"]["actionId"] == "ask_age"
+
+
+async def test_a_session_that_could_not_begin_begins_in_the_version_that_was_mended(api: Any) -> None:
+    broken = VISIT.replace("{say: Welcome., id: welcome}", "{set: {n: 'name + 1'}, id: welcome}")
+    await api.keep(broken)
+    headers = {"Idempotency-Key": "begin"}
+    body = {"userId": "ana", "scriptId": "talk", "key": "k", "initialVariables": {"name": "Ana"}}
+    failed = await api.post("/api/sessions", json=body, headers=headers)
+    assert failed.status_code == 500
+    session = (await api.read("/api/sessions"))["data"][0]
+    await api.keep(VISIT)
+    assert (await move(api, session))["verdict"] == "safe"
+    begun = await api.post("/api/sessions", json=body, headers=headers)
+    assert begun.status_code == 200, begun.text
+    assert begun.json()["messages"][0]["content"] == "Welcome."
+    assert (await api.post("/api/sessions", json=body, headers=headers)).json() == begun.json()
+
+
+async def test_a_topic_that_cannot_begin_again_leaves_the_session_where_it_was(api: Any) -> None:
+    session = await begun(api)
+    await api.keep(RESTARTS.replace("{say: Welcome., id: welcome}", "{set: {n: \"'a' + 1\"}, id: welcome}"))
+    refused = await move(api, session, 500)
+    assert refused["error"]["code"] == "ACTION_EXECUTION_ERROR"
+    assert (await api.say(session, "34"))["position"]["actionId"] == "ask_more"
+
+
+async def test_wrong_requests_are_refused(api: Any) -> None:
+    session = await begun(api)
+    for wanted, status, code in (
+        ({"version": 9}, 404, "SCRIPT_NOT_FOUND"),
+        ({"scriptId": "nobody"}, 404, "SCRIPT_NOT_FOUND"),
+        ({"yamlContent": VISIT}, 400, "REQUEST_INVALID"),
+        ({"yamlContent": "script: x\n", "dryRun": True}, 422, "SCRIPT_VALIDATION_ERROR"),
+        ({"to": 2}, 400, "REQUEST_INVALID"),
+    ):
+        assert (await move(api, session, status, **wanted))["error"]["code"] == code
+    assert (await move(api, {"sessionId": "none"}, 404))["error"]["code"] == "SESSION_NOT_FOUND"
+    assert (await move(api, session, 409, undo=True))["error"]["code"] == "MIGRATION_BLOCKED"
+
+
+async def test_a_renamed_global_variable_keeps_its_value_for_both_names(api: Any) -> None:
+    actions = "[{set: {visits: visits + 1}, id: a}, {ask: Hm?, id: b}]"
+    old = f"script: g\nuse: [globals.yaml]\nphases: [{{phase: p, topics: [{{topic: t, actions: {actions}}}]}}]\n"
+    new = old.replace("visits", "times") + "migrations: {variables: {visits: times}}\n"
+    sides = "globals: [{var: visits, type: number, value: 0}]\n"
+    await api.keep(old, files={"globals.yaml": sides})
+    session = await api.begin("g")
+    await api.keep(new, files={"globals.yaml": sides.replace("visits", "times")})
+    await move(api, session)
+    found = await api.read(f"/api/sessions/{session['sessionId']}")
+    assert found["globalVariables"]["times"] == 1
+    second = await api.begin("g")
+    assert second["globalVariables"]["times"] == 2
