@@ -72,7 +72,9 @@ def undo(now: State, before: State) -> Plan:
         account.append(ScopeEntered("phase", before.phase, before.phase_entry))
     if before.topic and (now.topic_entry != before.topic_entry or not now.topic):
         account.append(ScopeEntered("topic", before.topic, before.topic_entry))
-    return Plan("safe", why, state, (*account, *differences(now, state)), place=place_of(before))
+    # The user's own variables are not the session's to take back: other sessions may have gone on with them.
+    changes = [each for each in differences(now, state) if each.scope != "global"]
+    return Plan("safe", why, state, (*account, *changes), place=place_of(before))
 
 
 class _Move:
@@ -100,6 +102,8 @@ class _Move:
             self._cells.start(state)
         verdict: Verdict = "mapped" if self._renamed or self._cells.renamed else "safe"
         new_place = place_of(state)
+        if restart and before.status == "paused":
+            raise Blocked(f"it is paused, and the topic {written((state.phase, restart))} must begin again: resume it")
         if restart:
             verdict, new_place = "restart_topic", written((state.phase, restart))
             state.frames, state.topic = copy_of(before).frames, before.topic  # what is left on the way out
@@ -187,10 +191,10 @@ class _Move:
         if now is None or now[:2] != home:
             raise _Misfit(f"the action {written(was)} is not in {written(home)} any more")
         try:
+            before = self._old.action(old_home[0], old_home[1], action)
             after = self._new.action(home[0], home[1], now[2])
         except PlaceLost:
             raise _Misfit(f"the action {written(was)} is gone") from None
-        before = self._old.action(old_home[0], old_home[1], action)
         if type(before) is not type(after):
             raise _Misfit(f"{written(now)} was `{action_type(before)}` and is `{action_type(after)}`")
         if now[2] != action:

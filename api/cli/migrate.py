@@ -128,8 +128,13 @@ async def _look(settings: Settings, wanted: _Wanted) -> list[Row]:
 
 async def _sessions(api: Reach, wanted: _Wanted) -> list[Row]:
     """The sessions of the script, or those of them that were named."""
-    script: Any = await api.get(f"/api/scripts/{quote(wanted.script_id, '')}")
     found: list[Row] = []
+    try:
+        script: Any = await api.get(f"/api/scripts/{quote(wanted.script_id, '')}")
+    except Answered:
+        if wanted.source is None or wanted.sessions:
+            raise
+        return found  # a file that nothing was published of yet
     cursor: str | None = None
     while True:
         page: Any = await api.get("/api/sessions", limit=PAGE, cursor=cursor)

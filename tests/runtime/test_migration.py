@@ -268,6 +268,15 @@ async def test_a_renamed_global_variable_is_copied_since_other_sessions_may_stil
     planned = plan(session.program, renamed, session.state, NOON)
     assert {name: cell.value for name, cell in planned.state.global_cells.items()} == {"visits": 1, "times": 1}
     assert [(each.scope, each.name) for each in planned.account[1:]] == [("global", "times")]
+    assert len(undo(planned.state, session.state).account) == 1
+
+
+async def test_a_paused_session_does_not_begin_a_topic_again(drive, move):
+    session = await (await drive(VISIT)).reply("Ana")
+    session.state.status = "paused"
+    assert move(session, VISIT).verdict == "safe"
+    planned = move(session, changed(("id: ask_age", "id: other")))
+    assert (planned.verdict, "paused" in planned.why[0]) == ("blocked", True)
 
 
 async def test_an_ended_session_stays(drive, move):
