@@ -102,7 +102,7 @@ class Cells:
 
     def _writer(self, cell: Cell) -> Cell:
         """The cell with the action that wrote it as it is called now, if it is there."""
-        if cell.by is None:
+        if cell.by is None or not self._old.has_action(cell.by):
             return cell
         path = self._renames.path(cell.by)
         there = path is not None and len(path) == 3 and self._new.has_action((path[0], path[1], path[2]))

@@ -329,3 +329,48 @@ async def test_a_topic_that_cannot_begin_again_fails_and_changes_nothing(drive, 
     with pytest.raises(TurnFailed, match="number"):
         await session.turn(Moved(planned.account, planned.restart))
     assert encode(session.state) == before
+
+
+INTERRUPTED = """\
+interrupts:
+  - interrupt: sad
+    on: [sad]
+    do: [{ask: What happened?, id: ask_what, output: [{get: event}]}, {say: I see., id: see}]
+"""
+
+
+async def test_within_an_interrupt_both_it_and_what_it_came_up_at_are_followed(drive, moved):
+    session = await (await drive(VISIT + INTERRUPTED)).reply("Ana", "so sad")
+    assert session.state.frames[-1].interrupt == "sad"
+    text = changed(("id: ask_age", "id: how_old"), ("get: age", "get: years"), ("var: age", "var: years"))
+    renames = (
+        "migrations:\n  actions: {hello/who/ask_age: hello/who/how_old}\n  variables: {age: years, event: cause}\n"
+    )
+    planned = await moved(session, text + INTERRUPTED.replace("get: event", "get: cause") + renames)
+    assert planned.verdict == "mapped"
+    await session.reply("rain")
+    assert session.said[0] == "I see."
+    await session.reply("34")
+    assert session.values["years"] == 34
+
+
+@pytest.mark.parametrize(
+    ("swaps", "interrupts", "why"),
+    [
+        ([("id: ask_age", "id: other")], INTERRUPTED, "ask_age"),
+        ([], INTERRUPTED.replace("interrupt: sad", "interrupt: low"), "the interrupt sad is gone"),
+        ([], INTERRUPTED.replace("id: ask_what", "id: other"), "sad/ask_what is gone"),
+    ],
+)
+async def test_an_interrupt_that_cannot_go_on_begins_the_topic_again(drive, moved, swaps, interrupts, why):
+    session = await (await drive(VISIT + INTERRUPTED)).reply("Ana", "so sad")
+    planned = await moved(session, changed(*swaps) + interrupts)
+    assert (planned.verdict, why in " ".join(planned.why)) == ("restart_topic", True), planned.why
+    assert [frame.action for frame in session.state.frames] == ["ask_name"]
+
+
+async def test_who_wrote_a_variable_is_known_by_its_new_name(drive, move):
+    session = await (await drive(VISIT)).reply("Ana")
+    renamed = changed(("id: ask_name", "id: who")) + "migrations: {actions: {hello/who/ask_name: hello/who/who}}\n"
+    assert move(session, renamed).state.session_cells["name"].by == ("hello", "who", "who")
+    assert move(session, changed(("id: ask_name", "id: who"))).state.session_cells["name"].by is None
