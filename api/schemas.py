@@ -198,7 +198,6 @@ class SessionListed(View, frozen=True, kw_only=True):
     session_id: str
     user_id: str
     script_id: str
-    script_version: int
     status: str
     execution_status: str
     turn: int

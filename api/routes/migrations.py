@@ -15,7 +15,7 @@ from api.views import position, said, wait_view
 
 _EXAMPLES = [
     Example(summary="What would become of it in the latest version", value={"dryRun": True}),
-    Example(summary="To version 3 of its script", value={"version": 3}),
+    Example(summary="To version 1 of its script", value={"version": 1}),
 ]
 _REFUSED = (
     "REQUEST_INVALID",
@@ -57,7 +57,13 @@ async def migrate_session(
     description="To the version and state before, where no turn has been taken since.",
     response_headers=[ETAG],
     responses=described(
-        "SESSION_NOT_FOUND", "SESSION_BUSY", "MIGRATION_BLOCKED", "TURN_CONFLICT", "SCRIPT_NOT_FOUND", "SERVER_BUSY"
+        "REQUEST_INVALID",
+        "SESSION_NOT_FOUND",
+        "SESSION_BUSY",
+        "MIGRATION_BLOCKED",
+        "TURN_CONFLICT",
+        "SCRIPT_NOT_FOUND",
+        "SERVER_BUSY",
     ),
 )
 async def undo_migration(session_id: FromPath[str], migrating: NamedDependency[Migrating]) -> Response[MigrationView]:

@@ -223,7 +223,6 @@ def _listed(row: SessionSummary) -> SessionListed:
         session_id=row.session_id,
         user_id=row.user_id,
         script_id=row.script_uuid,
-        script_version=row.script_version,
         status=row.status,
         execution_status=row.execution_status,
         turn=row.turn,

@@ -81,8 +81,7 @@ async def test_a_topic_that_begins_again_says_so_in_the_record(app: Callable[...
             "Ben",
             "Your age?",
         ]
-        listed = await api.read("/api/sessions")
-        assert listed["data"][0]["scriptVersion"] == 2
+        assert (await move(api, session, dryRun=True))["fromVersion"] == 2
 
 
 async def test_a_blocked_session_stays_and_is_told_why(api: Any) -> None:

@@ -93,7 +93,7 @@ async def test_every_body_has_an_example_that_is_accepted(api: Any, document: An
         for method, operation in item.items()
         if method == "post" and "requestBody" in operation
     ]
-    assert len(bodies) == 5
+    assert len(bodies) == 6
     examples = {path: given["content"]["application/json"]["schema"]["examples"] for path, given in bodies}
     for path in ("/api/scripts", "/api/scripts/import", "/api/scripts/validate"):
         for example in examples[path]:
@@ -106,6 +106,10 @@ async def test_every_body_has_an_example_that_is_accepted(api: Any, document: An
         session = await api.begin("visit")
         await api.say(session, "Ana", "30")
         assert (await api.message(session, example)).is_success
+    for example in examples["/api/sessions/{session_id}/migrate"]:
+        session = await api.begin("visit")
+        answer = await api.post(f"/api/sessions/{session['sessionId']}/migrate", json=example)
+        assert answer.is_success, answer.text
 
 
 async def test_every_reference_leads_somewhere(document: Any) -> None:
