@@ -215,7 +215,7 @@ class Chat:
         for move in reversed(moves):
             if move.turn <= turn:
                 digest = move.digest
-        return await self._catalogue.program(hot.session.tenant, digest)
+        return await self._catalogue.program_in(hot.state.locale, hot.session.tenant, digest)
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 

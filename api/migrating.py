@@ -74,7 +74,7 @@ class Migrating:
 
     async def _migrate(self, tenant: str, session_id: str, wanted: NewVersion) -> Outcome:
         async with self._chat.held(tenant, session_id) as hot:
-            target = await self._target(tenant, hot.session, wanted)
+            target = await self._target(tenant, hot, wanted)
             place = place_of(hot.state)
             if target.digest == hot.session.digest and target.version in {None, hot.session.script_version}:
                 why = ("the session runs this version already",)
@@ -109,7 +109,7 @@ class Migrating:
             if row is None:
                 raise ApiError("MIGRATION_BLOCKED", "the turn before the move is not in the record")
             planned = undo(hot.state, _decoded(row))
-            program = await self._catalogue.program(tenant, last.from_digest)
+            program = await self._catalogue.program_in(planned.state.locale, tenant, last.from_digest)
             target = Target(program, last.from_digest, last.from_script_uuid, last.from_script_id, last.from_version)
             place = place_of(hot.state)
             session = _moved_session(hot.session, target)
@@ -118,12 +118,14 @@ class Migrating:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    async def _target(self, tenant: str, session: SessionRow, wanted: NewVersion) -> Target:
+    async def _target(self, tenant: str, hot: Hot, wanted: NewVersion) -> Target:
+        """The version to move to, in the language of the session."""
+        locale = hot.state.locale
         if wanted.yaml_content is not None:
             source = Source(wanted.yaml_content, file="", side_files=wanted.files)
-            return Target(await self._trial(source), source.digest)
-        script = await self._catalogue.version(tenant, wanted.script_id or session.script_uuid, wanted.version)
-        program = await self._catalogue.program(tenant, script.digest)
+            return Target((await self._trial(source)).in_locale(locale), source.digest)
+        script = await self._catalogue.version(tenant, wanted.script_id or hot.session.script_uuid, wanted.version)
+        program = await self._catalogue.program_in(locale, tenant, script.digest)
         return Target(program, script.digest, script.script_uuid, script.script_id, script.version)
 
     async def _trial(self, source: Source) -> Program:

@@ -80,3 +80,18 @@ async def test_a_broken_table_keeps_a_script_from_being_published(api: Any) -> N
     assert answer.status_code == 422
     (problem,) = [each for each in answer.json()["error"]["details"] if each["severity"] == "error"]
     assert (problem["code"], problem["file"], problem["line"]) == ("STRING_PLACEHOLDERS", "tea.de.yaml", 7)
+
+
+async def test_a_session_keeps_its_language_when_it_moves_to_another_version(api: Any) -> None:
+    await keep(api)
+    session = await api.begin("tea", locale="de")
+    table = TABLE.replace("Welcher Tee?", "Welche Sorte?")
+    await api.keep(SCRIPT.replace("many cups?", "much tea?"), files={"tea.de.yaml": table})
+    moved = await api.post(f"/api/sessions/{session['sessionId']}/migrate", json={})
+    assert moved.json()["verdict"] == "safe", moved.text
+    assert (await api.say(session, "3"))["aiMessage"] == "Welche Sorte?"
+    await api.keep(SCRIPT.replace("ask: How", "ai_ask: How"), files={"tea.de.yaml": table})
+    begun = await api.begin("tea", locale="de")
+    moved = await api.post(f"/api/sessions/{begun['sessionId']}/migrate", json={"version": 1})
+    assert (moved.json()["verdict"], moved.json()["wait"]["kind"]) == ("restart_topic", "text"), moved.text
+    assert (await api.say(begun, "3"))["aiMessage"] == "Welcher Tee?"
