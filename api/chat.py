@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from api import rows
 from api.catalogue import Catalogue
@@ -22,7 +22,7 @@ from api.errors import ApiError
 from api.locks import KeysInFlight, SessionLocks
 from api.schemas import NewMessage, NewSession
 from api.settings import Settings
-from runtime.engine import Chosen, Input, InputRefused, Reply, Start, Turn, TurnFailed, run_turn
+from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, Start, Turn, TurnFailed, run_turn
 from runtime.events import Message
 from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
@@ -412,11 +412,16 @@ def _context(hot: Hot) -> dict[str, Any]:
 
 
 def _input(message: NewMessage) -> Input:
-    if message.choice is not None and message.content is None:
-        return Chosen(message.choice)
-    if message.content is not None and message.choice is None:
-        return Reply(message.content)
-    raise ApiError("REQUEST_INVALID", "a message has either `content` or `choice`")
+    form = None if message.form is UNSET else message.form
+    match message.content, message.choice, form:
+        case str(content), None, None:
+            return Reply(content)
+        case None, str(choice), None:
+            return Chosen(choice)
+        case None, None, dict(values):
+            return Filled(values)
+        case _:
+            raise ApiError("REQUEST_INVALID", "a message has one of `content`, `choice` and `form`")
 
 
 def _plain(value: dict[str, Any], name: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from runtime.state import ExecutionStatus, Source, Status
-from scripts.model import ID_CHARS_MAX, Locale
+from scripts.form_sheets import FIELDS_MAX
+from scripts.model import ID_CHARS_MAX, FieldType, Locale
 from scripts.source import FILE_CHARS_MAX
 from scripts.values import TEXT_CHARS_MAX, ValueType
 
@@ -40,10 +41,11 @@ class NewSession(Body, frozen=True, kw_only=True):
 
 
 class NewMessage(Body, frozen=True, kw_only=True):
-    """What the user says: a text, or the key of a choice."""
+    """What the user says: a text, the key of a choice, or a filled form as values by field."""
 
     content: Content | None = None
     choice: Id | None = None
+    form: Annotated[dict[str, Any], Meta(max_length=FIELDS_MAX)] | UnsetType | None = UNSET
 
 
 class Position(View, frozen=True, kw_only=True):
@@ -88,12 +90,45 @@ class ChoiceView(View, frozen=True, kw_only=True):
     text: str
 
 
+class ColumnView(View, frozen=True, kw_only=True):
+    """A column of a table, as a client draws it; `value` is what its cells begin with."""
+
+    name: str
+    label: str
+    type: FieldType
+    required: bool
+    value: Any
+    choices: list[str] | UnsetType = UNSET
+    labels: Mapping[str, str] | UnsetType = UNSET  # what is read for a choice, where that is something else
+    placeholder: str | UnsetType = UNSET
+    pattern: str | UnsetType = UNSET
+    min: int | float | str | UnsetType = UNSET
+    max: int | float | str | UnsetType = UNSET
+
+
+class FieldView(ColumnView, frozen=True, kw_only=True):
+    """A field of a form; a `computed` one is shown and cannot be filled in. `value` is what stands in it."""
+
+    computed: bool
+    columns: list[ColumnView] | UnsetType = UNSET
+
+
+class FormView(View, frozen=True, kw_only=True):
+    """A form to draw. `errors` say what is wrong with what was sent, by field."""
+
+    id: str
+    title: str
+    fields: list[FieldView]
+    errors: Mapping[str, str]
+
+
 class WaitView(View, frozen=True, kw_only=True):
     """What the session waits for."""
 
-    kind: Literal["text", "choice", "acknowledge", "suggestion"]
+    kind: Literal["text", "choice", "form", "acknowledge", "suggestion"]
     choices: list[ChoiceView] | UnsetType = UNSET
     suggestion: str | UnsetType = UNSET
+    form: FormView | UnsetType = UNSET
 
 
 class MessageView(View, frozen=True, kw_only=True):

@@ -8,9 +8,12 @@ import msgspec
 from api.schemas import (
     CellView,
     ChoiceView,
+    ColumnView,
     DebugCall,
     DebugInfo,
     EventView,
+    FieldView,
+    FormView,
     Layer,
     MessageView,
     Position,
@@ -21,8 +24,9 @@ from api.schemas import (
 from runtime.program import Program
 from runtime.run import ModelCall
 from runtime.scopes import Scopes
+from runtime.sheets import DrawnColumn, DrawnForm
 from runtime.state import Cell, ExecutionStatus, State, Wait
-from scripts.model import Action, AiAsk, AiSay, Ask, Choose, Script, action_type, rounds_of
+from scripts.model import Action, AiAsk, AiSay, Ask, Choose, Form, Script, action_type, rounds_of
 from scripts.values import Value, infer_type
 from store.rows import MessageRow, TurnRow
 
@@ -93,7 +97,7 @@ def _rounds(action: Action | None) -> int:
     match action:
         case AiSay():
             return action.utterances
-        case Ask() | AiAsk() | Choose():
+        case Ask() | AiAsk() | Choose() | Form():
             return rounds_of(action)
         case _:
             return 0
@@ -107,7 +111,39 @@ def wait_view(wait: Wait | None) -> WaitView | None:
         kind=wait.kind,
         choices=[ChoiceView(key=choice.key, text=choice.text) for choice in wait.choices] or msgspec.UNSET,
         suggestion=wait.suggestion or msgspec.UNSET,
+        form=_form_view(wait.form) if wait.form is not None else msgspec.UNSET,
     )
+
+
+def _form_view(form: DrawnForm) -> FormView:
+    fields = [
+        FieldView(
+            **_column(field),
+            computed=field.computed,
+            columns=[ColumnView(**_column(column)) for column in field.columns] or msgspec.UNSET,
+        )
+        for field in form.fields
+    ]
+    return FormView(id=form.id, title=form.title, fields=fields, errors=form.errors)
+
+
+def _column(column: DrawnColumn) -> dict[str, Any]:
+    """What fields and columns have in common; what the script does not say is left out."""
+    optional = {
+        "choices": list(column.choices) or None,
+        "labels": column.labels or None,
+        "placeholder": column.placeholder or None,
+        "pattern": column.pattern,
+        "min": column.min,
+        "max": column.max,
+    }
+    return {
+        "name": column.name,
+        "label": column.label,
+        "type": column.type,
+        "required": column.required,
+        "value": column.value,
+    } | {key: value for key, value in optional.items() if value is not None}
 
 
 def message_view(row: MessageRow) -> MessageView:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from runtime.actions.asking import typed_as_declared
+from runtime.form_answers import as_named_output
 from runtime.program import PlaceLost
 from runtime.run import Run
 from runtime.state import Cell
@@ -17,6 +18,8 @@ from scripts.model import (
     Assignment,
     Choose,
     Expression,
+    Form,
+    FormField,
     Output,
     Scope,
     Set,
@@ -37,7 +40,7 @@ def answered(run: Run) -> dict[str, Answered]:
     found = {}
     for name, scope in run.scopes.in_sight().items():
         cell = run.scopes.cells(scope)[name]
-        output = _asked(_writer(run, cell), name)
+        output = _asked(run, _writer(run, cell), name)
         if cell.by is not None and output is not None:
             found[name] = Answered(scope, cell.by, typed_as_declared(run, output))
     return found
@@ -50,8 +53,11 @@ def _writer(run: Run, cell: Cell) -> Action | None:
         return None
 
 
-def _asked(action: Action | None, name: str) -> Output | None:
+def _asked(run: Run, action: Action | None, name: str) -> Output | None:
     match action:
+        case Form():
+            field = _field(run, action, name)
+            return as_named_output(run, field) if field is not None and field.computed is None else None
         case Ask() | AiAsk() | AiThink():
             outputs = (item for item in action.outputs if isinstance(item, Output))
             return next((output for output in outputs if output.get == name), None)
@@ -59,6 +65,11 @@ def _asked(action: Action | None, name: str) -> Output | None:
             return Output(get=name, type="choice", choices=tuple(choice.key for choice in action.choices))
         case _:
             return None
+
+
+def _field(run: Run, action: Form, name: str) -> FormField | None:
+    sheet = run.program.forms.get(action.sheet)
+    return next((field for field in sheet.fields if field.name == name), None) if sheet is not None else None
 
 
 def correct(run: Run, values: Mapping[str, tuple[Answered, Value]]) -> list[str]:
@@ -84,7 +95,7 @@ def _computed(run: Run) -> Iterator[tuple[str, Cell, Expression, frozenset[str]]
     in_sight = run.scopes.in_sight()
     for name, scope in in_sight.items():
         cell = run.scopes.cells(scope)[name]
-        expression = _expression(_writer(run, cell), name) if cell.source == "script" else None
+        expression = _expression(run, _writer(run, cell), name) if cell.source == "script" else None
         if expression is None:
             continue
         reads = compile_expression(expression.source).reads
@@ -93,8 +104,11 @@ def _computed(run: Run) -> Iterator[tuple[str, Cell, Expression, frozenset[str]]
             yield name, cell, expression, reads
 
 
-def _expression(action: Action | None, name: str) -> Expression | None:
+def _expression(run: Run, action: Action | None, name: str) -> Expression | None:
     match action:
+        case Form():
+            field = _field(run, action, name)
+            return field.computed if field is not None else None
         case Set():
             return action.assignments.get(name)
         case Ask() | AiAsk() | AiThink():

@@ -36,6 +36,7 @@ from runtime.ports import Clock, Ids, Model, ModelFailed
 from runtime.program import Place, PlaceLost, Program
 from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of, own_copy
 from runtime.scopes import WriteRefused
+from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import Cell, Frame, Held, State, Wait, encode
 from runtime.words import folded
 from scripts.model import Action, After, Call, Declaration, Interrupt, Phase, Scope, Topic, action_type
@@ -57,6 +58,12 @@ class Chosen(Struct, frozen=True):
     choice: str
 
 
+class Filled(Struct, frozen=True):
+    """The form the user filled in and sent: values by field; null or an empty text clears one."""
+
+    values: Mapping[str, Value]
+
+
 class Start(Struct, frozen=True):
     """The beginning of a session, with the `start_variables` of its state."""
 
@@ -71,7 +78,7 @@ class Moved(Struct, frozen=True):
     restart: str = ""
 
 
-Input: TypeAlias = Start | Reply | Chosen
+Input: TypeAlias = Start | Reply | Chosen | Filled
 FailureKind: TypeAlias = Literal["action", "model", "limit", "place"]
 
 
@@ -174,6 +181,13 @@ def _accepted(state: State, given: Input | Moved) -> str:
         if not is_unicode(given.content):
             raise InputRefused("the reply is not valid Unicode")
         return given.content
+    if isinstance(given, Filled):
+        if state.wait.form is None:
+            raise InputRefused(f"the session waits for {state.wait.kind}, not for a form")
+        try:
+            return text_sent(state.wait.form, given.values)
+        except NotOfThisForm as error:
+            raise InputRefused(str(error)) from error
     if state.wait.kind != "choice":
         raise InputRefused(f"the session waits for {state.wait.kind}, not for a choice")
     text = next((choice.text for choice in state.wait.choices if choice.key == given.choice), None)
@@ -251,6 +265,7 @@ class _Engine:
         action = self._run.program.action(*state.home(), state.frames[-1].action)
         self._run.action_id = action.id
         metadata: dict[str, Value] = {"choice": given.choice} if isinstance(given, Chosen) else {}
+        metadata |= {"form": dict(given.values)} if isinstance(given, Filled) else {}
         self._run.hear(content, metadata)
         wait, state.wait = state.wait, None
         picked = given.choice if isinstance(given, Chosen) else None
@@ -258,7 +273,8 @@ class _Engine:
             await listening.keep_up(self._run, action, content)
             if not _is_answer(wait, content) and await self._is_turned_aside(action, wait, content):
                 return
-        self._follow(action, await resume(self._run, action, content, picked))
+        sent = given.values if isinstance(given, Filled) else None
+        self._follow(action, await resume(self._run, action, content, picked, sent))
 
     async def _is_turned_aside(self, action: Action, wait: Wait, said: str) -> bool:
         """Whether a message is no answer but brings up an interrupt or asks for a repair, which then happens."""

@@ -4,7 +4,7 @@ from runtime.models.parsing import read_labelled
 from runtime.ports import ModelFailed
 from runtime.run import Run
 from runtime.validation import Refused, checked
-from scripts.model import Action, AiAsk, Ask, Output
+from scripts.model import Action, AiAsk, Ask, Form, Output
 from scripts.values import is_given
 
 
@@ -13,7 +13,7 @@ async def keep_up(run: Run, action: Action, said: str) -> None:
 
     A model that fails costs a warning only; the conversation does not depend on it.
     """
-    asked = {item.get for item in action.outputs if isinstance(item, Output)} if isinstance(action, Ask | AiAsk) else ()
+    asked = _asked(run, action)
     outputs = tuple(
         Output(get=each.var, define=each.define, type=each.type, choices=each.choices, at=each.at)
         for name, each in run.scopes.declarations().items()
@@ -32,3 +32,14 @@ async def keep_up(run: Run, action: Action, said: str) -> None:
         value = checked(run, output, values.get(output.get))
         if not isinstance(value, Refused) and is_given(value):
             run.assign(output.get, value, "user")
+
+
+def _asked(run: Run, action: Action) -> frozenset[str]:
+    """The variables that an action asks for itself."""
+    match action:
+        case Ask() | AiAsk():
+            return frozenset(item.get for item in action.outputs if isinstance(item, Output))
+        case Form():
+            return frozenset(field.name for field in run.program.form(action.sheet).fields)
+        case _:
+            return frozenset()

@@ -21,6 +21,11 @@ _PHRASES: dict[str, dict[Phrase, str]] = {
         "corrected": "Noted: {choices}.",
         "which": "What shall I change? Say it like “age: 30”.",
         "handed_over": "I have let someone know; they will get back to you.",
+        "required": "This is needed.",
+        "missing": "Still needed: {choices}.",
+        "unread": "I could not read that. Say it like this: {choices}",
+        "multichoice": "Sorry, please choose any of these: {choices}.",
+        "table": "Sorry, I could not read these rows.",
     },
     "zh": {
         "invalid": "抱歉，这个回答不符合要求，可以再说一次吗？",
@@ -37,6 +42,11 @@ _PHRASES: dict[str, dict[Phrase, str]] = {
         "corrected": "已更正：{choices}。",
         "which": "您想更正哪一项？可以这样说：“年龄：30”。",
         "handed_over": "我已经通知了工作人员，他们会联系您。",
+        "required": "这一项必填。",
+        "missing": "还需要：{choices}。",
+        "unread": "抱歉，我没能读懂。可以这样说：{choices}",
+        "multichoice": "抱歉，请从以下选项中选择一项或多项：{choices}。",
+        "table": "抱歉，我没能读懂这些行。",
     },
 }
 OTHERWISE = "en"  # for the languages that have no sentences here

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from runtime.actions import asking, leading_away
+from runtime.actions import asking, filling, leading_away
 from runtime.corrections import Answered, answered, correct
 from runtime.events import Emitted, Repaired
 from runtime.models.parsing import choices_of, read_labelled
@@ -22,7 +22,7 @@ from runtime.state import Wait
 from runtime.validation import Refused, checked
 from runtime.words import bare, folded
 from scripts.meaning import text_of
-from scripts.model import Action, After, AiAsk, Ask, Output, Repair, RepairKind
+from scripts.model import Action, After, AiAsk, Ask, Form, Output, Repair, RepairKind
 from scripts.strings import Phrase, language
 from scripts.values import Value
 
@@ -119,7 +119,8 @@ def _again(run: Run, wait: Wait) -> Outcome:
 
 
 def _skip(run: Run, action: Action, wait: Wait, repair: Repair) -> Outcome:
-    if isinstance(action, Ask | AiAsk) and not asking.leave_open(run, action):
+    is_open = isinstance(action, Ask | AiAsk) and not asking.leave_open(run, action)
+    if is_open or (isinstance(action, Form) and not filling.leave_open(run, action)):
         run.say(_phrase(run, "needed"))
         return _again(run, wait)
     if repair.say is not None:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from runtime.answers import Choice
+from runtime.sheets import DrawnForm
 from scripts.model import Locale
 from scripts.values import Value, ValueType
 
@@ -20,7 +21,7 @@ STATE_VERSION_MIN = 1  # the oldest version that `decode` still reads
 Status: TypeAlias = Literal["active", "paused", "completed"]
 ExecutionStatus: TypeAlias = Literal["running", "waiting_input", "paused", "completed", "error"]
 Source: TypeAlias = Literal["script", "user", "model", "api", "default", "migrated"]
-WaitKind: TypeAlias = Literal["text", "choice", "acknowledge", "suggestion"]
+WaitKind: TypeAlias = Literal["text", "choice", "form", "acknowledge", "suggestion"]
 
 
 class Cell(Struct, omit_defaults=True):
@@ -41,6 +42,7 @@ class Progress(Struct, omit_defaults=True):
     values: dict[str, Value] = {}
     replies: list[str] = []  # what the user answered to this action, for extraction at its end
     visit: int = 0  # the number of this visit among those in which the model was asked; 0: not asked yet
+    errors: dict[str, str] = {}  # what was wrong with the form as it was last sent, by field
     asked: dict[str, int] = {}  # by purpose, how often it was asked in this visit
 
 
@@ -50,6 +52,7 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     kind: WaitKind
     choices: tuple[Choice, ...] = ()
     suggestion: str = ""
+    form: DrawnForm | None = None
 
 
 class Held(Struct, frozen=True, omit_defaults=True):

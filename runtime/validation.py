@@ -1,5 +1,6 @@
 """Whether a value is an answer an output accepts: type, choices, pattern, limits, and its own condition."""
 
+from collections.abc import Mapping
 from datetime import date, datetime
 
 import regex
@@ -19,8 +20,11 @@ class Refused(Struct, frozen=True):
     phrase: Phrase
 
 
-def checked(run: Run, output: Output, value: object) -> Value | Refused:
-    """The value as the output wants it, null where it is not given, or why it is refused."""
+def checked(run: Run, output: Output, value: object, others: Mapping[str, Value] | None = None) -> Value | Refused:
+    """The value as the output wants it, null where it is not given, or why it is refused.
+
+    Its `validate` sees the `others`, by default what the action has taken so far.
+    """
     declared = output.kind
     try:
         plain = bounded(value)
@@ -33,7 +37,7 @@ def checked(run: Run, output: Output, value: object) -> Value | Refused:
     reason = _pattern(output, plain) or _limits(output, plain)
     if reason:
         return Refused(reason, "invalid")
-    taken = {**run.progress.values, output.get: plain}
+    taken = {**(run.progress.values if others is None else others), output.get: plain}
     if output.validate is not None and not run.holds(output.validate, taken):
         return Refused(f"`{output.validate.source}` does not hold", "invalid")
     return plain

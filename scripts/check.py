@@ -5,6 +5,7 @@ from typing import assert_never
 
 import regex
 
+from scripts import form_sheets
 from scripts.diagnostics import Problems
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.model import (
@@ -25,6 +26,7 @@ from scripts.model import (
     Expression,
     Foreach,
     Form,
+    FormField,
     FormSheet,
     Goto,
     If,
@@ -79,6 +81,7 @@ class _Checker:
         self.skill: Skill | None = None
         self.interrupt: Interrupt | None = None
         self.loop_names: list[str] = []
+        self.shown: set[str] = set()  # the forms that actions show
         self.flow = VariableFlow(script)
 
     def add(self, code: str, message: str, at: Location, fix: str = "") -> None:
@@ -111,6 +114,7 @@ class _Checker:
             self.check_interrupt(interrupt)
         for repair in script.repairs:
             self.texts(repair.say)
+        self.forms()
         self.flow.check(self.problems)
         check_migrations(script, self.problems)
 
@@ -304,8 +308,37 @@ class _Checker:
             fix = suggest(action.sheet, [form.id for form in self.script.forms], otherwise="")
             self.add("FORM_UNKNOWN", f"there is no form {action.sheet}", action.mark("form"), fix)
             return
+        self.shown.add(sheet.id)
+        self.sheet(sheet)
+
+    def forms(self) -> None:
+        """The forms by themselves; what they read counts where they are shown."""
+        aside = _Checker(self.script, self.problems)
+        for sheet in self.script.forms:
+            aside.sheet(sheet)
+            for found in form_sheets.faults(sheet):
+                self.add(found.code, found.message, found.at)
+        for found in form_sheets.unused(self.script.forms, self.shown, self.script.at.file):
+            self.add(found.code, found.message, found.at)
+
+    def sheet(self, sheet: FormSheet) -> None:
+        """A form where it is shown: its fields are variables there."""
+        self.texts(sheet.title, sheet.text)
         for each in sheet.fields:
             self.writes(each.name, each.mark("field"))
+            self.field(each)
+
+    def field(self, field: FormField) -> None:
+        self.texts(field.label, field.placeholder)
+        self.expression(field.computed)
+        output = form_sheets.as_output(field)
+        if field.computed is None and (output.type != "choice" or output.choices):
+            self.output(output, set())
+        self.loop_names += [column.name for column in field.columns]  # a row's cells, while it is validated
+        for column in field.columns:
+            self.name(column.name, column.mark("field"))
+            self.field(column)
+        self.loop_names = self.loop_names[: len(self.loop_names) - len(field.columns)]
 
     def call(self, action: Call) -> None:
         skill = next((skill for skill in self.script.skills if skill.id == action.skill), None)

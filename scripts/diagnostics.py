@@ -140,6 +140,20 @@ CODES: dict[str, Code] = {
     "USE_CYCLE": Code("error", "Two side files use each other.", "Remove one of the two from `use`."),
     "ROLE_UNKNOWN": Code("error", "There is no such role.", "Name a role of the roles file."),
     "FORM_UNKNOWN": Code("error", "There is no such form.", "Name a form of the script or of a side file in `use`."),
+    "FORM_UNUSED": Code("note", "No action shows this form.", "Show it with `form: NAME`, or remove it."),
+    "FIELDS_INVALID": Code("error", "A form has fields, not too many of them.", "List its `fields`."),
+    "FIELD_KEY_CONFLICT": Code("error", "Two keys of a field do not go together.", "Remove the one it names."),
+    "COLUMNS_INVALID": Code(
+        "error",
+        "A table needs columns, and nothing else has any; a column is neither computed nor a table.",
+        "Write `type: table` and `columns:` with a list of fields.",
+    ),
+    "COMPUTED_TOO_EARLY": Code(
+        "error", "A computed field uses one that is worked out after it.", "Move it below the fields that it uses."
+    ),
+    "PYTHON_REFUSED": Code(
+        "error", "Python in a form is never run.", "Write `computed:` with an expression, such as `price * count`."
+    ),
     "TRIGGER_EMPTY": Code("error", "Nothing says when this happens.", "Write `on:` with words to listen for."),
     "USE_NOT_FOUND": Code("error", "A file named in `use` is not there.", "Correct the name; it is relative."),
 }

@@ -17,7 +17,20 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scripts.diagnostics import Problems
-from scripts.model import After, ChoiceItem, Expression, Location, Loop, Node, OnFail, Reference, Template, Trigger
+from scripts.model import (
+    After,
+    ChoiceItem,
+    Expression,
+    FormField,
+    FormSheet,
+    Location,
+    Loop,
+    Node,
+    OnFail,
+    Reference,
+    Template,
+    Trigger,
+)
 from scripts.source import Mapping, Scalar, Tree, plain_value
 from scripts.source import Sequence as SequenceTree
 from scripts.suggest import suggest
@@ -38,6 +51,7 @@ SHORTHANDS = {
 }
 """For these types a bare text stands for a mapping with only this key."""
 
+_PROGRAMS = frozenset({"python", "code"})  # keys that other systems take programs from
 _FAILED: Any = object()  # a part that could not be read; its problem is recorded
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
@@ -284,6 +298,10 @@ class Reader:
         return values, marks, complete
 
     def _unknown(self, key: Scalar, value: Tree, fields: dict[str, _Field]) -> None:
+        if key.text in _PROGRAMS and fields in (_fields(FormField), _fields(FormSheet)):
+            message = f"`{key.text}` in a form is never run"
+            self.add("PYTHON_REFUSED", message, key.at, severity="warning" if self.lenient else None)
+            return
         allowed = [field.key for field in fields.values() if not field.instead]
         empty = isinstance(value, Scalar) and value.plain and not value.text
         comma = "A comma inside { } ends a value; put quotes around a text that has one."

@@ -65,6 +65,11 @@ Phrase: TypeAlias = Literal[
     "corrected",
     "which",
     "handed_over",
+    "required",
+    "missing",
+    "unread",
+    "multichoice",
+    "table",
 ]
 """What the runtime says by itself: to an answer that does not do, by the type that is wanted, and around it."""
 

@@ -8,14 +8,17 @@ from datetime import date, timedelta
 import regex
 from msgspec import Struct, structs
 
-from runtime.engine import Chosen, Input, Reply
+from runtime.engine import Chosen, Filled, Input, Reply
 from runtime.models.parsing import PATTERN_S
 from runtime.program import Program
+from runtime.sheets import DrawnColumn, DrawnField, DrawnForm
 from runtime.state import State
+from scripts.meaning import text_of
 from scripts.model import Action, AiAsk, Ask, Expression, Output, Script
-from scripts.values import number_in
+from scripts.values import Value, number_in
 
 PLAUSIBLE = 0.75  # how often an answer is meant to fit
+FITTING_IN_FORMS = 0.9  # and in a field of a form, which is taken as a whole
 PICKED_MAX = 200  # words and numbers taken from a script's conditions
 
 STRANGE = (
@@ -72,6 +75,8 @@ def _expressions(part: object) -> Iterator[Expression]:
 def answer(chance: random.Random, program: Program, state: State, words: Words, today: date) -> Input:
     """A reply to what a session waits for."""
     wait = state.wait
+    if wait is not None and wait.form is not None and chance.random() < PLAUSIBLE:
+        return Filled(_filled(chance, wait.form, words, today))
     if wait is not None and wait.choices and chance.random() < PLAUSIBLE:
         return Chosen(chance.choice(wait.choices).key)
     if chance.random() >= PLAUSIBLE:
@@ -79,10 +84,51 @@ def answer(chance: random.Random, program: Program, state: State, words: Words, 
     if wait is not None and wait.choices:
         number = chance.randrange(len(wait.choices))
         return Reply(chance.choice([str(number + 1), wait.choices[number].text, wait.choices[number].key]))
+    if wait is not None and wait.form is not None:
+        return Reply(_labelled(chance, wait.form, words, today))
     if wait is not None and wait.kind != "text":
         return Reply(chance.choice([wait.suggestion or "ok", "ok", "yes", "go on"]))
     action = program.action(*state.home(), state.frames[-1].action)
     return Reply(_fitting(chance, _wanted(action, state), words, today))
+
+
+def _filled(chance: random.Random, form: DrawnForm, words: Words, today: date) -> dict[str, Value]:
+    """A form filled in by type, with what nobody expects in some field now and then."""
+    fields = [field for field in form.fields if not field.computed]
+    some = [field for field in fields if field.required or chance.random() < PLAUSIBLE]
+    return {field.name: _entered(chance, field, words, today) for field in some}
+
+
+def _labelled(chance: random.Random, form: DrawnForm, words: Words, today: date) -> str:
+    """A form filled in with words."""
+    values = _filled(chance, form, words, today)
+    labels = {field.name: field.label for field in form.fields}
+    return chance.choice([", ", "\n"]).join(f"{labels[name]}: {text_of(value)}" for name, value in values.items())
+
+
+def _entered(chance: random.Random, field: DrawnColumn, words: Words, today: date) -> Value:
+    if chance.random() >= FITTING_IN_FORMS:
+        return chance.choice([*STRANGE, None, [], [{}], {"a": 1}, 1e300, True])
+    match field.type:
+        case "multichoice":
+            return [choice for choice in field.choices if chance.random() < 0.5]
+        case "table":
+            columns = field.columns if isinstance(field, DrawnField) else ()
+            rows = range(chance.randrange(4))
+            return [{each.name: _entered(chance, each, words, today) for each in columns} for _ in rows]
+        case "boolean":
+            return chance.random() < 0.5
+        case "number":
+            return chance.choice(list(_numbers(chance, _as_asked(field), words)))
+        case "date":
+            return str(today + timedelta(days=chance.randint(-400, 400)))
+        case _:
+            return _value(chance, _as_asked(field), words, today)
+
+
+def _as_asked(field: DrawnColumn) -> Output:
+    """A field as a question would ask for it."""
+    return Output(get=field.name, choices=field.choices, pattern=field.pattern, min=field.min, max=field.max)
 
 
 def _wanted(action: Action, state: State) -> list[Output]:

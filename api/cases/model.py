@@ -12,6 +12,7 @@ from runtime.program import Program
 from runtime.state import ExecutionStatus, WaitKind
 from scripts.diagnostics import Problem
 from scripts.folder import CASE_SUFFIX
+from scripts.meaning import text_of
 from scripts.model import Locale, Location
 from scripts.parse import Reading
 from scripts.source import Mapping as MappingTree
@@ -37,6 +38,7 @@ class CaseTurn(Struct, frozen=True):
 
     say: str | None = None
     choose: str | None = None  # a choice by its key, as a button sends it
+    form: Mapping[str, Value] | None = None  # a filled form, values by field
     expect: tuple[str, ...] | None = None  # a glob pattern for each message
     not_said: tuple[str, ...] = ()  # patterns that no message may match
     show: tuple[Mapping[str, str], ...] | None = None  # patterns for image, url or caption of each media message
@@ -51,6 +53,8 @@ class CaseTurn(Struct, frozen=True):
     @property
     def given(self) -> str:
         """``say: Ana``, or nothing for the first turn."""
+        if self.form is not None:
+            return f"form: {text_of(dict(self.form))}"
         if self.choose is not None:
             return f"choose: {self.choose}"
         return "the beginning" if self.say is None else f"say: {self.say}"

@@ -109,13 +109,14 @@ def _check_turns(case: Case, tree: Tree, reader: Reader) -> None:
         reader.add("REQUIRED_FIELD_MISSING", "a case has at least one turn", place(tree, "turns"), "- expect: [Hello.]")
     for index, turn in enumerate(case.turns):
         at = place(tree, "turns", index)
-        if turn.say is not None and turn.choose is not None:
-            reader.add("KEY_CONFLICT", "a turn either says or chooses something", at, "Keep `say` or `choose`.")
+        if sum(given is not None for given in (turn.say, turn.choose, turn.form)) > 1:
+            message = "a turn either says or chooses something, or fills in a form"
+            reader.add("KEY_CONFLICT", message, at, "Keep one of `say`, `choose` and `form`.")
         elif index == 0 and turn.given != "the beginning":
             message = "the first turn is the script's own beginning, before anything is said"
             reader.add("KEY_CONFLICT", message, at, "Begin with `- expect: [...]`.")
         elif index > 0 and turn.given == "the beginning":
-            message = "every turn but the first has `say` or `choose`"
+            message = "every turn but the first has `say`, `choose` or `form`"
             reader.add("REQUIRED_FIELD_MISSING", message, at, 'Add e.g. `say: hello`; a blank reply is `say: ""`.')
 
 

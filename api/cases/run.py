@@ -7,7 +7,7 @@ from msgspec import Struct
 from api.cases.compare import Failure, end_failures, turn_failures
 from api.cases.model import CaseTurn, FoundCase
 from api.playing import Player
-from runtime.engine import Chosen, Input, InputRefused, Reply, Turn, TurnFailed
+from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, Turn, TurnFailed
 from runtime.ports import Model
 from runtime.run import Limits
 from runtime.state import State, decode, encode
@@ -39,9 +39,8 @@ async def run_case(found: FoundCase, *, model: Model | None = None, to_the_end: 
     player = player_of(found, model or found.model)
     failures: list[Failure] = []
     for number, expected in enumerate(found.case.turns):
-        given = Reply(expected.say or "") if expected.choose is None else Chosen(expected.choose)
         try:
-            turn = await step(player, given, first=number == 0)
+            turn = await step(player, _input(expected), first=number == 0)
         except (TurnFailed, InputRefused, Broken) as failed:
             failures.append(_not_taken(found, number, expected, failed))
             break
@@ -59,6 +58,12 @@ def _not_taken(found: FoundCase, number: int, expected: CaseTurn, failed: Except
     line = found.line("turns", number)
     what, wanted = "the turn", "a turn without failure"
     return Failure(what, wanted, f"{at}{failed}", found.file, line, turn=number, given=expected.given)
+
+
+def _input(turn: CaseTurn) -> Input:
+    if turn.form is not None:
+        return Filled(turn.form)
+    return Reply(turn.say or "") if turn.choose is None else Chosen(turn.choose)
 
 
 def player_of(found: FoundCase, model: Model) -> Player:

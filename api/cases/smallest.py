@@ -14,7 +14,7 @@ from msgspec import structs
 from api.cases.answers import Words, words_of
 from api.cases.finding import Finding, go
 from api.cases.model import Prepared
-from runtime.engine import Chosen, Input, InputRefused, Reply
+from runtime.engine import Chosen, Filled, Input, InputRefused, Reply
 from runtime.program import Program
 from runtime.state import State
 from scripts.model import ROUNDS_MAX
@@ -79,6 +79,8 @@ async def _replayed(
 
 
 def _simpler(given: Input) -> Iterator[Input]:
+    if isinstance(given, Filled):
+        yield from (Filled({name: given.values[name]}) for name in given.values if len(given.values) > 1)
     if isinstance(given, Reply):
         yield from (Reply(text) for text in ("ok", "1", "yes") if len(text) < len(given.content))
 
@@ -106,6 +108,8 @@ def case_text(script: Prepared, finding: Finding) -> str:
 def _turn(given: Input) -> str:
     if isinstance(given, Chosen):
         return f"choose: {_quoted(given.choice)}"
+    if isinstance(given, Filled):
+        return f"form: {_quoted(given.values)}"
     return f"say: {_quoted(given.content) if isinstance(given, Reply) else ''}"
 
 

@@ -18,7 +18,7 @@ from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json
 from api.cli.talking import Terminal, Unattended
 from api.playing import Player
-from runtime.engine import Chosen, Input, InputRefused, Reply, TurnFailed
+from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, TurnFailed
 from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid
 from runtime.models.recording import RecordingModel
 from runtime.program import Program
@@ -39,7 +39,8 @@ _GO_ON = "Nothing of it is kept; `--inputs FILE` plays the same replies again."
 @click.option(
     "--inputs",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help='Replies, one a line; an empty line is an empty reply, {"choice": "A"} takes a choice; `-`: standard input.',
+    help='Replies, one a line; an empty line is an empty reply, {"choice": "A"} takes a choice, {"form": {…}} '
+    "fills in a form; `-`: standard input.",
 )
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="An initial variable; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, 2**53), default=0, help="Decides every random choice [0].")
@@ -81,7 +82,7 @@ def play(
         fail(str(error))
     recording = RecordingModel(chosen)
     player = Player(program, state, recording if record else chosen, utc_now, new_id, settings.limits)
-    talk = Unattended(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(quiet=as_json)
+    talk = Unattended(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(spoken, quiet=as_json)
     _converse(player, talk)
     if record is not None:
         _write(record, recording)
@@ -158,6 +159,8 @@ def _given(line: str) -> tuple[Input, Value]:
             sent = None  # a text that happens to begin with a brace
         if isinstance(sent, dict) and sent.keys() == {"choice"}:
             return Chosen(str(sent["choice"])), sent
+        if isinstance(sent, dict) and sent.keys() == {"form"} and isinstance(sent["form"], dict):
+            return Filled(sent["form"]), sent
     return Reply(line), line
 
 

@@ -8,13 +8,17 @@ from collections.abc import Iterator
 import msgspec
 from rich.markup import escape
 
+from api.app import utc_now
 from api.cases.compare import position_of
+from api.cli.forms import FormDialogue
 from api.cli.output import console, errors, fail
 from api.playing import Player
 from runtime.engine import Turn
 from runtime.events import Emitted, Warned
 from runtime.scopes import Scopes
+from runtime.sheets import DrawnForm
 from runtime.state import Wait
+from scripts.model import Locale
 
 COMMANDS = {
     "/vars": "the variables, by scope",
@@ -61,7 +65,8 @@ class Unattended:
 class Terminal:
     """Replies from a person, who may also ask where the conversation is."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, locale: Locale, *, quiet: bool) -> None:
+        self._locale = locale
         self._quiet = quiet
         self._commands = sys.stdin.isatty()  # what is piped in is all said to the script
         with contextlib.suppress(ImportError):  # not on every platform
@@ -70,6 +75,8 @@ class Terminal:
 
     def next(self, player: Player, wait: Wait) -> str | None:
         """What the person says; None where they leave."""
+        if wait.form is not None:
+            return self._filled(player, wait, wait.form)
         for offered in _offered(wait):
             errors.print(escape(offered), style="cyan")
         hint = {"acknowledge": "[Enter] ", "suggestion": f"[{wait.suggestion}] "}.get(wait.kind, "")
@@ -84,6 +91,21 @@ class Terminal:
             if line.strip() == "/quit":
                 return None
             _answer(line.strip(), player, wait)
+
+    def _filled(self, player: Player, wait: Wait, form: DrawnForm) -> str | None:
+        def ask(prompt: str) -> str:
+            while (line := input(prompt)).strip() in COMMANDS and self._commands:
+                if line.strip() == "/quit":
+                    raise EOFError
+                _answer(line.strip(), player, wait)
+            return line
+
+        try:
+            values = FormDialogue(form, ask, utc_now().date(), self._locale).values()
+        except (EOFError, KeyboardInterrupt):
+            errors.print()
+            return None
+        return msgspec.json.encode({"form": values}).decode()
 
     def show(self, turn: Turn) -> None:
         """Prints a turn."""

@@ -65,6 +65,7 @@ _SESSION_EXAMPLES = [
 _MESSAGE_EXAMPLES = [
     Example(summary="A text", value={"content": "My name is Ana"}),
     Example(summary="A choice", value={"choice": "A"}),
+    Example(summary="A filled form", value={"form": {"name": "Ana", "evenings": ["Monday"]}}),
 ]
 
 

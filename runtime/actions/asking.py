@@ -161,7 +161,7 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     return _finish(run, action, "model" if answered.values else "user", answered.reasons)
 
 
-def _typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
+def typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
     """The values the model took; where it gave a text for a typed value, what the parser makes of that text."""
     values: dict[str, object] = {}
     for output in outputs:
@@ -235,7 +235,7 @@ def _take(
         found = [_record(run, each, part) for part in (given if isinstance(given, list) else [])]
         if any(found):
             run.progress.values[each.tolist] = [record for record in found if record]
-    return _keep(run, outputs, _typed(run, outputs, answered))
+    return _keep(run, outputs, typed(run, outputs, answered))
 
 
 def _record(run: Run, records: Records, given: object) -> dict[str, Value]:

@@ -1,5 +1,6 @@
 """Which function carries out which action: entering it, and taking the reply it waited for."""
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from runtime.actions import asking, assigning, blocks, calls, chatting, choosing, filling, speaking
@@ -28,6 +29,7 @@ from scripts.model import (
     UserSay,
     action_type,
 )
+from scripts.values import Value
 
 
 async def enter(run: Run, action: Action) -> Outcome:
@@ -75,8 +77,9 @@ async def enter(run: Run, action: Action) -> Outcome:
             assert_never(action)
 
 
-async def resume(run: Run, action: Action, reply: str, picked: str | None) -> Outcome:
-    """Hands a reply to the action that waited for it, with the key of the choice where one was picked.
+async def resume(run: Run, action: Action, reply: str, picked: str | None, sent: Mapping[str, Value] | None) -> Outcome:
+    """Hands a reply to the action that waited for it, with the key of the choice where one was picked, or with the
+    values of the form where one was sent.
 
     Raises ActionFailed for an action that never waits.
     """
@@ -89,6 +92,8 @@ async def resume(run: Run, action: Action, reply: str, picked: str | None) -> Ou
             return await asking.answer_ai_ask(run, action, reply)
         case Choose():
             return choosing.answer_choose(run, action, reply, picked)
+        case Form():
+            return await filling.answer_form(run, action, reply, sent)
         case Chat():
             return await chatting.answer_chat(run, action, reply)
         case UserSay():

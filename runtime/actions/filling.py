@@ -1,10 +1,257 @@
-"""Forms: several typed fields that are filled in at once."""
+"""`form`: several typed fields that are filled in at once, by a client that draws them or in plain words.
 
-from runtime.outcomes import Outcome
+What stands in the form when it is sent is what counts: a field left out keeps what the form showed for it (the
+variable's present value, else the default), one that is sent empty is cleared. What was valid is not asked for again.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from runtime.actions import asking
+from runtime.actions.leading_away import after_failure
+from runtime.form_answers import Fault, accepted, fitting, is_filled, label_of, read_fields, said, unfit, words_for
+from runtime.outcomes import DONE, Outcome, Waits
 from runtime.run import ActionFailed, Run
-from scripts.model import Form
+from runtime.sheets import DrawnColumn, DrawnField, DrawnForm
+from runtime.state import Wait
+from runtime.validation import Refused
+from scripts.expressions import compile_expression
+from scripts.form_sheets import as_output, kind_of
+from scripts.model import Expression, Form, FormField, FormSheet, rounds_of
+from scripts.values import Value, ValueRefused, bounded, is_given
 
 
 def form(run: Run, action: Form) -> Outcome:
-    """Shows the form."""
-    raise ActionFailed(f"the form {action.sheet} cannot be shown yet")
+    """Shows the form, with its text where it has one. Raises PlaceLost."""
+    return _show(run, action, run.text(run.program.form(action.sheet).text))
+
+
+async def answer_form(run: Run, action: Form, reply: str, sent: Mapping[str, Value] | None) -> Outcome:
+    """Takes a form that was sent, or a reply in plain words."""
+    if sent is None and not reply.strip():
+        return _show(run, action, run.progress.prompt)
+    sheet = run.program.form(action.sheet)
+    fields = _fillable(sheet)
+    wanted = [field for field in fields if field.name in run.progress.errors] or [
+        field for field in fields if field.name not in run.progress.values
+    ]
+    run.progress.round += 1
+    run.progress.replies.append(reply)
+    found = dict(sent) if sent is not None else read_fields(run, fields, reply, wanted)
+    before = dict(run.progress.values)
+    errors = _keep(run, fields, found)
+    missing = [field for field in _missing(run, fields) if field.name not in errors]
+    if sent is None and missing and not errors:
+        errors = await _extracted(run, action, fields, missing, reply)
+        missing = [field for field in _missing(run, fields) if field.name not in errors]
+    if not errors and not missing and (found or sent is not None or run.progress.values != before):
+        return _finish(run, action, fields)
+    errors |= dict.fromkeys((field.name for field in missing), said(run, "required"))
+    run.progress.errors = errors
+    if run.progress.round >= rounds_of(action):
+        return _exhausted(run, action, fields)
+    return _show(run, action, _complaint(run, action, fields, missing))
+
+
+def leave_open(run: Run, action: Form) -> bool:
+    """Leaves a form the user does not want to fill in, if nothing in it is required."""
+    fields = _fillable(run.program.form(action.sheet))
+    if _missing(run, fields):
+        return False
+    _finish(run, action, fields)
+    return True
+
+
+def _fillable(sheet: FormSheet) -> tuple[FormField, ...]:
+    return tuple(field for field in sheet.fields if field.computed is None)
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+def _shown(run: Run, field: FormField) -> Value:
+    """What stands in a field: what the user gave, else the variable's value where it fits, else the default."""
+    if field.name in run.progress.values:
+        return run.progress.values[field.name]
+    found = run.scopes.find(field.name)
+    if found is not None and is_given(found[1]) and _fits(run, field, found[1]):
+        return found[1]
+    return field.default
+
+
+def _fits(run: Run, field: FormField, value: Value) -> bool:
+    """Whether a variable's value may stand in a field; a `validate` is left to the form as a whole."""
+    match kind_of(field):
+        case "multichoice":
+            return isinstance(value, list) and all(each in field.choices for each in value)
+        case "table":
+            names = {column.name for column in field.columns}
+            return isinstance(value, list) and all(isinstance(row, dict) and row.keys() <= names for row in value)
+        case _:
+            return not isinstance(fitting(run, field, value), Refused)
+
+
+def _keep(run: Run, fields: tuple[FormField, ...], given: Mapping[str, Value]) -> dict[str, str]:
+    """Keeps what is accepted of the values given, and says what is wrong with the others, by field."""
+    errors: dict[str, str] = {}
+    pending = set(given)
+    for field in fields:
+        if field.name not in given:
+            continue
+        by_itself = msgspec.structs.replace(field, validate=None)
+        value = accepted(run, by_itself, given[field.name], _whole(run, fields, pending))
+        if not isinstance(value, Fault) and unfit(run, field.name, value):
+            value = Fault(words_for(run, field, "invalid"))
+        pending.remove(field.name)
+        if isinstance(value, Fault):
+            errors[field.name] = value.message
+            run.progress.values.pop(field.name, None)
+        else:
+            run.progress.values[field.name] = value
+    return errors | _disproved(run, fields, errors)
+
+
+def _whole(run: Run, fields: tuple[FormField, ...], without: Collection[str]) -> dict[str, Value]:
+    shown = {field.name: _shown(run, field) for field in fields if field.name not in without}
+    return {name: value for name, value in shown.items() if is_given(value)}
+
+
+def _disproved(run: Run, fields: tuple[FormField, ...], errors: Mapping[str, str]) -> dict[str, str]:
+    """What each `validate` says of the form as it stands; one that reads a field still open has to wait for it."""
+    whole = _whole(run, fields, errors)
+    still_open = {field.name for field in _missing(run, fields)} | errors.keys()
+    found: dict[str, str] = {}
+    for field in fields:
+        if field.validate is None or field.name not in whole:
+            continue
+        if not still_open & compile_expression(field.validate.source).reads and not run.holds(field.validate, whole):
+            found[field.name] = words_for(run, field, "invalid")
+            run.progress.values.pop(field.name, None)
+    return found
+
+
+async def _extracted(
+    run: Run, action: Form, fields: tuple[FormField, ...], missing: list[FormField], reply: str
+) -> dict[str, str]:
+    """Keeps what the model finds in a plain reply for the fields that are still missing."""
+    outputs = tuple(as_output(field) for field in missing if kind_of(field) not in {"table", "multichoice"})
+    if not outputs:
+        return {}
+    task = run.text(run.program.form(action.sheet).text)
+    answered = await run.complete("extract", action, task, outputs=outputs, reply=reply)
+    found = asking.typed(run, outputs, answered)
+    try:
+        given = {name: bounded(value) for name, value in found.items()}
+    except ValueRefused:  # a model may say anything; the fields stay missing
+        return {}
+    return _keep(run, fields, given)
+
+
+def _missing(run: Run, fields: tuple[FormField, ...]) -> list[FormField]:
+    return [field for field in fields if field.required and not is_filled(_shown(run, field))]
+
+
+# -- what is said and shown -------------------------------------------------------------------------------------------
+
+
+def _show(run: Run, action: Form, text: str) -> Outcome:
+    run.progress.prompt = text
+    run.say(text)
+    return Waits(Wait("form", form=_drawn(run, run.program.form(action.sheet))))
+
+
+def _complaint(run: Run, action: Form, fields: tuple[FormField, ...], missing: list[FormField]) -> str:
+    """What is wrong, by label, for who sees no fields: the action's own words, or else the runtime's."""
+    if action.invalid is not None:
+        return run.text(action.invalid)
+    errors = run.progress.errors
+    absent = tuple(label_of(run, field) for field in missing)
+    lines = [
+        f"{label_of(run, field)}: {errors[field.name]}"
+        for field in fields
+        if field.name in errors and field not in missing
+    ]
+    if absent:
+        lines.append(said(run, "missing", absent))
+    if not lines:
+        lines.append(said(run, "unread", tuple(f"{label_of(run, field)}: …" for field in fields)))
+    return "\n".join(lines)
+
+
+def _drawn(run: Run, sheet: FormSheet) -> DrawnForm:
+    return DrawnForm(
+        id=sheet.id,
+        title=run.text(sheet.title),
+        fields=tuple(_drawn_field(run, field) for field in sheet.fields),
+        errors=run.progress.errors,
+    )
+
+
+def _drawn_field(run: Run, field: FormField) -> DrawnField:
+    columns = tuple(_drawn_column(run, column, column.default) for column in field.columns)
+    drawn = _drawn_column(run, field, _shown(run, field))
+    fields = {name: getattr(drawn, name) for name in DrawnColumn.__struct_fields__}
+    return DrawnField(**fields, computed=field.computed is not None, columns=columns)
+
+
+def _drawn_column(run: Run, field: FormField, value: Value) -> DrawnColumn:
+    return DrawnColumn(
+        name=field.name,
+        label=label_of(run, field),
+        type=kind_of(field),
+        choices=field.choices,
+        labels=field.labels,
+        required=field.required,
+        placeholder=run.text(field.placeholder),
+        value=value,
+        pattern=field.pattern,
+        min=field.min,
+        max=field.max,
+    )
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+def _finish(run: Run, action: Form, fields: tuple[FormField, ...]) -> Outcome:
+    """Writes what was given, defaults for what was not, and then what is computed from it."""
+    values = run.progress.values
+    for field in fields:
+        found = run.scopes.find(field.name)
+        has_value = found is not None and is_given(found[1])
+        if field.name in values:
+            if has_value or is_given(values[field.name]):
+                run.assign(field.name, values[field.name], "user")
+        elif field.default is not None and (found is None or not has_value or not _fits(run, field, found[1])):
+            run.assign(field.name, field.default, "default")
+    for field in run.program.form(action.sheet).fields:
+        if field.computed is not None:
+            _compute(run, field, field.computed)
+    return DONE
+
+
+def _compute(run: Run, field: FormField, expression: Expression) -> None:
+    """Works a field out; one that cannot be, of what was left empty, stays unset rather than holding up the form."""
+    try:
+        value = run.value(expression)
+    except ActionFailed as error:
+        run.warn("expression_failed", str(error))
+        value = None
+    outcome = fitting(run, field, value)
+    reason = outcome.reason if isinstance(outcome, Refused) else unfit(run, field.name, outcome)
+    if reason:
+        run.warn("value_missing", f"`{field.name}` stays unset: {reason}")
+    run.assign(field.name, None if reason or isinstance(outcome, Refused) else outcome, "script")
+
+
+def _exhausted(run: Run, action: Form, fields: tuple[FormField, ...]) -> Outcome:
+    """The rounds are used up: keeps what is valid and follows the policy."""
+    for field in fields:
+        defaulted = action.on_fail.policy == "default" and field.default is not None
+        if field.required and not is_filled(run.progress.values.get(field.name, field.name)):
+            del run.progress.values[field.name]  # cleared, though it is required
+        if field.name in run.progress.errors and not is_filled(_shown(run, field)) and not defaulted:
+            run.warn("value_missing", f"`{field.name}` stays unset: no valid answer within the rounds")
+    _finish(run, action, fields)
+    return after_failure(run, action.on_fail, action.id) or DONE

@@ -1,6 +1,7 @@
 """Bodies nobody thought of: made by chance from the fields that exist and values that fit nowhere."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 ODD = [
@@ -28,7 +29,7 @@ ODD = [
 ]
 FIELDS = {
     "/api/sessions": ["userId", "scriptId", "initialVariables", "key", "metadata", "locale", "seed"],
-    "/api/sessions/{}/messages": ["content", "choice"],
+    "/api/sessions/{}/messages": ["content", "choice", "form"],
     "/api/sessions/{}/migrate": ["version", "scriptId", "yamlContent", "files", "dryRun"],
     "/api/scripts": ["yamlContent", "scriptName", "files", "tags", "author", "description"],
     "/api/scripts/import": ["yamlContent", "scriptName", "files", "tags"],
@@ -40,6 +41,15 @@ FITTING = {
     "initialVariables": {"age": 3},
     "content": "hello",
     "yamlContent": "script: s\nphases: [{phase: p, topics: [{topic: t, actions: [{say: hi, id: a}]}]}]\n",
+}
+LIBRARY = Path(__file__).parents[2] / "scripts" / "library"
+ENTRIES = {
+    "name": "Ana",
+    "email": "ana@example.org",
+    "born": "1990-05-03",
+    "experience": "some",
+    "evenings": ["Monday"],
+    "guests": [{"guest": "Ben"}],
 }
 SHAPE = {"code", "type", "message", "details", "context", "recovery"}
 
@@ -82,3 +92,28 @@ async def test_any_body_is_taken_or_refused_in_the_one_shape(api: Any) -> None:
         turn = int(answer.is_success and ("messages" in path or moved))
         assert (await api.say(session, "Ana"))["turn"] == turn + 1
     assert statuses >= {200, 201, 400}
+
+
+async def test_any_json_as_a_form_is_taken_or_refused_in_the_one_shape(api: Any) -> None:
+    await api.keep((LIBRARY / "sign_up.yaml").read_text("utf-8"))
+    chance = random.Random(6)
+    statuses = set()
+    for _ in range(200):
+        session = await api.begin("sign_up")
+        entries = value(chance) if chance.random() < 0.1 else {name: entry(chance, name) for name in some(chance)}
+        answer = await api.message(session, {"form": entries})
+        assert answer.status_code in {200, 400}, answer.text
+        statuses.add((answer.status_code, answer.is_success and bool(answer.json()["wait"].get("form"))))
+        if not answer.is_success:
+            assert answer.json()["error"].keys() == SHAPE
+        found = await api.read(f"/api/sessions/{session['sessionId']}")
+        assert (found["executionStatus"], found["turn"]) == ("waiting_input", int(answer.is_success))
+    assert statuses == {(200, True), (200, False), (400, False)}
+
+
+def some(chance: random.Random) -> list[str]:
+    return [name for name in [*ENTRIES, *["price", "oops"] * (chance.random() < 0.1)] if chance.random() < 0.9]
+
+
+def entry(chance: random.Random, name: str) -> Any:
+    return ENTRIES[name] if name in ENTRIES and chance.random() < 0.9 else value(chance)

@@ -156,7 +156,7 @@ CASE = "script: tea.yaml\ncases:\n  - name: a\n"
         (CASE + "    turns: [{}]\n    end: {scopes: {sesion: {}}}\n", (5, 20), "UNKNOWN_KEY", "session"),
         (CASE + "    turns: []\n", (4, 12), "REQUIRED_FIELD_MISSING", "at least one turn"),
         (CASE + "    turns: [{say: hi}]\n", (4, 13), "KEY_CONFLICT", "beginning"),
-        (CASE + "    turns: [{}, {}]\n", (4, 17), "REQUIRED_FIELD_MISSING", "`say` or `choose`"),
+        (CASE + "    turns: [{}, {}]\n", (4, 17), "REQUIRED_FIELD_MISSING", "`say`, `choose`"),
         (CASE + "    turns: [{}, {say: a, choose: b}]\n", (4, 17), "KEY_CONFLICT", "either"),
         (CASE + "    name: b\n", (4, 5), "DUPLICATE_KEY", "`name`"),
         (CASE + "    turns: [{}]\n    replies: {a: [{exitt: 1}]}\n", (5, 20), "UNKNOWN_KEY", "`exit`"),

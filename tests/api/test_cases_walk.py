@@ -120,7 +120,7 @@ def test_a_visitor_who_comes_again_is_walked_too(walk: Any, write: Any) -> None:
     assert len(inputs(finding["case"])) == 1
 
 
-@pytest.mark.parametrize("script", ["intake", "sleep_followup_zh", "winding_down"])
+@pytest.mark.parametrize("script", ["intake", "sign_up", "sleep_followup_zh", "winding_down"])
 def test_the_examples_stand_random_visitors(cuebook: Any, script: str) -> None:
     result = cuebook("test", LIBRARY / f"{script}.yaml", "--walk", 30, "--json")
     assert result.exit_code == 0, result.stdout

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from runtime.engine import Chosen, InputRefused, Limits, Moved, Reply, Start, TurnFailed
+from runtime.engine import Chosen, Filled, Input, InputRefused, Limits, Moved, Reply, Start, TurnFailed
 from runtime.migration import MOVING, plan, undo
 from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel
@@ -93,6 +93,22 @@ ASIDES = """
 - {interrupt: meant, 'on': anything at all, when: "s_num > 5", do: [{scene: {ai: guide}}]}
 """
 ROLES = [{"role": "guide", "name": "Ana", "tone": "dry"}, {"role": "pet"}, {"role": "guest", "type": "HUMAN"}]
+FORMS = """
+- form: many
+  title: "{{ s_text }}"
+  text: "{{ loose }}Fill this in."
+  fields:
+  - {field: s_num, type: number, min: 0, required: true, label: "Number {{ s_num }}"}
+  - {field: s_pick, choices: [red, 蓝色], invalid: "{{ p_text }}?"}
+  - {field: t_bool, type: boolean}
+  - {field: p_date, type: date, validate: p_date > '2000-01-01'}
+  - {field: s_list, type: multichoice, choices: [a, b], max: 1}
+  - {field: rows, type: table, columns: [k, {field: n, type: number, required: true, validate: n > 0}]}
+  - {field: scan, type: file, pattern: '\\w+', required: true}
+  - {field: s_text, computed: rows ~ s_pick}
+  - {field: t_num, type: number, computed: s_num * 2 + (t_text or 1)}
+- {form: few, fields: [{field: loose, required: true, default: "0"}, g_num, {field: t_any, computed: loose + 1}]}
+"""
 REPAIRS = ["repeat", "skip", "cancel", "correct", "hand_over"]
 parameters = st.fixed_dictionaries({}, optional={"value": st.just("s_num"), "extra": st.just("item")})
 returned = st.sampled_from([{}, {"loose": "loose"}])
@@ -174,6 +190,12 @@ def hop(target: str) -> list[Any]:
     return [{"set": {"hops": "hops + 1"}}, {"goto": target, "when": "hops < 4"}]
 
 
+@st.composite
+def shown_forms(draw: st.DrawFn) -> list[Any]:
+    policy = st.sampled_from(["default", "skip", "end"])
+    return draw(keyed("form", st.sampled_from(["many", "few"]), max_rounds=rounds, invalid=texts, on_fail=policy))
+
+
 @cache  # a strategy is validated once, and this one is large
 def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[Any]]:
     """A list of actions of every type."""
@@ -193,6 +215,7 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
         keyed("emit", st.just({"event": "told", "data": {"n": "s_num", "t": "未知"}})),
         keyed("call", st.just("helper"), input=parameters, output=returned, foreach=st.just("s_list as item")),
         keyed("call", st.just("asker"), output=answered, foreach=st.just("[{'k': 1}, {'k': s_num}] as item")),
+        *[shown_forms()] * 3,
         keyed("chat", texts, exit_when=conditions, max_rounds=st.integers(1, 3), exit_criteria=criteria),
         keyed("scene", st.sampled_from([{"ai": "guide"}, {"ai": "pet", "human": "guest"}])),
         keyed("show", st.fixed_dictionaries({"image": texts}, optional={"caption": texts})),
@@ -260,6 +283,7 @@ def scripts(draw: st.DrawFn) -> str:
     session = [*session, {"var": "hops", "value": 0, "type": "number"}]
     head = {"script": "any", "use": ["globals.yaml"], "default_scope": draw(st.sampled_from(["topic", "session"]))}
     whole = {**head, "declare": session, "phases": phases, "skills": yaml.safe_load(SKILLS), "roles": ROLES, **asides}
+    whole["forms"] = yaml.safe_load(FORMS)
     return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False)
 
 
@@ -294,12 +318,34 @@ replies = st.one_of(
             "actually, s_num: 7",
             "change s_pick to red",
             "k: a, n: 3",
+            "number 1: 3, rows: a, 2; b, 0",
+            "s_pick: red\ns_list: a and b\nscan: x.pdf",
         ]
     ),
     st.text(max_size=30),
     st.text("{}%#$ sx_1", max_size=20),
 )
-inputs = st.lists(replies | st.integers(0, 1), min_size=5, max_size=12)
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | replies,
+    lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.sampled_from(["k", "n", "o"]), parts, max_size=3),
+    max_leaves=5,
+)
+entries = {
+    "s_num": st.sampled_from([0, "7", -1]),
+    "s_pick": st.sampled_from(["red", "RED", "", "green"]),
+    "t_bool": st.booleans(),
+    "p_date": st.sampled_from(["2026-01-01", "1999-01-01", "soon"]),
+    "s_list": st.sampled_from([["a"], "b", ["a", "b"], []]),
+    "rows": st.sampled_from([[{"k": "x", "n": 1}], [{}], [{"n": "0"}], [{"k": "x"}]]),
+    "scan": st.sampled_from(["a", "a.pdf"]),
+    "loose": st.sampled_from(["x", None, 3]),
+    "g_num": st.sampled_from(["1", "x"]),
+    "t_num": st.just(1),
+}
+filled = st.dictionaries(st.sampled_from([*entries, "oops"]), junk, max_size=2) | st.fixed_dictionaries(
+    {}, optional=entries
+)
+inputs = st.lists(replies | st.integers(0, 1) | filled | filled, min_size=5, max_size=12)
 
 
 class Unsteady(OfflineModel):
@@ -317,19 +363,22 @@ class Unsteady(OfflineModel):
         return await super().complete(request)
 
 
-async def lived(session: Any, given_inputs: list[str | int]) -> list[Any]:
+async def lived(session: Any, given_inputs: list[Any]) -> list[Any]:
     """What each input came to: the events of its turn, or the error that refused it and changed nothing."""
     account: list[Any] = []
     for said in [None, *given_inputs]:
-        given_input: Start | Reply | Chosen = Start() if said is None else Reply(str(said))
+        given_input: Input = Start() if said is None else Reply(str(said))
         wait = session.state.wait
+        if isinstance(said, dict) and wait is not None and wait.form is not None:
+            known = {field.name for field in wait.form.fields if not field.computed}
+            given_input = Filled({name: value for name, value in said.items() if name in known or len(said) == 1})
         if isinstance(said, int) and wait is not None and wait.kind == "choice":
             given_input = Chosen(wait.choices[said % len(wait.choices)].key)
         account.append(await outcome(session, given_input))
     return account
 
 
-async def outcome(session: Any, given_input: Start | Reply | Chosen | Moved) -> Any:
+async def outcome(session: Any, given_input: Input | Moved) -> Any:
     for _ in range(100):
         before = encode(session.state)
         try:
@@ -346,7 +395,7 @@ async def outcome(session: Any, given_input: Start | Reply | Chosen | Moved) -> 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, seed=st.integers(0, 9))
 async def test_any_session(
-    program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[str | int], seed: int
+    program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[Any], seed: int
 ) -> None:
     reading = read_script(Source(script, "any.yaml", {"globals.yaml": GLOBALS}))
     assert reading.script is not None, [str(problem) for problem in reading.errors]

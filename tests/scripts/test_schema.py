@@ -19,6 +19,7 @@ from scripts.source import Mapping, plain_value, read_tree
 
 ROOT = Path(__file__).parents[2]
 SHAPE = {
+    "PYTHON_REFUSED",
     *("UNKNOWN_KEY", "KEY_CONFLICT", "REQUIRED_FIELD_MISSING", "TYPE_MISMATCH", "ENUM_VALUE_INVALID"),
     *("CONSTRAINT_VIOLATION", "ACTION_TYPE_UNKNOWN", "ACTION_AMBIGUOUS", "LOCALE_INVALID"),
 }
