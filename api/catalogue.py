@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid5
 
 from msgspec import Struct
 
 from api.errors import ApiError
-from api.schemas import NewScript, ProblemView
+from api.problems import problem_views
+from api.schemas import NewScript
 from runtime.ports import Clock
 from runtime.program import Program
 from scripts.diagnostics import Problem
@@ -167,18 +167,3 @@ def unusable(problems: tuple[Problem, ...]) -> ApiError:
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     message = f"line {first.line}, column {first.column}: {first.message}{more}"
     return ApiError(code, message, details=list(problem_views(problems)))
-
-
-def problem_views(problems: tuple[Problem, ...]) -> Iterator[ProblemView]:
-    """Problems as clients see them."""
-    for each in problems:
-        yield ProblemView(
-            code=each.code,
-            severity=each.severity,
-            message=each.message,
-            fix=each.fix,
-            file=each.file,
-            line=each.line,
-            column=each.column,
-            path=each.path,
-        )

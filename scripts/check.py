@@ -6,6 +6,8 @@ from typing import assert_never
 import regex
 
 from scripts import form_sheets
+from scripts.analysis.run import analyse
+from scripts.analysis.within import where
 from scripts.diagnostics import Problems
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.model import (
@@ -115,8 +117,10 @@ class _Checker:
         for repair in script.repairs:
             self.texts(repair.say)
         self.forms()
-        self.flow.check(self.problems)
         check_migrations(script, self.problems)
+        told = self.flow.check(self.problems)
+        if not self.problems.fatal:
+            analyse(script, self.problems, told)
 
     def check_phase(self, phase: Phase) -> None:
         self.phase = phase
@@ -487,7 +491,7 @@ class _Checker:
             self.add(code, str(error), Location(at.line + line, 1 if line else at.column, at.file), fix)
             return
         for name in sorted(compiled.reads - set(self.loop_names)):
-            self.flow.read(name, _where(source, name), self.place)
+            self.flow.read(name, where(source, name), self.place)
 
 
 def _above(low: int | float | str, high: int | float | str) -> bool:
@@ -500,11 +504,3 @@ def _above(low: int | float | str, high: int | float | str) -> bool:
 def _below(text: Template, offset: int) -> Location:
     lines = text.source.count("\n", 0, offset)
     return Location(text.at.line + lines, 1 if lines else text.at.column, text.at.file)
-
-
-def _where(source: Template | Expression, name: str) -> Location:
-    """Where a name stands in a text: its first line for an expression, the line that holds it for a template."""
-    for offset, line in enumerate(source.source.split("\n")):
-        if name in line:
-            return Location(source.at.line + offset, 1 if offset else source.at.column, source.at.file)
-    return source.at

@@ -40,7 +40,7 @@ CODES: dict[str, Code] = {
     # Older keys
     "DEPRECATED_KEY": Code("error", "An older key that another one replaced.", "Write the key it names instead."),
     "KEY_CONFLICT": Code("error", "Two keys say the same thing.", "Keep one of them."),
-    "KEY_IGNORED": Code("warning", "This key has no effect in this form.", "Remove it, or move what it says."),
+    "KEY_IGNORED": Code("warning", "This key has no effect here.", "Remove it, or move what it says."),
     # Names
     "ID_INVALID": Code("error", "An id must be a word.", "Use letters, digits, _ or -, without a slash."),
     "ID_DERIVED": Code("warning", "The action has no id, so it got one from its place.", "Give it `id:`."),
@@ -136,6 +136,33 @@ CODES: dict[str, Code] = {
         "A variable is declared otherwise than in the earlier version; values that no longer fit block a session.",
         "If it was renamed, say so in `migrations:`; else keep the type, or take a new name.",
     ),
+    # What follows from the script as a whole
+    "VARIABLE_MAYBE_UNSET": Code(
+        "warning",
+        "The variable has no value on some way that leads here.",
+        "Give it a value on every way, or ask first: {% if name is defined %}, or name | default('…').",
+    ),
+    "VARIABLE_SHADOWED": Code("warning", "A name hides another variable of the same name.", "Rename one of the two."),
+    "VARIABLE_NEVER_READ": Code("note", "Nothing reads the variable before it ends.", "Use it, or remove it."),
+    "TYPE_CLASH": Code(
+        "warning", "A value does not go with the type of its variable.", "Change the value or the type."
+    ),
+    "TOPIC_UNREACHABLE": Code("warning", "No path leads into this topic or phase.", "Lead there, or remove it."),
+    "ACTION_UNREACHABLE": Code("warning", "No path leads to this action.", "Move it up, or remove it."),
+    "LOOP_ENDLESS": Code(
+        "error",
+        "The conversation goes round without waiting and without changing anything.",
+        "Ask something on the way, or change what the condition asks.",
+    ),
+    "QUESTION_UNANSWERABLE": Code("error", "No answer can satisfy the question.", "Loosen the rule that it names."),
+    "CONDITION_CONSTANT": Code(
+        "warning",
+        "The condition has the same outcome whatever the variables hold.",
+        "Compare with each text: x == 'a' or x == 'b'; or remove the condition.",
+    ),
+    "CHOICE_WITHOUT_QUESTION": Code(
+        "note", "Choices are offered, and nothing says what about.", "Add `question:`, or say something before."
+    ),
     # Side files
     "USE_CYCLE": Code("error", "Two side files use each other.", "Remove one of the two from `use`."),
     "ROLE_UNKNOWN": Code("error", "There is no such role.", "Name a role of the roles file."),
@@ -157,6 +184,29 @@ CODES: dict[str, Code] = {
     "TRIGGER_EMPTY": Code("error", "Nothing says when this happens.", "Write `on:` with words to listen for."),
     "USE_NOT_FOUND": Code("error", "A file named in `use` is not there.", "Correct the name; it is relative."),
 }
+
+_GROUP_STARTS = {
+    "FILE_UNREADABLE": "The file",
+    "UNKNOWN_KEY": "The shape",
+    "DEPRECATED_KEY": "Older keys",
+    "ID_INVALID": "Names and values",
+    "GOTO_UNKNOWN": "Targets and actions",
+    "TEMPLATE_INVALID": "Texts, expressions, variables",
+    "LOCALE_INVALID": "Languages",
+    "RENAME_INVALID": "Renames, and changes since an earlier version",
+    "VARIABLE_MAYBE_UNSET": "The script as a whole",
+    "USE_CYCLE": "Side files",
+}
+
+
+def code_groups() -> dict[str, list[str]]:
+    """The codes by what they are about, in the order of `CODES`."""
+    groups: dict[str, list[str]] = {}
+    title = ""
+    for code in CODES:
+        title = _GROUP_STARTS.get(code, title)
+        groups.setdefault(title, []).append(code)
+    return groups
 
 
 class Problem(Struct, frozen=True):

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from jinja2 import TemplateError, nodes
 from jinja2.environment import Template as JinjaTemplate
-from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from msgspec import Struct
 
+from scripts.facts import Facts, facts_of
 from scripts.meaning import text_of
 from scripts.sandbox import (
     MISSING,
@@ -67,14 +67,23 @@ class Rendered(Struct, frozen=True):
 class Compiled:
     """A template or expression ready to be evaluated.
 
-    `names` are the names it looks up, `reads` the variables among them with those it reads as ``vars["…"]``.
+    `names` are the names it looks up, `reads` the variables among them with those it reads as ``vars["…"]``. The code
+    of what is sure to compile is made when it is first wanted: a script is checked without it.
     """
 
-    def __init__(self, template: JinjaTemplate, names: frozenset[str], reads: frozenset[str], *, is_text: bool) -> None:
-        self._template = template
-        self.names = names
-        self.reads = reads
+    def __init__(self, source: str, facts: Facts, template: JinjaTemplate | None, *, is_text: bool) -> None:
+        self.facts = facts
+        self.names = facts.names
+        self.reads = (facts.names | facts.quoted) - BUILTINS
+        self._source = source
+        self._made = template
         self._is_text = is_text
+
+    @property
+    def _template(self) -> JinjaTemplate:
+        if self._made is None:
+            self._made = _code_of(_parse(self._source, is_text=self._is_text))
+        return self._made
 
     def evaluate(self, names: Names) -> Rendered:
         """The text or value for these names. Raises ExpressionFailed."""
@@ -167,12 +176,10 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
     if len(source) > SOURCE_CHARS_MAX:
         raise ExpressionInvalid(f"longer than {SOURCE_CHARS_MAX:,} characters")
     try:
-        tree = SANDBOX.parse(source) if is_text else _parse_expression(source)
+        tree = _parse(source, is_text=is_text)
         Allowed().visit(tree)
-        names = frozenset(find_undeclared_variables(tree))
-        reads = (names | frozenset(_quoted_reads(tree))) - BUILTINS
-        metered = Metered().visit(tree)
-        template = JinjaTemplate.from_code(SANDBOX, SANDBOX.compile(metered), {})
+        facts = facts_of(tree, source, is_text=is_text)
+        template = None if facts.is_plain else _code_of(tree)
     except ExpressionInvalid:
         raise
     except TemplateError as error:
@@ -183,15 +190,17 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
         raise ExpressionInvalid(error.msg) from error
     except ValueError as error:  # a number of thousands of digits, or a constant part that can never be said
         raise ExpressionInvalid(shorten(str(error), 200).strip("'\"")) from error
-    return Compiled(template, names, reads, is_text=is_text)
+    return Compiled(source, facts, template, is_text=is_text)
 
 
-def _quoted_reads(tree: nodes.Template) -> Iterator[str]:
-    """The names in ``vars["…"]``, the way to read a variable whose name is no word."""
-    for item in tree.find_all(nodes.Getitem):
-        is_vars = isinstance(item.node, nodes.Name) and item.node.name == "vars"
-        if is_vars and isinstance(item.arg, nodes.Const) and isinstance(item.arg.value, str):
-            yield item.arg.value
+def _parse(source: str, *, is_text: bool) -> nodes.Template:
+    return SANDBOX.parse(source) if is_text else _parse_expression(source)
+
+
+def _code_of(tree: nodes.Template) -> JinjaTemplate:
+    """The tree is changed by it."""
+    metered = Metered().visit(tree)
+    return JinjaTemplate.from_code(SANDBOX, SANDBOX.compile(metered), {})
 
 
 def _parse_expression(source: str) -> nodes.Template:

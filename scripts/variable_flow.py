@@ -64,33 +64,38 @@ class VariableFlow:
         """A name stands in a text in single braces, which only the older forms take for a variable."""
         self._mentions.append((name, at))
 
-    def check(self, problems: Problems) -> None:
-        """Adds a problem for every read that may find nothing."""
+    def check(self, problems: Problems) -> frozenset[tuple[str, tuple[str, str]]]:
+        """Adds a problem for every read of what no action here sets; the names of those reads, with their place."""
+        told: set[tuple[str, tuple[str, str]]] = set()
         everywhere = {each.var for each in self._script.globals}
         session = {each.var for each in self._script.declare}
         known = set(self._known())
         for read in self._reads:
             in_sight = everywhere if read.place.skill is not None else everywhere | session
-            if read.name not in in_sight and read.name not in read.place.declared:
-                self._check(read, known, problems)
+            is_known = read.name in in_sight or read.name in read.place.declared
+            if not is_known and self._check(read, known, problems):
+                told.add((read.name, read.place.ids))
         for name, at in self._mentions:
             if name in known:
                 fix = f"Write {{{{ {name} }}}}."
                 problems.add("PLACEHOLDER_INVALID", f"{{{name}}} will be shown as it stands", at, fix=fix)
+        return frozenset(told)
 
-    def _check(self, read: _Read, known: set[str], problems: Problems) -> None:
+    def _check(self, read: _Read, known: set[str], problems: Problems) -> bool:
+        """Whether a problem tells of the read."""
         writers = self._writers.get(read.name, set())
         if read.place.ids in writers:
-            return
+            return False
         path = "/".join(read.place.ids).strip("/")
         lasting = (writer for writer in writers if writer[0] not in {"", ":"})  # a skill's variables end with it
         others = sorted(map("/".join, lasting))
         if others and read.place.skill is None:
             code = "CROSS_TOPIC_READ" if self._script.default_scope == "session" else "VARIABLE_UNDECLARED"
             problems.add(code, f"`{read.name}` is set in {others[0]}", read.at, path=path)
-            return
+            return True
         fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
         problems.add("VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path=path, fix=fix)
+        return True
 
     def _known(self) -> Iterator[str]:
         yield from self._writers

@@ -12,7 +12,7 @@ from api.cases.model import Prepared
 from api.cases.run import Result
 from api.cases.smallest import case_text
 from api.cases.walk import Walks
-from api.catalogue import problem_views
+from api.problems import problem_views
 from runtime.program import PlaceLost
 from scripts.diagnostics import Problem
 from scripts.model import Location

@@ -1,27 +1,25 @@
 """``cuebook check`` and ``cuebook explain``: what is wrong with a script, and what a code means."""
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import click
+from rich.cells import cell_len
 from rich.markup import escape
 
-from api.against import NothingToCompare, against_file, against_record
-from api.app import utc_now
-from api.catalogue import problem_views
 from api.cli.judging import judge
 from api.cli.output import console, errors, fail, print_json
-from api.errors import ApiError
+from api.problems import problem_views
 from api.sarif import sarif_log
-from scripts.diagnostics import CODES, Problem
+from scripts.diagnostics import CODES, Problem, code_groups
+from scripts.explained import MARK, explanation
 from scripts.parse import Mode, Reading
 from scripts.suggest import suggest
-from store.errors import StoreError
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+LINE_CHARS_MAX = 160  # of a script's line that is shown
 
 
 @click.command(epilog="Example: cuebook check my-scripts/ --strict")
@@ -61,7 +59,9 @@ def check(
     if not readings:
         fail("there is no script (.yaml) here")
     if against is not None or against_data is not None:
-        readings = (_compared(readings, against, against_data),)
+        from api.cli.against import compared
+
+        readings = (compared(readings, against, against_data),)
     problems = [problem for reading in readings for problem in reading.problems]
     if style == "json":
         views = list(problem_views(tuple(problems)))
@@ -77,34 +77,28 @@ def check(
     sys.exit(1 if any(problem.severity in counted for problem in problems) else 0)
 
 
-def _compared(readings: tuple[Reading, ...], earlier: Path | None, data: Path | None) -> Reading:
-    """The one script, with what changed since an earlier version of it."""
-    if len(readings) != 1 or (earlier is not None and data is not None):
-        fail("name one script, and one of --against and --against-data")
-    try:
-        if earlier is not None:
-            return against_file(readings[0], earlier).reading
-        compared = asyncio.run(against_record(readings[0], data or Path(), utc_now))
-    except (NothingToCompare, StoreError, ApiError) as error:
-        fail(str(error))
-    if compared.running is not None:
-        errors.print(f"{compared.running} running session{'s' * (compared.running != 1)}")
-    return compared.reading
-
-
 def _print_reading(reading: Reading) -> None:
-    lines = reading.source.text.splitlines()
+    texts = {reading.source.file: reading.source.text, **reading.source.side_files}
     for problem in reading.problems:
         colour = _COLOURS[problem.severity]
         console.print(
             f"{escape(problem.file)}:{problem.line}:{problem.column} "
             f"[{colour}]{problem.severity}[/] [bold]{problem.code}[/] {escape(problem.message)}"
         )
-        if problem.file == reading.source.file and problem.line <= len(lines):
-            console.print(f"    {escape(lines[problem.line - 1])}", style="dim")
-            console.print(" " * (3 + problem.column) + "^", style=colour)
+        lines = texts.get(problem.file, "").splitlines()
+        if problem.line <= len(lines):
+            _print_line(lines[problem.line - 1], problem.column, colour)
         if problem.fix:
             console.print(f"    {escape(problem.fix)}")
+
+
+def _print_line(line: str, column: int, colour: str) -> None:
+    """A line of a script with a caret under a column; of a long line the part around it."""
+    start = max(0, column - LINE_CHARS_MAX // 2) if len(line) > LINE_CHARS_MAX else 0
+    shown = line[start : start + LINE_CHARS_MAX].replace("\t", " ")
+    console.print(f"    {escape(shown)}", style="dim")
+    wide = cell_len(shown[: column - 1 - start])  # a Chinese character takes two places
+    console.print(" " * (4 + wide) + "^", style=colour)
 
 
 def _print_summary(scripts: int, cases: int, problems: list[Problem]) -> None:
@@ -116,24 +110,55 @@ def _print_summary(scripts: int, cases: int, problems: list[Problem]) -> None:
     errors.print(f"{' and '.join(kinds)}: {', '.join(parts)}")
 
 
-@click.command(epilog="Example: cuebook explain VARIABLE_NEVER_SET")
+@click.command(epilog="Example: cuebook explain VARIABLE_MAYBE_UNSET")
 @click.argument("code", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(code: str | None, as_json: bool) -> None:
-    """Says what a code of `cuebook check` means and how to mend it; without a code, all of them."""
+    """Says what a code of `cuebook check` means, with an example broken and mended; without a code, lists them all."""
     wanted = list(CODES) if code is None else [code.upper()]
     if wanted[0] not in CODES:
-        fail(f"there is no code {code}. {suggest(wanted[0], list(CODES), otherwise='`cuebook explain` lists them.')}")
+        _fail_unknown(wanted[0])
     if as_json:
         described: list[Any] = [{"code": each, **_described(each)} for each in wanted]
         print_json(described if code is None else described[0])
-        return
-    for each in wanted:
-        kind = CODES[each]
-        console.print(f"[bold]{each}[/] ([{_COLOURS[kind.severity]}]{kind.severity}[/])")
-        console.print(f"    {escape(kind.meaning)}\n    {escape(kind.fix)}")
+    elif code is None:
+        for title, codes in code_groups().items():
+            console.print(f"[bold]{title}[/]")
+            for each in codes:
+                kind = CODES[each]
+                mark = f"[{_COLOURS[kind.severity]}]{kind.severity:<8}[/]"
+                console.print(f"  {mark}{each:<26}{escape(kind.meaning)}")
+    else:
+        _print_explanation(wanted[0])
+
+
+def _print_explanation(code: str) -> None:
+    kind, told = CODES[code], explanation(code)
+    console.print(f"[bold]{code}[/] ([{_COLOURS[kind.severity]}]{kind.severity}[/])")
+    for title, text in (("", kind.meaning), ("Cause: ", told.cause), ("Cure:  ", kind.fix)):
+        console.print(f"    {title}{escape(text)}")
+    for title, text, colour in (("Broken", told.broken, "red"), ("Mended", told.mended, "green")):
+        console.print(f"\n[bold {colour}]{title}[/]")
+        for line in text.rstrip("\n").splitlines():
+            console.print(f"    {escape(line)}", style=colour if MARK in line else None)
+
+
+def _fail_unknown(code: str) -> NoReturn:
+    errors.print(
+        f"[bold red]error[/] there is no code {escape(code)}. {escape(suggest(code, list(CODES), otherwise=''))}"
+    )
+    for title, codes in code_groups().items():
+        errors.print(f"  {title}: {', '.join(codes)}")
+    sys.exit(2)
 
 
 def _described(code: str) -> dict[str, str]:
-    kind = CODES[code]
-    return {"severity": kind.severity, "meaning": kind.meaning, "fix": kind.fix}
+    kind, told = CODES[code], explanation(code)
+    return {
+        "severity": kind.severity,
+        "meaning": kind.meaning,
+        "cause": told.cause,
+        "fix": kind.fix,
+        "broken": told.broken,
+        "mended": told.mended,
+    }

@@ -1,20 +1,43 @@
-"""``cuebook``: all commands under one name."""
+"""``cuebook``: all commands under one name, each loaded when it is called for."""
+
+import importlib
+from collections.abc import Mapping
 
 import click
 
-from api.cli.analyst import query
-from api.cli.authors import check, explain
-from api.cli.convert import convert_file
-from api.cli.migrate import migrate
-from api.cli.play import play
-from api.cli.serve import serve
-from api.cli.sessions import sessions
-from api.cli.strings import strings
-from api.cli.structure import graph, schema
-from api.cli.testing import test
+COMMANDS: Mapping[str, str] = {
+    "play": "api.cli.play:play",
+    "check": "api.cli.authors:check",
+    "test": "api.cli.testing:test",
+    "explain": "api.cli.authors:explain",
+    "convert": "api.cli.convert:convert_file",
+    "strings": "api.cli.strings:strings",
+    "graph": "api.cli.structure:graph",
+    "schema": "api.cli.structure:schema",
+    "serve": "api.cli.serve:serve",
+    "sessions": "api.cli.sessions:sessions",
+    "migrate": "api.cli.migrate:migrate",
+    "query": "api.cli.analyst:query",
+}
+"""Where each command is: module and name."""
+
+
+class Commands(click.Group):
+    """Loads no more than the command that runs: checking a script needs no server."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
 
 
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Begin with `cuebook play SCRIPT`. Settings also come from cuebook.toml and CUEBOOK_* variables.",
 )
@@ -26,5 +49,5 @@ def main() -> None:
     """
 
 
-for command in (play, check, test, explain, convert_file, strings, graph, schema, serve, sessions, migrate, query):
-    main.add_command(command)
+if __name__ == "__main__":
+    main()

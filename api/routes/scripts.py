@@ -11,9 +11,10 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
 
-from api.catalogue import Catalogue, Saved, problem_views
+from api.catalogue import Catalogue, Saved
 from api.errors import described
 from api.parameters import Cursor, Limit
+from api.problems import problem_views
 from api.routes.sessions import TENANT
 from api.schemas import NewScript, ScriptList, ScriptListed, ScriptToValidate, ScriptView, Validation
 from api.views import script_outline

@@ -2,7 +2,8 @@
 
 The file lists the replies of each action by its id, one a round; a bare text is what to say. What is asked beside the
 conversation (values asked for apart, what a reply means) stands under `ID.extract` and `ID.route`, one a call, of which
-the last serves all further calls. An action that a session comes to several times may have a list of such replies for
+the last serves all further calls. What a detector sees stands under `DETECTOR.detect`, one for each message of the user's
+from the first on (`{}`: nothing; `{score: 0.9, label: crisis}`). An action that a session comes to several times may have a list of such replies for
 each visit::
 
     replies:
@@ -51,6 +52,8 @@ class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
     understanding: int | None = None
     has_questions: bool | None = None
     intent: str = ""
+    score: float = 0.0
+    label: str = ""
     fail: str = ""
     retryable: bool = True
 

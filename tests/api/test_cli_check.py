@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scripts.diagnostics import CODES
+from scripts.diagnostics import CODES, code_groups
+from scripts.explained import explanation
 
 BROKEN = """\
 script: b
@@ -118,8 +119,40 @@ def test_explain_one_code(cuebook: Callable[..., Any]) -> None:
         "code": "GOTO_UNKNOWN",
         "severity": "error",
         "meaning": CODES["GOTO_UNKNOWN"].meaning,
+        "cause": explanation("GOTO_UNKNOWN").cause,
         "fix": CODES["GOTO_UNKNOWN"].fix,
+        "broken": explanation("GOTO_UNKNOWN").broken,
+        "mended": explanation("GOTO_UNKNOWN").mended,
     }
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_an_explanation_shows_cause_cure_and_both_examples(cuebook: Callable[..., Any], code: str) -> None:
+    shown, told = cuebook("explain", code).stdout, explanation(code)
+    parts = [CODES[code].meaning, told.cause, CODES[code].fix, "Broken", "Mended"]
+    assert all(part in shown for part in parts)
+    assert all(line in shown for line in (*told.broken.splitlines(), *told.mended.splitlines()))
+
+
+def test_all_codes_are_listed_by_what_they_are_about(cuebook: Callable[..., Any]) -> None:
+    lines = cuebook("explain").stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == list(code_groups())
+    assert [line.split()[1] for line in lines if line.startswith(" ")] == list(CODES)
+
+
+def test_the_caret_stands_under_what_is_wrong(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    head = "script: b\nphases:\n  - phase: p\n    topics:\n      - topic: t\n        actions:\n"
+    path = write("b.yaml", head + "          - {say: 你好, id: a b}\n")
+    lines = cuebook("check", path).stdout.splitlines()
+    assert lines[1] == "              - {say: 你好, id: a b}"
+    assert lines[2] == " " * 32 + "^"  # each of the two characters takes two places
+
+
+def test_a_line_of_a_side_file_is_shown(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    write("side.yaml", "globals:\n  - {vra: x}\n")
+    head = "script: b\nuse: [side.yaml]\nphases:\n  - phase: p\n    topics:\n      - topic: t\n"
+    path = write("b.yaml", head + "        actions: [{say: Hello., id: a}]\n")
+    assert "      - {vra: x}\n         ^" in cuebook("check", path).stdout
 
 
 def test_explain_all_codes(cuebook: Callable[..., Any]) -> None:

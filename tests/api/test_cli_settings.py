@@ -14,7 +14,9 @@ from api.settings import SettingsInvalid, load_settings
 
 def commands(group: click.Group, *names: str) -> list[tuple[str, ...]]:
     found = []
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         found.append((*names, name))
         if isinstance(command, click.Group):
             found += commands(command, *names, name)

@@ -1,6 +1,7 @@
 """Whatever the script and the replies: stopping between turns changes nothing, and nothing but a named error leaves."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from runtime.engine import Chosen, Filled, Input, InputRefused, Limits, Moved, Reply, Start, TurnFailed
+from runtime.events import ActionEntered, ActionLeft, ActionSkipped, ScopeEntered, Warned
 from runtime.migration import MOVING, plan, undo
 from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel
@@ -21,7 +23,11 @@ from runtime.models.scripted import ScriptedModel
 from runtime.ports import ModelFailed, ModelReply, ModelRequest
 from runtime.program import Program
 from runtime.state import decode, encode
+from scripts.analysis.deeds import Look, Put, deed_of, facts_in
+from scripts.analysis.known import VALUE
+from scripts.analysis.layout import Layout
 from scripts.changes import changes
+from scripts.model import Action, walk
 from scripts.parse import Source, read_script
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -544,3 +550,68 @@ async def test_any_session_moves_or_is_told_why_not(
     assert encode(there) == encode(kept)
     numbers = [each.seq for turn in moving.turns for each in turn.events]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+TELLING = {"VARIABLE_MAYBE_UNSET", "VARIABLE_NEVER_SET", "VARIABLE_UNDECLARED", "CROSS_TOPIC_READ"}
+NOT_FORESEEN = {"value_missing", "repeat_limit"}  # out of rounds, and a `repeat` whose `until` never held
+GIVEN = {"s_text": "a", "s_pick": "red", "s_any": 1, "g_num": 2}  # what an application hands in
+UNSET_NAME = re.compile(r"`([^`]+)` has no value")
+
+
+class WithoutAliases(yaml.SafeDumper):
+    """Writes every part where it stands, so that each has a place of its own."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def unset_reads(session: Any) -> Iterator[tuple[str, str, Action]]:
+    """Every read by an action that found nothing: the place, the name, the action; up to what no check foresees."""
+    phase = topic = skill = ""
+    for each in (event_.body for turn in session.turns for event_ in turn.events):
+        if isinstance(each, ScopeEntered):
+            phase, topic = (each.id, "") if each.scope == "phase" else (phase, each.id)
+        elif isinstance(each, ActionEntered | ActionLeft | ActionSkipped):
+            skill = each.skill
+        elif isinstance(each, Warned) and each.code in NOT_FORESEEN:
+            return
+        elif isinstance(each, Warned) and each.code == "undefined_variable" and each.action_id:
+            owner = session.program.skill(skill) if skill else session.program.topic(phase, topic)
+            action = next((found for found in walk(owner.actions) if found.id == each.action_id), None)
+            if action is not None and (named := UNSET_NAME.match(each.message)):
+                yield skill or f"{phase}/{topic}", named[1], action
+
+
+def is_only_used(action: Action, name: str) -> bool:
+    """Whether an action wants the value of a name, and never just asks for it in a condition."""
+    deed = deed_of(action)
+    wanted = [step.source for step in deed.steps if isinstance(step, Look) and not step.is_condition]
+    asked = [step.source for step in deed.steps if isinstance(step, Look) and step.is_condition]
+    asked += [each for each in (action.when, getattr(deed.body, "until", None)) if each is not None]
+    for step in deed.steps:
+        if isinstance(step, Put):
+            wanted += [step.value] if step.value is not None else []
+            asked += [step.when] if step.when is not None else []
+    roles = {read.role for source in wanted for read in facts_in(source).reads if read.name == name}
+    return bool(roles) and "tested" not in roles and not any(name in facts_in(source).names for source in asked)
+
+
+@pytest.mark.timeout(600)  # shrinking a failure takes its time
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts(), said=inputs, seed=st.integers(0, 9))
+async def test_a_read_that_finds_nothing_was_foreseen(
+    program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[str | int], seed: int
+) -> None:
+    script = yaml.dump(yaml.safe_load(script), Dumper=WithoutAliases, allow_unicode=True, sort_keys=False)
+    reading = read_script(Source(script, "any.yaml", {"globals.yaml": GLOBALS}))
+    assert reading.script is not None
+    told = {(problem.path, problem.message.split("`")[1]) for problem in reading.problems if problem.code in TELLING}
+    layout = Layout(reading.script)
+    handed_in = {key[1] for key, mask in layout.at_start().masks.items() if mask == VALUE}
+    given_values = {name: GIVEN[name] for name in sorted(handed_in & GIVEN.keys())}
+    session = prepare(program_of(script, GLOBALS), seed=seed, limits=LIMITS, variables=given_values)
+    await lived(session, said)
+    for place, name, action in unset_reads(session):
+        if is_only_used(action, name):
+            event("told" if (place, name) in told else "not told")
+            assert (place, name) in told, (place, name, action, script)

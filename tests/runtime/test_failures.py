@@ -117,15 +117,27 @@ async def test_a_text_that_cannot_be_made_stops_at_its_action_and_the_session_st
 @pytest.mark.parametrize(
     ("script", "limits", "message"),
     [
-        ("- {goto: talk, id: round}", Limits(), "more than 1,000 actions"),
+        ("- {goto: talk, id: round, when: not over}", Limits(), "more than 1,000 actions"),
         (
-            "- {say: '{{ \"x\" * 60 }}', id: round}\n- goto: talk",
+            "- {say: '{{ \"x\" * 60 }}', id: round}\n- {goto: talk, when: not over}",
             Limits(output_chars_max=1_000),
             "1,000 characters said",
         ),
-        ("- {show: {url: '{{ \"x\" * 60 }}'}, id: r}\n- goto: talk", Limits(output_chars_max=1_000), "characters said"),
-        ("- {ai_think: Think., id: round}\n- goto: talk", Limits(model_calls_max=5), "more than 5 calls of the model"),
-        ("- {say: '{{ unset }}', id: round}\n- goto: talk", Limits(events_max=100), "more than 100 events"),
+        (
+            "- {show: {url: '{{ \"x\" * 60 }}'}, id: r}\n- {goto: talk, when: not over}",
+            Limits(output_chars_max=1_000),
+            "characters said",
+        ),
+        (
+            "- {ai_think: Think., id: round}\n- {goto: talk, when: not over}",
+            Limits(model_calls_max=5),
+            "more than 5 calls of the model",
+        ),
+        (
+            "- {say: '{{ unset }}', id: round}\n- {goto: talk, when: not over}",
+            Limits(events_max=100),
+            "more than 100 events",
+        ),
     ],
 )
 async def test_a_turn_past_a_limit_names_it(prepare, script, limits, message):

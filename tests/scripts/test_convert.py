@@ -188,7 +188,7 @@ def test_any_value_keeps_its_kind(value):
 
 @pytest.mark.parametrize(
     "source",
-    ["true", "none", "45", "1.0", "1e3", "x", "x == 'a, b'", '"a: b"', "{'a': 1}['a']", "[1, 2] | first",
+    ["true", "x or none", "45", "1.0", "1e3", "x", "x == 'a, b'", '"a: b"', "{'a': 1}['a']", "[1, 2] | first",
      "x  ==  1", "not x", "x and\n  y", "x and\n  y\n", " x", "x ", "'#' ~ ' #'", "x[0]", "null", "-1", "'\t'"],
 )  # fmt: skip
 def test_an_expression_stays_to_the_letter(source):

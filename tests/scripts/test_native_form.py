@@ -171,7 +171,7 @@ def test_media_may_be_written_as_its_address(action):
 
 @pytest.mark.parametrize("target", ["main/first", "first", "main"])
 def test_a_jump_names_a_topic_or_a_phase(action, target):
-    assert isinstance(action(f"- goto: {target}"), Goto)
+    assert isinstance(action(f"- {{goto: {target}, when: x > 1}}"), Goto)
 
 
 @pytest.mark.parametrize("ending", ["- end: finished", "- end:", "- end: ~"])
