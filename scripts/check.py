@@ -61,6 +61,7 @@ from scripts.variable_flow import Place, VariableFlow
 
 _SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})")
 _ID = regex.compile(r"\w[\w.\-]*")
+_STAGE_ID = regex.compile(r"[^\s/\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # there a goal's id is its name
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 
@@ -173,7 +174,8 @@ class _Checker:
         seen: dict[str, Location] = {}
         for node in nodes:
             at = node.mark(key)
-            if not _ID.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
+            allowed = _STAGE_ID if self.script.form == "stage" else _ID
+            if not allowed.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
                 self.add("ID_INVALID", f"{node.id!r} is no id", at)
             if node.id in seen:
                 self.add("DUPLICATE_ID", f"{kind} {node.id} stands already in line {seen[node.id].line}", at)

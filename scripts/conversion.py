@@ -5,32 +5,35 @@ What cannot be carried over stands as a comment at its place, and in `losses`.
 
 import re
 from collections.abc import Iterator
-from collections.abc import Mapping as MappingType
 from pathlib import PurePath
-from typing import Any, cast
 
 import msgspec
 import regex
 from msgspec import Struct
 
 from scripts.diagnostics import CODES, Problem, Problems
-from scripts.dialects.placeholders import reference
+from scripts.dialects.stage_ids import with_word_ids
+from scripts.dialects.stage_repairs import readable
 from scripts.dialects.unkept import unkept
-from scripts.expressions import compile_expression, compile_template
-from scripts.model import CustomCondition, Declaration, Expression, Location, Output, Script, Template
+from scripts.model import Location, Script
 from scripts.native_yaml import native_yaml, noted_places, without_places
 from scripts.parse import Reading, Source, read_script
+from scripts.read_names import read_names
 from scripts.remarks import attach
+from scripts.renaming import with_names, written_names
+from scripts.side_files import BESIDE_STAGES
 from scripts.source import Mapping, Scalar, Sequence, Tree, plain_value, read_tree
 from scripts.yaml_text import pair_lines, plain, printable
 
-_LOST_KEYS = {"UNKNOWN_KEY", "KEY_IGNORED", "KEY_CONFLICT"}
+_LOST_KEYS = {"UNKNOWN_KEY", "KEY_IGNORED", "KEY_CONFLICT", "ACTION_TYPE_UNKNOWN"}
 _LOST = _LOST_KEYS | {"PLACEHOLDER_INVALID"}
+_PASSED_OVER = {"SKILL_UNKNOWN", "FORM_UNKNOWN", "ROLE_UNKNOWN", "GOTO_UNKNOWN", "GOTO_IN_SKILL", "PARAMETER_UNKNOWN"}
+_PASSED_OVER |= {"RETURN_UNKNOWN", "EXPRESSION_INVALID", "PYTHON_REFUSED", "DUPLICATE_KEY", "DUPLICATE_DECLARATION"}
+_PASSED_OVER |= {"REQUIRED_FIELD_MISSING", "CONSTRAINT_VIOLATION", "DEFAULT_MISMATCH", "ENUM_VALUE_INVALID"}
 _TOLD_AT_VALUE = {"KEY_IGNORED"}  # the reader points at the value of such a key, not at the key
 _SEE = '# What could not be carried over stands in comments that begin with "Not carried over".'
 _HEADER = re.compile(rf"# Converted from .+, which is in the \w+ form\.|{re.escape(_SEE)}")
 _NAME = regex.compile(r"[^\W\d]\w*")  # as scripts.check wants it in the native form
-_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 
 
 class Conversion(Struct, frozen=True):
@@ -47,10 +50,12 @@ class NotConvertible(Exception):
 def convert(script: Script, reading: Reading) -> Conversion:
     """The script of a reading in the native form. Raises NotConvertible."""
     source = reading.source
-    script, losses = _renamed(script)
+    script, losses = _renamed(_with_use(script, source))
+    script, renamed = with_word_ids(script)
+    losses += [_Loss(_problem("ID_INVALID", each.message, each.at), each.at, [each.comment]) for each in renamed]
     places = noted_places(script)
     losses += _losses(reading, places)
-    notes, tail = attach(source.text, places)
+    notes, tail = attach(readable(source.text), places)
     notes = {at: _without_header(lines) for at, lines in notes.items()}
     for loss in losses:
         notes.setdefault(loss.owner, []).extend(loss.comment)
@@ -76,7 +81,7 @@ def _by_place(problem: Problem) -> tuple[int, int]:
 
 def _compare(script: Script, source: Source, text: str) -> None:
     """Raises NotConvertible where the text is not this script to the letter."""
-    again = read_script(Source(text, source.file, source.side_files), "strict")
+    again = read_script(Source(text, source.file, source.side_files), "compat")  # which only side files know
     if again.script is None:
         raise NotConvertible(str(again.errors[0]))
     if _plain(again.script) != _plain(script):
@@ -118,7 +123,7 @@ def _pairs(tree: Tree | None, around: tuple[Location, ...] = ()) -> Iterator[_Pa
 
 def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
     """What the reader passed over, whether it said so or not."""
-    tree = read_tree(reading.source.text, Problems(reading.source.file))
+    tree = read_tree(readable(reading.source.text), Problems(reading.source.file))
     pairs = list(_pairs(tree))
     by_key = {pair.key.at: pair for pair in reversed(pairs)}
     by_value = {pair.value.at: pair for pair in reversed(pairs)}
@@ -126,7 +131,8 @@ def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
     told: set[Location] = set()
     for problem in reading.problems:
         at = Location(problem.line, problem.column, problem.file)
-        if problem.code not in _LOST or problem.file != reading.source.file:
+        lost = problem.code in _LOST or (problem.code in _PASSED_OVER and problem.severity == "warning")
+        if not lost or problem.file != reading.source.file:
             continue
         found = by_value.get(at) if problem.code in _TOLD_AT_VALUE else by_key.get(at) or by_value.get(at)
         if found is None or problem.code not in _LOST_KEYS:
@@ -161,87 +167,29 @@ def _comment(pair: _Pair) -> list[str]:
 # -- names ----------------------------------------------------------------------------------------------------------
 
 
+def _with_use(script: Script, source: Source) -> Script:
+    """The script with the side files in `use` that its form takes without."""
+    taken = BESIDE_STAGES if script.form == "stage" else ()
+    unnamed = [name for name in taken if name in source.side_files and name not in script.use]
+    return msgspec.structs.replace(script, use=(*unnamed, *script.use))
+
+
 def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
-    """The script with words for the names that only the older forms allow."""
-    places = list(_written(script))
-    written = {name: at for name, at in reversed(places) if not _NAME.fullmatch(name)}
-    taken = {name for name, _ in places} | set(_read_names(script))
+    """The script with words for the names that only the older forms allow. Raises NotConvertible."""
+    places = list(written_names(script))
+    odd = {name: at for name, at in reversed(places) if not _NAME.fullmatch(name)}
+    shared = next((name for name, at in odd.items() if at.file != script.at.file), None)
+    if shared is not None:
+        raise NotConvertible(f"the variable `{shared}` of a side file has a name that only the older forms allow")
+    taken = {name for name, _ in places} | set(read_names(script))
     new: dict[str, str] = {}
-    for name in written:
+    for name in odd:
         word = re.sub(r"\W+", "_", name).strip("_")
         new[name] = next(each for each in (word, *(f"{word}_{n}" for n in range(2, 10_000))) if each not in taken)
         taken.add(new[name])
-    if not new:
-        return script, []
     losses = []
-    for name, at in written.items():
+    for name, at in odd.items():
         message = f"`{name}` is no word; it is called `{new[name]}` here"
         comment = f"# Not carried over: the name `{name}`; the variable is called `{new[name]}` here."
         losses.append(_Loss(_problem("VARIABLE_NAME_INVALID", message, at), at, [comment]))
-    return cast(Script, _with_names(script, new)), losses
-
-
-def _written(node: Any) -> Iterator[tuple[str, Location]]:
-    """The names a script gives values to, but for its globals, which stand in files of their own."""
-    match node:
-        case Declaration():
-            yield node.var, node.at
-        case Output():
-            yield node.get, node.at
-        case Struct():
-            for name in node.__struct_fields__:
-                if name not in {"globals", "strings"}:
-                    yield from _written(getattr(node, name))
-        case tuple():
-            for each in node:
-                yield from _written(each)
-        case _:
-            pass
-
-
-def _read_names(node: Any) -> Iterator[str]:
-    match node:
-        case Template():
-            yield from compile_template(node.source).reads
-        case Expression():
-            yield from compile_expression(node.source).reads
-        case CustomCondition():
-            yield node.variable
-        case Struct():
-            for name in node.__struct_fields__:
-                if name != "strings":
-                    yield from _read_names(getattr(node, name))
-        case tuple():
-            for each in node:
-                yield from _read_names(each)
-        case _:
-            pass
-
-
-def _with_names(node: Any, new: MappingType[str, str]) -> Any:
-    match node:
-        case Template():
-            words = {f"{{{{ {reference(old)} }}}}": f"{{{{ {word} }}}}" for old, word in new.items()}
-            return msgspec.structs.replace(node, source=_replaced(node.source, words, ""))
-        case Expression():
-            words = {reference(old): word for old, word in new.items()}
-            return msgspec.structs.replace(node, source=_replaced(node.source, words, _TEXT))
-        case Struct():
-            names = {"var", "get", "variable"} if isinstance(node, Declaration | Output | CustomCondition) else set()
-            changed = {
-                name: new.get(value, value) if name in names else _with_names(value, new)
-                for name in node.__struct_fields__
-                if name not in {"globals", "strings", "marks", "at"}
-                for value in [getattr(node, name)]
-            }
-            return msgspec.structs.replace(node, **changed)
-        case tuple():
-            return tuple(_with_names(each, new) for each in node)
-        case _:
-            return node
-
-
-def _replaced(source: str, words: MappingType[str, str], passed: str) -> str:
-    """A source with what stands for names replaced to the letter, but not inside of what is to be passed."""
-    either = "|".join([*map(re.escape, words), *filter(None, [passed])])
-    return re.sub(either, lambda found: words.get(found[0], found[0]), source)
+    return with_names(script, new) if new else script, losses

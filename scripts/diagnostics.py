@@ -235,6 +235,11 @@ class Problems:
         self.file = file
         self._found: dict[tuple[str, int, int, str, str], Problem] = {}
         self._kept = {True: 0, False: 0}  # by whether they are errors
+        self._softened: frozenset[str] = frozenset()
+
+    def soften(self, codes: frozenset[str]) -> None:
+        """From here on these errors count as warnings."""
+        self._softened = codes
 
     def add(
         self,
@@ -250,7 +255,7 @@ class Problems:
         problem = Problem(
             code=code,
             message=message,
-            severity=severity or kind.severity,
+            severity=severity or ("warning" if code in self._softened else kind.severity),
             line=max(at.line, 1),
             column=max(at.column, 1),
             file=at.file or self.file,

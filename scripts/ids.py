@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from scripts.diagnostics import Problems
+from scripts.diagnostics import PROBLEMS_MAX, Problems
 from scripts.model import (
     Action,
     Choose,
@@ -23,7 +23,24 @@ from scripts.model import (
 
 
 def with_ids(script: Script, problems: Problems) -> Script:
-    """The script with an id for every action: ``<type>_<n>`` within its topic where the author gave none."""
+    """The script with an id for every action: ``<type>_<n>`` within its topic where the author gave none.
+
+    Nobody writes ids in the stage form; there one note stands for all of them.
+    """
+    if script.form == "stage":
+        derived = Problems(problems.file)
+        script = _with_ids(script, derived)
+        count = len(derived.sorted())
+        if count:
+            message = (
+                f"{count}{'+' * (count == PROBLEMS_MAX)} actions have no id; they are called by their kind and number"
+            )
+            problems.add("ID_DERIVED", message, script.at, severity="note")
+        return script
+    return _with_ids(script, problems)
+
+
+def _with_ids(script: Script, problems: Problems) -> Script:
     return msgspec.structs.replace(
         script,
         phases=tuple(

@@ -489,6 +489,7 @@ class Role(Node, frozen=True, kw_only=True):
     define: str = ""
     desc: str = ""
     pic: str = ""
+    attributes: Mapping[str, Value] = {}  # what the application wants to know besides
 
 
 FieldType: TypeAlias = Literal["text", "number", "boolean", "date", "choice", "multichoice", "table", "file"]

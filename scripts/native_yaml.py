@@ -58,7 +58,7 @@ def native_yaml(script: Script, notes: Notes | None = None) -> str:
 
 def noted_places(script: Script) -> list[Location]:
     """The places of the nodes that a comment can stand above, in the order of the file; the script's comes first."""
-    found = {node.at for node in _items_below(script)} - {NOWHERE}
+    found = {node.at for node in _items_below(script) if node.at.file == script.at.file} - {NOWHERE}
     return [script.at, *sorted(found - {script.at}, key=lambda at: (at.line, at.column))]
 
 

@@ -12,6 +12,7 @@ from scripts.check import check_script
 from scripts.diagnostics import Problem, Problems
 from scripts.dialects import native, session_form, stage_form, technique_form
 from scripts.dialects.session_form import RESPELL
+from scripts.dialects.stage_repairs import read_repaired
 from scripts.ids import with_ids
 from scripts.model import Script
 from scripts.reader import Reader
@@ -25,11 +26,12 @@ from scripts.side_files import (
     with_side_files,
 )
 from scripts.source import Mapping as MappingTree
-from scripts.source import read_tree
 from scripts.string_checks import check_strings
 
 Mode: TypeAlias = Literal["strict", "compat"]
 FILE_BYTES_MAX = 4_000_000
+_ODD_BUT_RUNS = frozenset({"LOOP_ENDLESS", "QUESTION_UNANSWERABLE", "FIELDS_INVALID", "COMPUTED_TOO_EARLY"})
+"""What keeps a native script from being run, and is told to those who wrote for a machine that did not look at it."""
 
 
 class Source(Struct, frozen=True):
@@ -66,13 +68,15 @@ class FileUnreadable(Exception):
 def read_file(path: Path) -> Source:
     """A script file with the side files it uses, which lie in its folder or below. Raises FileUnreadable."""
     text = _file_text(path)
-    tree = read_tree(text, Problems())
+    tree = read_repaired(text, Problems(), lenient=True)
     wanted = [*used_names(tree), *(BESIDE_STAGES if stage_form.recognises(tree) else ())]
     side_files: dict[str, str] = {}
     for name in wanted:  # which grows by what the side files use in turn
         if name not in side_files and len(side_files) < SIDE_FILES_MAX and _is_beside(path.parent, name):
             side_files[name] = _file_text(path.parent / name)
-            wanted += [beside(name, used) for used in used_names(read_tree(side_files[name], Problems()))]
+            wanted += [
+                beside(name, used) for used in used_names(read_repaired(side_files[name], Problems(), lenient=True))
+            ]
     return Source(text, str(path), side_files)
 
 
@@ -98,15 +102,15 @@ def _is_beside(folder: Path, name: str) -> bool:
 
 def is_script(source: Source) -> bool:
     """Whether a source is meant to be a script; side files and other YAML are not. Unreadable YAML counts as one."""
-    tree = read_tree(source.text, Problems())
+    tree = read_repaired(source.text, Problems(), lenient=True)
     if not isinstance(tree, MappingTree):
         return tree is None
-    return any(form.recognises(tree) for form in (native, session_form, technique_form))
+    return any(form.recognises(tree) for form in (native, session_form, stage_form, technique_form))
 
 
 def is_for_others(source: Source) -> bool:
     """Whether a source is a side file, which scripts use, and no script itself."""
-    return is_side_file(read_tree(source.text, Problems())) and not is_script(source)
+    return is_side_file(read_repaired(source.text, Problems(), lenient=True)) and not is_script(source)
 
 
 def read_script(source: Source, mode: Mode = "compat") -> Reading:
@@ -115,19 +119,23 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
     script = _read(source, problems, mode)
     if script is not None:
         script = with_ids(with_side_files(script, source.side_files, problems, lenient=mode == "compat"), problems)
+        if script.form == "stage" and mode == "compat":
+            problems.soften(_ODD_BUT_RUNS)
         check_script(script, problems)
         check_strings(script, problems)
     return Reading(source, None if problems.fatal else script, problems.sorted())
 
 
 def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
-    tree = read_tree(source.text, problems)
+    tree = read_repaired(source.text, problems, lenient=mode == "compat")
     if tree is None:
         return None
     if isinstance(tree, MappingTree) and native.recognises(tree):
         return native.read(tree, Reader(problems, lenient=False))
     if isinstance(tree, MappingTree) and session_form.recognises(tree):
         return session_form.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
+    if isinstance(tree, MappingTree) and stage_form.recognises(tree):
+        return stage_form.read(tree, Reader(problems, lenient=mode == "compat"))
     if isinstance(tree, MappingTree) and technique_form.recognises(tree):
         return technique_form.read_as_script(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
     problems.add("UNRECOGNISED_SCRIPT", "unrecognised script type: no `script:` and no `session:` at the top", tree.at)

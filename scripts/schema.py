@@ -122,6 +122,7 @@ _KEYS = {
     "name": "The name it goes by.",
     "desc": "What others are told of it.",
     "pic": "The address of a picture.",
+    "attributes": "What the application wants to know besides.",
     "form": "The form's id.",
     "say": "What is said instead of the runtime's own words.",
     "field": "The variable it fills.",

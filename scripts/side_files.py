@@ -6,13 +6,16 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from scripts.brought import SideFile
 from scripts.diagnostics import Problems
-from scripts.dialects import technique_form
+from scripts.dialects import stage_sections, technique_form
 from scripts.dialects.session_form import RESPELL
-from scripts.model import Declaration, FormSheet, Interrupt, Location, Node, Repair, Role, Script, Skill, StringTable
+from scripts.dialects.stage_links import linked
+from scripts.dialects.stage_repairs import read_repaired
+from scripts.model import Location, Script
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
-from scripts.source import Scalar, Tree, read_tree
+from scripts.source import Scalar, Tree
 from scripts.source import Sequence as SequenceTree
 from scripts.string_tables import read_table
 
@@ -21,21 +24,8 @@ BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rule
 """What a script in the stage form takes without naming it, where it lies beside the script."""
 
 
-class SideFile(Node, frozen=True, kw_only=True):
-    """What a side file may bring."""
-
-    use: tuple[str, ...] = ()
-    globals: tuple[Declaration, ...] = ()
-    skills: tuple[Skill, ...] = ()
-    roles: tuple[Role, ...] = ()
-    forms: tuple[FormSheet, ...] = ()
-    interrupts: tuple[Interrupt, ...] = ()
-    repairs: tuple[Repair, ...] = ()
-    strings: tuple[StringTable, ...] = ()
-
-
 _BRINGS = ("skills", "roles", "forms", "interrupts", "repairs", "strings")
-_KEYS = frozenset({"globals", "global", "use", *_BRINGS})  # of which a side file has one at its top
+_KEYS = frozenset({"globals", "global", "rules", "use", *_BRINGS})  # of which a side file has one at its top
 _NOTHING = SideFile()
 
 
@@ -67,7 +57,7 @@ def is_side_file(tree: Tree | None) -> bool:
 
 def with_side_files(script: Script, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> Script:
     """The script with what its side files bring; each file counts once, however often it is used."""
-    gathering = _Gathering(files, problems, lenient=lenient)
+    gathering = _Gathering(files, problems, lenient=lenient, in_stages=script.form == "stage")
     automatic = [name for name in BESIDE_STAGES if script.form == "stage" and name in files and name not in script.use]
     gathering.take([*automatic, *script.use], script.mark("use"), ())
     found = gathering.found
@@ -75,14 +65,17 @@ def with_side_files(script: Script, files: Mapping[str, str], problems: Problems
     for key in _BRINGS:
         brought = tuple(each for side in found for each in getattr(side, key))
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *brought)})
-    return script
+    in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
+    return linked(script, in_stages, problems, lenient=lenient) if in_stages else script
 
 
 class _Gathering:
     """Follows `use` from file to file."""
 
-    def __init__(self, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> None:
+    def __init__(self, files: Mapping[str, str], problems: Problems, *, lenient: bool, in_stages: bool) -> None:
         self.found: list[SideFile] = []
+        self.stage_files: set[str] = set()  # those in the stage form
+        self._in_stages = in_stages  # whether the script itself is
         self._files = files
         self._problems = problems
         self._lenient = lenient
@@ -106,30 +99,35 @@ class _Gathering:
             self._problems.add("USE_NOT_FOUND", f"no file {name} beside the script", at, fix=fix)
             return
         inner = Problems(name)
-        side = _side_file(name, self._files[name], inner, lenient=self._lenient)
+        side = self._side_file(name, inner)
         self._problems.extend(inner)
         self.found.append(side)
         self.take([beside(name, used) for used in side.use], side.mark("use"), (*chain, name))
 
-
-def _side_file(name: str, text: str, problems: Problems, *, lenient: bool) -> SideFile:
-    tree = read_tree(text, problems)
-    side: SideFile | None = None
-    if isinstance(tree, MappingTree) and technique_form.recognises(tree):
-        skill = technique_form.read(tree, Reader(problems, lenient=lenient, respell=RESPELL))
-        side = SideFile(skills=(skill,)) if skill is not None else None
-    elif isinstance(tree, MappingTree) and tree.get("strings") is not None:
-        table = read_table(tree, Reader(problems, lenient=False))
-        side = SideFile(strings=(table,)) if table is not None else None
-    elif isinstance(tree, MappingTree) and is_side_file(tree):
-        spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
-        side = Reader(problems, lenient=False).read(MappingTree(spelled, tree.at, tree.size), SideFile)
-    elif tree is not None:
-        fix = (
-            "Write `globals:`, `skills:`, `roles:`, `forms:` or `interrupts:` and a list, or `strings:` and a language."
-        )
-        problems.add("UNRECOGNISED_SCRIPT", f"{name} holds nothing that a script can use", tree.at, fix=fix)
-    return side or _NOTHING
+    def _side_file(self, name: str, problems: Problems) -> SideFile:
+        tree = read_repaired(self._files[name], problems, lenient=self._lenient)
+        side: SideFile | None = None
+        if not isinstance(tree, MappingTree) or not (technique_form.recognises(tree) or is_side_file(tree)):
+            fix = (
+                "Write `globals:`, `skills:`, `roles:`, `forms:` or `interrupts:` and a list, or `strings:` and a "
+                "language."
+            )
+            if tree is not None:
+                problems.add("UNRECOGNISED_SCRIPT", f"{name} holds nothing that a script can use", tree.at, fix=fix)
+        elif technique_form.recognises(tree):
+            skill = technique_form.read(tree, Reader(problems, lenient=self._lenient, respell=RESPELL))
+            side = SideFile(skills=(skill,)) if skill is not None else None
+        elif tree.get("strings") is not None:
+            table = read_table(tree, Reader(problems, lenient=False))
+            side = SideFile(strings=(table,)) if table is not None else None
+        elif self._in_stages or stage_sections.recognises(tree):
+            self.stage_files.add(name)
+            reader = Reader(problems, lenient=self._lenient)
+            side = stage_sections.read(tree, reader, words=not self._in_stages)
+        else:
+            spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
+            side = Reader(problems, lenient=False).read(MappingTree(spelled, tree.at, tree.size), SideFile)
+        return side or _NOTHING
 
 
 def _globals_key(key: Scalar) -> Scalar:

@@ -36,19 +36,24 @@ def reference(name: str) -> str:
     return name if name.isidentifier() and not is_syntax(name) else f"vars[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def to_template(text: str) -> str:
-    """A text with the older placeholders as a Jinja2 template; everything else stays to the letter."""
+def to_template(text: str, refer: Callable[[str], str] | None = None) -> str:
+    """A text with the older placeholders as a Jinja2 template; everything else stays to the letter.
+
+    `refer` gives the expression that reads a variable, where that is not simply `reference`.
+    """
+    refer = refer or reference
     parts, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
         parts.append(_verbatim(text[end : match.start()]))
         name = match["double"] or match["system"] or match["single"]
-        parts.append("{{ " + reference(name.strip()) + " }}")
+        parts.append("{{ " + refer(name.strip()) + " }}")
         end = match.end()
     return "".join([*parts, _verbatim(text[end:])])
 
 
-def to_text_expression(text: str) -> str:
+def to_text_expression(text: str, refer: Callable[[str], str] | None = None) -> str:
     """A text with the older placeholders as an expression; a placeholder alone keeps the kind of its value."""
+    refer = refer or reference
     parts, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
         parts.append(text[end : match.start()])
@@ -56,7 +61,7 @@ def to_text_expression(text: str) -> str:
         end = match.end()
     parts.append(text[end:])
     pieces = [
-        reference(part) if index % 2 else json.dumps(part, ensure_ascii=False)
+        refer(part) if index % 2 else json.dumps(part, ensure_ascii=False)
         for index, part in enumerate(parts)
         if part or index % 2
     ]

@@ -1,0 +1,16 @@
+"""What a side file brings to the scripts that use it."""
+
+from scripts.model import Declaration, FormSheet, Interrupt, Node, Repair, Role, Skill, StringTable
+
+
+class SideFile(Node, frozen=True, kw_only=True):
+    """What a side file may bring."""
+
+    use: tuple[str, ...] = ()
+    globals: tuple[Declaration, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    roles: tuple[Role, ...] = ()
+    forms: tuple[FormSheet, ...] = ()
+    interrupts: tuple[Interrupt, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    strings: tuple[StringTable, ...] = ()

@@ -1,0 +1,207 @@
+"""The actions of the stage form that have much beside them: `call` with what is handed over, `user_option`."""
+
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Sequence_
+from typing import Any
+
+from scripts.dialects.stage_keys import Item, Notation, mappings
+from scripts.dialects.stage_names import bare, variable_name
+from scripts.model import (
+    ROUNDS_DEFAULT,
+    ROUNDS_MAX,
+    Action,
+    Ask,
+    Call,
+    ChoiceItem,
+    Choose,
+    Expression,
+    Loop,
+    Output,
+    Template,
+)
+from scripts.source import Mapping, Scalar, Sequence, Tree
+
+CHOICE = "choice"  # the variable of a choice that names none
+_CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
+
+
+# -- call -------------------------------------------------------------------------------------------------------------
+
+
+def call(
+    notation: Notation, item: Item, tree: Tree, loop: Loop | None, common: dict[str, Any], other: Sequence_[str]
+) -> Action | None:
+    """A call as it is written; what goes without saying is added once all skills are known (stage_links).
+
+    `other` are keys beside it that are no parameters.
+    """
+    if isinstance(tree, Mapping):
+        inner = Item(notation, tree)
+        name = inner.word("goal", "skill", "name", "call", "topic")
+        given = dict(_given(notation, inner))
+        returned = _returned(notation, inner)
+        given |= {variable_name(key.text): notation.given(value) for key, value in inner.the_rest()}
+    else:
+        name, given, returned = notation.word(tree), {}, {}
+    given |= dict(_given(notation, item))
+    returned |= _returned(notation, item)
+    given |= {variable_name(key.text): notation.given(value) for key, value in item.the_rest(but=other)}
+    return Call(skill=notation.id(name), input=given, output=returned, loop=loop, marks=item.marks, **common)
+
+
+def _given(notation: Notation, item: Item) -> Iterator[tuple[str, Expression]]:
+    """What is handed over: a mapping, a list of ``{var, value}`` or ``{name: value}``, or names alone."""
+    for tree in mappings(item.take("input", "inputs", "with", "args", "params", "parameters", "declare")):
+        if isinstance(tree, Mapping):
+            name = next((value for key in ("var", "name") if (value := tree.get(key)) is not None), None)
+            if name is not None and len(tree.pairs) > 1:
+                value = tree.get("value")
+                yield notation.variable(name), notation.given(value) if value is not None else _read(notation, name)
+            else:
+                for key, value in tree.pairs if name is None else ():
+                    yield notation.variable(key), notation.given(value)
+                if name is not None:
+                    yield notation.variable(name), _read(notation, name)
+        else:
+            for word in notation.variables(tree):
+                yield word, Expression(notation.refer(word), tree.at)
+
+
+def _read(notation: Notation, name: Tree) -> Expression:
+    return Expression(notation.refer(notation.word(name)), name.at)
+
+
+def _returned(notation: Notation, item: Item) -> dict[str, str]:
+    """The variables that what a skill returns goes to."""
+    found: dict[str, str] = {}
+    for tree in mappings(item.take("output", "outputs", "returns", "get")):
+        if not isinstance(tree, Mapping):
+            found |= {name: name for name in notation.variables(tree)}
+            continue
+        inner = Item(notation, tree)
+        name = inner.take("get", "set", "var")
+        source = inner.word("from", "value")
+        inner.take("define", "desc")
+        if name is not None:
+            found[notation.variable(name)] = variable_name(source) if source else notation.variable(name)
+            inner.finish()
+        else:
+            pairs = inner.the_rest()
+            found |= {notation.variable(key): variable_name(bare(notation.word(value))) for key, value in pairs}
+    return found
+
+
+# -- user_option ------------------------------------------------------------------------------------------------------
+
+
+def is_choice_list(tree: Tree) -> bool:
+    """Whether what stands where a variable's name should is the choices themselves."""
+    return isinstance(tree, Sequence | Mapping)
+
+
+def choose(
+    notation: Notation,
+    item: Item,
+    tree: Tree,
+    common: dict[str, Any],
+    own: Callable[[Item], tuple[Action, ...]],
+    verbs: set[str],
+) -> Action | None:
+    """A closed choice. `own` takes the actions that a choice carries."""
+    listed = item.take("choices", "options", "option", "items")
+    if is_choice_list(tree):
+        name = item.take("var", "output", "get", "name")
+        listed, variable = listed or tree, notation.variable(name) if name is not None else CHOICE
+    else:
+        variable = notation.variable(tree) if isinstance(tree, Scalar) and tree.text.strip() else CHOICE
+    question = item.template("question", "text", "title", "prompt")
+    rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
+    choices = _Choices(notation, own, verbs)
+    choices.every(listed)
+    if not choices.found:
+        notation.slip("CHOICES_INVALID", "there is nothing to choose from; any answer will do", item.at)
+        asked = question or Template("", item.at)
+        return Ask(question=asked, outputs=(Output(get=variable, at=item.at),), **common)
+    return Choose(
+        variable=variable,
+        choices=tuple(choices.found),
+        question=question,
+        max_rounds=ROUNDS_DEFAULT if rounds is None else rounds,
+        invalid=item.template("invalid"),
+        marks=item.marks,
+        **common,
+    )
+
+
+class _Choices:
+    """Collects the choices of one action, each with a key of its own."""
+
+    def __init__(self, notation: Notation, own: Callable[[Item], tuple[Action, ...]], verbs: set[str]) -> None:
+        self.found: list[ChoiceItem] = []
+        self._notation = notation
+        self._own = own
+        self._verbs = verbs
+
+    def every(self, tree: Tree | None) -> None:
+        for each in mappings(tree):
+            match each:
+                case Sequence():
+                    self.every(each)
+                case Scalar():
+                    if each.value is not None:
+                        self.keep(each.text.strip(), self._notation.template(each), each)
+                case Mapping() if {"key", "text", "label"} & set(each.keys()):
+                    self.named(each)
+                case Mapping():
+                    self.pairs(each)
+
+    def named(self, tree: Mapping) -> None:
+        """``{key, text}`` with what the choice does."""
+        item = Item(self._notation, tree)
+        key, text = item.take("key", "id"), item.take("text", "label", "desc")
+        shown = text or key
+        if shown is not None:
+            value, actions = item.take("value"), self._own(item)
+            label = self._notation.template(shown)
+            self.keep(self._notation.word(key or shown), label, tree, self._notation.value(value), actions)
+        item.finish()
+
+    def pairs(self, tree: Mapping) -> None:
+        """``{A: text}`` for each, with what the choice does beside or below it."""
+        item = Item(self._notation, tree)
+        labels = [(key, value) for key, value in tree.pairs if key.text not in self._verbs | _CHOICE_KEYS]
+        for index, (key, value) in enumerate(labels):
+            item.take(key.text)
+            if isinstance(value, Mapping) and not _is_text(value):
+                head = (Scalar("key", True, key.at, 0), key)
+                text = () if value.get("text") is not None else ((Scalar("text", True, key.at, 0), key),)
+                self.named(Mapping((head, *text, *value.pairs), value.at, value.size))
+                continue
+            actions: tuple[Action, ...] = ()
+            if isinstance(value, Sequence):
+                actions = self._own(_as_do(self._notation, value))
+            shown = key if isinstance(value, Sequence) or _is_empty(value) else value
+            actions += self._own(item) if index == len(labels) - 1 else ()
+            given = self._notation.value(item.take("value")) if index == len(labels) - 1 else None
+            self.keep(key.text.strip(), self._notation.template(shown), tree, given, actions)
+        item.finish()
+
+    def keep(self, key: str, text: Template, tree: Tree, value: Any = None, actions: tuple[Action, ...] = ()) -> None:
+        taken = {each.key.casefold() for each in self.found}
+        if key.casefold() in taken or not key:
+            self._notation.slip("CHOICES_INVALID", f"`{key}` names a choice already; this one gets a key", tree.at)
+            key = next(each for each in map(str, range(len(taken) + 1, len(taken) + 1_000)) if each not in taken)
+        at = tree.at if isinstance(tree, Mapping) and tree.at not in {each.at for each in self.found} else text.at
+        self.found.append(ChoiceItem(key=key, text=text, value=value, actions=actions, at=at))
+
+
+def _is_text(tree: Mapping) -> bool:
+    return len(tree.pairs) == 1 and _is_empty(tree.pairs[0][1])
+
+
+def _is_empty(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and tree.value is None
+
+
+def _as_do(notation: Notation, tree: Sequence) -> Item:
+    return Item(notation, Mapping(((Scalar("do", True, tree.at, 0), tree),), tree.at, 1))

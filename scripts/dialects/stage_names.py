@@ -1,0 +1,204 @@
+"""The names of the stage form: which variables a script has, and what a placeholder in it stands for."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import regex
+from msgspec import Struct
+
+from scripts.dialects.placeholders import NAME, reference
+from scripts.expressions import is_reserved, is_syntax
+from scripts.model import (
+    ID_CHARS_MAX,
+    Action,
+    AiAsk,
+    AiThink,
+    Ask,
+    Assignment,
+    Call,
+    Choose,
+    Declaration,
+    Foreach,
+    FormSheet,
+    Interrupt,
+    Output,
+    OutputItem,
+    Records,
+    Script,
+    Set,
+    Skill,
+    walk,
+)
+
+_BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
+_VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
+_ID = regex.compile(r"\w[\w.\-]*")
+_SIZES = {"length", "size", "count"}
+
+
+class Names(Struct, frozen=True):
+    """What is known of a script's variables.
+
+    `known` are all of them, `valued` those that something gives a value, `fields` the fields of the records of each
+    list.
+    """
+
+    known: frozenset[str] = frozenset()
+    valued: frozenset[str] = frozenset()
+    fields: Mapping[str, frozenset[str]] = {}
+
+
+class AtHand(Struct, frozen=True):
+    """A loop around a text: what its item is called by the author and in the script, and the list it goes through."""
+
+    written: str
+    name: str
+    items: str
+
+
+def bare(name: str) -> str:
+    """A variable's name without the braces that some write around it."""
+    found = _BRACES.fullmatch(name.strip())
+    return (found["name"] if found else name).strip().lstrip("$").strip()
+
+
+def variable_name(written: str) -> str:
+    """The name of a variable: as it is written, where it can be one, else the nearest that can."""
+    name = bare(written)[:ID_CHARS_MAX].strip()
+    if not _VARIABLE.fullmatch(name):
+        name = regex.sub(r"[^\w.\-（）()· ]+", "_", name).strip("_ ") or "variable"
+        name = name if _VARIABLE.fullmatch(name) else f"v_{name}".replace("v__", "v_")
+    return f"{name.strip('_')}_" if is_reserved(name) else name
+
+
+def node_id(written: str) -> str:
+    """The id of what is called so: its name, which may have spaces and punctuation but no slash."""
+    printable = "".join(c if c.isprintable() else " " for c in written)
+    return re.sub(r"\s+", " ", printable).strip().replace("/", "／")[:ID_CHARS_MAX].strip()
+
+
+def word_id(written: str) -> str:
+    """The same as a word, as ids are in the native form."""
+    name = node_id(written)
+    return (
+        name if not name or _ID.fullmatch(name) else regex.sub(r"[^\w.\-]+|^[.\-]+", "_", name).strip("_") or "unnamed"
+    )
+
+
+def refer(names: Names, loops: Iterable[AtHand], written: str) -> str:
+    """The expression that a placeholder stands for."""
+    inner = list(loops)[::-1]
+    name = bare(written)
+    for loop in inner:
+        if name in {loop.written, loop.name}:
+            return loop.name
+    for loop in inner:
+        if name in names.fields.get(loop.items, ()) and name not in names.valued:
+            return _path(loop.name, [name])
+    head, _, rest = name.partition(".")
+    if name in names.known or not rest:
+        return reference(variable_name(name)) if not is_syntax(name) else reference(name)
+    parts = rest.split(".")
+    for loop in inner:
+        if head in {loop.written, loop.name} or (head == loop.items and parts[0] in names.fields.get(head, ())):
+            return _path(loop.name, parts)
+    return _path(reference(variable_name(head)), parts) if head in names.known else reference(name)
+
+
+def _path(base: str, parts: list[str]) -> str:
+    for index, part in enumerate(parts):
+        if part in _SIZES and index == len(parts) - 1:
+            return f"{base}|length"
+        if part.isdecimal() and part.isascii():
+            base += f"[{int(part)}]"
+        elif part.isidentifier() and not is_syntax(part):
+            base += f".{part}"
+        else:
+            base += f"[{json.dumps(part, ensure_ascii=False)}]"
+    return base
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is a variable's name, bare or in braces."""
+    return re.fullmatch(NAME, bare(text)) is not None
+
+
+# -- what a script's variables are ------------------------------------------------------------------------------------
+
+
+def names_of(script: Script) -> Names:
+    """The variables of a script, its own skills and rules among it."""
+    known: set[str] = set()
+    valued: set[str] = set()
+    fields: dict[str, set[str]] = {}
+    for each in declared(script):
+        known.add(each.var)
+        valued |= {each.var} if each.value not in (None, "", []) else set()
+    for action in all_actions(script):
+        known |= {action.loop.name} if isinstance(action, Foreach) else set()
+        valued |= set(written_by(action, script.forms))
+        for item in outputs_of(action):
+            if isinstance(item, Records):
+                fields.setdefault(item.tolist, set()).update(each.get for each in item.fields)
+    known |= valued | set(fields)
+    return Names(frozenset(known), frozenset(valued), {name: frozenset(found) for name, found in fields.items()})
+
+
+def declared(script: Script) -> Iterator[Declaration]:
+    """Every declaration of a script."""
+    yield from script.globals
+    yield from script.declare
+    for phase in script.phases:
+        yield from phase.declare
+        for topic in phase.topics:
+            yield from topic.declare
+    for skill in script.skills:
+        yield from (*skill.params, *skill.declare)
+
+
+def all_actions(script: Script) -> Iterator[Action]:
+    """Every action of a script, wherever it stands."""
+    for phase in script.phases:
+        for topic in phase.topics:
+            yield from walk(topic.actions)
+    for skill in script.skills:
+        yield from walk(skill.actions)
+    for interrupt in script.interrupts:
+        yield from walk(interrupt.actions)
+
+
+def outputs_of(action: Action) -> tuple[OutputItem, ...]:
+    """What an action takes from the conversation."""
+    return action.outputs if isinstance(action, Ask | AiAsk | AiThink) else ()
+
+
+def written_by(action: Action, forms: Iterable[FormSheet] = ()) -> Iterator[str]:
+    """The variables an action gives values to."""
+    match action:
+        case Set():
+            yield from action.assignments
+        case Choose():
+            yield action.variable
+        case Call():
+            yield from action.output if action.loop is None else ()
+        case _:
+            pass
+    for item in outputs_of(action):
+        match item:
+            case Output():
+                yield item.get
+            case Assignment():
+                yield item.set
+            case Records():
+                yield item.tolist
+    sheet = getattr(action, "sheet", None)
+    yield from (each.name for form in forms if form.id == sheet for each in form.fields)
+
+
+def of_owner(owner: Skill | Interrupt) -> Iterator[str]:
+    """The variables that the actions of a skill or interrupt give values to, each once, in their order."""
+    seen: dict[str, None] = {}
+    for action in walk(owner.actions):
+        seen |= dict.fromkeys(written_by(action))
+    yield from seen

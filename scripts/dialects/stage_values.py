@@ -1,0 +1,279 @@
+"""What the stage form declares and takes from the conversation: `declare` and `output`, in all their spellings."""
+
+import msgspec
+
+from scripts.dialects.stage_keys import Item, Notation, mappings
+from scripts.model import Assignment, Declaration, Location, Output, OutputItem, Records
+from scripts.source import Mapping, Scalar, Sequence, Tree
+from scripts.values import DeclaredType, Value, ValueRefused, coerce
+
+_TYPES: dict[str, DeclaredType] = {
+    **dict.fromkeys(("text", "string", "str", "textarea", "文本", "字符串"), "text"),
+    **dict.fromkeys(("number", "int", "integer", "float", "double", "num", "数字", "整数"), "number"),
+    **dict.fromkeys(("boolean", "bool", "布尔"), "boolean"),
+    **dict.fromkeys(("date", "datetime", "日期"), "date"),
+    **dict.fromkeys(("choice", "select", "enum", "option", "radio", "选择"), "choice"),
+    **dict.fromkeys(("list", "array", "列表", "数组"), "list"),
+    **dict.fromkeys(("record", "object", "dict", "map", "json", "对象"), "record"),
+}
+_DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
+_VALUES = ("value", "default", "init", "initial")
+_VARS = ("var", "name", "get", "variable", "key", "id")
+_OUTPUT_KEYS = {"get", "var", "name", "set", "tolist", "define", "desc", "description", "type", "choices", "when"}
+
+
+# -- declare ----------------------------------------------------------------------------------------------------------
+
+
+def declarations(notation: Notation, tree: Tree | None) -> tuple[Declaration, ...]:
+    """The variables that a list declares, each once."""
+    found: dict[str, Declaration] = {}
+    for each in _declared(notation, tree):
+        if each.var in found:
+            notation.slip("DUPLICATE_DECLARATION", f"{each.var} is declared twice here; the first counts", each.at)
+        found.setdefault(each.var, each)
+    return tuple(found.values())
+
+
+def _declared(notation: Notation, tree: Tree | None) -> list[Declaration]:
+    if isinstance(tree, Mapping) and not {*_VARS, "dict"} & set(tree.keys()):
+        return [_of_pair(notation, key, value) for key, value in tree.pairs]
+    if isinstance(tree, Scalar):
+        return [Declaration(var=name, at=tree.at) for name in notation.variables(tree)]
+    found: list[Declaration] = []
+    for each in mappings(tree):
+        if isinstance(each, Mapping):
+            found += _of_mapping(notation, each)
+        elif isinstance(each, Scalar) and each.value is not None:
+            found.append(Declaration(var=notation.variable(each), at=each.at))
+    return found
+
+
+def _of_mapping(notation: Notation, tree: Mapping) -> list[Declaration]:
+    item = Item(notation, tree)
+    name = item.take(*_VARS)
+    if name is None:
+        return [_of_pair(notation, key, value) for key, value in item.the_rest()]
+    given = item.take(*_VALUES)
+    declared = Declaration(
+        var=notation.variable(name),
+        define=item.text(*_DEFINES),
+        value=None if given is None else notation.value(given),
+        type=kind_of(notation, item.take("type", "kind")),
+        choices=choices_of(notation, item.take("choices", "options", "enum")),
+        pii=bool(notation.truth(item.take("pii"))),
+        auto=bool(notation.truth(item.take("auto"))),
+        at=tree.at,
+        marks=item.marks,
+    )
+    item.finish()
+    return [_fitting(notation, declared)]
+
+
+def _of_pair(notation: Notation, key: Scalar, value: Tree) -> Declaration:
+    """``name: what it means``, ``name: 0`` or ``name: []``."""
+    var = notation.variable(key)
+    if isinstance(value, Mapping):
+        spelled = Mapping(((Scalar("var", True, key.at, 0), key), *value.pairs), key.at, value.size)
+        return _of_mapping(notation, spelled)[0]
+    if isinstance(value, Scalar) and isinstance(value.value, str):
+        return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})
+    return _fitting(notation, Declaration(var=var, value=notation.value(value), at=key.at, marks={"var": key.at}))
+
+
+def _fitting(notation: Notation, declared: Declaration) -> Declaration:
+    """With a type and a value that go together."""
+    if isinstance(declared.value, list) and declared.type is None:
+        return msgspec.structs.replace(declared, type="list")
+    if declared.type == "list" and declared.value in (None, ""):
+        return msgspec.structs.replace(declared, value=[])
+    kind = _with_choices(notation, declared.type, declared.choices, declared.mark("type"))
+    value = _of_kind(notation, declared.value, kind, declared.choices, declared.mark("value"))
+    return msgspec.structs.replace(declared, type=kind, value=value)
+
+
+def _with_choices(
+    notation: Notation, kind: DeclaredType | None, choices: tuple[str, ...], at: Location
+) -> DeclaredType | None:
+    if kind != "choice" or choices:
+        return kind
+    notation.slip("CHOICES_INVALID", "a choice needs `choices`; without them it is a text", at)
+    return None
+
+
+def _of_kind(
+    notation: Notation, value: Value, kind: DeclaredType | None, choices: tuple[str, ...], at: Location
+) -> Value:
+    wanted = "choice" if choices and kind is None else kind
+    if wanted is None or value is None or (value == "" and wanted != "text"):
+        return None if wanted is not None and value == "" and wanted != "text" else value
+    try:
+        coerce(value, wanted, choices)
+    except ValueRefused as refused:
+        notation.slip("DEFAULT_MISMATCH", f"{refused}; it begins without a value", at)
+        return None
+    return value
+
+
+def kind_of(notation: Notation, tree: Tree | None) -> DeclaredType | None:
+    """A type by any of its names."""
+    if tree is None:
+        return None
+    word = notation.word(tree).lower()
+    if word and word not in _TYPES:
+        notation.slip("ENUM_VALUE_INVALID", f"`{word}` is no type; any value will do", tree.at)
+    return _TYPES.get(word)
+
+
+def choices_of(notation: Notation, tree: Tree | None) -> tuple[str, ...]:
+    """The values allowed: texts, ``{A: text}`` for each, or one text with commas."""
+    if tree is None:
+        return ()
+    if isinstance(tree, Scalar):
+        return tuple(dict.fromkeys(notation.variables(tree)))
+    if isinstance(tree, Mapping):
+        return tuple(dict.fromkeys(notation.word(value) for _, value in tree.pairs))
+    found: list[str] = []
+    for each in tree.items:
+        if isinstance(each, Mapping):
+            shown = next((v for n in ("text", "label", "value", "name", "key") if (v := each.get(n)) is not None), None)
+            found += [notation.word(shown)] if shown is not None else [notation.word(v) for _, v in each.pairs]
+        else:
+            found.append(notation.word(each))
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+# -- output -----------------------------------------------------------------------------------------------------------
+
+
+def outputs(notation: Notation, tree: Tree | None, tolist: Tree | None = None) -> tuple[OutputItem, ...]:
+    """What an action takes. `tolist` is the list named beside `output`; what names a list becomes its record."""
+    gathering = _Gathering(notation)
+    gathering.every(tree)
+    if tolist is not None:
+        gathering.for_all = notation.variable(tolist)
+    return gathering.found()
+
+
+class _Gathering:
+    """Collects the items of one output; those of the same list become one record."""
+
+    def __init__(self, notation: Notation) -> None:
+        self.notation = notation
+        self.for_all = ""  # the list that a `tolist` of its own names for all that name none
+        self._items: list[tuple[str, Output | Assignment]] = []
+        self._at: dict[str, Location] = {}
+
+    def every(self, tree: Tree | None, tolist: str = "") -> None:
+        match tree:
+            case None:
+                pass
+            case Scalar():
+                for name in self.notation.variables(tree) if tree.value is not None else ():
+                    self.keep(Output(get=name, at=tree.at), tolist)
+            case Sequence():
+                for each in tree.items:
+                    self.every(each, tolist)
+            case Mapping() if _OUTPUT_KEYS & set(tree.keys()):
+                self.one(tree, tolist)
+            case Mapping():
+                for key, value in tree.pairs:
+                    self.pair(key, value, tolist)
+
+    def pair(self, key: Scalar, value: Tree, tolist: str) -> None:
+        """``name: what it means``, or ``name: {type: …}``."""
+        inner = value.pairs if isinstance(value, Mapping) else ((Scalar("define", True, key.at, 0), value),)
+        head = (Scalar("get", True, key.at, key.at.line), key)
+        self.one(Mapping((head, *inner), key.at, len(inner) + 1), tolist)
+
+    def one(self, tree: Mapping, tolist: str) -> None:
+        item = Item(self.notation, tree)
+        listed = item.take("tolist", "to_list", "toList")
+        if listed is not None:
+            tolist = self.notation.variable(listed)
+            self._at.setdefault(tolist, tree.at)
+        inner = item.take("fields", "items", "output", "outputs")
+        get = item.take("get", "var", "name")
+        if isinstance(get, Sequence | Mapping):
+            inner, get = get, None
+        assigned = item.take("set") if get is None else None
+        if inner is not None:
+            self.every(inner, tolist)
+        if get is not None:
+            self.get(item, get, tolist)
+        elif assigned is not None:
+            self.set(item, assigned)
+        elif inner is None and listed is not None:
+            self.for_all = tolist
+        item.finish()
+
+    def get(self, item: Item, name: Tree, tolist: str) -> None:
+        notation = self.notation
+        computed = item.take("set") if "set" in item else None
+        choices = choices_of(notation, item.take("choices", "options", "enum"))
+        kind = kind_of(notation, item.take("type", "kind"))
+        output = Output(
+            get=notation.variable(name),
+            define=item.word(*_DEFINES),
+            type=_with_choices(notation, kind, choices, item.at),
+            choices=choices,
+            pattern=item.word("pattern", "regex") or None,
+            min=_limit(notation, item.take("min")),
+            max=_limit(notation, item.take("max")),
+            required=notation.truth(item.take("required", "must")),
+            default=notation.value(item.take("default", "value")),
+            fallback="raw" if item.word("fallback") == "raw" else None,
+            invalid=item.template("invalid"),
+            at=item.at,
+            marks=item.marks,
+        )
+        fitting = _of_kind(notation, output.default, output.type, choices, output.mark("default"))
+        self.keep(msgspec.structs.replace(output, default=fitting), tolist)
+        if computed is not None:
+            self.keep(Assignment(set=output.get, value=notation.given(computed), at=item.at), "")
+
+    def set(self, item: Item, name: Tree) -> None:
+        notation = self.notation
+        when = notation.condition(item.take("when", "if", "condition"))
+        value = item.take("value", "to", "as", "default")
+        if isinstance(name, Mapping):
+            for key, written in name.pairs:
+                value_of = notation.given(written)
+                self.keep(Assignment(set=notation.variable(key), value=value_of, when=when, at=item.at), "")
+            return
+        if value is None:
+            notation.slip("REQUIRED_FIELD_MISSING", "`value` is missing; nothing is set", item.at, "Add `value:`.")
+            return
+        given = notation.given(value)
+        self.keep(Assignment(set=notation.variable(name), value=given, when=when, at=item.at, marks=item.marks), "")
+
+    def keep(self, item: Output | Assignment, tolist: str) -> None:
+        self._items.append((tolist, item))
+
+    def found(self) -> tuple[OutputItem, ...]:
+        single: list[OutputItem] = []
+        fields: dict[str, list[Output]] = {}
+        seen: set[str] = set()
+        for tolist, item in self._items:
+            if isinstance(item, Assignment):
+                single.append(item)
+                continue
+            if item.get in seen:
+                message = f"{item.get} is taken twice here; the first counts"
+                self.notation.slip("DUPLICATE_DECLARATION", message, item.at)
+                continue
+            seen.add(item.get)
+            if tolist or self.for_all:
+                fields.setdefault(tolist or self.for_all, []).append(item)
+            else:
+                single.append(item)
+        records = [
+            Records(tolist=name, fields=tuple(some), at=self._at.get(name, some[0].at)) for name, some in fields.items()
+        ]
+        computed = [item for item in single if isinstance(item, Assignment)]
+        return (*(item for item in single if not isinstance(item, Assignment)), *records, *computed)
+
+
+def _limit(notation: Notation, tree: Tree | None) -> int | float | str | None:
+    value = notation.value(tree)
+    return None if isinstance(value, bool | list | dict) else value

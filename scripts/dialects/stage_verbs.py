@@ -1,0 +1,198 @@
+"""The single actions of the stage form: what is said, asked, set and shown, each from its verb and siblings."""
+
+from typing import Any
+
+import msgspec
+
+from scripts.dialects.conditions import is_computed
+from scripts.dialects.stage_keys import Item, Notation, content_at
+from scripts.dialects.stage_names import word_id
+from scripts.dialects.stage_values import outputs
+from scripts.model import (
+    CHAT_ROUNDS_MAX,
+    ROUNDS_DEFAULT,
+    ROUNDS_MAX,
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Chat,
+    Emit,
+    End,
+    ExitCriteria,
+    Form,
+    Goto,
+    Media,
+    Say,
+    Scene,
+    Set,
+    Show,
+    Signal,
+    Speakers,
+    Template,
+    UserSay,
+)
+from scripts.source import Mapping, Scalar, Sequence, Tree
+from scripts.values import shorten
+
+
+def say_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    return Say(texts=notation.templates(tree), **common)
+
+
+def ai_say_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    """What the model says; in this form it does not wait, unless it is told to."""
+    rounds = item.take("max_rounds")
+    if rounds is not None:
+        notation.slip("KEY_IGNORED", "in this form `ai_say` says one thing and goes on", rounds.at)
+    acknowledge = notation.truth(item.take("require_acknowledgment", "require_acknowledgement"))
+    return AiSay(task=notation.template(tree), require_acknowledgment=acknowledge, **common)
+
+
+def _asking(notation: Notation, item: Item) -> dict[str, Any]:
+    rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
+    return {
+        "outputs": outputs(notation, item.take("output", "outputs", "get"), item.take("tolist", "to_list", "toList")),
+        "invalid": item.template("invalid"),
+        "max_rounds": ROUNDS_DEFAULT if rounds is None else rounds,
+    }
+
+
+def _exits(notation: Notation, item: Item) -> dict[str, Any]:
+    """When to stop: in words, or as a condition where what is written compares variables."""
+    written, when = item.take("exit", "exit_condition", "exit_if"), item.take("exit_when")
+    criteria = item.take("exit_criteria")
+    found: dict[str, Any] = {"exit_when": notation.condition(when)}
+    if criteria is not None:
+        found["exit_criteria"] = notation.reader.read(criteria, ExitCriteria)
+    if isinstance(written, Scalar) and when is None and _compares(notation, written):
+        found["exit_when"] = notation.computed(written.text, content_at(written))
+    elif written is not None and not (isinstance(written, Scalar) and written.value is None):
+        found["exit"] = notation.template(written)
+    return found
+
+
+def _compares(notation: Notation, written: Scalar) -> bool:
+    is_plain = isinstance(written.value, str) and any(sign in written.text for sign in "=<>!＝＞＜！")
+    return is_plain and "{" in written.text and is_computed(written.text, notation.knows)
+
+
+def ai_ask_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    return AiAsk(task=notation.template(tree), **_asking(notation, item), **_exits(notation, item), **common)
+
+
+def ask_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    return Ask(question=notation.template(tree), **_asking(notation, item), **common)
+
+
+def think_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    taken = outputs(notation, item.take("output", "outputs", "get"), item.take("tolist", "to_list", "toList"))
+    return AiThink(task=notation.template(tree), outputs=taken, **common)
+
+
+def take_only_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    """`output` alone: what is to be taken from what was said so far."""
+    taken = outputs(notation, tree, item.take("tolist", "to_list", "toList"))
+    return AiThink(task=Template("", tree.at), outputs=taken, **common)
+
+
+def user_say_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    if isinstance(tree, Sequence) and tree.items:
+        for other in tree.items[1:]:
+            notation.slip(
+                "KEY_IGNORED", f"only one reply can be suggested; {shorten(notation.text(other))} is not", tree.at
+            )
+        tree = tree.items[0]
+    return UserSay(text=notation.template(tree), **common)
+
+
+def set_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+    value = item.take("value", "to", "as", "=")
+    pairs: list[tuple[Tree, Tree | None]] = [(tree, value)]
+    if isinstance(tree, Mapping):
+        pairs = _named(tree)
+    elif isinstance(tree, Sequence):
+        pairs = [pair for each in tree.items if isinstance(each, Mapping) for pair in _named(each)]
+    elif value is None and isinstance(tree, Scalar) and "=" in tree.text:
+        name, _, text = tree.text.partition("=")
+        pairs = [(_part(tree, name), _part(tree, text))]
+    found = {notation.variable(name): notation.given(given) for name, given in pairs if given is not None}
+    if not found:
+        notation.slip("REQUIRED_FIELD_MISSING", "`value` is missing; nothing is set", item.at, "Add `value:`.")
+        return None
+    return Set(assignments=found, **common)
+
+
+def _named(tree: Mapping) -> list[tuple[Tree, Tree | None]]:
+    """``{var: name, value: …}``, or ``{name: …}`` for each."""
+    name = next((value for key in ("var", "name", "get", "set") if (value := tree.get(key)) is not None), None)
+    if name is not None and (value := tree.get("value")) is not None:
+        return [(name, value)]
+    return [(key, value) for key, value in tree.pairs]
+
+
+def _part(tree: Scalar, text: str) -> Scalar:
+    return Scalar(text.strip(), True, tree.at, tree.content_line)
+
+
+def form_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    inner = tree.get("form") or tree.get("name") if isinstance(tree, Mapping) else None
+    rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
+    return Form(sheet=notation.id(notation.word(inner or tree)), max_rounds=rounds or ROUNDS_DEFAULT, **common)
+
+
+def show_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+    inner = Item(notation, tree) if isinstance(tree, Mapping) else item
+    image = inner.template("image", "pic", "src", "picture")
+    if inner is item and image is None:
+        image = notation.template(tree)
+    media = Media(image=image, url=inner.template("url", "link"), caption=inner.template("caption", "text", "desc"))
+    if inner is not item:
+        inner.finish()
+    if media.image is None and media.url is None:
+        notation.slip("REQUIRED_FIELD_MISSING", "`show` names no picture; nothing is shown", tree.at, "Add `image:`.")
+        return None
+    return Show(media=msgspec.structs.replace(media, at=tree.at), **common)
+
+
+def scene(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    """Who speaks from here on; the scene's name becomes the id of its action."""
+    if isinstance(tree, Mapping):
+        inner = Item(notation, tree)
+        named, speakers = notation.id(inner.word("name", "scene")), _speakers(inner, tree)
+        inner.finish()
+    else:
+        named, speakers = notation.id(notation.word(tree)), _speakers(item, tree)
+    return Scene(speakers=speakers, **{"id": named, **common})
+
+
+def _speakers(item: Item, tree: Tree) -> Speakers:
+    return Speakers(ai=item.word("ai", "AI"), human=item.word("human", "HUMAN", "user"), at=tree.at)
+
+
+def chat_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    rounds = notation.number(item.take("max_rounds"), 1, CHAT_ROUNDS_MAX) or ROUNDS_MAX
+    return Chat(task=notation.template(tree), max_rounds=rounds, **_exits(notation, item), **common)
+
+
+def emit_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    inner = Item(notation, tree) if isinstance(tree, Mapping) else item
+    named = inner.word("event", "name") if inner is not item else notation.word(tree)
+    data = inner.take("data", "value")
+    pairs = data.pairs if isinstance(data, Mapping) else ()
+    event = word_id(named) or "event"
+    given = {key.text: notation.given(value) for key, value in pairs}
+    return Emit(signal=Signal(event=event, data=given, at=tree.at), **common)
+
+
+def goto_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    if isinstance(tree, Mapping):
+        parts = [tree.get(key) for key in ("stage", "phase", "goal", "topic")]
+        return Goto(target="/".join(notation.id(notation.word(part)) for part in parts if part is not None), **common)
+    return Goto(target=notation.word(tree), **common)
+
+
+def end_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    reason = notation.word(tree)
+    return End(reason=None if reason.lower() in {"", "true"} else reason, **common)
