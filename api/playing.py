@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from api.views import position, snapshot, wait_view
 from runtime.engine import Input, Start, Turn, TurnFailed, run_turn
-from runtime.events import ActionEntered, ActionSkipped, Emitted, Message, Warned
+from runtime.events import ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
 from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
 from runtime.run import HISTORY_MAX, Limits
@@ -91,17 +91,32 @@ class Player:
             for event in played.turn.events
             if isinstance(event.body, Emitted)
         ]
-        return {
-            "input": played.given,
-            "messages": [
-                {"role": "ai", "content": message.content, "actionId": message.action_id}
-                | ({"metadata": message.metadata} if message.metadata else {})
-                for message in played.turn.messages
-                if message.role == "assistant"
-            ],
-            "wait": wait_view(state.wait),
-            "position": position(self.program, state),
-        } | ({"emitted": emitted} if emitted else {})
+        detected = [
+            {
+                "detector": event.body.detector,
+                "label": event.body.label,
+                "score": event.body.score,
+                "by": event.body.by,
+                "words": event.body.words,
+            }
+            for event in played.turn.events
+            if isinstance(event.body, Detected)
+        ]
+        return (
+            {
+                "input": played.given,
+                "messages": [
+                    {"role": "ai", "content": message.content, "actionId": message.action_id}
+                    | ({"metadata": message.metadata} if message.metadata else {})
+                    for message in played.turn.messages
+                    if message.role == "assistant"
+                ],
+                "wait": wait_view(state.wait),
+                "position": position(self.program, state),
+            }
+            | ({"emitted": emitted} if emitted else {})
+            | ({"detected": detected} if detected else {})
+        )
 
     def _warnings(self) -> list[dict[str, Any]]:
         return [

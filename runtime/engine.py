@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime import interrupts, listening, repairs
+from runtime import detection, interrupts, listening, repairs
 from runtime.actions import blocks, calls, leading_away
 from runtime.actions.dispatch import enter, resume
 from runtime.events import (
@@ -38,9 +38,9 @@ from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, cop
 from runtime.scopes import WriteRefused
 from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import Cell, Frame, Held, State, Wait, encode
-from runtime.words import folded
 from scripts.model import Action, After, Call, Declaration, Interrupt, Phase, Scope, Topic, action_type
 from scripts.values import Value, is_unicode
+from scripts.words import folded
 
 CALL_DEPTH_MAX = 10
 STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
@@ -234,6 +234,14 @@ class _Engine:
             self._start()
         else:
             await self._resume(given, content)
+        await self._go_on()
+        finish = await detection.of_session(self._run)
+        if finish is not None and self._state.status == "active":
+            self._state.wait = None
+            self._follow(self._run.program.action(*self._state.home(), self._state.frames[-1].action), finish)
+
+    async def _go_on(self) -> None:
+        """Carries out one action after the other until the session waits or ends."""
         for step in itertools.count(1):
             if self._state.status != "active" or self._state.wait is not None:
                 return
@@ -268,31 +276,51 @@ class _Engine:
         metadata |= {"form": dict(given.values)} if isinstance(given, Filled) else {}
         self._run.hear(content, metadata)
         wait, state.wait = state.wait, None
+        reaction = await detection.of_user(self._run)
+        if reaction.finish is not None:
+            self._follow(action, reaction.finish)
+            return
+        if reaction.withheld and wait is not None:
+            self._follow(action, Waits(wait))
+            return
         picked = given.choice if isinstance(given, Chosen) else None
         if wait is not None and isinstance(given, Reply):
             await listening.keep_up(self._run, action, content)
-            if not _is_answer(wait, content) and await self._is_turned_aside(action, wait, content):
-                return
+        is_answer = wait is None or not isinstance(given, Reply) or _is_answer(wait, content)
+        if (
+            wait is not None
+            and (reaction.seen or not is_answer)
+            and await self._is_turned_aside(action, wait, content, reaction, is_answer=is_answer)
+        ):
+            return
         sent = given.values if isinstance(given, Filled) else None
         self._follow(action, await resume(self._run, action, content, picked, sent))
 
-    async def _is_turned_aside(self, action: Action, wait: Wait, said: str) -> bool:
+    async def _is_turned_aside(
+        self, action: Action, wait: Wait, said: str, reaction: detection.Reaction, *, is_answer: bool
+    ) -> bool:
         """Whether a message is no answer but brings up an interrupt or asks for a repair, which then happens."""
-        interrupt = await interrupts.brought_up(self._run, action, said, ())
+        interrupt = await interrupts.brought_up(self._run, action, "" if is_answer else said, reaction.seen)
         if interrupt is not None:
-            self._interrupt(action, wait, interrupt)
+            self._interrupt(action, wait, interrupt, reaction)
             return True
+        if is_answer:
+            return False
         asked = repairs.asked_for(self._run, said)
         if asked is not None:
             self._follow(action, repairs.carry_out(self._run, action, wait, asked))
             return True
         return False
 
-    def _interrupt(self, action: Action, wait: Wait, interrupt: Interrupt) -> None:
+    def _interrupt(self, action: Action, wait: Wait, interrupt: Interrupt, reaction: detection.Reaction) -> None:
         self._run.record(Interrupted(interrupt.id, action.id))
         held, self._state.progress = Held(wait, self._state.progress), None
         if interrupt.actions:
-            self._state.frames.append(Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=held))
+            frame = Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=held)
+            self._state.frames.append(frame)
+            if interrupt.on.detector in reaction.seen:
+                record = reaction.seen[interrupt.on.detector]
+                frame.cells[detection.NAME] = Cell(record, "record", self._run.now(), "script")
         else:
             self._go_on_after(interrupt.then, held)
 

@@ -140,6 +140,19 @@ class Repaired(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="r
     variables: tuple[str, ...] = ()  # what was corrected
 
 
+class Detected(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="detected"):
+    """A detector saw something in a message, and acted."""
+
+    detector: str
+    label: str
+    score: float
+    severity: float
+    by: Literal["rule", "measure", "model"]
+    message: int  # the number of the message
+    words: tuple[str, ...] = ()
+    note: str = ""
+
+
 class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
     """What the script tells the application."""
 
@@ -179,6 +192,7 @@ Body: TypeAlias = (
     | Warned
     | Interrupted
     | Repaired
+    | Detected
     | Emitted
     | Migrated
     | Ended

@@ -7,8 +7,8 @@ interrupts that wait for an intent.
 from collections.abc import Collection
 
 from runtime.run import Run
-from runtime.words import mentioned
 from scripts.model import Action, Interrupt
+from scripts.words import mentioned
 
 
 async def brought_up(run: Run, action: Action, said: str, detected: Collection[str]) -> Interrupt | None:
@@ -16,12 +16,12 @@ async def brought_up(run: Run, action: Action, said: str, detected: Collection[s
 
     `action` is the one that waits, `detected` are the detectors that the message set off.
     """
-    if run.state.interrupted or not said.strip():
+    if run.state.interrupted or not (said.strip() or detected):
         return None
     applying = [each for each in run.program.script.interrupts if each.when is None or run.holds(each.when)]
     by_words = [each for each in applying if _heard(each, said, detected)]
     best = max((each.priority for each in by_words), default=None)
-    meant = [each for each in applying if each.on.intent and (best is None or each.priority > best)]
+    meant = [each for each in applying if said.strip() and each.on.intent and (best is None or each.priority > best)]
     if meant:
         by_words += await _meant(run, action, said, meant)
     return max(by_words, key=lambda each: each.priority, default=None)

@@ -16,7 +16,21 @@ Clock: TypeAlias = Callable[[], datetime]
 Ids: TypeAlias = Callable[[], str]
 """A new id, unique for ever."""
 
-Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route"]
+Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route", "detect"]
+
+
+class Watched(Struct, frozen=True):
+    """What a detector looks for, put to a model: in words, and the labels it may answer with."""
+
+    define: str
+    labels: tuple[str, ...] = ()
+
+
+class Verdict(Struct, frozen=True):
+    """What a model makes of a message for one detector: how sure it is, from 0 to 1, and what it saw."""
+
+    score: float
+    label: str = ""
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
@@ -42,6 +56,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     speaker: Role | None = None  # what the script says of the role
     listener: Role | None = None
     intents: Mapping[str, str] = {}  # to route: what the reply may mean, by the name to answer with
+    detectors: Mapping[str, Watched] = {}  # to detect: what to look for in the reply, by the detector's id
     tone: str = ""
     goal: str = ""
     strategy: str = ""
@@ -58,6 +73,7 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     understanding: int | None = None  # percent
     has_questions: bool | None = None
     intent: str = ""  # to route: which of the intents the reply has
+    detected: Mapping[str, Verdict] = {}  # to detect: of each detector that sees something
     raw: str = ""  # what the model literally said
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from runtime.state import INTERRUPTS
+from runtime.state import DETECTORS, INTERRUPTS
+from scripts.detectors.estimate import Vocabulary
 from scripts.model import (
     Action,
     Declaration,
@@ -21,7 +22,8 @@ from scripts.strings import localised, own_locale, table_for
 Place = tuple[str, str, str, str]
 """Phase, topic, block and arm: what names a list of actions (block and arm empty for the topic's own).
 
-A skill counts as a topic of no phase, an interrupt as one of `INTERRUPTS`.
+A skill counts as a topic of no phase, an interrupt as one of `INTERRUPTS`, a detector as one
+of `DETECTORS`.
 """
 
 
@@ -47,6 +49,9 @@ class Program:
         self.interrupts = {each.id: each for each in script.interrupts}
         for each in script.interrupts:
             self._add_actions(INTERRUPTS, each.id, each.actions)
+        self.vocabularies = {each.id: Vocabulary(each.measures, each.signs) for each in script.detectors}
+        for detector in script.detectors:
+            self._add_actions(DETECTORS, detector.id, detector.actions)
         self.roles = {role.id: role for role in script.roles}
         self.forms = {form.id: form for form in script.forms}
         self.session_names = _declared(script.declare)

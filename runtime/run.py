@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.events import Body, Event, Message, VariableChanged, Warned
-from runtime.ports import Clock, Ids, Model, ModelReply, ModelRequest, Purpose
+from runtime.ports import Clock, Ids, Model, ModelReply, ModelRequest, Purpose, Watched
 from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.state import Progress, Source, State
@@ -122,6 +122,17 @@ class Run:
         )
         self._history.append(message)
         self.record(message)
+
+    def withhold(self, message: Message, text: str) -> None:
+        """Puts another text in the place of a message of this turn, which then was never said."""
+        speaker = {key: value for key, value in message.metadata.items() if key == "speaker"}
+        instead = msgspec.structs.replace(message, content=text, metadata=speaker)
+        self.events = [Event(each.seq, instead) if each.body is message else each for each in self.events]
+        self._history = [instead if each is message else each for each in self._history]
+        held = [frame.held.progress for frame in self.state.frames if frame.held is not None]
+        for progress in (self.state.progress, *held):
+            if progress is not None and progress.prompt == message.content:
+                progress.prompt = text
 
     def warn(self, code: str, message: str) -> None:
         """Something the script's author should know."""
@@ -270,6 +281,26 @@ class Run:
             strategy=strategy,
             intents=intents or {},
         )
+        return await self._ask(request)
+
+    async def detect(self, said: Message, watched: Mapping[str, Watched]) -> ModelReply:
+        """Asks the model what some detectors look for in a message. Raises ModelFailed, LimitExceeded."""
+        if len(self.model_calls) >= self.limits.model_calls_max:
+            raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
+        request = ModelRequest(
+            purpose="detect",
+            action_id=said.action_id,
+            round=0,
+            task="",
+            locale=self.state.locale,
+            now=self.now(),
+            reply=said.content,
+            history=tuple(message for message in self.history() if message.number <= said.number),
+            detectors=watched,
+        )
+        return await self._ask(request)
+
+    async def _ask(self, request: ModelRequest) -> ModelReply:
         answered = await self._model.complete(request)
         self.model_calls.append(ModelCall(request, answered))
         return answered
@@ -365,6 +396,7 @@ def copy_of(state: State) -> State:
         global_cells=dict(state.global_cells),
         session_cells=dict(state.session_cells),
         phase_cells=dict(state.phase_cells),
+        watches=dict(state.watches),
         topic_cells=dict(state.topic_cells),
         visits=dict(state.visits),
     )

@@ -56,7 +56,7 @@ class Scopes:
     def _in_sight(self) -> tuple[Scope, ...]:
         """The layers a name is looked up in, innermost first.
 
-        A skill sees its own and the global one, an interrupt those and the session's.
+        A skill sees its own and the global one, an interrupt and a detector those and the session's.
         """
         call = self._state.call()
         if call is None:
@@ -92,7 +92,10 @@ class Scopes:
         for scope in self._in_sight:
             if name in self._declared(scope):
                 return scope
-        return self._program.script.default_scope if self._state.call() is None else "topic"
+        call = self._state.call()
+        if call is not None:
+            return "session" if call.detector else "topic"  # a detector has nothing of its own to keep
+        return self._program.script.default_scope
 
     def cell(self, name: str) -> tuple[Scope, Cell] | None:
         """The scope and live cell of a name in sight, or None."""

@@ -66,6 +66,18 @@ INTERRUPTS = ":interrupts"
 """Stands for the phase where an interrupt's own actions are looked up; no phase's id holds a colon."""
 
 
+DETECTORS = ":detectors"
+"""Stands for the phase where a detector's own actions are looked up."""
+
+
+class Watch(Struct, frozen=True, omit_defaults=True):
+    """What a detector remembers: the turn in which it last acted, and what a model last saw for it."""
+
+    acted: int = -1
+    score: float = 0.0
+    label: str = ""
+
+
 class Frame(Struct, omit_defaults=True):
     """A list of actions being worked through: the topic's own, or an arm of a block inside it."""
 
@@ -77,14 +89,17 @@ class Frame(Struct, omit_defaults=True):
     item_name: str = ""
     skill: str = ""  # the skill whose own list this is; its variables are `cells`
     interrupt: str = ""  # or the interrupt
+    detector: str = ""  # or the detector, while it acts; never between two turns
     cells: dict[str, Cell] = {}
     held: Held | None = None  # for an interrupt, how far the action below it was
 
     @property
     def home(self) -> tuple[str, str] | None:
-        """Where the actions of a skill's or interrupt's own list are looked up; None for any other list."""
+        """Where the actions of a skill's, interrupt's or detector's own list are looked up; None for any other."""
         if self.skill:
             return "", self.skill
+        if self.detector:
+            return DETECTORS, self.detector
         return (INTERRUPTS, self.interrupt) if self.interrupt else None
 
 
@@ -119,6 +134,7 @@ class State(Struct, omit_defaults=True):
     ai_role: str = ""  # who speaks, as the last scene has it
     human_role: str = ""  # who is spoken to
     visits: dict[str, int] = {}  # by action id, in how many visits the model was asked
+    watches: dict[str, Watch] = {}  # by detector
     end_reason: str = ""
 
     def home(self, depth: int | None = None) -> tuple[str, str]:

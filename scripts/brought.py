@@ -1,6 +1,6 @@
 """What a side file brings to the scripts that use it."""
 
-from scripts.model import Declaration, FormSheet, Interrupt, Node, Repair, Role, Skill, StringTable
+from scripts.model import Declaration, Detector, FormSheet, Interrupt, Node, Repair, Role, Skill, StringTable
 
 
 class SideFile(Node, frozen=True, kw_only=True):
@@ -13,4 +13,5 @@ class SideFile(Node, frozen=True, kw_only=True):
     forms: tuple[FormSheet, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    detectors: tuple[Detector, ...] = ()
     strings: tuple[StringTable, ...] = ()

@@ -8,6 +8,8 @@ import regex
 from scripts import form_sheets
 from scripts.analysis.run import analyse
 from scripts.analysis.within import where
+from scripts.detectors.check import check_detector
+from scripts.detectors.judge import DETECTORS_MAX
 from scripts.diagnostics import Problems
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.model import (
@@ -22,6 +24,7 @@ from scripts.model import (
     Chat,
     Choose,
     Declaration,
+    Detector,
     Emit,
     End,
     ExitCriteria,
@@ -66,7 +69,7 @@ _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 
 
-_Named = Script | Phase | Topic | Skill | Action | Role | FormSheet | Interrupt
+_Named = Script | Phase | Topic | Skill | Action | Role | FormSheet | Interrupt | Detector
 
 
 def check_script(script: Script, problems: Problems) -> None:
@@ -83,6 +86,7 @@ class _Checker:
         self.topic: Topic | None = None
         self.skill: Skill | None = None
         self.interrupt: Interrupt | None = None
+        self.detector: Detector | None = None
         self.loop_names: list[str] = []
         self.shown: set[str] = set()  # the forms that actions show
         self.flow = VariableFlow(script)
@@ -95,7 +99,7 @@ class _Checker:
             self.add("NO_ACTIONS", message, at)
 
     def path(self) -> str:
-        return "/".join(node.id for node in (self.phase, self.topic, self.skill, self.interrupt) if node)
+        return "/".join(node.id for node in (self.phase, self.topic, self.skill, self.interrupt, self.detector) if node)
 
     def run(self) -> None:
         script = self.script
@@ -115,6 +119,11 @@ class _Checker:
         self.ids(script.interrupts, "interrupt", "interrupt")
         for interrupt in script.interrupts:
             self.check_interrupt(interrupt)
+        self.ids(script.detectors, "detector", "detector")
+        if len(script.detectors) > DETECTORS_MAX:
+            self.add("CONSTRAINT_VIOLATION", f"a script may have {DETECTORS_MAX} detectors", script.at)
+        for detector in script.detectors:
+            self.check_detector(detector)
         for repair in script.repairs:
             self.texts(repair.say)
         self.forms()
@@ -159,14 +168,33 @@ class _Checker:
         trigger = interrupt.on
         if not (any(trigger.keywords) or trigger.intent or trigger.detector):
             self.add("TRIGGER_EMPTY", "nothing says when this happens", interrupt.mark("on"))
+        known = [each.id for each in self.script.detectors]
+        if trigger.detector and trigger.detector not in known:
+            fix = suggest(trigger.detector, known, otherwise="")
+            self.add("DETECTOR_UNKNOWN", f"there is no detector {trigger.detector}", trigger.mark("detector"), fix)
         self.interrupt = interrupt
         self.expression(interrupt.when)
         self.ids(list(walk(interrupt.actions)), "action", "id")
+        self.loop_names += ["detected"] if trigger.detector else []  # what the detector saw
         for action in interrupt.actions:
             self.action(action)
+        self.loop_names = []
         if interrupt.then.policy == "goto":
             self.target(interrupt.then.target, interrupt.then.at)
         self.interrupt = None
+
+    def check_detector(self, detector: Detector) -> None:
+        self.detector = detector
+        for code, message, at, fix in check_detector(detector):
+            self.add(code, message, at, fix)
+        self.expression(detector.when)
+        self.loop_names.append("detected")  # what it sees
+        self.texts(detector.replace)
+        self.ids(list(walk(detector.actions)), "action", "id")
+        for action in detector.actions:
+            self.action(action)
+        self.loop_names.pop()
+        self.detector = None
 
     # -- names --------------------------------------------------------------------------------------------------
 
@@ -195,7 +223,7 @@ class _Checker:
     @property
     def place(self) -> Place:
         """What is being checked: the nodes whose variables are in sight."""
-        return Place(self.phase, self.topic, self.skill, self.interrupt)
+        return Place(self.phase, self.topic, self.skill, self.interrupt, self.detector)
 
     def declarations(self, declared: Iterable[Declaration]) -> None:
         seen: set[str] = set()

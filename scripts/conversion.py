@@ -16,7 +16,7 @@ from scripts.dialects.stage_ids import with_word_ids
 from scripts.dialects.stage_repairs import readable
 from scripts.dialects.unkept import unkept
 from scripts.model import Location, Script
-from scripts.native_yaml import native_yaml, noted_places, without_places
+from scripts.native_yaml import FILES_OF_DETECTORS, native_yaml, noted_places, without_places
 from scripts.parse import Reading, Source, read_script
 from scripts.read_names import read_names
 from scripts.remarks import attach
@@ -89,6 +89,8 @@ def _compare(script: Script, source: Source, text: str) -> None:
 
 
 def _plain(script: Script) -> bytes:
+    if script.form in FILES_OF_DETECTORS:
+        return msgspec.json.encode(without_places(script).detectors)
     return msgspec.json.encode(msgspec.structs.replace(without_places(script), form="native"))
 
 

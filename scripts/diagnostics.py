@@ -182,6 +182,22 @@ CODES: dict[str, Code] = {
         "error", "Python in a form is never run.", "Write `computed:` with an expression, such as `price * count`."
     ),
     "TRIGGER_EMPTY": Code("error", "Nothing says when this happens.", "Write `on:` with words to listen for."),
+    # Detectors
+    "DETECTOR_UNKNOWN": Code("error", "There is no such detector.", "Name a detector of a side file that is in `use`."),
+    "DETECTOR_WITHOUT_RULE": Code(
+        "error", "Nothing tells the detector when to act.", "Give it `rules`, `patterns`, or a `define` for a model."
+    ),
+    "DETECTOR_WAITS": Code(
+        "error",
+        "A detector does what it does at once, and cannot wait, jump or call.",
+        "Let it `set`, `emit`, `say`, `show` or `end`; for more write an interrupt `on: {detector: NAME}`.",
+    ),
+    "DETECTOR_EXAMPLE_FAILS": Code(
+        "warning",
+        "An example of a detector does not come out as it says, though it needs no model.",
+        "Mend the rules or the example; `needs_model: true` where only a model can tell.",
+    ),
+    "MEASURE_UNKNOWN": Code("error", "The detector has no such measure.", "Name one of its `measures`."),
     "USE_NOT_FOUND": Code("error", "A file named in `use` is not there.", "Correct the name; it is relative."),
 }
 

@@ -9,6 +9,7 @@ from scripts.diagnostics import PROBLEMS_MAX, Problems
 from scripts.model import (
     Action,
     Choose,
+    Detector,
     Foreach,
     If,
     Interrupt,
@@ -49,6 +50,7 @@ def _with_ids(script: Script, problems: Problems) -> Script:
         ),
         skills=tuple(_named_within(skill, problems) for skill in script.skills),
         interrupts=tuple(_named_within(each, problems) for each in _named_interrupts(script, problems)),
+        detectors=tuple(_named_within(each, problems) for each in script.detectors),
     )
 
 
@@ -58,7 +60,7 @@ def _named_interrupts(script: Script, problems: Problems) -> Iterator[Interrupt]
         yield each if each.id else msgspec.structs.replace(each, id=fresh("interrupt", each.at))
 
 
-_Owner = TypeVar("_Owner", Topic, Skill, Interrupt)
+_Owner = TypeVar("_Owner", Topic, Skill, Interrupt, Detector)
 
 
 def _named_within(owner: _Owner, problems: Problems) -> _Owner:

@@ -10,6 +10,12 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
+from scripts.detectors.parts import Example, Measure, Pattern, Rule, Sign
+from scripts.nodes import NOWHERE as NOWHERE
+from scripts.nodes import Expression as Expression
+from scripts.nodes import Location as Location
+from scripts.nodes import Node as Node
+from scripts.nodes import Template as Template
 from scripts.values import DeclaredType, Value
 
 ROUNDS_MAX = 10
@@ -30,42 +36,6 @@ Locale: TypeAlias = Annotated[
         extra={"code": "LOCALE_INVALID", "kind": "a language tag"},
     ),
 ]
-
-
-class Location(Struct, frozen=True):
-    """A place in a script file; line and column count from 1, and 0 means "not in a file"."""
-
-    line: int = 0
-    column: int = 0
-    file: str = ""  # a side file's name; empty for the script's own file
-
-
-NOWHERE = Location()
-
-
-class Node(Struct, frozen=True, kw_only=True):
-    """What stands somewhere in a file: `at` is where it begins, `marks` where the value of each key does."""
-
-    at: Location = NOWHERE
-    marks: Mapping[str, Location] = {}
-
-    def mark(self, key: str) -> Location:
-        """Where the value of a key stands, or the node itself where the key was not written."""
-        return self.marks.get(key, self.at)
-
-
-class Template(Struct, frozen=True):
-    """A text with Jinja2 placeholders."""
-
-    source: str
-    at: Location = NOWHERE
-
-
-class Expression(Struct, frozen=True):
-    """A Jinja2 expression."""
-
-    source: str
-    at: Location = NOWHERE
 
 
 class Reference(Struct, frozen=True):
@@ -566,6 +536,47 @@ class Repair(Node, frozen=True, kw_only=True):
     then: After | None = None
 
 
+COOLDOWN_MAX = 1_000
+LOOK_BACK_MAX = 50
+
+
+class Detector(Node, frozen=True, kw_only=True):
+    """Watches what is said, by words, by measures and, where there is one, by a model; and acts on what it sees.
+
+    Its actions see `detected` and the session's and global variables. What they set and nobody declares is the
+    session's.
+    """
+
+    id: str = field(name="detector")
+    title: str = ""
+    define: str = ""  # what a model looks for
+    note: str = ""
+    on: Literal["user", "assistant", "both"] = "user"
+    when: Expression | None = None
+    cooldown: Annotated[int, Meta(ge=0, le=COOLDOWN_MAX)] = 0  # turns in which it stays silent after it acted
+    look_back: Annotated[int, Meta(ge=1, le=LOOK_BACK_MAX)] = 10  # messages, of both sides
+    min_messages: Annotated[int, Meta(ge=1, le=LOOK_BACK_MAX)] = 1  # fewer tell measures and models nothing
+    threshold: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    rules: tuple[Rule, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+    on_failure: Literal["none", "use_previous"] = "none"  # what counts where the model fails
+    actions: "tuple[Action, ...]" = field(name="do", default=())
+    replace: Template | None = None  # said instead of what would have been said
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def watches_user(self) -> bool:
+        """Whether the user's messages are its business."""
+        return self.on != "assistant"
+
+    @property
+    def watches_assistant(self) -> bool:
+        """Whether what the session says is its business."""
+        return self.on != "user"
+
+
 class Topic(Node, frozen=True, kw_only=True):
     """A unit of conversation with variables of its own."""
 
@@ -589,7 +600,7 @@ class Phase(Node, frozen=True, kw_only=True):
     topics: tuple[Topic, ...] = field()
 
 
-FormName: TypeAlias = Literal["native", "session", "stage", "technique"]
+FormName: TypeAlias = Literal["native", "session", "stage", "technique", "consciousness", "detectors"]
 
 
 class Translation(Node, frozen=True, kw_only=True):
@@ -649,6 +660,7 @@ class Script(Node, frozen=True, kw_only=True):
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
     migrations: Migrations = Migrations()
+    detectors: tuple[Detector, ...] = ()
     globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
     strings: tuple[StringTable, ...] = ()  # from side files as well
     phrases: Mapping[str, str] = {}  # what a translated script says in place of the runtime's own sentences

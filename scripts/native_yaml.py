@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
+from scripts.detectors.parts import Example, Line
 from scripts.model import (
     NOWHERE,
     After,
@@ -17,6 +18,7 @@ from scripts.model import (
     ChoiceItem,
     Choose,
     Declaration,
+    Detector,
     Expression,
     FormSheet,
     Interrupt,
@@ -46,6 +48,7 @@ _FIRST = ("id", "title", "version", "when")  # after the key that names the node
 _ORDER: Mapping[type[Node], tuple[str, ...]] = {
     Declaration: ("var", "define", "type", "choices", "value", "pii"),
     Assignment: ("set", "value", "when"),
+    Example: ("name", "messages", "detected", "label", "score", "severity", "measured"),
     Choose: ("choose", "id", "when", "tone", "role", "question", "choices"),
 }
 _ONE_TEXT_IS_KEY = {"key", "text", "value", "actions"}  # a choice called so cannot be written as `{key: text}`
@@ -82,9 +85,10 @@ def _without_places(value: Any) -> Any:
             return value
 
 
-_SPACED = Phase | Topic | Skill | Interrupt | FormSheet | Role
+_SPACED = Phase | Topic | Skill | Interrupt | Detector | FormSheet | Role
 _BLOCKS = _SPACED | Step
-_SHARED = {"skills", "roles", "forms", "interrupts", "repairs"}  # what side files may bring as well
+FILES_OF_DETECTORS = {"consciousness", "detectors"}  # of such a script only its detectors were written
+_SHARED = {"skills", "roles", "forms", "interrupts", "repairs", "detectors"}  # what side files may bring as well
 
 
 def _own(script: Script, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -112,6 +116,8 @@ class _Writer:
 
     def script(self, script: Script) -> str:
         pairs = self.pairs(script)
+        if script.form in FILES_OF_DETECTORS:
+            pairs = tuple(pair for pair in pairs if pair[0] in {"use", "detectors"})
         apart = {"declare", "phases", *_SHARED}
         parts = [Record(tuple(pair for pair in pairs if pair[0] not in apart))]
         parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
@@ -146,6 +152,8 @@ class _Writer:
                 return f"{value.items.source} as {value.name}"
             case ChoiceItem():
                 return self.choice(value)
+            case Line(role="user"):
+                return value.content
             case Media(image=Template() as image, url=None, caption=None):
                 return image.source
             case Node():
@@ -156,6 +164,8 @@ class _Writer:
                 return Record(tuple((key, item.id) for key, item in value.items()))
             case dict() if any(isinstance(item, Expression) for item in value.values()):
                 return _assignments(value)
+            case dict():
+                return plain({name: list(each) if isinstance(each, tuple) else each for name, each in value.items()})
             case _:
                 return plain(value)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from scripts.check import check_script
 from scripts.diagnostics import Problem, Problems
-from scripts.dialects import native, session_form, stage_form, technique_form
+from scripts.dialects import consciousness_form, native, session_form, stage_form, technique_form
 from scripts.dialects.session_form import RESPELL
 from scripts.dialects.stage_repairs import read_repaired
 from scripts.ids import with_ids
@@ -105,7 +105,8 @@ def is_script(source: Source) -> bool:
     tree = read_repaired(source.text, Problems(), lenient=True)
     if not isinstance(tree, MappingTree):
         return tree is None
-    return any(form.recognises(tree) for form in (native, session_form, stage_form, technique_form))
+    forms = (native, session_form, stage_form, technique_form, consciousness_form)
+    return any(form.recognises(tree) for form in forms)
 
 
 def is_for_others(source: Source) -> bool:
@@ -138,5 +139,9 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
         return stage_form.read(tree, Reader(problems, lenient=mode == "compat"))
     if isinstance(tree, MappingTree) and technique_form.recognises(tree):
         return technique_form.read_as_script(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
+    if isinstance(tree, MappingTree) and consciousness_form.recognises(tree):
+        return consciousness_form.read_as_script(tree, Reader(problems, lenient=mode == "compat"))
+    if isinstance(tree, MappingTree) and consciousness_form.holds_detectors(tree):
+        return consciousness_form.read_detectors(tree, Reader(problems, lenient=False))
     problems.add("UNRECOGNISED_SCRIPT", "unrecognised script type: no `script:` and no `session:` at the top", tree.at)
     return None

@@ -48,6 +48,7 @@ SHORTHANDS = {
     "Repair": "repair",
     "FormField": "field",
     "Translation": "text",
+    "Line": "content",
 }
 """For these types a bare text stands for a mapping with only this key."""
 

@@ -8,7 +8,7 @@ import msgspec
 
 from scripts.brought import SideFile
 from scripts.diagnostics import Problems
-from scripts.dialects import stage_sections, technique_form
+from scripts.dialects import consciousness_form, stage_sections, technique_form
 from scripts.dialects.session_form import RESPELL
 from scripts.dialects.stage_links import linked
 from scripts.dialects.stage_repairs import read_repaired
@@ -24,7 +24,7 @@ BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rule
 """What a script in the stage form takes without naming it, where it lies beside the script."""
 
 
-_BRINGS = ("skills", "roles", "forms", "interrupts", "repairs", "strings")
+_BRINGS = ("skills", "roles", "forms", "interrupts", "repairs", "detectors", "strings")
 _KEYS = frozenset({"globals", "global", "rules", "use", *_BRINGS})  # of which a side file has one at its top
 _NOTHING = SideFile()
 
@@ -106,28 +106,34 @@ class _Gathering:
 
     def _side_file(self, name: str, problems: Problems) -> SideFile:
         tree = read_repaired(self._files[name], problems, lenient=self._lenient)
-        side: SideFile | None = None
-        if not isinstance(tree, MappingTree) or not (technique_form.recognises(tree) or is_side_file(tree)):
-            fix = (
-                "Write `globals:`, `skills:`, `roles:`, `forms:` or `interrupts:` and a list, or `strings:` and a "
-                "language."
-            )
+        if not isinstance(tree, MappingTree) or not _is_known(tree):
+            fix = "Write e.g. `globals:`, `skills:`, `forms:`, `detectors:` and a list, or `strings:` and a language."
             if tree is not None:
                 problems.add("UNRECOGNISED_SCRIPT", f"{name} holds nothing that a script can use", tree.at, fix=fix)
-        elif technique_form.recognises(tree):
-            skill = technique_form.read(tree, Reader(problems, lenient=self._lenient, respell=RESPELL))
-            side = SideFile(skills=(skill,)) if skill is not None else None
-        elif tree.get("strings") is not None:
-            table = read_table(tree, Reader(problems, lenient=False))
-            side = SideFile(strings=(table,)) if table is not None else None
-        elif self._in_stages or stage_sections.recognises(tree):
+            return _NOTHING
+        return self._read(name, tree, Reader(problems, lenient=self._lenient)) or _NOTHING
+
+    def _read(self, name: str, tree: MappingTree, reader: Reader) -> SideFile | None:
+        """What a side file brings, in whatever form it is."""
+        strict = Reader(reader.problems, lenient=False)
+        if technique_form.recognises(tree):
+            skill = technique_form.read(tree, Reader(reader.problems, lenient=self._lenient, respell=RESPELL))
+            return SideFile(skills=(skill,)) if skill is not None else None
+        if consciousness_form.recognises(tree):
+            detector = consciousness_form.read(tree, reader)
+            return SideFile(detectors=(detector,)) if detector is not None else None
+        if tree.get("strings") is not None:
+            table = read_table(tree, strict)
+            return SideFile(strings=(table,)) if table is not None else None
+        if self._in_stages or stage_sections.recognises(tree):
             self.stage_files.add(name)
-            reader = Reader(problems, lenient=self._lenient)
-            side = stage_sections.read(tree, reader, words=not self._in_stages)
-        else:
-            spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
-            side = Reader(problems, lenient=False).read(MappingTree(spelled, tree.at, tree.size), SideFile)
-        return side or _NOTHING
+            return stage_sections.read(tree, reader, words=not self._in_stages)
+        spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
+        return strict.read(MappingTree(spelled, tree.at, tree.size), SideFile)
+
+
+def _is_known(tree: MappingTree) -> bool:
+    return technique_form.recognises(tree) or consciousness_form.recognises(tree) or is_side_file(tree)
 
 
 def _globals_key(key: Scalar) -> Scalar:

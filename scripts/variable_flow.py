@@ -5,27 +5,30 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from scripts.diagnostics import Problems
-from scripts.model import Declaration, Interrupt, Location, Phase, Script, Skill, Topic
+from scripts.model import Declaration, Detector, Interrupt, Location, Phase, Script, Skill, Topic
 from scripts.suggest import suggest
 
 _OUT_OF_SIGHT = "A skill sees its parameters and globals only, and its variables end with it: hand the value over."
 
 
 class Place(Struct, frozen=True):
-    """The nodes around a read or write, as far as there are any: a phase and topic, a skill, or an interrupt."""
+    """The nodes around a read or write, as far as there are any: a phase and topic, a skill, interrupt or detector."""
 
     phase: Phase | None = None
     topic: Topic | None = None
     skill: Skill | None = None
     interrupt: Interrupt | None = None
+    detector: Detector | None = None
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Phase and topic; "" and the skill; or a colon and the interrupt."""
+        """Phase and topic; "" and the skill; or a colon and the interrupt or detector."""
         if self.skill is not None:
             return "", self.skill.id
         if self.interrupt is not None:
             return ":", self.interrupt.id
+        if self.detector is not None:
+            return ":", f"detector {self.detector.id}"
         return self.phase.id if self.phase else "", self.topic.id if self.topic else ""
 
     @property
@@ -49,6 +52,7 @@ class VariableFlow:
         self._script = script
         self._reads: list[_Read] = []
         self._mentions: list[tuple[str, Location]] = []
+        self._by_detectors: set[str] = set()  # which is the session's where nobody declares it
         self._writers: dict[str, set[tuple[str, str]]] = {}  # by name, the places that write it
 
     def read(self, name: str, at: Location, place: Place) -> None:
@@ -57,6 +61,8 @@ class VariableFlow:
 
     def write(self, name: str, place: Place) -> None:
         """A variable is written, within a topic or skill."""
+        if place.detector is not None:
+            self._by_detectors.add(name)
         if place.ids[1]:
             self._writers.setdefault(name, set()).add(place.ids)
 
@@ -68,7 +74,7 @@ class VariableFlow:
         """Adds a problem for every read of what no action here sets; the names of those reads, with their place."""
         told: set[tuple[str, tuple[str, str]]] = set()
         everywhere = {each.var for each in self._script.globals}
-        session = {each.var for each in self._script.declare}
+        session = {each.var for each in self._script.declare} | self._by_detectors
         known = set(self._known())
         for read in self._reads:
             in_sight = everywhere if read.place.skill is not None else everywhere | session

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from api.cases import detectors
 from api.cases.compare import Failure
 from api.cases.coverage import KINDS, Coverage
 from api.cases.model import Prepared
@@ -31,6 +32,7 @@ class Report(Struct, frozen=True):
     results: tuple[Result, ...] = ()
     walks: tuple[Walks, ...] = ()
     coverage: tuple[tuple[Prepared, Coverage], ...] | None = None
+    examples: tuple[detectors.Tested, ...] = ()  # of detectors
 
     @property
     def exit_code(self) -> int:
@@ -38,6 +40,7 @@ class Report(Struct, frozen=True):
         if any(problem.severity == "error" for problem in self.problems):
             return 2
         failed = any(not result.passed for result in self.results) or any(walks.findings for walks in self.walks)
+        failed = failed or any(each.failed for each in self.examples)
         return 1 if failed else 0
 
 
@@ -56,6 +59,7 @@ def case_lines(report: Report) -> Iterator[Line]:
     if report.results:
         failed = len(report.results) - passed
         yield "bold", f"{_counted(len(report.results), 'case')}: {passed} passed, {failed} failed"
+    yield from detectors.lines(report.examples)
 
 
 def _failure_lines(failure: Failure) -> Iterator[Line]:
@@ -146,6 +150,8 @@ def document(report: Report) -> dict[str, Any]:
         "results": [_result(result) for result in report.results],
         "diagnostics": list(problem_views(report.problems)),
     }
+    if report.examples:
+        found["detectors"] = detectors.document(report.examples)
     if report.walks:
         found["walks"] = [_walks(walks) for walks in report.walks]
     if report.coverage is not None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from api.cases.detectors import Tested, run_all
 from api.cases.model import CaseReading, FoundCase, Prepared
 from api.cases.reading import case_files, prepare, read_cases
 from api.cli.output import fail
@@ -19,6 +20,7 @@ class Selection(Struct, frozen=True):
     readings: tuple[CaseReading, ...]
     scripts: tuple[Prepared, ...]
     script_problems: tuple[Problem, ...] = ()
+    examples: tuple[Tested, ...] = ()  # of detectors
 
     @property
     def cases(self) -> tuple[FoundCase, ...]:
@@ -34,7 +36,7 @@ class Selection(Struct, frozen=True):
     @property
     def empty(self) -> bool:
         """Whether there is nothing to run and nothing to say."""
-        return not self.cases and not self.problems and not self.scripts
+        return not self.cases and not self.problems and not self.scripts and not self.examples
 
 
 def select(
@@ -44,11 +46,13 @@ def select(
     read: dict[Path, Prepared | Reading] = {}
     readings: list[CaseReading] = []
     scripts: dict[Path, Prepared] = {}
-    problems: list[Problem] = []
+    examples = run_all(path for path in paths if not path.name.endswith(CASE_SUFFIX))
+    problems: list[Problem] = list(examples.problems)
     for path in paths:
         named = path.is_file() and not path.name.endswith(CASE_SUFFIX)
-        if named and not walking:
-            fail(f"{path} is no case file (*{CASE_SUFFIX}); with --walk a script can be walked through")
+        if named and not walking and not (examples.tested or examples.problems):
+            what = f"no case file (*{CASE_SUFFIX}) and has no detector with examples"
+            fail(f"{path} is {what}; with --walk a script can be walked through")
         readings += [read_cases(file, read, recording=recording) for file in ([] if named else case_files(path))]
         for file in scripts_under(path) if walking or covering else ():
             prepared = prepare(file, read)
@@ -58,7 +62,7 @@ def select(
                 problems += prepared.errors
     if walking:
         scripts = {each.script.path.resolve(): each.script for reading in readings for each in reading.cases} | scripts
-    return Selection(tuple(readings), tuple(scripts.values()), tuple(problems))
+    return Selection(tuple(readings), tuple(scripts.values()), tuple(problems), examples.tested)
 
 
 def scripts_under(path: Path) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from api.cli.forms import FormDialogue
 from api.cli.output import console, errors, fail
 from api.playing import Player
 from runtime.engine import Turn
-from runtime.events import Emitted, Warned
+from runtime.events import Detected, Emitted, Warned
 from runtime.scopes import Scopes
 from runtime.sheets import DrawnForm
 from runtime.state import Wait
@@ -151,6 +151,9 @@ def _print_turn(turn: Turn) -> None:
     for event in turn.events:
         if isinstance(event.body, Warned):
             errors.print(f"[yellow]{event.body.code}[/] {escape(event.body.message)}", style="dim")
+        if isinstance(event.body, Detected):
+            seen = f"{event.body.detector}: {event.body.label}, by {event.body.by} {', '.join(event.body.words)}"
+            errors.print(f"[cyan]detected[/] {escape(seen.strip())}", style="dim")
         if isinstance(event.body, Emitted):
             errors.print(f"[cyan]emit[/] {escape(event.body.event)} {escape(str(event.body.data))}", style="dim")
     for message in turn.messages:

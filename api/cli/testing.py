@@ -81,8 +81,9 @@ def test(
 ) -> None:
     """Plays the conversations of *.case.yaml files and compares them with what they expect.
 
-    PATH is a folder [the working folder], a case file, or, with --walk, a script. A walk is a random conversation; a
-    script that fails or gets stuck in one is reported with a small case that shows it.
+    PATH is a folder [the working folder], a case file, a file with detectors, whose examples are run too, or, with
+    --walk, a script. A walk is a random conversation; a script that fails or gets stuck in one is reported with a small
+    case that shows it.
 
     With --record, a case that names a file of replies (`model: FILE`) is played with the model that is set, and the
     file becomes what that says.
@@ -95,7 +96,7 @@ def test(
     if as_json and coverage == "html" and coverage_file is None:
         fail("--json and --coverage html both want standard output; give --coverage-file")
     selected = select(paths or [Path()], walking=walks is not None, covering=coverage is not None, recording=record)
-    if not selected.cases and not selected.problems and not (walks and selected.scripts):
+    if not (selected.cases or selected.problems or selected.examples) and not (walks and selected.scripts):
         fail(how_to_begin(paths or [Path()]))
     recorder = _recorder(selected, settings_of(config, model=model).model) if record else None
     report = asyncio.run(_run(selected, recorder, coverage is not None, walks or 0, seed))
@@ -136,7 +137,7 @@ async def _run(selected: Selection, recorder: Recorder | None, covering: bool, w
         for script in selected.scripts if walks else ():
             walked.append(await walk_script(script, walks, seed, until=until, tick=tick))
     coverage = _coverage(selected, results, walked) if covering else None
-    return Report(selected.problems, tuple(results), tuple(walked), coverage)
+    return Report(selected.problems, tuple(results), tuple(walked), coverage, selected.examples)
 
 
 def _coverage(

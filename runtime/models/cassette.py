@@ -2,9 +2,9 @@
 
 The file lists the replies of each action by its id, one a round; a bare text is what to say. What is asked beside the
 conversation (values asked for apart, what a reply means) stands under `ID.extract` and `ID.route`, one a call, of which
-the last serves all further calls. What a detector sees stands under `DETECTOR.detect`, one for each message of the user's
-from the first on (`{}`: nothing; `{score: 0.9, label: crisis}`). An action that a session comes to several times may have a list of such replies for
-each visit::
+the last serves all further calls. What a detector sees stands under `DETECTOR.detect`, one for each message of the
+user's from the first on (`{}`: nothing; `{score: 0.9, label: crisis}`). An action that a session comes to several times
+may have a list of such replies for each visit::
 
     replies:
       ask_name:
@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, structs
 
-from runtime.ports import Purpose
+from runtime.ports import ModelRequest, Purpose
 from scripts.diagnostics import Problem, Problems
 from scripts.model import Location
 from scripts.reader import Reader
@@ -61,6 +61,11 @@ class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
 Written: TypeAlias = str | ScriptedReply
 Replies: TypeAlias = Mapping[str, Sequence[Written] | Sequence[Sequence[Written]]]
 """By action id (or `ID.extract`, `ID.route`) the replies of each round, or a list of them a visit."""
+
+
+def heard(request: ModelRequest) -> int:
+    """Which of the user's messages a question for detectors is about, counted from 0, by which its replies stand."""
+    return max(1, sum(message.role == "user" for message in request.history)) - 1
 
 
 class ScriptedFileInvalid(ValueError):

@@ -7,8 +7,8 @@ from runtime.answers import labelled_parts
 from runtime.models.parsing import read_further, read_outputs
 from runtime.phrases import farewells, phrase
 from runtime.ports import ModelReply, ModelRequest
-from runtime.words import mentioned
 from scripts.values import Value, is_given
+from scripts.words import mentioned
 
 
 class OfflineModel:
@@ -29,6 +29,8 @@ class OfflineModel:
                 return _chat(request)
             case "route":
                 return ModelReply()  # what a reply means beyond its words takes a model
+            case "detect":
+                return ModelReply()  # what words and measures tell, the detectors have seen
 
 
 def _ask(request: ModelRequest) -> ModelReply:

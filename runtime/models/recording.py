@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written
-from runtime.ports import Model, ModelFailed, ModelReply, ModelRequest
+from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, heard
+from runtime.ports import Model, ModelFailed, ModelReply, ModelRequest, Verdict
 
 _Kept: TypeAlias = dict[int, dict[int, ScriptedReply]]
 """By visit and round, or number of the call."""
@@ -22,7 +22,8 @@ class RecordingModel:
         try:
             reply = await self._model.complete(request)
         except ModelFailed as failed:
-            self._keep(request, ScriptedReply(fail=str(failed) or "the model failed", retryable=failed.retryable))
+            kept = ScriptedReply(fail=str(failed) or "the model failed", retryable=failed.retryable)
+            self._keep(request, kept, {})
             raise
         self._keep(
             request,
@@ -36,6 +37,7 @@ class RecordingModel:
                 has_questions=reply.has_questions,
                 intent=reply.intent,
             ),
+            reply.detected,
         )
         return reply
 
@@ -44,7 +46,13 @@ class RecordingModel:
         """Everything that was said so far, by action in the order they were first asked."""
         return {name: _listed(kept) for name, kept in self._kept.items()}
 
-    def _keep(self, request: ModelRequest, reply: ScriptedReply) -> None:
+    def _keep(self, request: ModelRequest, reply: ScriptedReply, detected: Mapping[str, Verdict]) -> None:
+        if request.purpose == "detect":
+            for name in request.detectors:
+                verdict = detected.get(name, Verdict(0.0))
+                each = reply if reply.fail else ScriptedReply(score=verdict.score, label=verdict.label)
+                self._kept.setdefault(f"{name}.detect", {}).setdefault(0, {})[heard(request)] = each
+            return
         aside = request.purpose in ASIDES
         name = f"{request.action_id}.{request.purpose}" if aside else request.action_id
         number = request.asked if aside else request.round

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, read_cassette
-from runtime.ports import ModelFailed, ModelReply, ModelRequest
+from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, heard, read_cassette
+from runtime.ports import ModelFailed, ModelReply, ModelRequest, Verdict
 
 _YES = {"true", "yes", "1", "y", "是"}
 
@@ -43,6 +43,8 @@ class ScriptedModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply written for this action, visit and round. Raises ModelFailed."""
         name = request.action_id
+        if request.purpose == "detect":
+            return self._detect(request)
         if request.purpose in ASIDES:
             return self._aside(request)
         if name not in self._replies:
@@ -63,6 +65,21 @@ class ScriptedModel:
         visits = self._replies.get(f"{request.action_id}.{request.purpose}")
         replies = visits.of(request.visit) if visits is not None else None
         return _reply(replies[min(request.asked, len(replies) - 1)]) if replies else ModelReply()
+
+    def _detect(self, request: ModelRequest) -> ModelReply:
+        """What is written for each of the detectors and as many messages of the user's as there were."""
+        at = heard(request)
+        detected = {}
+        for name in request.detectors:
+            visits = self._replies.get(f"{name}.detect")
+            for each in (visits.of(0) or ())[at : at + 1] if visits is not None else ():
+                if isinstance(each, str):
+                    detected[name] = Verdict(1.0, each)
+                elif each.fail:
+                    raise ModelFailed(each.fail, retryable=each.retryable)
+                elif each.score:
+                    detected[name] = Verdict(each.score, each.label)
+        return ModelReply(detected=detected)
 
     def _nearest(self, name: str) -> str:
         close = difflib.get_close_matches(name, list(self._replies), 1, 0)

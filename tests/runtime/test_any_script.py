@@ -116,6 +116,23 @@ FORMS = """
 - {form: few, fields: [{field: loose, required: true, default: "0"}, g_num, {field: t_any, computed: loose + 1}]}
 """
 REPAIRS = ["repeat", "skip", "cancel", "correct", "hand_over"]
+DETECTORS = """
+- detector: words
+  "on": both
+  cooldown: 1
+  rules: [{words: ["yes", 嗯, "28"], label: heard, score: 0.8}, {words: ["no"], label: grave}]
+  do:
+  - {set: {s_any: "detected.words", g_text: "detected.message"}}
+  - {if: "detected.label == 'grave'", then: [{emit: {event: seen, data: {n: s_num}}}, {set: {s_num: "'x'"}}]}
+  - {say: "{{ detected.label }} {{ t_any }}"}
+- detector: mood
+  define: how they feel
+  on_failure: use_previous
+  measures: [{measure: valence, lexicon: valence}]
+  patterns: [{pattern: shift, all: [{of: valence, span: 2, change: 0.1}]}]
+  replace: "{{ detected.now.valence }}"
+- {detector: last, "on": assistant, rules: [{words: [Hello]}], replace: Hi., do: [{end: over, when: "s_num > 3"}]}
+"""
 parameters = st.fixed_dictionaries({}, optional={"value": st.just("s_num"), "extra": st.just("item")})
 returned = st.sampled_from([{}, {"loose": "loose"}])
 answered = st.sampled_from([{}, {"loose": "answer"}])
@@ -261,8 +278,8 @@ def declared(layer: str) -> list[dict[str, Any]]:
 
 
 @st.composite
-def scripts(draw: st.DrawFn) -> str:
-    """The YAML of a script that has no errors."""
+def scripts(draw: st.DrawFn, watched: bool = True) -> str:
+    """The YAML of a script that has no errors; `watched`: by detectors."""
     sizes = draw(st.lists(st.integers(1, 2), min_size=1, max_size=3))
     targets = (*(f"p{p}/t{t}" for p, size in enumerate(sizes) for t in range(size)), "p0")
     phases = [
@@ -288,8 +305,9 @@ def scripts(draw: st.DrawFn) -> str:
     session = [{**each, "auto": auto} if each["var"] in {"s_text", "s_num"} else each for each in declared("s")]
     session = [*session, {"var": "hops", "value": 0, "type": "number"}]
     head = {"script": "any", "use": ["globals.yaml"], "default_scope": draw(st.sampled_from(["topic", "session"]))}
-    whole = {**head, "declare": session, "phases": phases, "skills": yaml.safe_load(SKILLS), "roles": ROLES, **asides}
-    whole["forms"] = yaml.safe_load(FORMS)
+    watching = [each for each in yaml.safe_load(DETECTORS) if watched and draw(st.booleans())]
+    shared = {"skills": yaml.safe_load(SKILLS), "roles": ROLES, "detectors": watching, "forms": yaml.safe_load(FORMS)}
+    whole = {**head, "declare": session, "phases": phases, **shared, **asides}
     return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False)
 
 
@@ -326,6 +344,8 @@ replies = st.one_of(
             "k: a, n: 3",
             "number 1: 3, rows: a, 2; b, 0",
             "s_pick: red\ns_list: a and b\nscan: x.pdf",
+            "我很开心",
+            "so sad",
         ]
     ),
     st.text(max_size=30),
@@ -355,14 +375,14 @@ inputs = st.lists(replies | st.integers(0, 1) | filled | filled, min_size=5, max
 
 
 class Unsteady(OfflineModel):
-    """Fails the first time it is asked something, and answers the second time."""
+    """Fails the first time it is asked something, and answers the second time; detectors do without it."""
 
     def __init__(self) -> None:
         self._asked: set[tuple[str, str, int, int]] = set()
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         asked = (request.purpose, request.action_id, request.round, len(request.history))
-        is_needed = request.purpose != "extract" or request.task  # what is only kept up to date may fail
+        is_needed = request.purpose != "detect" and (request.purpose != "extract" or request.task)  # others may fail
         if asked not in self._asked and is_needed:
             self._asked.add(asked)
             raise ModelFailed("overloaded")

@@ -107,7 +107,7 @@ async def test_the_examples_stay_what_they_are_with_every_comment(path):
     assert result.losses == ()
     for comment in comments(reading.source.text):
         assert comment.text.lstrip("# ") in result.text
-    again = converted(read_text(result.text, globals_yaml=reading.source.side_files.get("globals.yaml", "")))
+    again = converted(read_text(result.text, **{"globals_yaml": "", **reading.source.side_files}))
     assert again.text.splitlines()[1:] == result.text.splitlines()[1:]
 
 

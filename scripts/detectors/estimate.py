@@ -1,0 +1,187 @@
+"""What a message says of a measure, from the words that tell it and those around them that change them.
+
+A message is read in clauses. Within one, a sign is weakened (`a bit`, 有点), strengthened (`very`, 特别) or turned
+round (`not`, 没什么) by the words shortly before it; what stands before a contrast (`but`, 但是) counts less than what
+follows.
+The scheme is the usual one of lexicon methods (negation, degree, contrast; see VADER, Hutto and Gilbert 2014), with a
+longest match instead of a tokeniser, because Chinese has no spaces.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct, structs
+
+from scripts.detectors.lexicon import feelings, particles
+from scripts.detectors.parts import Measure, Sign
+from scripts.words import folded
+
+CHARS_MAX = 4_000  # of a message that are looked at
+REACH = {True: 6, False: 24}  # how many characters before a sign may change it, in Chinese and otherwise
+STRONGER, WEAKER = 1.35, 0.55
+TURNED, GONE = -0.7, -1.0  # "not good" is less than the opposite of good; "no hope" is all of it
+SPARED = -0.4  # who is "not sad" is not therefore happy
+DAMPED = 0.5  # what is denied of a measure that has no opposite
+BEFORE_CONTRAST = 0.35
+_CLAUSE = re.compile(r"[,.;!?:…~。，！？；：、\n]+")
+_LATIN = re.compile(r"[a-z0-9']")
+
+
+class Measured(Struct, frozen=True):
+    """The value of each measure that a message says something of, and the label of its strongest sign."""
+
+    values: Mapping[str, float]
+    label: str = ""
+
+
+class _Entry(Struct, frozen=True):
+    """What a word means: the kind of a particle, or a sign with its values by measure."""
+
+    word: str
+    kind: str
+    values: Mapping[str, float] = {}
+    label: str = ""
+    also: str = ""  # the kind of particle it is right before another sign: 好 in 好累
+
+
+class _Seen(Struct, frozen=True):
+    """A word where it stands in its clause."""
+
+    start: int
+    end: int
+    entry: _Entry
+
+
+class Vocabulary:
+    """The words that one detector knows, prepared for looking them up in texts."""
+
+    def __init__(self, measures: tuple[Measure, ...], signs: tuple[Sign, ...]) -> None:
+        self.measures = {measure.name: measure for measure in measures}
+        entries = {folded(word): _Entry(folded(word), kind) for word, kind in particles().items()}
+        for word, feeling in feelings().items() if any(each.lexicon for each in measures) else ():
+            both = {"valence": feeling.valence, "arousal": feeling.arousal}
+            values = {each.name: each.within(both[each.lexicon]) for each in measures if each.lexicon}
+            entries[folded(word)] = _Entry(folded(word), "sign", values)
+        for sign in signs:
+            for word in filter(None, map(folded, sign.words)):
+                known = entries.get(word)
+                values = {**(known.values if known is not None else {}), **sign.values}
+                entries[word] = _Entry(word, "sign", values, sign.label)
+        also = {folded(word): kind for word, kind in particles().items() if kind in {"stronger", "weaker"}}
+        entries = {word: structs.replace(each, also=also.get(word, "")) for word, each in entries.items()}
+        self._by_first: dict[str, list[_Entry]] = {}
+        for entry in sorted(entries.values(), key=lambda each: -len(each.word)):
+            self._by_first.setdefault(entry.word[0], []).append(entry)
+
+    def seen_in(self, clause: str) -> Iterator[_Seen]:
+        """The words of a clause that are known, the longest at each place."""
+        at = 0
+        while at < len(clause):
+            inside = at > 0 and _LATIN.match(clause[at]) and _LATIN.match(clause[at - 1])
+            found = (
+                None if inside else next((e for e in self._by_first.get(clause[at], ()) if _is_at(clause, at, e)), None)
+            )
+            if found is None:
+                at += 1
+                continue
+            yield _Seen(at, at + len(found.word), found)
+            at += len(found.word)
+
+
+def _is_at(clause: str, at: int, entry: _Entry) -> bool:
+    end = at + len(entry.word)
+    if not clause.startswith(entry.word, at):
+        return False
+    return not (end < len(clause) and _LATIN.match(clause[end - 1]) and _LATIN.match(clause[end]))
+
+
+class _Weighed(Struct):
+    """What came up so far: by measure, pairs of value and weight."""
+
+    values: dict[str, list[tuple[float, float]]]
+    labels: list[tuple[float, str]]
+
+
+def measured(vocabulary: Vocabulary, text: str) -> Measured:
+    """What a message says of each measure; a measure without any sign in it is left out."""
+    weighed = _Weighed({}, [])
+    for clause in _CLAUSE.split(folded(text[:CHARS_MAX])):
+        _read_clause(vocabulary, clause, weighed)
+    values = {}
+    for name, pairs in weighed.values.items():
+        total = sum(weight for _, weight in pairs)
+        values[name] = round(vocabulary.measures[name].within(sum(v * w for v, w in pairs) / total), 4)
+    strongest = max(weighed.labels, key=lambda each: each[0], default=(0.0, ""))
+    return Measured(values, strongest[1])
+
+
+def _read_clause(vocabulary: Vocabulary, clause: str, weighed: _Weighed) -> None:
+    around: list[_Seen] = []  # the particles since the last sign
+    last: tuple[_Seen, list[_Seen]] | None = None  # the last sign with those before it
+    found = list(vocabulary.seen_in(clause))
+    for seen, following in itertools.zip_longest(found, found[1:]):
+        leads = following is not None and following.entry.kind == "sign" and following.start == seen.end
+        if leads and seen.entry.kind == "sign" and seen.entry.also:
+            around.append(_Seen(seen.start, seen.end, _Entry(seen.entry.word, seen.entry.also)))
+        elif seen.entry.kind == "sign":
+            _weigh(vocabulary, last, [], clause, weighed)
+            last, around = (seen, around), []
+        elif seen.entry.kind == "contrast":
+            _weigh(vocabulary, last, around, clause, weighed)
+            last, around = None, []
+            for pairs in weighed.values.values():
+                pairs[:] = [(value, weight * BEFORE_CONTRAST) for value, weight in pairs]
+            weighed.labels[:] = [(weight * BEFORE_CONTRAST, label) for weight, label in weighed.labels]
+        elif seen.entry.kind != "nothing":
+            around.append(seen)
+    _weigh(vocabulary, last, around, clause, weighed)
+
+
+def _weigh(
+    vocabulary: Vocabulary, sign: tuple[_Seen, list[_Seen]] | None, after: list[_Seen], clause: str, weighed: _Weighed
+) -> None:
+    """Adds a sign, changed by the particles before it; those of degree count after it as well (压力有点大)."""
+    if sign is None:
+        return
+    seen, before = sign
+    near = [
+        *_near(seen, before, clause),
+        *(each for each in _near(seen, after, clause) if each in {"stronger", "weaker"}),
+    ]
+    factor = STRONGER ** near.count("stronger") * WEAKER ** near.count("weaker")
+    denials = near.count("negator") + near.count("absence")
+    denied = denials % 2 == 1
+    turned = GONE if "absence" in near else TURNED
+    strongest = 0.0
+    for name, value in seen.entry.values.items():
+        measure = vocabulary.measures.get(name)
+        if measure is None:
+            continue
+        change = _denied(measure, value, turned) * min(factor, 1.0) if denied else factor
+        found = measure.within(measure.neutral + (value - measure.neutral) * change)
+        weighed.values.setdefault(name, []).append((found, 0.2 + measure.strength(found)))
+        strongest = max(strongest, measure.strength(found))
+    if seen.entry.label and not denied:
+        weighed.labels.append((strongest, seen.entry.label))
+
+
+def _near(seen: _Seen, around: list[_Seen], clause: str) -> list[str]:
+    """The kinds of the particles that reach a sign: each reaches the one next to it."""
+    reach = REACH[not clause[seen.start].isascii()]
+    near: list[str] = []
+    edge = seen
+    for other in sorted(around, key=lambda each: abs(each.start - seen.start)):
+        first, second = sorted((edge, other), key=lambda each: each.start)
+        if second.start - first.end > reach:
+            break
+        near.append(other.entry.kind)
+        edge = other
+    return near
+
+
+def _denied(measure: Measure, value: float, turned: float) -> float:
+    """What becomes of a sign that is denied, as a factor of how far it is from neutral."""
+    if not measure.min < measure.neutral < measure.max:
+        return DAMPED
+    return turned if value > measure.neutral else SPARED

@@ -1,0 +1,99 @@
+"""Examples of detectors, run as tests without a model: what came out, what was expected, and which need a model."""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from scripts.detectors.estimate import Measured, Vocabulary
+from scripts.detectors.judge import Found, Heard, judge, series_of, watches
+from scripts.detectors.parts import Example, Measure
+from scripts.model import Detector
+from scripts.values import Value
+
+CLEAR = 0.1  # a measure further from neutral than this has a sign that must agree
+EXAMPLES_MAX = 100  # of a detector
+
+Difference: TypeAlias = tuple[str, Value, Value]
+"""What is compared, what was expected, and what came."""
+
+
+class Outcome(Struct, frozen=True):
+    """What came of an example. One that needs a model and did not come out without it was not tested."""
+
+    detector: Detector
+    number: int  # from 1
+    example: Example
+    differences: tuple[Difference, ...]
+    untested: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether it came out as it says."""
+        return not self.differences and not self.untested
+
+    @property
+    def name(self) -> str:
+        """What the example is called in reports."""
+        return self.example.name or f"example {self.number}"
+
+
+def run_examples(detector: Detector) -> Iterator[Outcome]:
+    """Every example of a detector, without a model."""
+    vocabulary = Vocabulary(detector.measures, detector.signs)
+    for number, example in enumerate(detector.examples[:EXAMPLES_MAX], 1):
+        differences = tuple(_differences(detector, vocabulary, example))
+        untested = bool(differences) and needs_model(detector, example)
+        yield Outcome(detector, number, example, () if untested else differences, untested)
+
+
+def needs_model(detector: Detector, example: Example) -> bool:
+    """Whether only a model can tell: something is to be seen that no rule and no pattern of the detector names."""
+    if example.needs_model is not None:
+        return example.needs_model
+    if not example.detected or not (detector.define or any(not each.courses for each in detector.patterns)):
+        return False
+    named = {rule.label or detector.id for rule in detector.rules}
+    named |= {pattern.id for pattern in detector.patterns if pattern.courses}
+    return example.label not in named
+
+
+def _differences(detector: Detector, vocabulary: Vocabulary, example: Example) -> Iterator[Difference]:
+    messages = [Heard(line.role, line.content) for line in example.messages]
+    while messages and not watches(detector, messages[-1].role):
+        messages.pop()
+    found = judge(detector, vocabulary, messages) if messages else None
+    if (found is not None) != example.detected:
+        yield "detected", example.detected, found is not None and (found.label or True)
+    if found is None:
+        return
+    if example.label is not None and example.detected and found.label != example.label:
+        yield "label", example.label, found.label
+    for name, least, got in (("score", example.score, found.score), ("severity", example.severity, found.severity)):
+        if least is not None and example.detected and got < least:
+            yield name, least, got
+    yield from _measured(detector, example, found)
+
+
+def _measured(detector: Detector, example: Example, found: Found) -> Iterator[Difference]:
+    measures = {measure.name: measure for measure in detector.measures}
+    for name, expected in example.measured.items():
+        last = found.measured[-len(expected) :] if expected else ()
+        if name not in measures or len(last) < len(expected):
+            yield name, list(expected), list(series_of(detector, last).get(name, []))
+            continue
+        got = [_value(measures[name], each) for each in last]
+        pairs = list(zip(expected, got, strict=True))
+        if not all(want is None or _agrees(measures[name], want, has) for want, has in pairs):
+            yield name, list(expected), list(got)
+
+
+def _value(measure: Measure, taken: Measured) -> float:
+    """A message that says nothing of a measure counts as neutral here."""
+    return taken.values.get(measure.name, measure.neutral)
+
+
+def _agrees(measure: Measure, expected: float, got: float) -> bool:
+    away, found = expected - measure.neutral, got - measure.neutral
+    same_side = abs(away) < CLEAR or abs(found) < CLEAR or (away > 0) == (found > 0)
+    return same_side and abs(expected - got) <= measure.significant + 1e-9

@@ -1,0 +1,173 @@
+"""What the consciousness form does when something is seen, as actions."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct
+
+from scripts.dialects.consciousness_parts import id_of, pass_over
+from scripts.dialects.placeholders import to_expression, to_template
+from scripts.expressions import compile_expression
+from scripts.model import Action, Detector, Emit, End, Expression, Location, Say, Set, Signal, Template
+from scripts.reader import Reader, literal
+from scripts.sandbox import ExpressionInvalid
+from scripts.source import Mapping as MappingTree
+from scripts.source import Scalar, Tree, plain_value
+
+CRISIS = "crisis"
+_DETECTED = {
+    "severity": "severity", "intensity": "severity", "risk_level": "severity", "confidence": "score", "score": "score",
+    "label": "label", "pattern": "label", "change_pattern": "label", "type": "label", "category": "label",
+    "words": "words", "keywords": "words",
+}  # fmt: skip
+_SENT = ("detector", "label", "score", "severity")
+_KEYS = ("state_key", "variable", "variable_name", "key", "name")
+_EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
+_TEXTS = ("message", "content", "text", "response", "template")
+
+
+class Acting(Struct):
+    """What a detector does, and what it says instead of what would have been said."""
+
+    actions: tuple[Action, ...]
+    replace: Template | None = None
+
+
+def acting(trees: list[Tree], crisis: Scalar | None, detector: Detector, reader: Reader) -> Acting:
+    """The actions of a detector; the one for crisis words comes first."""
+    builder = _Builder(detector, reader)
+    if crisis is not None:
+        builder.crisis(crisis)
+    for tree in trees:
+        builder.take(tree)
+    return Acting(tuple(builder.actions), builder.replace)
+
+
+class _Builder:
+    def __init__(self, detector: Detector, reader: Reader) -> None:
+        self.actions: list[Action] = []
+        self.replace: Template | None = None
+        self._detector = detector
+        self._reader = reader
+
+    def _id(self, name: str) -> str:
+        taken = {action.id for action in self.actions}
+        name = id_of(name)
+        return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 10_000))) if each not in taken)
+
+    def crisis(self, name: Scalar) -> None:
+        when = Expression(f'detected.label == "{CRISIS}"', name.at)
+        if re.search(r"^(end|terminate|stop|close)_?(session|conversation)?$", name.text):
+            self.actions.append(End(id=self._id(name.text), reason=name.text, when=when, at=name.at))
+            return
+        self._emit(name.text, {**_sent(name.at), "words": Expression("detected.words", name.at)}, when, name.at)
+
+    def take(self, tree: Tree) -> None:
+        """One action: ``{action_type, config}``, or its bare name."""
+        kind = tree.get("action_type") or tree.get("type") if isinstance(tree, MappingTree) else tree
+        if not isinstance(kind, Scalar) or kind.value is None:
+            self._reader.add("ACTION_TYPE_UNKNOWN", "this item names no action", tree.at, "Write `action_type:`.")
+            return
+        config = tree.get("config") if isinstance(tree, MappingTree) else None
+        inline = tree.pairs if isinstance(tree, MappingTree) else ()
+        held = {key.text: value for key, value in inline if key.text not in {"action_type", "type", "config"}}
+        held |= {key.text: value for key, value in config.pairs} if isinstance(config, MappingTree) else {}
+        self._kind(kind.text)(kind, held)
+
+    def _kind(self, name: str) -> Callable[[Scalar, dict[str, Tree]], None]:
+        if re.search(r"update|set_|store|save", name):
+            return self._set
+        if re.search(r"^(end|terminate|close)", name):
+            return self._end
+        if re.search(r"replace|override|block", name):
+            return self._replace
+        return self._say if re.search(r"^(say|respond|reply|send_message|message)", name) else self._tell
+
+    def _set(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        when = self._condition(held)
+        target = next((held.pop(key) for key in _KEYS if isinstance(held.get(key), Scalar)), None)
+        if not isinstance(target, Scalar) or not target.text.isidentifier():
+            pass_over(self._reader, kind.text, kind)
+            return
+        given = held.pop("value", None)
+        source = literal(plain_value(given)) if given is not None else self._seen_as(target.text)
+        value = Expression(source, target.at)
+        self.actions.append(Set(id=self._id(kind.text), assignments={target.text: value}, when=when, at=kind.at))
+        self._rest(held)
+
+    def _seen_as(self, name: str) -> str:
+        """What of the detection a variable of this name is meant to hold."""
+        if name in _DETECTED:
+            return f"detected.{_DETECTED[name]}"
+        return "detected.now" if self._detector.measures else "detected.label"
+
+    def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        reason = held.pop("reason", None)
+        text = reason.text if isinstance(reason, Scalar) else kind.text
+        self.actions.append(End(id=self._id(kind.text), reason=text, when=self._condition(held), at=kind.at))
+        self._rest(held)
+
+    def _replace(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        text = self._text(held)
+        if text is None:
+            self._tell(kind, held)
+            return
+        self.replace = text
+        self._rest(held)
+
+    def _say(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        text = self._text(held)
+        if text is None:
+            self._tell(kind, held)
+            return
+        self.actions.append(Say(id=self._id(kind.text), texts=(text,), when=self._condition(held), at=kind.at))
+        self._rest(held)
+
+    def _text(self, held: dict[str, Tree]) -> Template | None:
+        found = next((held.pop(key) for key in _TEXTS if isinstance(held.get(key), Scalar)), None)
+        return Template(to_template(found.text), found.at) if isinstance(found, Scalar) else None
+
+    def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        """Everything else is told to the application, with all that the file says of it."""
+        when = self._condition(held)
+        event = next((held.pop(key) for key in _EVENTS if isinstance(held.get(key), Scalar)), kind)
+        data = {id_of(key): Expression(literal(plain_value(value)), value.at) for key, value in held.items()}
+        self._emit(event.text if isinstance(event, Scalar) else kind.text, {**_sent(kind.at), **data}, when, kind.at)
+
+    def _emit(self, event: str, data: Mapping[str, Expression], when: Expression | None, at: Location) -> None:
+        self.actions.append(
+            Emit(id=self._id(event), signal=Signal(event=id_of(event), data=data, at=at), when=when, at=at)
+        )
+
+    def _rest(self, held: Mapping[str, Tree]) -> None:
+        for key, value in held.items():
+            pass_over(self._reader, key, value)
+
+    # -- conditions -------------------------------------------------------------------------------------------------
+
+    def _condition(self, held: dict[str, Tree]) -> Expression | None:
+        tree = held.pop("condition", None) or held.pop("when", None)
+        if not isinstance(tree, Scalar) or tree.value is None:
+            return None
+        try:
+            source = to_expression(tree.text)
+            names = compile_expression(source).reads
+        except (ValueError, ExpressionInvalid) as error:
+            self._reader.add("EXPRESSION_INVALID", str(error), tree.at)
+            return None
+        meant = dict(self._meant(names))
+        word = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])[^\W\d]\w*")
+        return Expression(word.sub(lambda found: meant.get(found[0], found[0]), source), tree.at)
+
+    def _meant(self, names: frozenset[str]) -> Iterator[tuple[str, str]]:
+        """The names of a condition that mean something of the detection."""
+        measures = {measure.name for measure in self._detector.measures}
+        for name in names:
+            if name in measures:
+                yield name, f"detected.now.{name}"
+            elif name in _DETECTED:
+                yield name, f"detected.{_DETECTED[name]}"
+
+
+def _sent(at: Location) -> dict[str, Expression]:
+    return {name: Expression(f"detected.{name}", at) for name in _SENT}

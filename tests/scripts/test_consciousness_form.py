@@ -1,0 +1,166 @@
+"""The consciousness form: a detector, whatever it detects; what has no place is told, the rest converts."""
+
+from scripts.conversion import convert
+from scripts.detectors.examples import run_examples
+from scripts.model import Emit, End, Set
+from scripts.native_yaml import without_places
+from scripts.parse import Source, is_script, read_script
+
+CONTRADICTION = """
+metadata:
+  name: Contradictions
+  description: Notices where someone contradicts what they said before
+consciousness:
+  consciousness_id: contradiction_v2
+  trigger_config:
+    trigger_timing: after_every_message
+    cooldown_rounds: 3
+    context_window: {lookback_messages: 12, min_messages_required: 3}
+  loading_config:
+    template_path: prompts/contradiction.md
+  detection_config:
+    contradiction_types:
+      - type: factual
+        description: Two statements cannot both be true
+        indicators: [I never said that, that is not what happened, they described one day as two different days at once]
+        severity: high
+      - type: emotional
+        description: Words and feeling do not agree
+        severity: low
+    keywords: ["on second thought"]
+    thresholds: {confidence_threshold: 0.6, odd_threshold: lots}
+  output_config:
+    output_format: structured
+    trigger_actions:
+      - {action_type: update_session_state, config: {state_key: last_contradiction}}
+      - action_type: conditional_notify
+        config: {condition: "{severity} >= 0.7 && label != 'x'", notification_type: look}
+      - {action_type: summon_supervisor, config: {team: "night", urgent: true}}
+  safety_baseline:
+    keyword_check: {enabled: true, crisis_keywords: [kill], crisis_action: end_session}
+    failure_handling: {fallback_strategy: use_previous, max_retries: 2}
+examples:
+  - description: named outright
+    input:
+      messages:
+        - {role: client, content: Hello}
+        - {role: therapist, content: "Yes?"}
+        - {role: client, content: I never said that}
+    expected_output: {contradiction_detected: true, contradiction_type: factual, confidence: 0.9}
+  - description: only a model can tell
+    input: {messages: [{role: user, content: I slept well and not at all}]}
+    expected_output: {contradiction_detected: true, contradiction_type: emotional}
+  - description: nothing
+    input: {messages: [{role: user, content: I slept well}]}
+    expected_output: {contradiction_detected: false}
+"""
+
+
+def read(text: str):
+    reading = read_script(Source(text, "c.yaml"))
+    assert reading.script is not None, [str(problem) for problem in reading.errors]
+    return reading
+
+
+def test_another_kind_of_detector_is_read_by_the_shape_of_its_parts():
+    detector = read(CONTRADICTION).script.detectors[0]
+    assert (detector.id, detector.title, detector.on) == ("contradiction_v2", "Contradictions", "both")
+    assert (detector.cooldown, detector.look_back, detector.min_messages, detector.threshold) == (3, 12, 3, 0.6)
+    assert detector.on_failure == "use_previous"
+    rules = {rule.label: rule for rule in detector.rules}
+    assert rules["factual"].words == ("I never said that", "that is not what happened")
+    assert rules["factual"].severity == 0.9
+    assert rules["crisis"].always is True
+    assert rules["keywords"].words == ("on second thought",)
+    for told in ("contradicts what they said", "Two statements cannot", "factual: they described", "Words and feeling"):
+        assert told in detector.define
+
+
+def test_its_actions_act_on_what_was_detected():
+    stop, keep, look, summon = read(CONTRADICTION).script.detectors[0].actions
+    assert isinstance(stop, End)
+    assert stop.when.source == 'detected.label == "crisis"'
+    assert isinstance(keep, Set)
+    assert keep.assignments["last_contradiction"].source == "detected.label"
+    assert isinstance(look, Emit)
+    assert look.when.source == "detected.severity >= 0.7 and detected.label != 'x'"
+    assert isinstance(summon, Emit)
+    assert summon.signal.event == "summon_supervisor"
+    assert {name: value.source for name, value in summon.signal.data.items() if name in {"team", "urgent"}} == {
+        "team": '"night"',
+        "urgent": "true",
+    }
+
+
+def test_its_examples_run_and_those_that_need_a_model_say_so():
+    outcomes = [
+        (each.name, each.passed, each.untested) for each in run_examples(read(CONTRADICTION).script.detectors[0])
+    ]
+    assert outcomes == [
+        ("named outright", True, False),
+        ("only a model can tell", False, True),
+        ("nothing", True, False),
+    ]
+
+
+def test_what_has_no_effect_is_told_where_it_stands():
+    lines = CONTRADICTION.splitlines()
+    told = [problem for problem in read(CONTRADICTION).problems if problem.code == "KEY_IGNORED"]
+    assert {problem.severity for problem in told} == {"note"}
+    at = {lines[problem.line - 1].strip().partition(":")[0].lstrip("{ -") for problem in told}
+    assert {"template_path", "output_format", "failure_handling", "expected_output", "thresholds"} <= at
+
+
+def test_it_converts_to_a_native_file_of_the_same_detector():
+    reading = read(CONTRADICTION)
+    converted = convert(reading.script, reading)
+    again = read(converted.text)
+    assert again.problems == ()
+    assert without_places(again.script).detectors == without_places(reading.script).detectors
+    assert "# Not carried over: template_path: prompts/contradiction.md" in converted.text
+    assert "# Not carried over: max_retries: 2" in converted.text
+    once_more = convert(again.script, again)
+    assert without_places(read(once_more.text).script).detectors == without_places(again.script).detectors
+
+
+def test_as_a_side_file_it_is_a_detector_of_the_script():
+    script = """
+script: s
+use: [c.yaml]
+phases: [{phase: p, topics: [{topic: t, actions: [{say: "{{ last_contradiction }}", id: a}]}]}]
+interrupts: [{interrupt: i, on: {detector: contradiction_v2}, do: [{say: "{{ detected.label }}", id: b}]}]
+"""
+    reading = read_script(Source(script, "s.yaml", {"c.yaml": CONTRADICTION}))
+    assert [problem for problem in reading.problems if problem.severity != "note"] == []
+    assert [each.id for each in reading.script.detectors] == ["contradiction_v2"]
+
+
+def test_by_itself_it_is_a_conversation_that_it_listens_to():
+    assert is_script(Source(CONTRADICTION))
+    assert not is_script(Source("detectors: [{detector: d, rules: [{words: a}]}]"))
+    script = read(CONTRADICTION).script
+    assert (script.id, script.form, len(script.phases)) == ("contradiction_v2", "consciousness", 1)
+
+
+def test_what_is_missing_or_wrong_is_told_not_raised():
+    nameless = read_script(Source("consciousness: {trigger_config: [1], detection_config: 5}", "c.yaml"))
+    assert [problem.code for problem in nameless.errors] == ["REQUIRED_FIELD_MISSING"]
+    odd = """
+consciousness:
+  consciousness_id: odd one!
+  trigger_config: {cooldown_rounds: many}
+  detection_config: {list: [[1, 2], {a: {keywords: [x]}}], thresholds: {confidence_threshold: 70}}
+  output_config:
+    trigger_actions: [{config: {}}, say_hello, {action_type: conditional_notify, config: {condition: ") ("}}]
+examples: [1, {input: {}}, {messages: hello, expected: {detected: false}}]
+other: 1
+"""
+    problems = read_script(Source(odd, "c.yaml")).problems
+    assert {problem.code for problem in problems if problem.severity == "error"} == {
+        "ACTION_TYPE_UNKNOWN",
+        "EXPRESSION_INVALID",
+        "REQUIRED_FIELD_MISSING",
+    }
+    assert [problem.severity for problem in problems if problem.code == "UNKNOWN_KEY"] == ["warning"]
+    strict = read_script(Source(odd, "c.yaml"), "strict").problems
+    assert [problem.severity for problem in strict if problem.code == "UNKNOWN_KEY"] == ["error"]
