@@ -30,7 +30,16 @@ from scripts.string_checks import check_strings
 
 Mode: TypeAlias = Literal["strict", "compat"]
 FILE_BYTES_MAX = 4_000_000
-_ODD_BUT_RUNS = frozenset({"LOOP_ENDLESS", "QUESTION_UNANSWERABLE", "FIELDS_INVALID", "COMPUTED_TOO_EARLY"})
+_ODD_BUT_RUNS = frozenset(
+    {
+        "LOOP_ENDLESS",
+        "QUESTION_UNANSWERABLE",
+        "FIELDS_INVALID",
+        "FIELD_KEY_CONFLICT",
+        "COLUMNS_INVALID",
+        "COMPUTED_TOO_EARLY",
+    }
+)
 """What keeps a native script from being run, and is told to those who wrote for a machine that did not look at it."""
 
 

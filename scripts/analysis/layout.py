@@ -37,7 +37,10 @@ class Layout:
         }
         self._skills = {skill.id: Node(_SKILLS, number, 1) for number, skill in enumerate(script.skills)}
         self._sights: dict[Node, Sight] = {}
-        self._session, self._globals = _by_name(script.declare), _by_name(script.globals)
+        # What a detector sets and nobody declares is the session's, from whenever it acts.
+        self._watched = {name for each in script.detectors for name in self._written(each.actions)}
+        watched = tuple(Declaration(var=name) for name in sorted(self._watched))
+        self._session, self._globals = _by_name((*watched, *script.declare)), _by_name(script.globals)
         self._otherwise = Level.SESSION if script.default_scope == "session" else Level.TOPIC
         self._writes = {skill.id: set(self._written(skill.actions)) for skill in script.skills}
 
@@ -135,6 +138,8 @@ class Layout:
         for each in self.script.globals:
             is_sure = each.value is not None or each.auto or each.var not in written
             known.set((Level.GLOBAL, each.var), VALUE if is_sure else ABSENT | VALUE, "no session has set it yet")
+        for name in self._watched:
+            known.set((Level.SESSION, name), VALUE)
         for each in self.script.declare:
             is_sure = each.value is not None or each.auto or each.var not in written
             known.set((Level.SESSION, each.var), VALUE if is_sure else ABSENT)

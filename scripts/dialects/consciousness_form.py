@@ -79,6 +79,8 @@ class _File(Node, frozen=True, kw_only=True):
 def read_detectors(tree: MappingTree, reader: Reader) -> Script | None:
     """A native file of detectors as a script that lets the user talk freely while they listen."""
     file = reader.read(tree, _File)
+    if file is not None and not file.detectors:
+        reader.add("NO_ACTIONS", "there is no detector in this file", tree.at, severity="error")
     if file is None or not file.detectors:
         return None
     return structs.replace(listening(file.detectors, tree.at), use=file.use, form="detectors", marks=file.marks)

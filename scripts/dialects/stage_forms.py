@@ -6,6 +6,7 @@ import msgspec
 
 from scripts.dialects.stage_keys import Item, Notation, mappings
 from scripts.dialects.stage_values import choices_of
+from scripts.meaning import text_of
 from scripts.model import Expression, FieldType, FormField, FormSheet
 from scripts.source import Mapping, Scalar, Tree
 from scripts.values import DeclaredType, Value, ValueRefused, coerce
@@ -127,6 +128,8 @@ def _kind(notation: Notation, item: Item, choices: tuple[str, ...]) -> FieldType
 def _default(notation: Notation, field: FormField, tree: Tree | None) -> Value:
     value = notation.value(tree)
     kind = _DECLARED.get(field.type)
+    if field.type in {"text", "file"} and not isinstance(value, list | dict | None):
+        return text_of(value)
     if tree is None or value is None or kind is None:
         return value
     try:
