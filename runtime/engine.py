@@ -13,36 +13,32 @@ import msgspec
 from msgspec import Struct
 
 from runtime import detection, interrupts, listening, repairs
-from runtime.actions import blocks, calls, leading_away
+from runtime.actions import leading_away
 from runtime.actions.dispatch import enter, resume
+from runtime.cursor import Cursor
 from runtime.events import (
     ActionEntered,
     ActionLeft,
     ActionSkipped,
     Body,
-    Ended,
     Event,
     Interrupted,
     Jumped,
     Message,
-    ScopeEntered,
-    ScopeLeft,
-    ScopeSkipped,
     VariableChanged,
     Waiting,
 )
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
 from runtime.ports import Clock, Ids, Model, ModelFailed
-from runtime.program import Place, PlaceLost, Program
+from runtime.program import PlaceLost, Program
 from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of, own_copy
 from runtime.scopes import WriteRefused
 from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import Cell, Frame, Held, State, Wait, encode
-from scripts.model import Action, After, Call, Declaration, Interrupt, Phase, Scope, Topic, action_type
+from scripts.model import Action, After, Interrupt, Scope, action_type
 from scripts.values import Value, is_unicode
 from scripts.words import folded
 
-CALL_DEPTH_MAX = 10
 STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
 
 
@@ -210,11 +206,12 @@ def _is_answer(wait: Wait, said: str) -> bool:
 
 
 class _Engine:
-    """Moves the cursor of one run."""
+    """One run, from what the user did to where the session waits again."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._state = run.state
+        self._cursor = Cursor(run)
 
     def failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
         inner = self._run.action_id
@@ -252,11 +249,11 @@ class _Engine:
     def _start(self) -> None:
         variables, self._state.start_variables = self._state.start_variables, {}
         self._state.begun = True
-        self._initialise("session", self._run.program.script.declare)
+        self._cursor.begin()
         for name, value in variables.items():
             scope: Scope = "global" if name in self._run.program.global_names else "session"
             self._run.assign_in(scope, name, value, "api")
-        self._to_phase(self._run.program.script.phases)
+        self._cursor.to_first_phase()
 
     def _move(self, moved: Moved) -> None:
         """Takes over what became of the session; a topic that must begin again is left and entered."""
@@ -264,14 +261,13 @@ class _Engine:
             self._run.record(body)
         if moved.restart and self._state.frames:
             rounds = self._state.progress.round if self._state.progress is not None else 0
-            self._run.record(ActionLeft(self._state.frames[-1].action, rounds, *self._called()))
-            self._leave_blocks()
-            self._jump(self._state.phase, moved.restart)
+            self._run.record(ActionLeft(self._state.frames[-1].action, rounds, *self._cursor.called()))
+            self._cursor.leave_blocks()
+            self._cursor.jump(self._state.phase, moved.restart)
 
     async def _resume(self, given: Input, content: str) -> None:
         state = self._state
-        action = self._run.program.action(*state.home(), state.frames[-1].action)
-        self._run.action_id = action.id
+        action = self._cursor.current()
         metadata: dict[str, Value] = {"choice": given.choice} if isinstance(given, Chosen) else {}
         metadata |= {"form": dict(given.values)} if isinstance(given, Filled) else {}
         self._run.hear(content, metadata)
@@ -324,10 +320,13 @@ class _Engine:
         else:
             self._go_on_after(interrupt.then, held)
 
+    def _after_interrupt(self, ended: Frame | None) -> None:
+        if ended is not None and ended.held is not None:
+            self._go_on_after(self._run.program.interrupt(ended.interrupt).then, ended.held)
+
     def _go_on_after(self, then: After, held: Held) -> None:
         """Takes up the action that an interrupt came up at, or leaves it as the script says."""
-        action = self._run.program.action(*self._state.home(), self._state.frames[-1].action)
-        self._run.action_id = action.id
+        action = self._cursor.current()
         self._state.progress = own_copy(held.progress)
         if then.policy != "resume":
             self._follow(action, leading_away.after(self._run, then))
@@ -339,14 +338,13 @@ class _Engine:
     async def _step(self) -> None:
         """Carries out the action under the cursor."""
         state = self._state
-        action = self._run.program.action(*state.home(), state.frames[-1].action)
-        self._run.action_id = action.id
+        action = self._cursor.current()
         self._run.count_action()
         if action.when is not None and not self._run.holds(action.when):
-            self._run.record(ActionSkipped(action.id, action_type(action), *self._called()))
-            self._advance()
+            self._run.record(ActionSkipped(action.id, action_type(action), *self._cursor.called()))
+            self._after_interrupt(self._cursor.advance())
             return
-        self._run.record(ActionEntered(action.id, action_type(action), *self._called()))
+        self._run.record(ActionEntered(action.id, action_type(action), *self._cursor.called()))
         state.progress = None
         self._follow(action, await enter(self._run, action))
 
@@ -356,220 +354,21 @@ class _Engine:
                 self._state.wait = outcome.wait
                 self._run.record(Waiting(action.id, outcome.wait))
             case Done():
-                self._leave_action(action)
-                self._advance()
+                self._cursor.leave_action(action)
+                self._after_interrupt(self._cursor.advance())
             case Enter():
-                self._state.progress = None
-                place = self._place(action.id, outcome.arm)
-                first = self._run.program.actions(place)[0]
-                self._state.frames.append(
-                    Frame(first.id, action.id, outcome.arm, items=outcome.items, item_name=outcome.item_name)
-                )
+                self._cursor.enter_arm(action.id, outcome)
             case CallSkill():
-                self._state.progress = None
-                self._enter_skill(action.id, outcome)
+                self._cursor.enter_skill(action.id, outcome)
             case Jump():
-                self._leave_action(action)
-                self._leave_blocks()
+                self._cursor.leave_action(action)
+                self._cursor.leave_blocks()
                 self._run.record(Jumped(action.id, outcome.phase, outcome.topic))
-                self._jump(outcome.phase, outcome.topic)
+                self._cursor.jump(outcome.phase, outcome.topic)
             case Leave():
-                self._leave_action(action)
-                self._leave_list()
+                self._cursor.leave_action(action)
+                self._after_interrupt(self._cursor.leave_list())
             case Finish():
-                self._leave_action(action)
-                self._leave_blocks()
-                self._complete(outcome.reason)
-
-    def _called(self) -> tuple[str, str]:
-        """The skill and the interrupt whose actions are being carried out; empty for a topic's."""
-        call = self._state.call()
-        return (call.skill, call.interrupt) if call is not None else ("", "")
-
-    def _leave_action(self, action: Action) -> None:
-        rounds = self._state.progress.round if self._state.progress is not None else 0
-        self._run.record(ActionLeft(action.id, rounds, *self._called()))
-        self._state.progress = None
-
-    def _leave_blocks(self) -> None:
-        """Leaves the blocks around an action that leads away from them, the innermost first."""
-        while len(self._state.frames) > 1:
-            self._leave_block()
-
-    def _leave_block(self) -> Frame:
-        """Leaves the innermost block: the action it belongs to, or the one that an interrupt came up at."""
-        frame = self._state.frames.pop()
-        rounds = frame.held.progress.round if frame.held is not None and frame.held.progress is not None else 0
-        self._run.record(ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self._called()))
-        return frame
-
-    def _leave_list(self) -> None:
-        """Leaves the skill at hand, which then returns nothing, or the interrupt, or else the topic."""
-        while len(self._state.frames) > 1:
-            held = self._state.frames[-1].held
-            if held is not None:
-                interrupt = self._state.frames.pop().interrupt
-                self._go_on_after(self._run.program.interrupt(interrupt).then, held)
-                return
-            if self._leave_block().skill:
-                self._advance()
-                return
-        self._to_next_topic()
-
-    # -- within a topic ---------------------------------------------------------------------------------------------
-
-    def _place(self, block: str, arm: str) -> Place:
-        return *self._state.home(), block, arm
-
-    def _enter_skill(self, call: str, outcome: CallSkill, passes: int = 0) -> None:
-        if sum(bool(frame.skill) for frame in self._state.frames) >= CALL_DEPTH_MAX:
-            raise LimitExceeded(f"more than {CALL_DEPTH_MAX} calls within one another")
-        first = self._run.program.actions(("", outcome.skill, "", ""))[0]
-        self._state.frames.append(
-            Frame(
-                first.id,
-                call,
-                passes=passes,
-                items=outcome.items,
-                item_name=outcome.item_name,
-                skill=outcome.skill,
-            )
-        )
-        for name, value, source in outcome.given:
-            self._run.assign_in("topic", name, value, source)
-
-    def _advance(self) -> None:
-        """Moves to what follows the action under the cursor, out of as many blocks as end here."""
-        state, program = self._state, self._run.program
-        while state.frames:
-            frame = state.frames[-1]
-            place = self._place("", "") if frame.home is not None else self._place(frame.block, frame.arm)
-            following = program.following(place, frame.action)
-            if following is not None:
-                frame.action = following.id
-                return
-            if frame.held is not None:
-                state.frames.pop()
-                self._go_on_after(program.interrupt(frame.interrupt).then, frame.held)
-                return
-            if not frame.block:
-                break
-            block = program.action(*state.home(len(state.frames) - 1), frame.block)
-            self._run.action_id = block.id
-            frame.passes += 1
-            if isinstance(block, Call):
-                state.frames.pop()
-                again = calls.leave(self._run, block, frame)
-                if again is not None:
-                    self._run.count_action()
-                    self._enter_skill(block.id, again, frame.passes)
-                    return
-                self._leave_action(block)
-                continue
-            if blocks.goes_on(self._run, block, frame):
-                self._run.count_action()
-                frame.action = program.actions(place)[0].id
-                return
-            state.frames.pop()
-            self._leave_action(block)
-        self._to_next_topic()
-
-    def _to_next_topic(self) -> None:
-        following = self._topics_after(self._state.topic)
-        self._leave_topic()
-        self._to_topic(following)
-
-    # -- between topics and phases ------------------------------------------------------------------------------------
-
-    def _topics_after(self, topic: str) -> tuple[Topic, ...]:
-        topics = self._run.program.phases[self._state.phase].topics
-        index = next(index for index, each in enumerate(topics) if each.id == topic)
-        return topics[index + 1 :]
-
-    def _phases_after(self, phase: str) -> tuple[Phase, ...]:
-        phases = self._run.program.script.phases
-        index = next(index for index, each in enumerate(phases) if each.id == phase)
-        return phases[index + 1 :]
-
-    def _to_phase(self, phases: tuple[Phase, ...]) -> None:
-        """Enters the first of these phases whose `when` holds and that has something to do; none: the end."""
-        for phase in phases:
-            self._run.count_action()
-            if phase.when is not None and not self._run.holds(phase.when):
-                self._run.record(ScopeSkipped("phase", phase.id))
-                continue
-            self._enter_phase(phase)
-            if self._enter_first(phase.topics):
-                return
-            self._leave_phase()
-        self._complete("")
-
-    def _to_topic(self, topics: tuple[Topic, ...]) -> None:
-        """Enters the first of these topics of the present phase that it can, else goes on after the phase."""
-        if not self._enter_first(topics):
-            phase = self._state.phase
-            self._leave_phase()
-            self._to_phase(self._phases_after(phase))
-
-    def _enter_first(self, topics: tuple[Topic, ...]) -> bool:
-        for topic in topics:
-            self._run.count_action()
-            if topic.when is not None and not self._run.holds(topic.when):
-                self._run.record(ScopeSkipped("topic", topic.id))
-                continue
-            self._enter_topic(topic)
-            if topic.actions:
-                self._state.frames = [Frame(topic.actions[0].id)]
-                return True
-            self._leave_topic()
-        return False
-
-    def _jump(self, phase: str, topic: str) -> None:
-        """To a topic, whatever its `when` says; its phase is entered anew only where it is another one."""
-        self._leave_topic()
-        if phase != self._state.phase:
-            self._leave_phase()
-            self._enter_phase(self._run.program.phases[phase])
-        target = self._run.program.topic(phase, topic)
-        self._enter_topic(target)
-        if target.actions:
-            self._state.frames = [Frame(target.actions[0].id)]
-            return
-        self._leave_topic()
-        self._to_topic(self._topics_after(topic))
-
-    def _enter_phase(self, phase: Phase) -> None:
-        self._state.phase = phase.id
-        self._state.phase_entry += 1
-        self._run.record(ScopeEntered("phase", phase.id, self._state.phase_entry))
-        self._initialise("phase", phase.declare)
-
-    def _enter_topic(self, topic: Topic) -> None:
-        self._state.topic = topic.id
-        self._state.topic_entry += 1
-        self._run.record(ScopeEntered("topic", topic.id, self._state.topic_entry))
-        self._initialise("topic", topic.declare)
-
-    def _leave_topic(self) -> None:
-        state = self._state
-        if state.topic:
-            self._run.record(ScopeLeft("topic", state.topic, state.topic_entry))
-        state.topic, state.topic_cells, state.frames, state.progress = "", {}, [], None
-        self._run.action_id = ""
-
-    def _leave_phase(self) -> None:
-        state = self._state
-        if state.phase:
-            self._run.record(ScopeLeft("phase", state.phase, state.phase_entry))
-        state.phase, state.phase_cells = "", {}
-
-    def _initialise(self, scope: Scope, declared: tuple[Declaration, ...]) -> None:
-        for each in declared:
-            if each.value is not None:
-                self._run.assign_in(scope, each.var, each.value, "default")
-
-    def _complete(self, reason: str) -> None:
-        self._leave_topic()
-        self._leave_phase()
-        self._state.status, self._state.end_reason = "completed", reason
-        self._run.record(Ended(reason))
+                self._cursor.leave_action(action)
+                self._cursor.leave_blocks()
+                self._cursor.complete(outcome.reason)
