@@ -30,6 +30,7 @@ from scripts.string_checks import check_strings
 
 Mode: TypeAlias = Literal["strict", "compat"]
 FILE_BYTES_MAX = 4_000_000
+_USES = ("use", "sessions")  # without these words a file has no side files, and need not be read to look for them
 _ODD_BUT_RUNS = frozenset(
     {
         "LOOP_ENDLESS",
@@ -77,6 +78,8 @@ class FileUnreadable(Exception):
 def read_file(path: Path) -> Source:
     """A script file with the side files it uses, which lie in its folder or below. Raises FileUnreadable."""
     text = _file_text(path)
+    if not any(word in text for word in _USES):
+        return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
     wanted = [*used_names(tree), *(BESIDE_STAGES if stage_form.recognises(tree) else ())]
     side_files: dict[str, str] = {}
