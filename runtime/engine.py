@@ -328,6 +328,8 @@ class _Engine:
         """Takes up the action that an interrupt came up at, or leaves it as the script says."""
         action = self._cursor.current()
         self._state.progress = own_copy(held.progress)
+        if then.policy == "skip":
+            repairs.leave_open(self._run, action)  # what is `required` is left all the same: so the script says
         if then.policy != "resume":
             self._follow(action, leading_away.after(self._run, then))
             return

@@ -51,7 +51,8 @@ _WORDS: Mapping[str, Mapping[RepairKind, tuple[str, ...]]] = {
         "hand_over": ("人工", "转人工", "人工客服", "找真人", "我要找真人", "我想和真人说话"),
     },
 }  # fmt: skip
-_BECOMES = re.compile(r"\s+to\s+(?=\S)|\s*(?:应该是|改成|改为)\s*")
+SPELLED_MAX = 3  # how much longer a word may be as it is written, with wide letters and spaces
+_BECOMES = re.compile(r"\s+to\s+(?=\S)|\s*(?:应该是|改成|改为)\s*", re.IGNORECASE)
 _AFTER_WORDS = re.compile(r"[\s,，.。:：;；!！-]*")
 
 
@@ -75,10 +76,13 @@ def asked_for(run: Run, said: str) -> Asked | None:
 
 
 def _after_words(said: str, words: tuple[str, ...]) -> str:
-    said = folded(said)
+    """What a message says after the words it begins with, spelled as it is: it becomes a value."""
+    said = said.strip()
     for word in sorted(map(folded, words), key=len, reverse=True):
-        if said.startswith(word):
-            rest = said[len(word) :]
+        ends = range(1, min(len(said), SPELLED_MAX * len(word)) + 1)
+        end = next((each for each in ends if folded(said[:each]) == word), 0)
+        if end:
+            rest = said[end:]
             return rest[_AFTER_WORDS.match(rest).end() :]  # type: ignore[union-attr]  # matches nothing as well
     return ""
 
@@ -118,9 +122,19 @@ def _again(run: Run, wait: Wait) -> Outcome:
     return Waits(wait)
 
 
+def leave_open(run: Run, action: Action) -> bool:
+    """Leaves a question with what its outputs fall back on, unless an answer is required; anything else just ends."""
+    match action:
+        case Ask() | AiAsk():
+            return asking.leave_open(run, action)
+        case Form():
+            return filling.leave_open(run, action)
+        case _:
+            return True
+
+
 def _skip(run: Run, action: Action, wait: Wait, repair: Repair) -> Outcome:
-    is_open = isinstance(action, Ask | AiAsk) and not asking.leave_open(run, action)
-    if is_open or (isinstance(action, Form) and not filling.leave_open(run, action)):
+    if not leave_open(run, action):
         run.say(_phrase(run, "needed"))
         return _again(run, wait)
     if repair.say is not None:

@@ -13,6 +13,7 @@ _SCALES = {"k": 10**3, "hundred": 100, "thousand": 10**3, "million": 10**6, "bil
 _HAN_SCALES = {"百": 100, "千": 10**3, "万": 10**4, "亿": 10**8}
 _COUNTED = (
     "个岁年月日天周次位名口只条张件块元角分秒点小时钟刻度米斤公里厘杯瓶支根包片粒颗顿餐碗遍回种项级楼层号间套辆台倍折"
+    "箱袋盒桶"
 )
 
 # "one" and a lone Chinese digit are ordinary words more often than counts: they must earn being read as numbers.

@@ -135,6 +135,16 @@ async def test_it_may_leave_the_question_open(drive):
     assert session.said == ["How old are you, ?"]
 
 
+async def test_a_question_left_open_takes_its_default(prepare):
+    script = SCRIPT.replace("[{get: name}]", "[{get: name, default: friend}, {set: met, value: name}]")
+    session = await prepare(script).start()
+    await session.reply("no comment")
+    assert session.said == ["How old are you, friend?"]
+    session = await prepare(script.replace("default: friend", "required: true")).start()
+    await session.reply("no comment")  # what the script says goes before what the output wants
+    assert session.said == ["How old are you, ?"]
+
+
 async def test_what_it_did_says_so_in_the_events(drive):
     session = await drive(SCRIPT)
     await session.reply("the price")

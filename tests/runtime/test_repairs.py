@@ -47,6 +47,15 @@ async def test_the_question_is_repeated(drive, said):
     assert session.state.progress.round == 0
 
 
+@pytest.mark.parametrize(
+    "said", ["Actually, name: Zoë McNeil", "I MEANT name TO Zoë McNeil", "ｃｏｒｒｅｃｔ name: Zoë McNeil"]
+)
+async def test_a_corrected_text_keeps_its_spelling(drive, said):
+    session = await at_the_last_question(await drive(SCRIPT))
+    await session.reply(said)
+    assert session.values["name"] == "Zoë McNeil"
+
+
 async def test_words_within_an_answer_ask_for_nothing(drive):
     session = await drive(SCRIPT)
     await session.reply("Skip Martin")
