@@ -1,8 +1,8 @@
 """The lines of a script, what everyone who talks with it reads, and the script in another language.
 
-A line's id is made of ids: ``phase/topic/action`` (or ``skill:ID/action``, ``interrupt:ID/action``, ``form:ID/field``)
-and what the text is to it, such as ``.say``, ``.choices.KEY`` or ``.output.NAME.invalid``. Several texts of one `say`
-are told apart by their number alone.
+A line's id is made of ids: ``phase/topic/action`` (or ``skill:ID/action``, ``interrupt:ID/action``,
+``detector:ID/action``, ``form:ID/field``) and what the text is to it, such as ``.say``, ``.choices.KEY`` or
+``.output.NAME.invalid``. Several texts of one `say` are told apart by their number alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ from scripts.model import (
     ChoiceItem,
     Choose,
     Declaration,
+    Detector,
     Emit,
     End,
     Foreach,
@@ -154,6 +155,7 @@ def _with_lines(script: Script, change: Change) -> Script:
         phases=tuple(phases),
         skills=tuple(_with_skill(skill, shared, texts) for skill in script.skills),
         interrupts=tuple(_with_interrupt(each, session, texts) for each in script.interrupts),
+        detectors=tuple(_with_detector(each, session, texts) for each in script.detectors),
         forms=tuple(_with_form(sheet, texts) for sheet in script.forms),
         repairs=tuple(_with_repair(repair, texts) for repair in script.repairs),
     )
@@ -200,6 +202,15 @@ def _with_interrupt(interrupt: Interrupt, session: Mapping[str, Declaration], te
     home = f"interrupt:{interrupt.id}" if "interrupt" in interrupt.marks else ""
     walker = _Walker(home, session, texts)
     return msgspec.structs.replace(interrupt, actions=walker.actions(interrupt.actions))
+
+
+def _with_detector(detector: Detector, session: Mapping[str, Declaration], texts: _Texts) -> Detector:
+    home = f"detector:{detector.id}"
+    return msgspec.structs.replace(
+        detector,
+        actions=_Walker(home, session, texts).actions(detector.actions),
+        replace=texts.maybe(f"{home}.replace", detector.replace, detector.at),
+    )
 
 
 def _with_repair(repair: Repair, texts: _Texts) -> Repair:

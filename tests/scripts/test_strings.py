@@ -92,6 +92,12 @@ repairs: [{repair: cancel, say: As you wish.}, skip]
     ]
 
 
+def test_the_lines_of_a_detector_are_called_by_it(script):
+    detector = "{detector: sigh, rules: [{words: [sigh]}], do: [{say: Oh., id: oh}], replace: A pause.}"
+    read = script(written(EVERYTHING, COLOUR + FORMS + f"detectors: [{detector}]\n"))
+    assert [id for id in line_ids(read) if "sigh" in id] == ["detector:sigh/oh.say", "detector:sigh.replace"]
+
+
 def test_the_lines_of_a_skill_are_called_by_it(script):
     skills = "skills: [{skill: relax, actions: [{say: Breathe., id: breathe}]}]\n"
     read = script(written("- {call: relax, id: call}\n", skills))
