@@ -1,9 +1,9 @@
 """What of a script its conversations reached: phases, topics, actions, branches and conditions, from the events.
 
 A branch is an arm of an `if` (also an `else` nobody wrote), a choice of a `choose`, an `on_fail` that leads away
-(`goto`, `end`), or an interrupt that comes up; a condition is a `when` that held, or did not. No branches, since many a
-sound script cannot take both ways: a `foreach` over an empty list, the other texts of a `say`, and an `on_fail` that
-goes on with what follows.
+(`goto`, `end`), an interrupt that comes up, or a detector that acts; a condition is a `when` that held, or did not. No
+branches, since many a sound script cannot take both ways: a `foreach` over an empty list, the other texts of a `say`,
+and an `on_fail` that goes on with what follows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,6 +18,7 @@ from runtime.events import (
     ActionLeft,
     ActionSkipped,
     Body,
+    Detected,
     Ended,
     Interrupted,
     Jumped,
@@ -41,8 +42,12 @@ KINDS: dict[Kind, str] = {
 ON_FAIL = "on_fail"
 LEADS_AWAY = frozenset({"goto", "end"})
 HELD, NOT_HELD = "when held", "when did not hold"
-SKILL, INTERRUPT = "skill:", "interrupt:"  # begin the names of what stands in one; no phase is called so
-CAME_UP = "came up"
+SKILL, INTERRUPT, DETECTOR = (
+    "skill:",
+    "interrupt:",
+    "detector:",
+)  # begin the names of what stands in one; no phase is called so
+CAME_UP, ACTED = "came up", "acted"
 
 
 class Item(Struct, frozen=True):
@@ -116,6 +121,8 @@ def _items(script: Script) -> Iterator[tuple[Item, Location]]:
         yield Item("branch", f"{INTERRUPT}{each.id}", CAME_UP), each.at
         for action in walk(each.actions):
             yield from _action_items(f"{INTERRUPT}{each.id}/{action.id}", action)
+    for detector in script.detectors:
+        yield Item("branch", f"{DETECTOR}{detector.id}", ACTED), detector.at
 
 
 def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
@@ -209,6 +216,8 @@ class _Tracker:
                     yield self._left
             case Interrupted():
                 yield Item("branch", f"{INTERRUPT}{body.interrupt}", CAME_UP)
+            case Detected():
+                yield Item("branch", f"{DETECTOR}{body.detector}", ACTED)
             case _:
                 pass
 

@@ -289,3 +289,23 @@ def test_an_interrupt_is_a_branch_with_actions_of_its_own(
         if each["kind"] != "condition"
     }
     assert names == missed
+
+
+SIGHS = """\
+script: sighs
+detectors: [{detector: sighs, rules: [{words: [sigh]}], do: [{say: Oh., id: oh}]}]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions: [{ask: Town?, id: town, output: [{get: town}]}]
+"""
+
+
+@pytest.mark.parametrize(("said", "acted"), [("Rome", 0), ("a sigh", 1)])
+def test_a_detector_that_acts_is_a_branch(cuebook: Any, write: Any, said: str, acted: int) -> None:
+    write("sighs.yaml", SIGHS)
+    write("sighs.case.yaml", "script: sighs.yaml\ncases:\n" + case("a", f"{{say: {said}}}"))
+    (coverage,) = json.loads(cuebook("test", "sighs.case.yaml", "--coverage", "json").stdout)
+    assert coverage["branches"] == {"covered": acted, "total": 1, "percent": 100.0 * acted}
+    assert [each["name"] for each in coverage["missing"]] == ["detector:sighs"] * (1 - acted)
