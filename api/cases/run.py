@@ -40,7 +40,7 @@ async def run_case(found: FoundCase, *, model: Model | None = None, to_the_end: 
     failures: list[Failure] = []
     for number, expected in enumerate(found.case.turns):
         try:
-            turn = await step(player, _input(expected), first=number == 0)
+            turn = await step(player, given_by(expected), first=number == 0)
         except (TurnFailed, InputRefused, Broken) as failed:
             failures.append(_not_taken(found, number, expected, failed))
             break
@@ -60,7 +60,8 @@ def _not_taken(found: FoundCase, number: int, expected: CaseTurn, failed: Except
     return Failure(what, wanted, f"{at}{failed}", found.file, line, turn=number, given=expected.given)
 
 
-def _input(turn: CaseTurn) -> Input:
+def given_by(turn: CaseTurn) -> Input:
+    """What the user does in a turn that is not the first."""
     if turn.form is not None:
         return Filled(turn.form)
     return Reply(turn.say or "") if turn.choose is None else Chosen(turn.choose)
