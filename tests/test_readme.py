@@ -16,22 +16,45 @@ import httpx
 import pytest
 
 from api.cases.reading import read_cases
+from api.cli.main import COMMANDS
+from api.settings import Settings
 from runtime.models.scripted import ScriptedModel
 from scripts.parse import Source, read_script
+from scripts.schema import json_schema
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
-COMMANDS = Path(sys.executable).parent
+BIN = Path(sys.executable).parent
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, what follows it on the fence, and its text."""
+    """A fenced block: its language, what follows it on the fence, and its text.
+
+    `yaml add FILE` belongs at the end of a file; `sh problems` exits with 1, `sh stopped` needs the server stopped.
+    """
 
     language: str
     note: str
     text: str
 
+    @property
+    def file(self) -> str:
+        """The file it tells the reader to save, or none."""
+        named = re.match(r"# file: (\S+)\n", self.text)
+        return named[1] if named and self.language == "yaml" else ""
 
-BLOCKS = [Block(*found) for found in re.findall(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)]
+
+BLOCKS = [
+    Block(*found) for found in re.findall(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+]
+
+
+def save(block: Block, folder: Path) -> None:
+    """Does to a file what the block tells the reader to do."""
+    if block.note.startswith("add "):
+        file = folder / block.note.removeprefix("add ")
+        file.write_text(file.read_text("utf-8") + block.text, "utf-8")
+    elif block.file:
+        (folder / block.file).write_text(block.text, "utf-8")
 
 
 def expected_after(index: int) -> str | None:
@@ -48,11 +71,9 @@ def matches(expected: str, printed: str) -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the files the README tells its reader to save."""
+    """A folder with the files the README tells its reader to save, as they are in the end."""
     for block in BLOCKS:
-        named = re.match(r"# file: (\S+)\n", block.text)
-        if block.language == "yaml" and named:
-            (tmp_path / named[1]).write_text(block.text, "utf-8")
+        save(block, tmp_path)
     return tmp_path
 
 
@@ -60,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
 def environment() -> dict[str, str]:
     """With `cuebook` on the path, as after `source .venv/bin/activate`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CUEBOOK_")}
-    return kept | {"PATH": f"{COMMANDS}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200"}
+    return kept | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200"}
 
 
 class Server:
@@ -95,38 +116,39 @@ class Server:
 
 
 @pytest.fixture
-def server(folder: Path, environment: dict[str, str]) -> Iterator[Server]:
-    server = Server(folder, environment)
+def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Server]:
+    server = Server(tmp_path, environment)
     yield server
     server.stop(signal.SIGKILL)
 
 
-def run(text: str, folder: Path, environment: dict[str, str], port: int) -> str:
-    """Standard output of a block's commands, which must all succeed (a check that finds problems may exit with 1)."""
-    script = "set -o pipefail\n" + text.replace("localhost:8000", f"localhost:{port}")
+def run(text: str, folder: Path, environment: dict[str, str], port: int, code: int) -> str:
+    """All that a block's commands print, in order; each must succeed, the last one end with this exit code."""
+    script = "exec 2>&1\nset -e -o pipefail\n" + text.replace("localhost:8000", f"localhost:{port}")
     done = subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stdout
     return done.stdout
 
 
-def test_every_command_does_what_the_readme_says(folder, environment, server):
+def test_every_command_does_what_the_readme_says(tmp_path, environment, server):
     remembered = ""
     stopped = False
     for index, block in enumerate(BLOCKS):
+        save(block, tmp_path)
         if block.language != "sh" or block.text.startswith("make "):
             continue
         if block.note == "stopped" and not stopped:
             server.stop()
             stopped = True
-        printed = run(remembered + block.text, folder, environment, server.port)
+        printed = run(remembered + block.text, tmp_path, environment, server.port, int(block.note == "problems"))
         expected = expected_after(index)
         assert expected is None or matches(expected, printed), f"{block.text}\nprinted\n{printed}"
         remembered += "".join(re.findall(r"^SESSION=.*\n", block.text, re.MULTILINE))
 
 
-def test_a_killed_server_goes_on_at_the_same_question(folder, environment, server):
+def test_a_killed_server_goes_on_at_the_same_question(server):
     with httpx.Client(base_url=f"http://127.0.0.1:{server.port}") as client:
         begun = client.post("/api/sessions", json={"userId": "ana", "scriptId": "intake"}).json()
         path = f"/api/sessions/{begun['sessionId']}"
@@ -139,23 +161,59 @@ def test_a_killed_server_goes_on_at_the_same_question(folder, environment, serve
         assert client.post(f"{path}/messages", json={"content": "34"}).status_code == 200
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=lambda b: b.text[8:30])
-def test_every_script_in_the_readme_is_sound(block, tmp_path, folder):
-    if block.text.startswith("# file: replies.yaml"):
-        (tmp_path / "replies.yaml").write_text(block.text, "utf-8")
-        ScriptedModel.from_file(tmp_path / "replies.yaml")
+SAVED = {block.file: block.text for block in BLOCKS if block.file}
+
+
+@pytest.mark.parametrize("name", [name for name, text in SAVED.items() if text.split("\n")[1].startswith("script: ")])
+def test_every_script_in_the_readme_is_sound(name, folder):
+    files = {beside: (folder / beside).read_text("utf-8") for beside in SAVED}
+    if name.endswith(".case.yaml"):
+        assert read_cases(folder / name, {}).problems == ()
         return
-    named = re.match(r"# file: (\S+\.case\.yaml)\n", block.text)
-    if named:
-        assert read_cases(folder / named[1], {}).problems == ()
-        return
-    table = re.match(r"# file: ((\w+)\.\w+\.yaml)\nstrings:", block.text)
-    if table:
-        using = f"use: [{table[1]}]\n" + (folder / f"{table[2]}.yaml").read_text("utf-8")
-        problems = read_script(Source(using, "using.yaml", {table[1]: block.text}), "strict").problems
-        assert [problem.code for problem in problems] == ["STRING_MISSING"]  # as the text says
-        return
-    assert read_script(Source(block.text), "strict").problems == ()
+    found = [problem.code for problem in read_script(Source(files[name], name, files), "strict").problems]
+    translated = f"{name.removesuffix('.yaml')}.de.yaml" in files
+    assert found == (["STRING_MISSING"] if translated else [])  # as the text says
+
+
+def test_the_replies_of_a_model_in_the_readme_are_sound(folder):
+    ScriptedModel.from_file(folder / "replies.yaml")
+
+
+PROSE = re.sub(r"^```.*?^```$", "", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def section(heading: str) -> str:
+    """What stands under a heading, down to the next one of its level or above."""
+    level = heading.split()[0]
+    text = PROSE.split(f"\n{heading}\n", 1)[1]
+    return re.split(rf"^#{{1,{len(level)}}} ", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_every_link_within_the_readme_leads_to_a_heading():
+    headings = re.findall(r"^#+ (.*)$", PROSE, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]*)\)", PROSE)) <= anchors
+
+
+def test_every_command_and_setting_stands_in_its_table():
+    assert [name for name in COMMANDS if f"`cuebook {name}" not in section("## Commands")] == []
+    assert [name for name in Settings.__struct_fields__ if f"`{name}`" not in section("## Settings")] == []
+
+
+def test_every_route_stands_in_its_table(server):
+    paths = httpx.get(f"http://127.0.0.1:{server.port}/schema/openapi.json").json()["paths"]
+    routes = {f"{method.upper()} {re.sub('{.*?}', ':', path)}" for path, methods in paths.items() for method in methods}
+    told = re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) [^`?]*)`", section("## HTTP API"))
+    assert routes == {re.sub(r":\w+", ":", route) for route in told}
+
+
+def test_every_action_and_key_of_a_script_is_in_the_reference():
+    schema = json_schema()
+    actions = [each["$ref"].split("/")[-1] for each in schema["$defs"]["Action"]["anyOf"]]
+    names = [re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() for action in actions]
+    assert [name for name in names if f"| `{name}: " not in section("### Actions")] == []
+    keys = set(schema["properties"]) - {"template_scheme"}  # of older forms only
+    assert [key for key in keys if f"`{key}`" not in section("## The script language").split("###")[0]] == []
 
 
 def test_make_has_the_two_commands():
