@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -31,6 +31,7 @@ from scripts.string_checks import check_strings
 Mode: TypeAlias = Literal["strict", "compat"]
 FILE_BYTES_MAX = 4_000_000
 _USES = ("use", "sessions")  # without these words a file has no side files, and need not be read to look for them
+_NEEDS_A_SCRIPT = frozenset({"FORM_UNUSED", "LOCALE_MISSING"})  # what a side file alone cannot be blamed for
 _ODD_BUT_RUNS = frozenset(
     {
         "LOOP_ENDLESS",
@@ -137,6 +138,19 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
         check_script(script, problems)
         check_strings(script, problems)
     return Reading(source, None if problems.fatal else script, problems.sorted())
+
+
+def read_side_file(source: Source, mode: Mode = "compat") -> Reading:
+    """A side file by itself: what is wrong in it, and what it brings, as a script that does nothing but use it."""
+    name = PurePath(source.file).name
+    problems = Problems()
+    carrier = Script(id="alone", phases=(), use=(name,))
+    files = {**source.side_files, name: source.text}
+    script = with_ids(with_side_files(carrier, files, problems, lenient=mode == "compat"), problems)
+    check_script(script, problems)
+    own = (problem for problem in problems.sorted() if problem.file and problem.code not in _NEEDS_A_SCRIPT)
+    named = (msgspec.structs.replace(each, file=source.file) if each.file == name else each for each in own)
+    return Reading(source, script, tuple(named))
 
 
 def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:

@@ -24,8 +24,10 @@ BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rule
 """What a script in the stage form takes without naming it, where it lies beside the script."""
 
 
-_BRINGS = ("skills", "roles", "forms", "interrupts", "repairs", "detectors", "strings")
-_KEYS = frozenset({"globals", "global", "rules", "use", *_BRINGS})  # of which a side file has one at its top
+_SHARED = ("skills", "roles", "forms", "interrupts", "repairs", "detectors", "strings")
+BRINGS = ("globals", *_SHARED)
+"""What side files may bring, by the names it has in a script."""
+_KEYS = frozenset({"globals", "global", "rules", "use", *_SHARED})  # of which a side file has one at its top
 _NOTHING = SideFile()
 
 
@@ -62,7 +64,7 @@ def with_side_files(script: Script, files: Mapping[str, str], problems: Problems
     gathering.take([*automatic, *script.use], script.mark("use"), ())
     found = gathering.found
     script = msgspec.structs.replace(script, globals=tuple(each for side in found for each in side.globals))
-    for key in _BRINGS:
+    for key in _SHARED:
         brought = tuple(each for side in found for each in getattr(side, key))
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *brought)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())

@@ -1,7 +1,7 @@
 """``cuebook check`` and ``cuebook explain``: what is wrong with a script, and what a code means."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -72,7 +72,8 @@ def check(
         for reading in readings:
             _print_reading(reading)
         if readings:
-            _print_summary(len(judged.scripts), len(judged.cases), problems)
+            counted_files = {"script": judged.scripts, "case file": judged.cases, "side file": judged.side_files}
+            _print_summary({what: len(found) for what, found in counted_files.items()}, problems)
     counted = {"error", "warning"} if strict else {"error"}
     sys.exit(1 if any(problem.severity in counted for problem in problems) else 0)
 
@@ -101,10 +102,8 @@ def _print_line(line: str, column: int, colour: str) -> None:
     console.print(" " * (4 + wide) + "^", style=colour)
 
 
-def _print_summary(scripts: int, cases: int, problems: list[Problem]) -> None:
-    kinds = [
-        f"{count} {what}{'s' * (count != 1)}" for count, what in ((scripts, "script"), (cases, "case file")) if count
-    ]
+def _print_summary(files: Mapping[str, int], problems: list[Problem]) -> None:
+    kinds = [f"{count} {what}{'s' * (count != 1)}" for what, count in files.items() if count]
     counts = {severity: sum(problem.severity == severity for problem in problems) for severity in _COLOURS}
     parts = [f"{count} {severity}{'s' * (count != 1)}" for severity, count in counts.items()]
     errors.print(f"{' and '.join(kinds)}: {', '.join(parts)}")

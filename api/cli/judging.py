@@ -8,7 +8,8 @@ from msgspec import Struct
 from api.cases.model import Prepared
 from api.cases.reading import case_files, read_cases
 from scripts.folder import CASE_SUFFIX, read_path, script_files, users_of
-from scripts.parse import FileUnreadable, Mode, Reading, Source, is_for_others, is_script, read_file
+from scripts.parse import FileUnreadable, Mode, Reading, Source, is_for_others, is_script, read_file, read_side_file
+from scripts.side_files import BRINGS
 
 
 class Judged(Struct, frozen=True):
@@ -16,34 +17,45 @@ class Judged(Struct, frozen=True):
 
     scripts: tuple[Reading, ...]
     cases: tuple[Reading, ...]
+    side_files: tuple[Reading, ...]  # those that no script uses
     notes: tuple[str, ...]
 
     @property
     def readings(self) -> tuple[Reading, ...]:
         """All that was read."""
-        return (*self.scripts, *self.cases)
+        return (*self.scripts, *self.cases, *self.side_files)
 
 
 def judge(paths: Sequence[Path], mode: Mode) -> Judged:
     """Reads what the paths name, each as what it is."""
     scripts: list[Reading] = []
     cases: list[Reading] = []
+    side_files: list[Reading] = []
     notes: list[str] = []
     prepared: dict[Path, Prepared | Reading] = {}
     for path in paths:
         is_case = path.name.endswith(CASE_SUFFIX)
         if path.is_file() and not is_case and _is_side_file(path):
             users = [_as_given(each) for each in users_of(path)]
-            then = f"checking {', '.join(map(str, users))}" if users else "no script beside it has it in `use`"
-            notes.append(f"{path} is a side file; {then}")
             scripts += [read_path(each, mode) for each in users]
+            side_files += [] if users else [read_side_file(read_file(path), mode)]
+            then = f"checking {', '.join(map(str, users))}" if users else _alone(side_files[-1])
+            notes.append(f"{path} is a side file; {then}")
             continue
         scripts += [] if path.is_file() and is_case else _scripts(path, mode)
         for file in case_files(path) if is_case or path.is_dir() else ():
             found = read_cases(file, prepared)
             cases.append(Reading(Source(found.text, found.file), None, found.problems))
     each_once = {reading.source.file: reading for reading in scripts}
-    return Judged(tuple(each_once.values()), tuple(cases), tuple(notes))
+    return Judged(tuple(each_once.values()), tuple(cases), tuple(side_files), tuple(notes))
+
+
+def _alone(side_file: Reading) -> str:
+    """What there is to say of a side file that no script uses."""
+    script = side_file.script
+    brought = [(name, len(getattr(script, name))) for name in BRINGS] if script is not None else []
+    counts = [f"{count} {name if count != 1 else name.removesuffix('s')}" for name, count in brought if count]
+    return f"no script beside it has it in `use`; it brings {', '.join(counts) or 'nothing'}"
 
 
 def _scripts(path: Path, mode: Mode) -> Iterator[Reading]:

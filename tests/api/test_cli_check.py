@@ -203,7 +203,7 @@ def test_a_side_file_is_checked_with_the_scripts_that_use_it(
     result = cuebook("check", "alone/skills.yaml", "s.yaml")
     assert result.exit_code == 0
     assert "no script beside it has it in `use`" in result.stderr
-    assert "1 script: 0 errors" in result.stderr
+    assert "1 script and 1 side file: 0 errors" in result.stderr
     write("other.yaml", "key: value\n")
     result = cuebook("check", "other.yaml")
     assert (result.exit_code, "UNRECOGNISED_SCRIPT" in result.stdout) == (1, True)

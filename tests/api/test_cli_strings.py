@@ -132,9 +132,14 @@ def test_checking_a_table_checks_the_scripts_that_use_it(cuebook: Any, script: A
     assert json.loads(both.stdout)["files"] == ["tea.yaml"]
 
 
-def test_a_side_file_that_nothing_uses_is_passed_over(cuebook: Any, script: Any, write: Any) -> None:
-    write("lonely.yaml", "globals: []\n")
+def test_a_side_file_that_nothing_uses_is_checked_by_itself(cuebook: Any, script: Any, write: Any) -> None:
+    write("lonely.yaml", "globals: [city, {var: age, type: number}]\nforms: [{form: visit, fields: [city]}]\n")
     together = cuebook("check", script(), "lonely.yaml")
     assert together.exit_code == 0
-    assert "no script beside it has it in `use`" in together.stderr
-    assert cuebook("check", "lonely.yaml").exit_code == 2
+    assert "no script beside it has it in `use`; it brings 2 globals, 1 form" in together.stderr
+    assert "1 script and 1 side file: 0 errors" in together.stderr
+    write("lonely.yaml", "globals:\n  - {var: age, type: numbr}\nskills: [{skill: s, actions: [{sai: x}]}]\n")
+    alone = cuebook("check", "lonely.yaml")
+    assert alone.exit_code == 1
+    assert "lonely.yaml:2:22 error ENUM_VALUE_INVALID" in alone.stdout
+    assert "lonely.yaml:3:32 error ACTION_TYPE_UNKNOWN" in alone.stdout

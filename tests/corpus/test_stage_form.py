@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from api.cli.main import main
 from runtime.engine import Reply
 from runtime.program import Program
 from runtime.state import State
@@ -84,3 +86,10 @@ async def test_its_skills_are_called_with_parameters_and_for_each_record(player_
     assert "Robin" in transcripts[0][0]
     assert "Nice to meet you, Ana." in transcripts[0]
     assert transcripts[0][-1] == "Bea: we talk every day"
+
+
+@pytest.mark.parametrize(("name", "brings"), [("global", "11 globals"), ("roles", "3 roles"), ("skills", "2 skills")])
+def test_each_side_file_is_checked_by_itself(name, brings):
+    result = CliRunner().invoke(main, ["check", str(FOLDER / f"{name}.yaml")])
+    assert result.exit_code == 0, result.output
+    assert f"it brings {brings}" in result.stderr
