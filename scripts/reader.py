@@ -34,7 +34,7 @@ from scripts.model import (
 from scripts.source import Mapping, Scalar, Tree, plain_value
 from scripts.source import Sequence as SequenceTree
 from scripts.suggest import suggest
-from scripts.values import Value, ValueRefused, bounded, shorten
+from scripts.values import Value, ValueRefused, bounded, number_in, shorten
 
 S = TypeVar("S", bound=Struct)
 
@@ -53,6 +53,7 @@ SHORTHANDS = {
 """For these types a bare text stands for a mapping with only this key."""
 
 _PROGRAMS = frozenset({"python", "code"})  # keys that other systems take programs from
+_TRUTHS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
 _FAILED: Any = object()  # a part that could not be read; its problem is recorded
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
@@ -162,6 +163,10 @@ class Reader:
             return self._mismatch(tree, "a text") if value is None else tree.text
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return value
+        if self.lenient and isinstance(value, str) and (meant := _meant(value, kind)) is not None:
+            fix = f"Write {literal(meant)}, without quotes."
+            self.add("TYPE_MISMATCH", f"expected {_KIND_NAMES[kind]}, found a text", tree.at, fix, severity="warning")
+            return meant
         return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind])
 
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
@@ -421,6 +426,14 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Loop: Reader._loop,
     ChoiceItem: Reader._choice,
 }
+
+
+def _meant(written: str, kind: type) -> int | float | bool | None:
+    """The number or truth that a text spells: `"3"`, `"false"`, `yes`."""
+    if kind is bool:
+        return _TRUTHS.get(written.strip().lower())
+    number = number_in(written)
+    return number if kind is float or isinstance(number, int) else None
 
 
 def _content_at(tree: Scalar) -> Location:

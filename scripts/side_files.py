@@ -119,8 +119,8 @@ class _Gathering:
         """What a side file brings, in whatever form it is."""
         strict = Reader(reader.problems, lenient=False)
         if technique_form.recognises(tree):
-            skill = technique_form.read(tree, Reader(reader.problems, lenient=self._lenient, respell=RESPELL))
-            return SideFile(skills=(skill,)) if skill is not None else None
+            found = technique_form.read(tree, Reader(reader.problems, lenient=self._lenient, respell=RESPELL))
+            return SideFile(skills=(found[0],), forms=found[1]) if found is not None else None
         if consciousness_form.recognises(tree):
             detector = consciousness_form.read(tree, reader)
             return SideFile(detectors=(detector,)) if detector is not None else None

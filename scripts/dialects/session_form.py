@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never
 import msgspec
 from msgspec import Meta
 
+from scripts.dialects import session_spellings
 from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
 from scripts.model import (
     NOWHERE,
@@ -16,10 +17,14 @@ from scripts.model import (
     AiSay,
     AiThink,
     Call,
+    CustomCondition,
     Declaration,
     DefaultScope,
     ExitCriteria,
     Expression,
+    Form,
+    FormField,
+    FormSheet,
     Locale,
     Location,
     Media,
@@ -33,15 +38,14 @@ from scripts.model import (
     Topic,
 )
 from scripts.reader import Reader, literal
-from scripts.source import Mapping, Scalar
+from scripts.source import Mapping
 from scripts.values import Value
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
 
-ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_pic"]
+ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"]
 _TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
-_ACTION_KEYS = {"action_type", "type", "action_id", "id", "condition", "config", "action_name", "description"}
 
 _SPOKEN_KEYS = {*_TEXT_KEYS, "tone", "ai_role", "exit_criteria", "max_rounds"}
 _OUTPUT_KEYS = {"output", "output_variables", "target_variable", "extraction_prompt", "required"}
@@ -49,7 +53,8 @@ _CONFIG_KEYS: MappingType[ActionType, set[str]] = {
     "ai_say": {*_SPOKEN_KEYS, "require_acknowledgment", "say_goal"},
     "ai_ask": {*_SPOKEN_KEYS, *_OUTPUT_KEYS, "exit"},
     "ai_think": {*_TEXT_KEYS, *_OUTPUT_KEYS, "think_goal", "input_variables", "tone", "ai_role"},
-    "use_skill": {"skill", "input", "returns"},
+    "use_skill": {"skill", "input", "returns", "tone", "ai_role"},
+    "show_form": {"form", "title", "fields", "content", "max_rounds", "tone", "ai_role"},
     "show_pic": {"image", "url", "caption", "tone", "ai_role"},
 }
 
@@ -83,6 +88,9 @@ class _Config(Node, frozen=True, kw_only=True):
     skill: str | None = None
     input: MappingType[str, Value] = {}
     returns: MappingType[str, str] = {}
+    form: str = ""
+    title: Template | None = None
+    fields: tuple[FormField, ...] = ()
     image: Template | None = None
     url: Template | None = None
     caption: Template | None = None
@@ -91,7 +99,7 @@ class _Config(Node, frozen=True, kw_only=True):
 class _Action(Node, frozen=True, kw_only=True):
     action_type: ActionType
     action_id: str
-    config: _Config
+    config: _Config = _Config()
     condition: Template | None = None
     action_name: str = ""
     description: str = ""
@@ -126,6 +134,7 @@ class _Session(Node, frozen=True, kw_only=True):
     locale: Locale | None = None
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
+    forms: tuple[FormSheet, ...] = ()
     phases: tuple[_Phase, ...]
 
 
@@ -139,24 +148,15 @@ def recognises(tree: Mapping) -> bool:
     return isinstance(tree.get("session"), Mapping)
 
 
-def respell(tree: Mapping) -> Mapping:
-    """An action whose config keys stand inline, as one with `config`; what `config` itself says stands first."""
-    names = {"type": "action_type", "id": "action_id"}
-    inline = tuple((key, value) for key, value in tree.pairs if key.text not in _ACTION_KEYS)
-    config = tree.get("config")
-    kept = [
-        (msgspec.structs.replace(key, text=names.get(key.text, key.text)), value)
-        for key, value in tree.pairs
-        if key.text in _ACTION_KEYS and not (inline and key.text == "config" and isinstance(config, Mapping))
-    ]
-    if inline and (config is None or isinstance(config, Mapping)):
-        given = (*config.pairs, *inline) if config is not None else inline
-        at = config.at if config is not None else inline[0][0].at
-        kept.append((Scalar("config", True, at, at.line), Mapping(given, at, len(given))))
-    return Mapping(tuple(kept), tree.at, tree.size)
-
-
-RESPELL = {_Action: respell}
+RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
+    _Action: session_spellings.action,
+    TopicForm: session_spellings.topic,
+    _Phase: session_spellings.phase,
+    ExitCriteria: session_spellings.exit_criteria,
+    CustomCondition: session_spellings.comparison,
+    FormField: session_spellings.form_field,
+}
+"""What brings other spellings into the keys above."""
 
 
 def read(tree: Mapping, reader: Reader) -> Script | None:
@@ -165,9 +165,10 @@ def read(tree: Mapping, reader: Reader) -> Script | None:
     return None if document is None else _Translator(reader).script(document)
 
 
-def translated_topic(topic: TopicForm, reader: Reader) -> Topic:
-    """A topic of this form as the model has it."""
-    return _Translator(reader).topic(topic)
+def translated_topic(topic: TopicForm, reader: Reader) -> tuple[Topic, tuple[FormSheet, ...]]:
+    """A topic of this form as the model has it, with the forms that its actions bring."""
+    translator = _Translator(reader)
+    return translator.topic(topic), tuple(translator.forms)
 
 
 class _Translator:
@@ -175,9 +176,11 @@ class _Translator:
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
+        self.forms: list[FormSheet] = []  # those that stand within actions
 
     def script(self, document: _Document) -> Script:
         session, metadata = document.session, document.metadata
+        phases = tuple(self.inside(phase.phase_id, self.phase, phase) for phase in session.phases)
         return Script(
             id=session.session_id,
             title=session.session_name or _word(metadata, "name"),
@@ -189,7 +192,8 @@ class _Translator:
             template_scheme=session.template_scheme,
             use=session.use,
             declare=session.declare,
-            phases=tuple(self.inside(phase.phase_id, self.phase, phase) for phase in session.phases),
+            phases=phases,
+            forms=(*(self.sheet(each) for each in session.forms), *self.forms),
             form="session",
             at=session.at,
             marks=_renamed(session, session_id="script"),
@@ -252,6 +256,8 @@ class _Translator:
                 return Show(media=media, **common)
             case "use_skill":
                 return self.use_skill(config, common)
+            case "show_form":
+                return self.show_form(config, common)
             case _:
                 assert_never(action.action_type)
 
@@ -296,6 +302,40 @@ class _Translator:
             input={name: self.given(value, config.mark("input")) for name, value in config.input.items()},
             output=config.returns,
             **common,
+        )
+
+    def show_form(self, config: _Config, common: dict[str, Any]) -> Action | None:
+        """A form by name, or one that stands here and is called like its action."""
+        name = config.form or common["id"] or "form"
+        if config.fields:
+            taken = {sheet.id for sheet in self.forms}
+            name = next(each for each in (name, *(f"{name}_{n}" for n in range(2, 10_000))) if each not in taken)
+            written = FormSheet(id=name, title=config.title, text=self.said(config), fields=config.fields, at=config.at)
+            self.forms.append(self.sheet(written))
+        elif not config.form:
+            self.reader.add("REQUIRED_FIELD_MISSING", "`form` is missing", config.at, "Add `form:` with its id.")
+            return None
+        return Form(sheet=name, max_rounds=config.max_rounds or ROUNDS_DEFAULT, **common)
+
+    def said(self, config: _Config) -> Template | None:
+        return next((text for key in _TEXT_KEYS if (text := getattr(config, key)) is not None), None)
+
+    def sheet(self, written: FormSheet) -> FormSheet:
+        """A form with the placeholders of this form of scripts."""
+        fields = tuple(self.field(each) for each in written.fields)
+        return msgspec.structs.replace(
+            written, title=self.text(written.title), text=self.text(written.text), fields=fields
+        )
+
+    def field(self, written: FormField) -> FormField:
+        formula = written.computed
+        return msgspec.structs.replace(
+            written,
+            label=self.text(written.label),
+            placeholder=self.text(written.placeholder),
+            invalid=self.text(written.invalid),
+            computed=None if formula is None else self.condition(Template(formula.source, formula.at)),
+            columns=tuple(self.field(each) for each in written.columns),
         )
 
     def given(self, value: Value, at: Location) -> Expression:

@@ -13,7 +13,7 @@ from scripts.values import DeclaredType, Value, ValueRefused, coerce
 
 _CODE = ("python", "py", "code", "script", "javascript", "js", "lambda")
 _FIELD_KEYS = ("field", "var", "name", "get", "key", "id")
-_TYPES: dict[str, FieldType] = {
+FIELD_TYPES: dict[str, FieldType] = {
     **dict.fromkeys(("text", "string", "str", "textarea", "input", "email", "phone", "tel"), "text"),
     **dict.fromkeys(("number", "int", "integer", "float", "double", "slider", "rate"), "number"),
     **dict.fromkeys(("boolean", "bool", "switch"), "boolean"),
@@ -116,8 +116,8 @@ def _field(notation: Notation, tree: Mapping) -> FormField:
 def _kind(notation: Notation, item: Item, choices: tuple[str, ...]) -> FieldType:
     tree = item.take("type", "kind")
     word = notation.word(tree).lower()
-    kind = _TYPES.get(word, "choice" if choices else "text")
-    if tree is not None and word not in _TYPES:
+    kind = FIELD_TYPES.get(word, "choice" if choices else "text")
+    if tree is not None and word not in FIELD_TYPES:
         notation.slip("ENUM_VALUE_INVALID", f"`{word}` is no type of a field; it is a {kind}", tree.at)
     if kind in {"choice", "multichoice"} and not choices:
         notation.slip("CHOICES_INVALID", "a choice needs `choices`; without them it is a text", item.at)

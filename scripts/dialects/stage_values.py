@@ -7,7 +7,7 @@ from scripts.model import Assignment, Declaration, Location, Output, OutputItem,
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.values import DeclaredType, Value, ValueRefused, coerce
 
-_TYPES: dict[str, DeclaredType] = {
+VARIABLE_TYPES: dict[str, DeclaredType] = {
     **dict.fromkeys(("text", "string", "str", "textarea", "文本", "字符串"), "text"),
     **dict.fromkeys(("number", "int", "integer", "float", "double", "num", "数字", "整数"), "number"),
     **dict.fromkeys(("boolean", "bool", "布尔"), "boolean"),
@@ -120,9 +120,9 @@ def kind_of(notation: Notation, tree: Tree | None) -> DeclaredType | None:
     if tree is None:
         return None
     word = notation.word(tree).lower()
-    if word and word not in _TYPES:
+    if word and word not in VARIABLE_TYPES:
         notation.slip("ENUM_VALUE_INVALID", f"`{word}` is no type; any value will do", tree.at)
-    return _TYPES.get(word)
+    return VARIABLE_TYPES.get(word)
 
 
 def choices_of(notation: Notation, tree: Tree | None) -> tuple[str, ...]:

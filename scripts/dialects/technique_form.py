@@ -1,11 +1,13 @@
 """The technique form: one `topic` with a `technique_id`, parameters and returns; that is, a skill."""
 
+from scripts.dialects import session_spellings
 from scripts.dialects.placeholders import reference
 from scripts.dialects.session_form import TopicForm, translated_topic
-from scripts.model import Call, Declaration, Expression, Node, Parameter, Phase, Script, Skill, Topic
+from scripts.dialects.stage_values import VARIABLE_TYPES
+from scripts.model import Call, Declaration, Expression, FormSheet, Node, Parameter, Phase, Script, Skill, Topic
 from scripts.reader import Reader
 from scripts.source import Mapping
-from scripts.values import Value
+from scripts.values import DeclaredType, Value
 
 
 class _Input(Node, frozen=True, kw_only=True):
@@ -13,6 +15,7 @@ class _Input(Node, frozen=True, kw_only=True):
     description: str = ""
     required: bool = True
     default: Value = None
+    type: str = ""
 
 
 class _Technique(Node, frozen=True, kw_only=True):
@@ -33,15 +36,15 @@ def recognises(tree: Mapping) -> bool:
     return tree.get("technique_id") is not None and tree.get("topic") is not None
 
 
-def read(tree: Mapping, reader: Reader) -> Skill | None:
-    """The skill, or None; what is wrong is with the reader."""
-    technique = reader.read(tree, _Technique)
+def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormSheet, ...]] | None:
+    """The skill and the forms it shows, or None; what is wrong is with the reader."""
+    technique = reader.read(session_spellings.technique(tree), _Technique)
     return None if technique is None else _skill(technique, reader)
 
 
-def _skill(technique: _Technique, reader: Reader) -> Skill:
-    topic = translated_topic(technique.topic, reader)
-    return Skill(
+def _skill(technique: _Technique, reader: Reader) -> tuple[Skill, tuple[FormSheet, ...]]:
+    topic, forms = translated_topic(technique.topic, reader)
+    skill = Skill(
         id=technique.technique_id,
         title=technique.technique_name or technique.name,
         goal=topic.goal,
@@ -53,6 +56,13 @@ def _skill(technique: _Technique, reader: Reader) -> Skill:
         at=technique.at,
         marks={"skill": technique.mark("technique_id"), "returns": technique.mark("output_variables")},
     )
+    return skill, forms
+
+
+def _kind(given: _Input) -> DeclaredType | None:
+    """The type that a parameter is said to have; a choice without choices is any text."""
+    kind = VARIABLE_TYPES.get(given.type.strip().lower())
+    return None if kind == "choice" else kind
 
 
 def _parameter(given: _Input) -> Parameter:
@@ -61,6 +71,7 @@ def _parameter(given: _Input) -> Parameter:
         define=given.description,
         required=given.required,
         value=given.default,
+        type=_kind(given),
         at=given.at,
         marks={"var": given.mark("name")},
     )
@@ -68,10 +79,10 @@ def _parameter(given: _Input) -> Parameter:
 
 def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     """A script that does nothing but call the skill, with the session's initial variables as its parameters."""
-    technique = reader.read(tree, _Technique)
+    technique = reader.read(session_spellings.technique(tree), _Technique)
     if technique is None:
         return None
-    skill = _skill(technique, reader)
+    skill, forms = _skill(technique, reader)
     call = Call(
         id="call",
         skill=skill.id,
@@ -93,6 +104,7 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
         declare=(*given, *returned),
         phases=(Phase(id="main", topics=(topic,), at=skill.at),),
         skills=(skill,),
+        forms=forms,
         form="technique",
         at=skill.at,
         marks={"script": skill.mark("skill")},

@@ -1,5 +1,7 @@
 """The session form: what its keys, old and new, come to in the one model."""
 
+from textwrap import dedent, indent
+
 import pytest
 
 from scripts.model import AiAsk, AiSay, AiThink, Show
@@ -175,3 +177,85 @@ def test_a_missing_field_is_named_with_its_path(read, line, path):
     )
     missing = [problem for problem in read(text).errors if problem.code == "REQUIRED_FIELD_MISSING"]
     assert [problem.path for problem in missing] == [path]
+
+
+def test_numbers_and_truths_in_quotes_are_what_they_spell(session_action):
+    read = session_action('- {action_type: ai_say, action_id: a, config: {content: Hi., max_rounds: "2"}}')
+    assert read.max_rounds == 2
+    read = session_action('- {action_type: ai_say, action_id: a, config: {content: Hi., require_acknowledgment: "no"}}')
+    assert read.require_acknowledgment is False
+
+
+def test_understanding_may_be_written_as_a_part_of_one_and_comparisons_in_words(session_action):
+    read = session_action("""
+                - action_type: ai_ask
+                  action_id: a
+                  config:
+                    content: Who?
+                    exit_criteria:
+                      understanding_threshold: 0.8
+                      custom_conditions: [{variable: n, operator: gte, value: 3}]
+    """)
+    assert read.exit_criteria.understanding_threshold == 80
+    assert read.exit_criteria.custom_conditions[0].operator == ">="
+
+
+@pytest.mark.parametrize("key", ["condition", "entry_condition"])
+def test_phases_and_topics_may_call_their_condition_alike(script, key):
+    text = SCRIPT.replace("entry_condition", key).replace("topic_goal: to greet", f'{key}: "{{mood}} != 1"')
+    read = script(text)
+    assert read.phases[0].when.source == "age >= 20 and not married"
+    assert read.phases[0].topics[0].when.source == "mood != 1"
+
+
+def whole(actions: str, use: str = "") -> str:
+    """A script in this form with these actions."""
+    head = f"session:\n  session_id: talk\n{use}  phases:\n    - phase_id: main\n      topics:\n"
+    return head + "        - topic_id: first\n          actions:\n" + indent(dedent(actions), " " * 12)
+
+
+def test_a_form_stands_in_the_action_that_shows_it(script):
+    read = script(
+        whole("""
+        - action_type: show_form
+          action_id: about
+          config:
+            form_id: person
+            title: "About {name}"
+            fields:
+              - {name: age, label: Your age, type: int, required: "true"}
+              - {key: city, type: select, options: [Rome, Oslo]}
+              - {field: next, type: number, computed: "{age} + 1"}
+    """)
+    )
+    (sheet,) = read.forms
+    assert read.phases[0].topics[0].actions[0].sheet == sheet.id == "person"
+    assert sheet.title.source == "About {{ name }}"
+    assert [(each.name, each.type, each.required) for each in sheet.fields] == [
+        ("age", "number", True),
+        ("city", "choice", False),
+        ("next", "number", False),
+    ]
+    assert sheet.fields[2].computed.source == "age + 1"
+
+
+@pytest.mark.parametrize("returned", ["output: [word]", "outputs: [{get: word}]", "returns: {word: word}"])
+def test_a_skill_may_be_called_in_the_words_of_other_versions(script, returned):
+    skill = "skills: [{skill: calm, params: [{var: place}], returns: [word], actions: [{set: {word: place}, id: s}]}]"
+    config = f"{{skill_id: calm, params: {{place: here}}, {returned}}}"
+    text = whole(f"- {{action_type: use_skill, action_id: a, config: {config}}}", "  use: [calm.yaml]\n")
+    call = script(text, **{"calm.yaml": skill}).phases[0].topics[0].actions[0]
+    assert (call.skill, list(call.input), dict(call.output)) == ("calm", ["place"], {"word": "word"})
+
+
+def test_outputs_of_a_technique_may_be_described_and_its_parameters_typed(script):
+    read = script("""
+        technique_id: calm
+        input_parameters: [{name: depth, type: int, default: 2}, {name: kind, type: choice, required: false}]
+        output_variables: [{name: word, description: how it was}]
+        topic:
+          topic_id: t
+          actions: [{action_type: ai_ask, action_id: a, config: {content: "How {depth}?", output: [{get: word}]}}]
+    """)
+    assert [each.type for each in read.skills[0].params] == ["number", None]
+    assert read.skills[0].returns == ("word",)
