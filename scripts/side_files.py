@@ -108,6 +108,10 @@ class _Gathering:
 
     def _side_file(self, name: str, problems: Problems) -> SideFile:
         tree = read_repaired(self._files[name], problems, lenient=self._lenient)
+        named = PurePosixPath(name).name if self._in_stages and isinstance(tree, SequenceTree) else ""
+        if isinstance(tree, SequenceTree) and named in BESIDE_STAGES:  # the file's name says what its list is of
+            key = Scalar(named.removesuffix(".yaml"), True, tree.at, tree.at.line)
+            tree = MappingTree(((key, tree),), tree.at, 1)
         if not isinstance(tree, MappingTree) or not _is_known(tree):
             fix = "Write e.g. `globals:`, `skills:`, `forms:`, `detectors:` and a list, or `strings:` and a language."
             if tree is not None:

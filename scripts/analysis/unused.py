@@ -50,7 +50,8 @@ def _shadows(layout: Layout, problems: Problems) -> None:
             _loops(topic.actions, known, problems, path)
     for skill in script.skills:
         own = (*skill.params, *skill.declare)
-        _hiding(own, outer, problems, skill.id)
+        written = tuple(each for each in own if each.at != skill.at)  # the older forms add what nobody wrote
+        _hiding(written, outer, problems, skill.id)
         known = outer | dict.fromkeys([*(each.var for each in own), *names_written(skill.actions)], "skill's")
         _loops(skill.actions, known, problems, skill.id)
 

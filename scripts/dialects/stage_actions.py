@@ -32,6 +32,8 @@ _UNTIL = ("loop_until", "repeat_until", "until", "repeat", "loop")
 _WHILE = ("while", "loop_while")
 _WHEN = ("when", "condition", "if", "only_if")
 _TOLD = ("say", "ai_say", "ai_ask", "think", "user_say", "goto", "set", "end")  # never the name of a parameter
+_SPOKEN = {"say", "ai_say", "ai_ask", "ask", "think", "ai_think", "chat", "ai_chat"}
+_TEXT_OF = ("task", "content", "text", "question", "prompt")  # of an action whose keys all stand below its verb
 _BLOCKS = {"foreach", "for_each", "if", *_UNTIL, *_WHILE}
 
 
@@ -61,6 +63,7 @@ def actions_of(notation: Notation, tree: Tree) -> list[Action]:
 
 
 def _of_mapping(notation: Notation, item: Item) -> list[Action]:
+    item = Item(notation, _spread(item.tree))
     keys = item.keys()
     calls = any(VERBS.get(key) == "call" for key in keys)
     has_body = any(key in DO for key in keys)
@@ -78,6 +81,20 @@ def _of_mapping(notation: Notation, item: Item) -> list[Action]:
         item.finish()
         return body if condition is None else [If(condition=condition, then=tuple(body), at=item.at)]
     return _verbs(notation, item)
+
+
+def _spread(tree: Mapping) -> Mapping:
+    """``ai_ask: {task: …, output: …}`` as the text with its siblings."""
+    pairs: list[tuple[Scalar, Tree]] = []
+    for key, value in tree.pairs:
+        named = [each.text for each, _ in value.pairs if each.text in _TEXT_OF] if isinstance(value, Mapping) else []
+        if key.text in _SPOKEN and isinstance(value, Mapping) and named and len(value.pairs) > 1:
+            pairs.append((key, value.get(named[0]) or value))
+            pairs += [pair for pair in value.pairs if pair[0].text != named[0]]
+        else:
+            pairs.append((key, value))
+    taken = {key.text for key, _ in pairs}
+    return Mapping(tuple(pairs), tree.at, len(pairs)) if len(taken) == len(pairs) else tree
 
 
 # -- blocks -----------------------------------------------------------------------------------------------------------
@@ -147,6 +164,8 @@ def _with_other_arm(notation: Notation, last: If, tree: Mapping) -> If:
     if last.otherwise and isinstance(inner := last.otherwise[-1], If) and len(last.otherwise) == 1:
         return msgspec.structs.replace(last, otherwise=(_with_other_arm(notation, inner, tree),))
     other = item.take(*ELSE)
+    if isinstance(other, Scalar) and other.value is None:
+        other = item.take(*DO) or other  # `- else:` with `do:` beside it
     if other is not None:
         item.finish()
         return msgspec.structs.replace(last, otherwise=(*last.otherwise, *block(notation, other)))

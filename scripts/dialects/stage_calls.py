@@ -1,5 +1,6 @@
 """The actions of the stage form that have much beside them: `call` with what is handed over, `user_option`."""
 
+import re
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from typing import Any
@@ -21,6 +22,8 @@ from scripts.model import (
 )
 from scripts.source import Mapping, Scalar, Sequence, Tree
 
+_CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<given>[^()（）]+)[)）]")
+_ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")
 CHOICE = "choice"  # the variable of a choice that names none
 _CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
 
@@ -42,11 +45,27 @@ def call(
         returned = _returned(notation, inner)
         given |= {variable_name(key.text): notation.given(value) for key, value in inner.the_rest()}
     else:
-        name, given, returned = notation.word(tree), {}, {}
+        name, given = _called(notation, tree)
+        returned = {}
     given |= dict(_given(notation, item))
     returned |= _returned(notation, item)
     given |= {variable_name(key.text): notation.given(value) for key, value in item.the_rest(but=other)}
     return Call(skill=notation.id(name), input=given, output=returned, loop=loop, marks=item.marks, **common)
+
+
+def _called(notation: Notation, tree: Tree) -> tuple[str, dict[str, Expression]]:
+    """``SKILL``, or ``SKILL(name=value, …)`` as programs write it."""
+    written = notation.word(tree)
+    found = _CALL.fullmatch(written)
+    parts = [_ARGUMENT.fullmatch(part) for part in re.split(r"[,，]", found["given"])] if found is not None else []
+    if found is None or not all(parts):
+        return written, {}
+    given = {
+        variable_name(part["name"]): notation.given(Scalar(part["value"].strip(), True, tree.at, tree.at.line))
+        for part in parts
+        if part is not None
+    }
+    return found["skill"], given
 
 
 def _given(notation: Notation, item: Item) -> Iterator[tuple[str, Expression]]:

@@ -141,6 +141,7 @@ def names_of(script: Script) -> Names:
         for item in outputs_of(action):
             if isinstance(item, Records):
                 fields.setdefault(item.tolist, set()).update(each.get for each in item.fields)
+    known |= {each.name for sheet in script.forms for each in sheet.fields}
     known |= valued | set(fields)
     return Names(frozenset(known), frozenset(valued), {name: frozenset(found) for name, found in fields.items()})
 

@@ -401,3 +401,69 @@ def test_what_only_a_careful_reader_minds_keeps_no_older_script_from_running(rea
     reading = read(HEAD + "    - goal: a\n      actions: [{goto: a}]\nforms: [{form: empty, fields: []}]\n")
     found = {problem.code: problem.severity for problem in reading.problems}
     assert (found["LOOP_ENDLESS"], found["FIELDS_INVALID"]) == ("warning", "warning")
+
+
+def test_all_keys_of_an_action_may_stand_below_its_verb(native):
+    below = native("""
+        - ai_ask:
+            task: How old are you?
+            output: [{get: age, type: number}]
+            max_rounds: 2
+    """)
+    beside = native("""
+        - ai_ask: How old are you?
+          output: [{get: age, type: number}]
+          max_rounds: 2
+    """)
+    assert below == beside
+
+
+def test_else_may_be_an_item_with_a_body_of_its_own(goal):
+    reading = goal("""
+        - if: "{age} > 3"
+          do:
+          - say: Big.
+        - else:
+          do:
+          - say: Small.
+    """)
+    found = reading.script.phases[0].topics[0].actions[0]
+    assert found.otherwise[0].texts[0].source == "Small."
+    assert "UNKNOWN_KEY" not in {problem.code for problem in reading.problems}
+
+
+def test_a_skill_is_called_with_values_in_brackets(goal):
+    skills = "skills: [{goal: greet, declare: [{var: name}, {var: times}], actions: [say: 'Hi {name} {times}']}]"
+    reading = goal("- call: greet(name='Ana', times=2)", **{"skills.yaml": skills})
+    call = reading.script.phases[0].topics[0].actions[0]
+    assert (call.skill, {key: value.source for key, value in call.input.items()}) == (
+        "greet",
+        {"name": '"Ana"', "times": "2"},
+    )
+
+
+def test_a_side_file_may_be_the_bare_list_that_its_name_says(goal):
+    reading = goal("- say: '{nick}'", **{"global.yaml": "- {var: nick, value: you}\n- var: mood\n"})
+    assert [each.var for each in reading.script.globals] == ["nick", "mood"]
+
+
+def test_a_formula_in_a_side_file_may_name_the_other_fields_without_braces(goal):
+    forms = """
+        forms:
+          body:
+            fields:
+              weight: {type: number}
+              height: {type: number}
+              bmi: {type: number, computed: weight / height / height}
+    """
+    reading = goal("- fill: body", **{"forms.yaml": dedent(forms)})
+    assert reading.script.forms[0].fields[2].computed.source == "weight / height / height"
+
+
+def test_what_a_skill_takes_hides_nothing_that_its_author_wrote(goal):
+    sides = {
+        "global.yaml": "global: [{var: nick, value: you}]\n",
+        "skills.yaml": "skills: [{goal: greet, actions: [{ai_ask: Who?, output: [get: nick]}]}]\n",
+    }
+    reading = goal("- call: greet\n- say: 'Hi {nick}'", **sides)
+    assert "VARIABLE_SHADOWED" not in {problem.code for problem in reading.problems}
