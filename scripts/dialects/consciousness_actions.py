@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from scripts.dialects.consciousness_parts import id_of, pass_over
+from scripts.dialects.consciousness_parts import degree_of, id_of, pass_over
 from scripts.dialects.placeholders import to_expression, to_template
 from scripts.expressions import compile_expression
-from scripts.model import Action, Detector, Emit, End, Expression, Location, Say, Set, Signal, Template
+from scripts.model import NOWHERE, Action, Detector, Emit, End, Expression, Location, Say, Set, Signal, Template
 from scripts.reader import Reader, literal
 from scripts.sandbox import ExpressionInvalid
 from scripts.source import Mapping as MappingTree
@@ -18,8 +18,9 @@ CRISIS = "crisis"
 _DETECTED = {
     "severity": "severity", "intensity": "severity", "risk_level": "severity", "confidence": "score", "score": "score",
     "label": "label", "pattern": "label", "change_pattern": "label", "type": "label", "category": "label",
-    "words": "words", "keywords": "words",
+    "level": "severity", "words": "words", "keywords": "words",
 }  # fmt: skip
+_GRADED = re.compile(r"detected\.severity\s*==\s*(?P<quote>['\"])(?P<word>[^'\"]+)(?P=quote)")
 _SENT = ("detector", "label", "score", "severity")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
@@ -97,8 +98,9 @@ class _Builder:
 
     def _seen_as(self, name: str) -> str:
         """What of the detection a variable of this name is meant to hold."""
-        if name in _DETECTED:
-            return f"detected.{_DETECTED[name]}"
+        part = _part(name)
+        if part is not None:
+            return f"detected.{part}"
         return "detected.now" if self._detector.measures else "detected.label"
 
     def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
@@ -157,7 +159,7 @@ class _Builder:
             return None
         meant = dict(self._meant(names))
         word = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])[^\W\d]\w*")
-        return Expression(word.sub(lambda found: meant.get(found[0], found[0]), source), tree.at)
+        return Expression(_in_degrees(word.sub(lambda found: meant.get(found[0], found[0]), source)), tree.at)
 
     def _meant(self, names: frozenset[str]) -> Iterator[tuple[str, str]]:
         """The names of a condition that mean something of the detection."""
@@ -165,8 +167,28 @@ class _Builder:
         for name in names:
             if name in measures:
                 yield name, f"detected.now.{name}"
-            elif name in _DETECTED:
-                yield name, f"detected.{_DETECTED[name]}"
+            elif (part := _part(name)) is not None:
+                yield name, f"detected.{part}"
+
+
+def _part(name: str) -> str | None:
+    """The part of a detection that a name means: `risk_score` the score, `change_pattern` the label."""
+    return _DETECTED.get(name) or _DETECTED.get(name.rpartition("_")[2])
+
+
+def _in_degrees(source: str) -> str:
+    """A condition in which a severity is compared with a number instead of a word such as `high`."""
+    return _GRADED.sub(_graded, source)
+
+
+def _graded(found: re.Match[str]) -> str:
+    degree = degree_of(Scalar(found["word"], False, NOWHERE, 0))
+    if degree is None:
+        return found[0]
+    least, most = (0.6, 0.9) if 0.3 < degree < 0.9 else (degree, None) if degree >= 0.9 else (None, degree)
+    parts = [f"detected.severity >= {least}"] if least is not None else []
+    parts += [f"detected.severity {'<' if least is not None else '<='} {most}"] if most is not None else []
+    return f"({' and '.join(parts)})"
 
 
 def _sent(at: Location) -> dict[str, Expression]:

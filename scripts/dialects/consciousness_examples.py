@@ -64,8 +64,11 @@ class _Expected:
         self._label: str | None = None
 
     def example(self, tree: MappingTree, name: str, expected: Tree | None) -> Example:
-        for key, value in expected.pairs if isinstance(expected, MappingTree) else ():
-            self._take(key.text, value)
+        for index, (key, value) in enumerate(expected.pairs if isinstance(expected, MappingTree) else ()):
+            if index == 0 and isinstance(value, Scalar) and isinstance(value.value, bool):
+                self._detected = value.value  # whatever it is called, a truth that stands first is the verdict
+            else:
+                self._take(key.text, value)
         used = {name: _from_first(values) for name, values in self._values.items()}
         return Example(
             name=name,

@@ -149,7 +149,8 @@ class Collector:
     ) -> set[str]:
         """What an entry is by its shape; the keys that were used for it."""
         bounds = [number_of(each) for each in texts_in(held.get("range"))]
-        if len(bounds) == 2 and bounds[0] is not None and bounds[1] is not None:
+        is_level = any(label.casefold() in words for words in _DEGREES.values())  # of something, and nothing measured
+        if len(bounds) == 2 and bounds[0] is not None and bounds[1] is not None and not is_level:
             significant = number_of(held.get("threshold"))
             self.parts.measures.append(_measure(label, about, bounds[0], bounds[1], significant, tree))
             return {"range", "threshold"}

@@ -164,3 +164,47 @@ other: 1
     assert [problem.severity for problem in problems if problem.code == "UNKNOWN_KEY"] == ["warning"]
     strict = read_script(Source(odd, "c.yaml"), "strict").problems
     assert [problem.severity for problem in strict if problem.code == "UNKNOWN_KEY"] == ["error"]
+
+
+RISK = """
+consciousness:
+  consciousness_id: leaving
+  detection_config:
+    risk_factors:
+      - {factor: tired, keywords: [waste of time], weight: 0.9, severity: high}
+    risk_levels:
+      - {level: low, range: [0, 0.5], meaning: goes on}
+      - {level: high, range: [0.5, 1]}
+  output_config:
+    trigger_actions:
+      - {action_type: update_session_state, config: {state_key: risk_score}}
+      - {action_type: log_event, config: {event_type: leaving_soon, condition: "risk_score >= 0.6"}}
+      - {action_type: log_event, config: {event_type: call_someone, condition: "risk_level == 'high'"}}
+examples:
+  - input: {messages: [{role: user, content: It is a waste of time}]}
+    expected_output: {dropout_risk: true}
+  - input: {messages: [{role: user, content: I like it here}]}
+    expected_output: {dropout_risk: false, risk_level: low}
+"""
+
+
+def test_scores_and_levels_are_those_of_the_detection():
+    (detector,) = read_script(Source(RISK)).script.detectors
+    assert [action.when.source for action in detector.actions if isinstance(action, Emit)] == [
+        "detected.score >= 0.6",
+        "(detected.severity >= 0.9)",
+    ]
+    assert next(each for each in detector.actions if isinstance(each, Set)).assignments["risk_score"].source == (
+        "detected.score"
+    )
+
+
+def test_levels_of_a_risk_measure_nothing():
+    (detector,) = read_script(Source(RISK)).script.detectors
+    assert detector.measures == ()
+    assert "low: goes on" in detector.define
+
+
+def test_a_truth_that_stands_first_is_the_verdict_of_an_example():
+    (detector,) = read_script(Source(RISK)).script.detectors
+    assert [each.detected for each in detector.examples] == [True, False]
