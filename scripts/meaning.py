@@ -1,6 +1,7 @@
 """What values mean in the language: how they compare, and how they stand in a text."""
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -18,11 +19,15 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
+_AMOUNT = re.compile(r"\s*(?P<number>[+-]?[0-9]{1,15}(?:\.[0-9]{1,9})?)\s?(?:[^\W\d_]{1,12}|%|％)\s*")
+
+
 def compare(sign: str, left: object, right: object) -> bool | None:
     """One comparison of two values, by its name in `SIGNS`; None where they do not compare.
 
     A text that spells a number compares with a number as that number, and by size with another such text; two texts
-    are equal only to the letter ("01" is not "1"), and true is not 1.
+    are equal only to the letter ("01" is not "1"), and true is not 1. By size, a number with its unit ("35岁") compares
+    with a number too.
     """
     if sign in {"in", "notin"}:
         if not isinstance(right, str | Sequence | Mapping):
@@ -34,6 +39,9 @@ def compare(sign: str, left: object, right: object) -> bool | None:
         return _equal(left, right) is (sign == "eq")
     numbers = [_number(side) for side in (left, right)]
     if None not in numbers:
+        return _ORDER[sign](*numbers)
+    numbers = [_number(side) if _number(side) is not None else _amount(side) for side in (left, right)]
+    if None not in numbers and not (isinstance(left, str) and isinstance(right, str)):
         return _ORDER[sign](*numbers)
     if isinstance(left, str) and isinstance(right, str):
         return _ORDER[sign](left, right)
@@ -52,6 +60,12 @@ def _number(side: object) -> int | float | None:
     if isinstance(side, str):
         return number_in(side)
     return side if isinstance(side, int | float) and not isinstance(side, bool) else None
+
+
+def _amount(side: object) -> int | float | None:
+    """The number of a text that is one with its unit, as people answer: `35岁`, `8 hours`, `70%`."""
+    found = _AMOUNT.fullmatch(side) if isinstance(side, str) else None
+    return None if found is None else number_in(found["number"])
 
 
 def _contains(container: Any, item: object) -> bool:

@@ -55,6 +55,7 @@ SHORTHANDS = {
 _PROGRAMS = frozenset({"python", "code"})  # keys that other systems take programs from
 _TRUTHS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
 _FAILED: Any = object()  # a part that could not be read; its problem is recorded
+_FULL_WIDTH = "A full-width ：stands here; write `: `, plain and with a space."
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
 
@@ -205,7 +206,10 @@ class Reader:
         unknown = [key for key, _ in tree.pairs if key.text not in common]
         at = unknown[0].at if unknown else tree.at
         word = f"`{unknown[0].text}` is no action" if unknown else "this item names no action"
-        self.add("ACTION_TYPE_UNKNOWN", word, at, suggest(unknown[0].text if unknown else "", list(by_verb)))
+        fix = suggest(unknown[0].text if unknown else "", list(by_verb))
+        if unknown and "：" in unknown[0].text:
+            fix = _FULL_WIDTH
+        self.add("ACTION_TYPE_UNKNOWN", word, at, fix)
         return _FAILED
 
     def _literal(self, tree: Tree, allowed: tuple[str, ...]) -> Any:
@@ -313,7 +317,7 @@ class Reader:
         comma = "A comma inside { } ends a value; put quotes around a text that has one."
         fix = suggest(key.text, allowed, otherwise=comma if empty else None)
         if "：" in key.text:
-            fix = "A full-width ：stands here; write `: `, plain and with a space."
+            fix = _FULL_WIDTH
         self.add(
             "UNKNOWN_KEY",
             f"`{key.text}` means nothing here",

@@ -115,6 +115,15 @@ def test_asking_whether_a_name_has_a_value_reports_nothing(evaluate, source):
     assert evaluate(source).unset == ()
 
 
+@pytest.mark.parametrize(
+    ("typed", "is_more"),
+    [("35岁", True), ("8 hours", False), ("70%", True), ("-3 °C", None), ("3-5次", None), ("about 40", None)],
+)
+def test_an_amount_with_its_unit_compares_by_size_with_numbers(evaluate, typed, is_more):
+    rendered = evaluate("typed > 20", typed=typed)
+    assert (rendered.value, len(rendered.mismatches)) == (is_more is True, int(is_more is None))
+
+
 @pytest.mark.parametrize("source", ["city < 5", "moods > 3", "true < false", "5 in age", "person >= 'a'"])
 def test_what_cannot_be_compared_is_false_and_reported(evaluate, source):
     rendered = evaluate(source, **NAMES)

@@ -208,3 +208,9 @@ def test_all_problems_of_a_file_come_at_once_in_its_order(read):
         ("GOTO_UNKNOWN", 12),
         ("EXPRESSION_INVALID", 12),
     ]
+
+
+def test_a_full_width_colon_after_an_action_is_named(read):
+    text = "script: x\nphases: [{phase: p, topics: [{topic: t, actions: [{say： Hello.}]}]}]\n"
+    (problem,) = [each for each in read(text).problems if each.code == "ACTION_TYPE_UNKNOWN"]
+    assert "full-width" in problem.fix
