@@ -50,7 +50,7 @@ class Cells:
                 if last is None:
                     continue
                 target = next((each for each in (*scopes, "global") if last in now[each]), scope)
-                if target == scope or last in now[scope]:
+                if target == scope or last in now[scope] or name in was[target]:  # or was hidden by that one before
                     moved[scope][last] = self._fitting(last, cell, now[scope].get(last))
                 else:
                     strays.append((target, last, cell))

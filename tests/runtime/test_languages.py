@@ -124,7 +124,7 @@ async def spoken(prepare: Any, script: str, table: str, said: list[Any], seed: i
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(script=ANY["scripts"](watched=False).map(named), said=ANY["inputs"], seed=st.integers(0, 9))
+@given(script=ANY["scripts"]().map(named), said=ANY["inputs"], seed=st.integers(0, 9))
 async def test_a_table_of_the_same_texts_changes_nothing(program_of, prepare, script, said, seed):
     plain = prepare(program_of(script, ANY["GLOBALS"]), seed=seed, limits=ANY["LIMITS"])
     plain.state.locale = "en"
@@ -135,7 +135,7 @@ async def test_a_table_of_the_same_texts_changes_nothing(program_of, prepare, sc
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(script=ANY["scripts"](watched=False).map(named), said=ANY["inputs"], seed=st.integers(0, 9))
+@given(script=ANY["scripts"]().map(named), said=ANY["inputs"], seed=st.integers(0, 9))
 async def test_nothing_is_ever_said_but_what_the_table_says(prepare, script, said, seed):
     _, session = await spoken(prepare, script, with_table(script, "§ "), said, seed)
     heard = [message.content for message in session.messages if message.role == "assistant"]

@@ -258,6 +258,23 @@ async def test_variables_are_fitted_moved_dropped_and_given_defaults(drive, move
     }
 
 
+async def test_a_variable_that_an_inner_one_hides_stays_where_it_is(drive, moved):
+    script = """\
+        script: two
+        default_scope: session
+        phases:
+        - phase: p
+          topics:
+          - {topic: a, actions: [{set: {x: "'outer'"}, id: first}]}
+          - {topic: b, declare: [{var: x, value: inner}], actions: [{user_say: Hm., id: hm}]}
+          - {topic: c, actions: [{say: "{{ x }}", id: tell}]}
+        """
+    session = await drive(script)
+    planned = await moved(session, script)
+    assert (planned.verdict, planned.why) == ("safe", ())
+    assert (await session.reply("ok")).said == ["outer"]
+
+
 async def test_a_renamed_global_variable_is_copied_since_other_sessions_may_still_use_the_old_one(drive, program_of):
     old = "globals:\n- {var: visits, type: number, value: 0}\n"
     new = "globals:\n- {var: times, type: number, value: 0}\n"

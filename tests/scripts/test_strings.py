@@ -93,9 +93,15 @@ repairs: [{repair: cancel, say: As you wish.}, skip]
 
 
 def test_the_lines_of_a_detector_are_called_by_it(script):
-    detector = "{detector: sigh, rules: [{words: [sigh]}], do: [{say: Oh., id: oh}], replace: A pause.}"
-    read = script(written(EVERYTHING, COLOUR + FORMS + f"detectors: [{detector}]\n"))
-    assert [id for id in line_ids(read) if "sigh" in id] == ["detector:sigh/oh.say", "detector:sigh.replace"]
+    detectors = """\
+detectors:
+  - detector: crisis
+    rules: [{words: [die]}]
+    replace: Please call for help.
+    do: [{if: true, id: whether, then: [{say: Stay with me., id: stay}]}, {say: Here.}]
+"""
+    read = script(written("- {say: Hello., id: hello}\n", detectors))
+    assert line_ids(read) == ["p/t/hello.say", "detector:crisis/stay.say", "", "detector:crisis.replace"]
 
 
 def test_the_lines_of_a_skill_are_called_by_it(script):
