@@ -240,9 +240,18 @@ def _compute(run: Run, field: FormField, expression: Expression) -> None:
         value = None
     outcome = fitting(run, field, value)
     reason = outcome.reason if isinstance(outcome, Refused) else unfit(run, field.name, outcome)
+    if value is None and not reason:
+        reason = _left_open(run, expression)
     if reason:
         run.warn("value_missing", f"`{field.name}` stays unset: {reason}")
     run.assign(field.name, None if reason or isinstance(outcome, Refused) else outcome, "script")
+
+
+def _left_open(run: Run, expression: Expression) -> str:
+    """What an expression is worked out from and has no value, as a reason; empty where everything has one."""
+    found = ((name, run.scopes.find(name)) for name in sorted(compile_expression(expression.source).reads))
+    names = [f"`{name}`" for name, each in found if each is not None and not is_given(each[1])]
+    return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no value" if names else ""
 
 
 def _exhausted(run: Run, action: Form, fields: tuple[FormField, ...]) -> Outcome:

@@ -246,12 +246,20 @@ def _set(name: str, value: Expression) -> Iterator[Look | Put]:
     yield Put(name, value.at, value)
 
 
-def _fields(action: Form, sheets: tuple[FormSheet, ...]) -> Iterator[Put]:
-    """A field that says `required: false` may stay open; of what says nothing, the form is taken to be filled in."""
-    for sheet in sheets:
-        for each in sheet.fields if sheet.id == action.sheet else ():
-            is_open = "required" in each.marks and not each.required and each.default is None and each.computed is None
+def _fields(action: Form, sheets: tuple[FormSheet, ...]) -> Iterator[Look | Put]:
+    """What is filled in, then what is worked out from it.
+
+    A field that says `required: false` may stay open; of what says nothing, the form is taken to be filled in.
+    """
+    fields = [each for sheet in sheets if sheet.id == action.sheet for each in sheet.fields]
+    for each in fields:
+        if each.computed is None:
+            is_open = "required" in each.marks and not each.required and each.default is None
             yield Put(each.name, each.mark("field"), doubt="the form leaves it open" if is_open else _skipped(action))
+    for each in fields:
+        if each.computed is not None:
+            yield Look(each.computed)
+            yield Put(each.name, each.mark("field"), each.computed)
 
 
 def _skipped(action: Form) -> str:

@@ -5,9 +5,14 @@ Told by ``VARIABLE_MAYBE_UNSET``, once for each name in a topic or skill. Sound 
 - a required question is taken to get its answer; running out of rounds is told at run time (`value_missing`). Where
   `on_fail: skip` says that it may stay open, or `required: false`, the variable may be unset after it;
 - a `repeat` is taken to end because its `until` holds;
-- a session or global variable that no action writes is taken to be handed in by the application;
-- a variable that is kept up to date (`auto`) counts as there, and no interrupt is taken to cut an action short; what
-  the actions of an interrupt read themselves is not looked at;
+- a session or global variable that no action writes is taken to be handed in by the application, and what only a
+  detector writes to be there;
+- a variable that is kept up to date (`auto`) counts as there, and no interrupt or repair is taken to cut an action
+  short (`then: skip` may leave a question open; that is told at run time, as when it is out of rounds);
+- of what the actions of interrupts and detectors read, it is only told where nothing in their sight could have set it
+  (`VARIABLE_NEVER_SET`, `VARIABLE_UNDECLARED`): they may come up anywhere;
+- a form is taken to be filled in but for what says `required: false`; what it works out has no value where what that
+  reads has none;
 - what is taken out of a record or list, or comes of a filter, counts as there;
 - a name in a comparison or condition (tested, not used) may be unset, as the language defines that; it is told only
   where a topic's or phase's variable cannot have a value on any path.

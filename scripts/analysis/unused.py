@@ -15,9 +15,12 @@ from scripts.model import (
     Chat,
     Choose,
     Declaration,
+    Expression,
+    FormSheet,
     Location,
     Loop,
     Records,
+    Template,
     arms,
     walk,
 )
@@ -96,17 +99,25 @@ def _all_read(layout: Layout) -> tuple[set[str], bool]:
     conditions += [topic.when for phase in script.phases for topic in phase.topics]
     lists = [topic.actions for phase in script.phases for topic in phase.topics]
     lists += [skill.actions for skill in script.skills]
-    lists += [interrupt.actions for interrupt in script.interrupts]
-    conditions += [interrupt.when for interrupt in script.interrupts]
+    lists += [*(each.actions for each in script.interrupts), *(each.actions for each in script.detectors)]
+    conditions += [*(each.when for each in script.interrupts), *(each.when for each in script.detectors)]
     facts = [facts_in(each) for each in conditions if each is not None]
     facts += [facts_in(source) for actions in lists for action in walk(actions) for source in sources_of(action)]
-    names = {name for each in facts for name in (*each.names, *each.quoted)}
-    names |= {name for skill in script.skills for name in skill.returns}
+    names = {name for skill in script.skills for name in skill.returns}
     names |= {name for actions in lists for action in walk(actions) for name in _named(action)}
-    texts = [each.say for each in script.repairs if each.say is not None]
-    names |= {name for each in texts for name in facts_in(each).names}
-    is_open = any(each.reads_any for each in facts) or bool(script.forms)  # a form's fields may compute with any name
-    return names, is_open
+    texts = [each.say for each in script.repairs] + [each.replace for each in script.detectors]
+    sources = [each for each in (*texts, *(source for sheet in script.forms for source in _texts(sheet))) if each]
+    facts += [facts_in(each) for each in sources]
+    names |= {name for each in facts for name in (*each.names, *each.quoted)}
+    return names, any(each.reads_any for each in facts)
+
+
+def _texts(sheet: FormSheet) -> Iterator[Template | Expression | None]:
+    """Every text and expression of a form; its fields' own names are written by it, and drawn in it."""
+    yield from (sheet.title, sheet.text)
+    for each in sheet.fields:
+        for field in (each, *each.columns):
+            yield from (field.label, field.placeholder, field.validate, field.invalid, field.computed)
 
 
 def _named(action: Action) -> Iterator[str]:

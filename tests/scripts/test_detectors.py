@@ -222,3 +222,28 @@ phases: [{phase: p, topics: [{topic: t, actions: [{say: "{{ mood }}", id: a}]}]}
     assert reading.problems == ()
     assert reading.script is not None
     assert [(each.id, each.rules[0].words) for each in reading.script.detectors] == [("d", ("tired",))]
+
+
+@pytest.mark.parametrize("text", ["detectors: null\n", "detectors: []\n"])
+def test_a_file_of_no_detectors_is_told_to_be_one(read, text):
+    assert [problem.code for problem in read(text).errors] == ["NO_ACTIONS"]
+
+
+def test_what_a_detector_reads_counts_as_read_and_what_it_cannot_see_is_told(read):
+    reading = read("""
+        script: s
+        declare: [{var: mood}]
+        phases:
+        - phase: p
+          topics:
+          - {topic: t, declare: [{var: here}], actions: [{ask: How?, id: how, output: [mood, here]}]}
+        detectors:
+        - detector: low
+          rules: [{words: [sad]}]
+          replace: "{{ mood }}: {{ here }}"
+          do: [{say: "{{ nowhere }}", id: tell}]
+        """)
+    assert {(problem.code, problem.message) for problem in reading.problems if problem.severity != "note"} == {
+        ("VARIABLE_UNDECLARED", "`here` is set in p/t"),
+        ("VARIABLE_NEVER_SET", "nothing sets `nowhere`"),
+    }

@@ -209,3 +209,28 @@ def test_a_skill_that_calls_itself_comes_to_rest(read):
     skill = SKILL + "  - {call: helper, id: c, input: {given: 1}, output: {open: open}}\n"
     call = "- {call: helper, id: call, input: {given: 1}, output: {x: open}}"
     assert len(found(read, whole(of(call, READ)) + skill)) <= 1
+
+
+FORM = """
+forms:
+- form: body
+  fields:
+  - {field: height, type: number, required: FILLED}
+  - {field: area, type: number, computed: height * height}
+"""
+
+
+@pytest.mark.parametrize(("filled", "doubts"), [("true", []), ("false", ["`area` may be unset here, when"])])
+def test_what_a_form_works_out_is_unset_where_what_it_reads_may_be(read, filled, doubts):
+    text = whole(of("- {form: body, id: fill}", '- {say: "{{ area }}", id: tell}'), FORM.replace("FILLED", filled))
+    told = [message for message in found(read, text) if "area" in message]
+    assert len(told) == len(doubts)
+    assert all(message.startswith(doubt) for message, doubt in zip(told, doubts, strict=True))
+
+
+def test_a_computed_field_reads_what_some_path_leaves_unset(read):
+    text = whole(
+        of("- {set: {factor: 2}, id: some, when: height > 3}", "- {form: body, id: fill}"),
+        "declare: [{var: height}]" + FORM.replace("FILLED", "true").replace("height * height", "height * factor"),
+    )
+    assert [message for message in found(read, text) if "`factor`" in message]
