@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime import detection, interrupts, listening, repairs
-from runtime.actions import leading_away
+from runtime.actions import filling, leading_away
 from runtime.actions.dispatch import enter, resume
 from runtime.cursor import Cursor
 from runtime.events import (
@@ -264,6 +264,12 @@ class _Engine:
             self._run.record(ActionLeft(self._state.frames[-1].action, rounds, *self._cursor.called()))
             self._cursor.leave_blocks()
             self._cursor.jump(self._state.phase, moved.restart)
+        elif self._state.wait is not None and self._state.frames:
+            action = self._run.program.action(*self._state.home(), self._state.frames[-1].action)
+            self._run.action_id = action.id
+            wait = filling.drawn(self._run, action, self._state.wait)
+            if wait is not self._state.wait:
+                self._follow(action, Waits(wait))
 
     async def _resume(self, given: Input, content: str) -> None:
         state = self._state
@@ -335,7 +341,7 @@ class _Engine:
             return
         if held.progress is not None:
             self._run.say(held.progress.prompt)
-        self._follow(action, Waits(held.wait))
+        self._follow(action, Waits(filling.drawn(self._run, action, held.wait)))
 
     async def _step(self) -> None:
         """Carries out the action under the cursor."""

@@ -16,8 +16,10 @@ from runtime.program import PlaceLost, Program
 from runtime.run import copy_of
 from runtime.scopes import Scopes
 from runtime.state import INTERRUPTS, Frame, Progress, State, Wait
-from scripts.model import Action, AiAsk, Ask, Call, Choose, Foreach, Output, Records, action_type
-from scripts.renames import Path, Renames, written
+from scripts.form_sheets import as_output
+from scripts.model import Action, AiAsk, Ask, Call, Choose, Foreach, Form, Output, Records, action_type
+from scripts.native_yaml import without_places
+from scripts.renames import DETECTORS, Path, Renames, paths_of, written
 from scripts.values import DeclaredType, Value
 
 Verdict: TypeAlias = Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
@@ -100,6 +102,12 @@ class _Move:
             self._cells.move(before, state, with_topic=bool(before.topic) and not restart)
         else:
             self._cells.start(state)
+        state.visits = self._visits()
+        state.watches = {
+            last[1]: watch
+            for name, watch in before.watches.items()
+            if (last := self._renames.path((DETECTORS, name))) is not None and last[1] in self._new.vocabularies
+        }
         verdict: Verdict = "mapped" if self._renamed or self._cells.renamed else "safe"
         new_place = place_of(state)
         if restart and before.status == "paused":
@@ -129,7 +137,7 @@ class _Move:
         try:
             self._frames(old_home, home)
             if self._before.wait is not None and self._before.frames:
-                self._check_wait(len(self._before.frames), self._before.wait, self._before.progress)
+                state.wait = self._waiting(len(self._before.frames), self._before.wait, self._before.progress)
         except _Misfit as misfit:
             self._why.append(str(misfit))
             return state.topic
@@ -149,8 +157,10 @@ class _Move:
         """Moves the lists being worked through, from the outermost in. Raises _Misfit, Blocked."""
         around = ""
         for index, frame in enumerate(self._before.frames):
-            if frame.held is not None:  # what an interrupt came up at waits as the session itself would
-                self._check_wait(index, frame.held.wait, frame.held.progress)
+            held = frame.held
+            if held is not None:  # what an interrupt came up at waits as the session itself would
+                held = msgspec.structs.replace(held, wait=self._waiting(index, held.wait, held.progress))
+                frame = msgspec.structs.replace(frame, held=held)
             block = self._action(old_home, home, frame.block) if frame.block else None
             if block is not None and block.id != around:
                 raise _Misfit(f"{written((*old_home, frame.block))} no longer holds what was under way")
@@ -180,6 +190,7 @@ class _Move:
             block=block.id if block is not None else "",
             item_name=_item_name(block, frame),
             skill=topic if frame.skill else "",
+            interrupt=topic if frame.interrupt else "",
             cells=frame.cells if frame.home is None else self._cells.of_call(frame.cells, old_home, home),
             held=held,
         )
@@ -203,12 +214,13 @@ class _Move:
 
     def _called(self, frame: Frame, block: Action | None) -> Path:
         """What became of the skill or interrupt that a frame works through. Raises _Misfit."""
-        was: Path = ("", frame.skill)
-        if frame.interrupt:
-            if frame.interrupt not in self._new.interrupts:
-                raise _Misfit(f"the interrupt {frame.interrupt} is gone")
-            return INTERRUPTS, frame.interrupt
+        was: Path = (INTERRUPTS, frame.interrupt) if frame.interrupt else ("", frame.skill)
         path = self._renames.path(was)
+        if frame.interrupt:
+            if path is None or path[1] not in self._new.interrupts:
+                raise _Misfit(f"the interrupt {frame.interrupt} is gone")
+            self._note(was, path)
+            return path
         if path is None or path[1] not in self._new.skills:
             raise _Misfit(f"the skill {frame.skill} is gone")
         if isinstance(block, Call) and (block.skill != path[1] or (block.loop is None) is not (frame.items is None)):
@@ -218,8 +230,11 @@ class _Move:
 
     # -- what it waits for --------------------------------------------------------------------------------------
 
-    def _check_wait(self, depth: int, wait: Wait, progress: Progress | None) -> None:
-        """Whether the innermost action of so many frames still takes the answer it waits for. Raises _Misfit."""
+    def _waiting(self, depth: int, wait: Wait, progress: Progress | None) -> Wait:
+        """What the innermost action of so many frames waits for, if it still takes the answer. Raises _Misfit.
+
+        A form that is another one now loses its drawing; it is drawn anew as soon as it is waited for.
+        """
         before, after = self._within(self._before, depth), self._within(self._state, depth)
         try:
             was = self._old.action(*before.home(), before.frames[-1].action)
@@ -236,6 +251,34 @@ class _Move:
         gone = [each.key for each in wait.choices if offered is not None and each.key not in offered]
         if gone:
             raise _Misfit(f"{now.id} no longer offers {', '.join(gone)}")
+        if isinstance(was, Form) and isinstance(now, Form) and self._is_another_form(was, now, progress):
+            return Wait("form")
+        return wait
+
+    def _is_another_form(self, was: Form, now: Form, progress: Progress | None) -> bool:
+        """Whether a form that is waited for looks otherwise now. Raises _Misfit."""
+        if was.sheet != now.sheet:
+            raise _Misfit(f"{now.id} showed the form {was.sheet} and shows {now.sheet}")
+        before, after = self._old.form(was.sheet), self._new.form(now.sheet)
+        if without_places(before) == without_places(after):
+            return False
+        later = {each.name: each for each in after.fields if each.computed is None}
+        for each in before.fields:
+            last = self._renames.variable(each.name)
+            field = later.get(last or "")
+            if field is None and progress is not None:
+                self._dropped.add((id(progress), each.name))
+            if field is not None and last is not None and last != each.name:
+                self._renamed = True
+                self._why.append(f"the field `{each.name}` is `{last}` now")
+            if field is None or progress is None or each.name not in progress.values:
+                continue
+            columns = {column.name for column in field.columns}
+            is_same = as_output(field).kind == as_output(each).kind and set(each.choices) <= set(field.choices)
+            if not is_same or not {column.name for column in each.columns} <= columns:
+                raise _Misfit(f"{now.id} takes `{last}` in another way than before")
+        self._why.append(f"the form {now.sheet} is drawn anew")
+        return True
 
     @staticmethod
     def _within(state: State, depth: int) -> State:
@@ -259,12 +302,27 @@ class _Move:
         """What an action took so far, under the names of now and without what it no longer takes."""
         if progress is None:
             return None
-        values: dict[str, Value] = {}
-        for name, value in progress.values.items():
-            last = self._renames.variable(name)
-            if last is not None and (id(progress), name) not in self._dropped:
-                values[last] = value
-        return msgspec.structs.replace(progress, values=values)
+        kept = {
+            name: last
+            for name in (*progress.values, *progress.errors)
+            if (last := self._renames.variable(name)) is not None and (id(progress), name) not in self._dropped
+        }
+        values: dict[str, Value] = {kept[name]: value for name, value in progress.values.items() if name in kept}
+        errors = {kept[name]: error for name, error in progress.errors.items() if name in kept}
+        return msgspec.structs.replace(progress, values=values, errors=errors)
+
+    def _visits(self) -> dict[str, int]:
+        """How often actions were visited, by their ids of now; of several that are called the same, the most."""
+        named: dict[str, set[str]] = {}
+        for path in paths_of(self._old.script):
+            last = self._renames.path(path) if len(path) == 3 else None
+            if last is not None:
+                named.setdefault(path[2], set()).add(last[-1])
+        found: dict[str, int] = {}
+        for name, count in self._before.visits.items():
+            for last_name in sorted(named.get(name, {name})):
+                found[last_name] = max(found.get(last_name, 0), count)
+        return found
 
 
 class _Taken(Struct, frozen=True):

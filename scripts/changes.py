@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from scripts.diagnostics import Problems
+from scripts.form_sheets import as_output
 from scripts.model import (
     NOWHERE,
     Action,
@@ -16,14 +17,16 @@ from scripts.model import (
     Ask,
     Choose,
     Declaration,
+    Form,
     Location,
     Output,
+    Records,
     Script,
     action_type,
     arms,
 )
 from scripts.names import names_in
-from scripts.renames import INTERRUPTS, Path, Renames, written
+from scripts.renames import BESIDE, DETECTORS, INTERRUPTS, Path, Renames, written
 
 Kind: TypeAlias = Literal["removed", "moved", "type", "choice", "variable"]
 CODES: Mapping[Kind, str] = {
@@ -69,9 +72,12 @@ class Outline:
         for skill in script.skills:
             self.scopes["", skill.id] = (skill.at, (*skill.params, *skill.declare))
             self._add(("", skill.id), skill.actions, "", "")
-        for each in script.interrupts:
-            self.scopes[INTERRUPTS, each.id] = (each.at, ())
-            self._add((INTERRUPTS, each.id), each.actions, "", "")
+        for interrupt in script.interrupts:
+            self.scopes[INTERRUPTS, interrupt.id] = (interrupt.at, ())
+            self._add((INTERRUPTS, interrupt.id), interrupt.actions, "", "")
+        for detector in script.detectors:
+            self.scopes[DETECTORS, detector.id] = (detector.at, ())
+            self._add((DETECTORS, detector.id), detector.actions, "", "")
 
     def _add(self, home: Path, actions: tuple[Action, ...], block: str, arm: str) -> None:
         for action in actions:
@@ -135,10 +141,10 @@ class _Comparison:
     def _scope(self, path: Path) -> Iterator[Change]:
         if not path or self._found(path) is not None:
             return
-        kind = "phase" if len(path) == 1 else {"": "skill", INTERRUPTS: "interrupt"}.get(path[0], "topic")
+        kind = "phase" if len(path) == 1 else BESIDE.get(path[0], "topic")
         if kind == "topic" and self._found(path[:1]) is None:
             return  # its phase is gone, and said to be
-        topics = [each for each in self.new.scopes if len(each) == 2 and each[0] not in {"", INTERRUPTS}]
+        topics = [each for each in self.new.scopes if len(each) == 2 and each[0] not in BESIDE]
         others = [each for each in topics if each[1] == path[-1]]
         if kind == "topic" and len(others) == 1:
             message = f"topic {written(path)} stands in phase {others[0][0]} now"
@@ -171,7 +177,7 @@ class _Comparison:
     def _gone(self, path: Path) -> Change:
         others = [each for each in self.new.actions if each[-1] == path[-1] and each not in self.old.actions]
         at = self.new.near(self.renames.path(path))
-        if len(others) == 1:
+        if len(others) == 1 and not {path[0], others[0][0]} & {INTERRUPTS, DETECTORS}:  # no rename leads there
             fix = f"Add `migrations: {{actions: {{{written(path)}: {written(others[0])}}}}}`."
             message = f"{written(path)} stands in {written(others[0][:-1])} now"
             return Change("moved", path, message, self.new.near(others[0]), fix=fix)
@@ -186,15 +192,36 @@ class _Comparison:
                     yield Change("choice", path, message, now.mark("choices"), name=choice.key)
 
     def _outputs(self, path: Path, was: Action, now: Action) -> Iterator[Change]:
-        """What a question takes otherwise than before."""
-        if not isinstance(was, Ask | AiAsk) or not isinstance(now, Ask | AiAsk):
-            return
-        taken = {output.get: output for output in now.outputs if isinstance(output, Output)}
-        for output in was.outputs:
-            if isinstance(output, Output):
-                later = taken.get(self.renames.variable(output.get) or "")
-                if later is not None:
-                    yield from self._difference(path, output, later, f"{written(path)} takes `{later.get}`")
+        """What a question or form takes otherwise than before."""
+        taken = {self._taken_as(name, self.new): output for name, output in self._taken(now, self.new)}
+        for name, output in self._taken(was, self.old):
+            last = self._taken_as(name, self.old)
+            later = taken.get(last)
+            if later is not None:
+                yield from self._difference(path, output, later, f"{written(path)} takes `{'.'.join(last)}`")
+            elif isinstance(was, Form) and isinstance(now, Form):
+                message = f"{written(path)} no longer asks for `{output.get}`"
+                yield Change("variable", path, message, now.at, name=output.get)
+
+    def _taken_as(self, name: Path, outline: Outline) -> Path:
+        """What a variable is called in the later version; the fields of records have names of their own."""
+        first = name[0] if outline is self.new else self.renames.variable(name[0])
+        return (first or "", *name[1:])
+
+    def _taken(self, action: Action, outline: Outline) -> Iterator[tuple[Path, Output]]:
+        """Each value an action takes, by its variable; those of records by the list's and their own."""
+        if isinstance(action, Ask | AiAsk):
+            for item in action.outputs:
+                if isinstance(item, Output):
+                    yield (item.get,), item
+                elif isinstance(item, Records):
+                    yield from (((item.tolist, each.get), each) for each in item.fields)
+        elif isinstance(action, Form):
+            for sheet in outline.script.forms:
+                for field in sheet.fields if sheet.id == action.sheet else ():
+                    if field.computed is None:
+                        yield (field.name,), as_output(field)
+                    yield from (((field.name, each.name), as_output(each)) for each in field.columns)
 
     # -- variables ----------------------------------------------------------------------------------------------
 

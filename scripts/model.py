@@ -635,6 +635,8 @@ class Migrations(Node, frozen=True, kw_only=True):
     topics: Mapping[str, Reference] = {}
     actions: Mapping[str, Reference] = {}
     skills: Mapping[str, Reference] = {}
+    interrupts: Mapping[str, Reference] = {}
+    detectors: Mapping[str, Reference] = {}
     variables: Mapping[str, Reference] = {}
 
 

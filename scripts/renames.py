@@ -15,19 +15,23 @@ from scripts.names import names_in
 from scripts.suggest import suggest
 
 Path: TypeAlias = tuple[str, ...]
-"""Ids from the outside in: phase, topic, action. A skill is a topic of the phase "", an interrupt of `INTERRUPTS`."""
+"""Ids from the outside in: phase, topic, action. What stands beside the phases is a topic of one of `BESIDE`."""
 
-INTERRUPTS = ":interrupts"  # as a saved state has it
+INTERRUPTS, DETECTORS = ":interrupts", ":detectors"  # as a saved state has them
+BESIDE: Mapping[str, str] = {"": "skill", INTERRUPTS: "interrupt", DETECTORS: "detector"}
 
-Section: TypeAlias = Literal["phases", "topics", "actions", "skills", "variables"]
-SECTIONS: tuple[Section, ...] = ("phases", "topics", "actions", "skills", "variables")
+Section: TypeAlias = Literal["phases", "topics", "actions", "skills", "interrupts", "detectors", "variables"]
+SECTIONS: tuple[Section, ...] = ("phases", "topics", "actions", "skills", "interrupts", "detectors", "variables")
 _PARTS: Mapping[Section, tuple[int, ...]] = {
     "phases": (1,),
     "topics": (2,),
     "actions": (2, 3),
     "skills": (1,),
+    "interrupts": (1,),
+    "detectors": (1,),
     "variables": (1,),
 }
+_HOMES: Mapping[Section, str] = {"skills": "", "interrupts": INTERRUPTS, "detectors": DETECTORS}
 
 
 def path_of(section: Section, written: str) -> Path:
@@ -35,13 +39,14 @@ def path_of(section: Section, written: str) -> Path:
     if section == "variables":
         return (written,)
     parts = tuple(part.strip() for part in written.split("/"))
-    in_skill = section == "skills" or (section == "actions" and len(parts) == 2)
-    return ("", *parts) if in_skill else parts
+    if section == "actions" and len(parts) == 2:
+        return ("", *parts)
+    return (_HOMES[section], *parts) if section in _HOMES else parts
 
 
 def written(path: Path) -> str:
     """A path as authors write it."""
-    return "/".join(part for part in path if part not in {"", INTERRUPTS})
+    return "/".join(part for part in path if part not in BESIDE)
 
 
 class _Way:
@@ -145,10 +150,11 @@ def _entries(migrations: Migrations, section: Section) -> list[tuple[str, Refere
 
 
 def paths_of(script: Script) -> set[Path]:
-    """Every phase, topic, skill and action of a script."""
+    """Every phase, topic, skill, interrupt, detector and action of a script."""
     topics = [((phase.id, topic.id), topic.actions) for phase in script.phases for topic in phase.topics]
     topics += [(("", skill.id), skill.actions) for skill in script.skills]
     topics += [((INTERRUPTS, each.id), each.actions) for each in script.interrupts]
+    topics += [((DETECTORS, each.id), each.actions) for each in script.detectors]
     found: set[Path] = {(phase.id,) for phase in script.phases} | {path for path, _ in topics}
     return found | {(*path, action.id) for path, actions in topics for action in walk(actions)}
 
@@ -187,6 +193,8 @@ def _of(entries: list[_Entry]) -> Migrations:
         topics=found["topics"],
         actions=found["actions"],
         skills=found["skills"],
+        interrupts=found["interrupts"],
+        detectors=found["detectors"],
         variables=found["variables"],
     )
 
@@ -204,6 +212,11 @@ def _is_well_formed(entry: _Entry, problems: Problems) -> bool:
     return True
 
 
+def _beside(path: Path) -> str | None:
+    """Which group beside the phases a path is in, None for what is in a phase."""
+    return path[0] if path[0] in BESIDE else None
+
+
 def _check_target(entry: _Entry, way: _Way, paths: set[Path], names: frozenset[str], problems: Problems) -> None:
     last: str | None
     if entry.section == "variables":
@@ -214,7 +227,7 @@ def _check_target(entry: _Entry, way: _Way, paths: set[Path], names: frozenset[s
         path = path_of(entry.section, entry.old)
         end = way.path(path)
         last = None if end is None else written(end)
-        known = sorted(written(each) for each in paths if len(each) == len(path) and bool(each[0]) == bool(path[0]))
+        known = sorted(written(each) for each in paths if len(each) == len(path) and _beside(each) == _beside(path))
         found = end in paths
     if last is None:
         message = f"the renames of {entry.old} lead in a circle"

@@ -18,7 +18,7 @@ from runtime.state import Wait
 from runtime.validation import Refused
 from scripts.expressions import compile_expression
 from scripts.form_sheets import as_output, kind_of
-from scripts.model import Expression, Form, FormField, FormSheet, rounds_of
+from scripts.model import Action, Expression, Form, FormField, FormSheet, rounds_of
 from scripts.values import Value, ValueRefused, bounded, is_given
 
 
@@ -150,6 +150,13 @@ async def _extracted(
 
 def _missing(run: Run, fields: tuple[FormField, ...]) -> list[FormField]:
     return [field for field in fields if field.required and not is_filled(_shown(run, field))]
+
+
+def drawn(run: Run, action: Action, wait: Wait) -> Wait:
+    """What is waited for, with the form drawn where its drawing was dropped because the form is another one now."""
+    if wait.kind != "form" or wait.form is not None or not isinstance(action, Form):
+        return wait
+    return Wait("form", form=_drawn(run, run.program.form(action.sheet)))
 
 
 # -- what is said and shown -------------------------------------------------------------------------------------------

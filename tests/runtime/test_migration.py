@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.engine import Moved, TurnFailed
-from runtime.events import ActionLeft, Migrated, ScopeEntered, ScopeLeft, VariableChanged, Waiting
+from runtime.engine import Filled, Moved, TurnFailed
+from runtime.events import ActionLeft, Emitted, Migrated, ScopeEntered, ScopeLeft, VariableChanged, Waiting
 from runtime.migration import Plan, plan, undo
 from runtime.state import decode, encode
 
@@ -391,3 +391,117 @@ async def test_who_wrote_a_variable_is_known_by_its_new_name(drive, move):
     renamed = changed(("id: ask_name", "id: who")) + "migrations: {actions: {hello/who/ask_name: hello/who/who}}\n"
     assert move(session, renamed).state.session_cells["name"].by == ("hello", "who", "who")
     assert move(session, changed(("id: ask_name", "id: who"))).state.session_cells["name"].by is None
+
+
+FORM = """\
+script: sheet
+declare: [{var: height, type: number}, {var: mood, type: choice, choices: [low, ok]}, {var: note}]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions: [{form: body, id: fill}, {say: "{{ height }} {{ mood }}", id: tell}]
+forms:
+  - form: body
+    fields:
+      - {field: height, type: number, required: true}
+      - {field: mood, choices: [low, ok], required: true}
+      - {field: note, label: A note}
+"""
+
+
+def fields_of(session: Any) -> list[str]:
+    return [field.name for field in session.state.wait.form.fields]
+
+
+async def half_filled(drive: Any, text: str = FORM) -> Any:
+    session = await drive(text)
+    await session.turn(Filled({"height": 180, "mood": "grim"}))
+    return session
+
+
+async def test_a_form_that_looks_otherwise_is_drawn_anew_with_what_was_given(drive, moved):
+    session = await half_filled(drive)
+    planned = await moved(session, FORM.replace("label: A note", "label: A word"))
+    assert (planned.verdict, planned.why) == ("safe", ("the form body is drawn anew",))
+    drawn = session.state.wait.form
+    assert [field.label for field in drawn.fields][2] == "A word"
+    assert (drawn.fields[0].value, [*drawn.errors]) == (180, ["mood"])
+    assert [event.wait.form for event in session.happened(Waiting)] == [drawn]
+    await session.turn(Filled({"mood": "ok"}))
+    assert session.said == ["180 ok"]
+
+
+async def test_the_fields_of_a_waiting_form_are_followed_by_name(drive, moved):
+    session = await half_filled(drive)
+    renamed = FORM.replace("height", "size").replace("mood", "spirits")
+    renames = "migrations: {variables: {height: size, mood: spirits}}\n"
+    planned = await moved(session, renamed + renames)
+    assert planned.verdict == "mapped"
+    assert "the field `height` is `size` now" in planned.why
+    assert (fields_of(session), [*session.state.wait.form.errors]) == (["size", "spirits", "note"], ["spirits"])
+    await session.turn(Filled({"spirits": "low"}))
+    assert session.said == ["180 low"]
+
+
+async def test_a_field_that_is_gone_takes_what_was_given_with_it(drive, moved):
+    session = await half_filled(drive)
+    await moved(session, FORM.replace("      - {field: height, type: number, required: true}\n", ""))
+    assert (fields_of(session), session.state.progress.values) == (["mood", "note"], {})
+    await session.turn(Filled({"mood": "ok"}))
+    assert session.said == [" ok"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("{field: height, type: number", "{field: height, type: text", "fill takes `height` in another way"),
+        ("form: body, id", "form: other, id", "fill showed the form body and shows other"),
+        ("{form: body, id: fill}", "{ask: Height?, id: fill, output: [height]}", "was `form` and is `ask`"),
+    ],
+)
+async def test_a_form_that_takes_what_was_given_otherwise_begins_the_topic_again(drive, moved, old, new, why):
+    session = await half_filled(drive)
+    text = FORM.replace(old, new) + "  - {form: other, fields: [{field: note}]}\n"
+    planned = await moved(session, text)
+    assert planned.verdict == "restart_topic"
+    assert why in planned.why[0]
+    assert session.state.progress.values == {}
+
+
+async def test_a_form_that_an_interrupt_came_up_at_is_drawn_anew_when_it_is_taken_up(drive, moved):
+    session = await (await half_filled(drive, FORM + INTERRUPTED)).reply("so sad")
+    changed_form = FORM.replace("label: A note", "label: A word")
+    sadly = INTERRUPTED.replace("interrupt: sad", "interrupt: low")
+    planned = await moved(session, changed_form + sadly + "migrations: {interrupts: {sad: low}}\n")
+    assert (planned.verdict, planned.why) == ("mapped", ("the form body is drawn anew", "sad is low now"))
+    await session.reply("rain")
+    assert (session.state.wait.form.fields[2].label, session.state.wait.form.fields[0].value) == ("A word", 180)
+
+
+CHAT = """\
+script: chat
+phases: [{phase: p, topics: [{topic: t, actions: [{chat: Anything else?, id: talk, max_rounds: 9}]}]}]
+detectors:
+  - {detector: crisis, rules: [{words: [die], score: 0.8}], cooldown: 5, do: [{emit: {event: crisis}, id: call}]}
+"""
+
+
+async def test_a_chat_goes_on_and_detectors_rest_on_under_their_new_names(drive, moved):
+    session = await (await drive(CHAT)).reply("I want to die", "well")
+    assert session.state.visits == {"talk": 1}
+    renames = "migrations: {actions: {p/t/talk: p/t/chat}, detectors: {crisis: danger}}\n"
+    planned = await moved(
+        session, CHAT.replace("id: talk", "id: chat").replace("detector: crisis", "detector: danger") + renames
+    )
+    assert planned.verdict == "mapped"
+    assert (session.state.progress.round, session.state.visits) == (2, {"chat": 1})
+    await session.reply("die")
+    assert session.happened(Emitted) == []
+
+
+async def test_a_detector_that_is_gone_is_forgotten(drive, move):
+    session = await (await drive(CHAT)).reply("I want to die")
+    assert [*session.state.watches] == ["crisis"]
+    planned = move(session, CHAT.partition("detectors")[0])
+    assert (planned.verdict, planned.state.watches) == ("safe", {})
