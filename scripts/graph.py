@@ -1,7 +1,7 @@
 """A script as a graph: phases, topics with their actions, and the ways from one topic to another.
 
-Skills and interrupts stand beside the phases, each kind in a column of its own: a call leads to its skill, an interrupt
-to where the conversation goes on after it.
+Skills, interrupts and detectors stand beside the phases, each kind in a column of its own: a call leads to its skill,
+an interrupt to where the conversation goes on after it, a detector to the interrupts that it sets off.
 
 What stands inside a topic stays a list: an author sees there what happens, and between topics what leads where.
 """
@@ -20,6 +20,7 @@ from scripts.model import (
     Call,
     Chat,
     Choose,
+    Detector,
     Emit,
     End,
     Expression,
@@ -48,8 +49,9 @@ START = ":start"  # no id of a script holds a colon
 END = ":end"
 SKILLS = ":skills"
 INTERRUPTS = ":interrupts"
+DETECTORS = ":detectors"
 
-EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "end", "call"]
+EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "end", "call", "detect"]
 
 
 class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,7 +79,7 @@ class EndNode(Struct, frozen=True, tag_field="kind", tag="end"):
 
 
 class PhaseNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="phase"):
-    """A phase, or what stands beside the phases: all skills, all interrupts. Its topics name it."""
+    """A phase, or what stands beside the phases: all skills, interrupts or detectors. Its topics name it."""
 
     id: str
     title: str = ""
@@ -96,7 +98,7 @@ class PhaseNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="phase"
 
 
 class TopicNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="topic"):
-    """A topic; its id is ``phase/topic``. A skill or an interrupt looks the same."""
+    """A topic; its id is ``phase/topic``. A skill, an interrupt or a detector looks the same."""
 
     id: str
     phase: str
@@ -167,15 +169,23 @@ def build_graph(script: Script) -> Graph:
             nodes.append(_topic_node(phase, topic, steps))
             jumps += [edge for step in steps for edge in _jumps(script, phase.id, _topic_id(phase, topic), step)]
     nodes += [*_beside(SKILLS, script.skills), *_beside(INTERRUPTS, script.interrupts)]
+    nodes += _beside(DETECTORS, script.detectors)
     beside = {f"{SKILLS}/{each.id}": each.actions for each in script.skills}
     beside |= {f"{INTERRUPTS}/{each.id}": each.actions for each in script.interrupts}
+    beside |= {f"{DETECTORS}/{each.id}": each.actions for each in script.detectors}
     for here, actions in beside.items():
         jumps += [edge for step in _steps(actions) for edge in _jumps(script, "", here, step)]
     jumps += [edge for interrupt in script.interrupts for edge in _afterwards(script, interrupt)]
+    jumps += [
+        Edge(f"{DETECTORS}/{detector.id}", f"{INTERRUPTS}/{interrupt.id}", "detect", detector.id)
+        for detector in script.detectors
+        for interrupt in script.interrupts
+        if interrupt.on.detector == detector.id
+    ]
     return Graph(script.id, script.title, (*nodes, EndNode()), (*_order(script), *jumps))
 
 
-def _beside(group: str, owners: Sequence[Skill | Interrupt]) -> Iterator[GraphNode]:
+def _beside(group: str, owners: Sequence[Skill | Interrupt | Detector]) -> Iterator[GraphNode]:
     """What stands beside the phases, where there is any."""
     if owners:
         yield PhaseNode(id=group)
@@ -188,10 +198,14 @@ def _beside(group: str, owners: Sequence[Skill | Interrupt]) -> Iterator[GraphNo
             yield structs.replace(node, title=_listens(owner), when=_source(owner.when))
 
 
-def _listens(interrupt: Interrupt) -> str:
-    """What an interrupt listens for, on one line."""
-    trigger = interrupt.on
-    return ", ".join(filter(None, (*trigger.keywords, trigger.intent, trigger.detector)))
+def _listens(owner: Interrupt | Detector) -> str:
+    """What an interrupt or a detector listens for, on one line."""
+    if isinstance(owner, Interrupt):
+        trigger = owner.on
+        return ", ".join(filter(None, (*trigger.keywords, trigger.intent, trigger.detector)))
+    words = [word for rule in owner.rules for word in rule.words]
+    seen = [*words, *(each.name for each in owner.measures), *(each.id for each in owner.patterns)]
+    return owner.title or ", ".join(filter(None, (*seen, " ".join(owner.define.split()))))
 
 
 def _afterwards(script: Script, interrupt: Interrupt) -> Iterator[Edge]:

@@ -16,7 +16,7 @@ from runtime.run import ActionFailed, Run
 from runtime.sheets import DrawnColumn, DrawnField, DrawnForm
 from runtime.state import Wait
 from runtime.validation import Refused
-from scripts.expressions import compile_expression
+from scripts.expressions import BUILTINS, compile_expression
 from scripts.form_sheets import as_output, kind_of
 from scripts.model import Action, Expression, Form, FormField, FormSheet, rounds_of
 from scripts.values import Value, ValueRefused, bounded, is_given
@@ -256,8 +256,9 @@ def _compute(run: Run, field: FormField, expression: Expression) -> None:
 
 def _left_open(run: Run, expression: Expression) -> str:
     """What an expression is worked out from and has no value, as a reason; empty where everything has one."""
-    found = ((name, run.scopes.find(name)) for name in sorted(compile_expression(expression.source).reads))
-    names = [f"`{name}`" for name, each in found if each is not None and not is_given(each[1])]
+    reads = sorted(compile_expression(expression.source).reads - BUILTINS)
+    found = ((name, run.scopes.find(name)) for name in reads)
+    names = [f"`{name}`" for name, each in found if each is None or not is_given(each[1])]
     return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no value" if names else ""
 
 

@@ -34,6 +34,7 @@ _COLOURS: Mapping[EdgeKind, str] = {
     "on_fail": "#c2410c",
     "end": "#1f2937",
     "call": "#7c3aed",
+    "detect": "#be185d",
 }
 _FAMILIES = {
     "asks": ("ask", "ai_ask", "choose", "user_say", "form", "chat"),
@@ -232,6 +233,7 @@ def _legend(y: float) -> Iterator[str]:
         ("goto", "goto"),
         ("on_fail", "no valid answer"),
         ("call", "call"),
+        ("detect", "sets off"),
     )
     for kind, text in entries:
         yield f'<path class="way" d="M{x} {y - 4}h26" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'

@@ -330,7 +330,13 @@ async def test_what_cannot_be_worked_out_stays_unset_with_a_warning(drive):
     session = await fill(await drive(script(fields)), note="none")
     assert session.said == ["Done.", "Bye?"]
     assert session.values == {"note": "none", "half": None, "more": None, "date": None}
-    assert [code for code, _ in session.warnings] == ["undefined_variable", "expression_failed", "value_missing"]
+    assert [code for code, _ in session.warnings] == [
+        "undefined_variable",
+        "value_missing",
+        "expression_failed",
+        "value_missing",
+    ]
+    assert session.warnings[1] == ("value_missing", "`half` stays unset: `weight` has no value")
 
 
 async def test_an_answer_given_in_a_form_can_be_corrected_and_what_it_computes_follows(drive):

@@ -285,6 +285,14 @@ BESIDE = """
       - {interrupt: price, on: [price, cost], when: 1 < 2, do: [{call: count, id: how_much}]}
       - {interrupt: stop, on: [goodbye], then: end}
       - {interrupt: away, on: the user is bored, then: goto q/b}
+      - {interrupt: help, on: {detector: crisis}}
+    detectors:
+      - detector: crisis
+        define: danger to life
+        rules: [{words: [die, 想死]}]
+        when: 3 > 2
+        do: [{emit: {event: crisis}, id: call}, {if: 1 < 2, id: grave, then: [{end: over, id: over}]}]
+      - {detector: mood, title: A low mood, measures: [{measure: valence, lexicon: valence}], rules: [{words: [sad]}]}
     skills:
       - {skill: breathe, title: A pause, goal: calm, actions: [{call: count, id: c, when: 2 > 1}]}
       - {skill: count, actions: [{ask: Done?, id: d, on_fail: end}]}
@@ -302,6 +310,7 @@ def test_skills_and_interrupts_stand_beside_the_phases(script):
         ("q", False),
         ("skills", True),
         ("interrupts", True),
+        ("detectors", True),
     ]
     beside = {topic.id: (topic.title, topic.goal, topic.when) for topic in graph.topics if topic.phase.startswith(":")}
     assert beside == {
@@ -310,7 +319,16 @@ def test_skills_and_interrupts_stand_beside_the_phases(script):
         ":interrupts/price": ("price, cost", "", "1 < 2"),
         ":interrupts/stop": ("goodbye", "", ""),
         ":interrupts/away": ("the user is bored", "", ""),
+        ":interrupts/help": ("crisis", "", ""),
+        ":detectors/crisis": ("die, 想死, danger to life", "", "3 > 2"),
+        ":detectors/mood": ("A low mood", "", ""),
     }
+    crisis = next(topic for topic in graph.topics if topic.topic == "crisis")
+    assert [(each.id, each.type, each.depth) for each in crisis.actions] == [
+        ("call", "emit", 0),
+        ("grave", "if", 0),
+        ("over", "end", 1),
+    ]
 
 
 def test_calls_lead_to_skills_and_interrupts_to_where_they_go_on(script):
@@ -321,8 +339,11 @@ def test_calls_lead_to_skills_and_interrupts_to_where_they_go_on(script):
         Edge(":skills/breathe", ":skills/count", "call", "c", ("2 > 1",)),
         Edge(":skills/count", ":end", "on_fail", "d"),
         Edge(":interrupts/price", ":skills/count", "call", "how_much"),
+        Edge(":detectors/crisis", ":end", "end", "over", ("1 < 2",)),
         Edge(":interrupts/stop", ":end", "end", "stop"),
         Edge(":interrupts/away", "q/b", "goto", "away"),
+        Edge(":detectors/crisis", ":interrupts/help", "detect", "crisis"),
     ]
-    assert all(word in svg(graph) for word in ("breathe", "count", "price, cost", "the user is bored"))
-    assert all(f"<b>{word}</b>" in mermaid(graph) for word in ("breathe", "count", "price", "away"))
+    assert all(word in svg(graph) for word in ("breathe", "count", "price, cost", "the user is bored", "想死"))
+    assert all(f"<b>{word}</b>" in mermaid(graph) for word in ("breathe", "count", "price", "away", "crisis"))
+    assert '-.->|"crisis#58; detect"|' in mermaid(graph)
