@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from runtime.actions import assigning, speaking
-from runtime.events import Detected, Message
+from runtime.events import ActionEntered, ActionLeft, ActionSkipped, Detected, Message
 from runtime.outcomes import Finish
 from runtime.ports import ModelFailed, Verdict, Watched
 from runtime.run import ActionFailed, LimitExceeded, Run
@@ -223,16 +223,20 @@ class _AsDetector:
 
 
 def _perform(run: Run, actions: tuple[Action, ...]) -> Finish | None:
+    detector = run.state.frames[-1].detector
     for action in actions:
         run.action_id = action.id
         run.count_action()
         if action.when is not None and not run.holds(action.when):
+            run.record(ActionSkipped(action.id, action_type(action), detector=detector))
             continue
+        run.record(ActionEntered(action.id, action_type(action), detector=detector))
+        finish: Finish | None = None
         try:
             finish = _do(run, action)
         except (ActionFailed, WriteRefused) as error:
             run.warn("detector_failed", str(error))
-            continue
+        run.record(ActionLeft(action.id, 0, detector=detector))
         if finish is not None:
             return finish
     return None

@@ -67,6 +67,7 @@ class ActionEntered(Struct, frozen=True, omit_defaults=True, tag_field="kind", t
     action_type: str
     skill: str = ""  # the skill it stands in, if it does
     interrupt: str = ""  # or the interrupt
+    detector: str = ""  # or the detector
 
 
 class ActionLeft(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="action_left"):
@@ -76,6 +77,7 @@ class ActionLeft(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag=
     rounds: int
     skill: str = ""  # the skill it stands in, if it does
     interrupt: str = ""  # or the interrupt
+    detector: str = ""  # or the detector
 
 
 class ActionSkipped(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="action_skipped"):
@@ -85,6 +87,7 @@ class ActionSkipped(Struct, frozen=True, omit_defaults=True, tag_field="kind", t
     action_type: str
     skill: str = ""  # the skill it stands in, if it does
     interrupt: str = ""  # or the interrupt
+    detector: str = ""  # or the detector
 
 
 class VariantChosen(Struct, frozen=True, tag_field="kind", tag="variant"):

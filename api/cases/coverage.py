@@ -28,7 +28,7 @@ from runtime.events import (
     ScopeSkipped,
 )
 from runtime.program import Program
-from runtime.state import INTERRUPTS, Wait
+from runtime.state import DETECTORS, INTERRUPTS, Wait
 from scripts.model import Action, AiAsk, Ask, Choose, Form, If, Location, Phase, Script, Topic, arms, rounds_of, walk
 
 Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
@@ -42,12 +42,9 @@ KINDS: dict[Kind, str] = {
 ON_FAIL = "on_fail"
 LEADS_AWAY = frozenset({"goto", "end"})
 HELD, NOT_HELD = "when held", "when did not hold"
-SKILL, INTERRUPT, DETECTOR = (
-    "skill:",
-    "interrupt:",
-    "detector:",
-)  # begin the names of what stands in one; no phase is called so
-CAME_UP, ACTED = "came up", "acted"
+SKILL, INTERRUPT, DETECTOR = "skill:", "interrupt:", "detector:"  # begin the names of what stands in one
+CAME_UP = "came up"
+ACTED = "acted"
 
 
 class Item(Struct, frozen=True):
@@ -123,6 +120,8 @@ def _items(script: Script) -> Iterator[tuple[Item, Location]]:
             yield from _action_items(f"{INTERRUPT}{each.id}/{action.id}", action)
     for detector in script.detectors:
         yield Item("branch", f"{DETECTOR}{detector.id}", ACTED), detector.at
+        for action in walk(detector.actions):
+            yield from _action_items(f"{DETECTOR}{detector.id}/{action.id}", action)
 
 
 def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
@@ -159,6 +158,8 @@ class _Tracker:
         self._topic = ""
         self._skill = ""
         self._interrupt = ""
+        self._detector = ""
+        self._aside: _Tracker | None = None  # of what detectors do meanwhile
         self._wait: Wait | None = None
         self._fork: Action | None = None
         self._picked: str | None = None  # the choice that a reply to a `choose` means
@@ -176,12 +177,20 @@ class _Tracker:
     @property
     def _home(self) -> tuple[str, str]:
         """Where the actions at hand stand, as `State.home` has it."""
+        if self._detector:
+            return DETECTORS, self._detector
         if self._interrupt:
             return INTERRUPTS, self._interrupt
         return ("", self._skill) if self._skill else (self._phase, self._topic)
 
     def _event(self, body: Body, turn: Turn) -> Iterator[Item]:
         if isinstance(body, ActionEntered | ActionSkipped | ActionLeft):
+            if body.detector and not self._detector:
+                self._aside = self._aside or _Tracker(self._program)
+                self._aside._detector = body.detector
+                yield from self._aside._event(body, turn)
+                self._aside._detector = ""
+                return
             self._skill, self._interrupt = body.skill, body.interrupt
         self._leaving = self._leaving and isinstance(body, ActionLeft | ScopeLeft | Jumped | Ended)
         match body:
@@ -254,6 +263,8 @@ class _Tracker:
             yield from (Item("branch", name, arm) for arm, first in inner.items() if first == action_id)
 
     def _name(self, action_id: str = "") -> str:
+        if self._detector and action_id:
+            return f"{DETECTOR}{self._detector}/{action_id}"
         if self._skill and action_id:
             return f"{SKILL}{self._skill}/{action_id}"
         if self._interrupt and action_id:

@@ -308,4 +308,48 @@ def test_a_detector_that_acts_is_a_branch(cuebook: Any, write: Any, said: str, a
     write("sighs.case.yaml", "script: sighs.yaml\ncases:\n" + case("a", f"{{say: {said}}}"))
     (coverage,) = json.loads(cuebook("test", "sighs.case.yaml", "--coverage", "json").stdout)
     assert coverage["branches"] == {"covered": acted, "total": 1, "percent": 100.0 * acted}
-    assert [each["name"] for each in coverage["missing"]] == ["detector:sighs"] * (1 - acted)
+    missing = [each["name"] for each in coverage["missing"] if each["kind"] == "branch"]
+    assert missing == ["detector:sighs"] * (1 - acted)
+
+
+WATCHED = """\
+script: watched
+phases:
+  - {phase: p, topics: [{topic: t, actions: [{if: 1 < 2, id: two, then: [{ask: How?, id: how}]}, {form: few, id: f}]}]}
+forms: [{form: few, fields: [{field: city, required: true}]}]
+detectors:
+  - detector: crisis
+    rules: [{words: [die], label: grave}, {words: [sad], label: low}]
+    do:
+      - {if: detected.label == 'grave', id: whether, then: [{emit: {event: call}, id: call}]}
+      - {emit: {event: seen}, id: seen, when: detected.label == 'low'}
+  - {detector: other, rules: [{words: [bored]}], replace: Well.}
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "missed"),
+    [
+        (["ok"], {"crisis (acted)", "whether", "whether (then)", "whether (else)", "call", "seen"}),
+        (["I die"], {"whether (else)", "seen", "seen (when held)"}),
+        (["so sad"], {"whether (then)", "call", "seen (when did not hold)"}),
+        (["so sad", "die"], set()),
+    ],
+)
+def test_a_detector_is_a_branch_with_actions_of_its_own(
+    cuebook: Any, write: Any, turns: list[str], missed: set[str]
+) -> None:
+    write("watched.yaml", WATCHED)
+    said = [f"{{say: {each!r}}}" for each in turns]
+    write("watched.case.yaml", "script: watched.yaml\ncases:\n" + case("a", *said))
+    done = cuebook("test", "watched.case.yaml", "--coverage", "json")
+    assert done.exit_code == 0, done.stdout
+    (coverage,) = json.loads(done.stdout)
+    names = {
+        each["name"].split("/")[-1].removeprefix("detector:") + f" ({each['arm']})" * bool(each["arm"])
+        for each in coverage["missing"]
+        if "detector:" in each["name"]
+    }
+    without = {"seen (when held)", "seen (when did not hold)"} if turns == ["ok"] else set()
+    assert names == missed | without | {"other (acted)"}
+    assert not [each for each in coverage["missing"] if each["name"].startswith("p/t/") and each["arm"] == "then"]

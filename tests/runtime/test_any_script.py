@@ -28,6 +28,7 @@ from scripts.analysis.known import VALUE
 from scripts.analysis.layout import Layout
 from scripts.changes import changes
 from scripts.model import Action, walk
+from scripts.native_yaml import native_yaml, without_places
 from scripts.parse import Source, read_script
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -582,6 +583,17 @@ async def test_any_session_moves_or_is_told_why_not(
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts())
+def test_any_script_written_out_reads_as_the_same(script: str) -> None:
+    files = {"globals.yaml": GLOBALS}
+    reading = read_script(Source(script, "any.yaml", files))
+    assert reading.script is not None
+    again = read_script(Source(native_yaml(reading.script), "any.yaml", files))
+    assert again.script is not None, again.errors
+    assert without_places(again.script) == without_places(reading.script)
+
+
 TELLING = {"VARIABLE_MAYBE_UNSET", "VARIABLE_NEVER_SET", "VARIABLE_UNDECLARED", "CROSS_TOPIC_READ"}
 NOT_FORESEEN = {"value_missing", "repeat_limit"}  # out of rounds, and a `repeat` whose `until` never held
 GIVEN = {"s_text": "a", "s_pick": "red", "s_any": 1, "g_num": 2}  # what an application hands in
@@ -598,14 +610,17 @@ class WithoutAliases(yaml.SafeDumper):
 def unset_reads(session: Any) -> Iterator[tuple[str, str, Action]]:
     """Every read by an action that found nothing: the place, the name, the action; up to what no check foresees."""
     phase = topic = skill = ""
+    within = 0  # how many actions of a detector are under way
     for each in (event_.body for turn in session.turns for event_ in turn.events):
         if isinstance(each, ScopeEntered):
             phase, topic = (each.id, "") if each.scope == "phase" else (phase, each.id)
+        elif isinstance(each, ActionEntered | ActionLeft | ActionSkipped) and each.detector:
+            within += isinstance(each, ActionEntered) - isinstance(each, ActionLeft)
         elif isinstance(each, ActionEntered | ActionLeft | ActionSkipped):
             skill = each.skill
         elif isinstance(each, Warned) and each.code in NOT_FORESEEN:
             return
-        elif isinstance(each, Warned) and each.code == "undefined_variable" and each.action_id:
+        elif isinstance(each, Warned) and each.code == "undefined_variable" and each.action_id and not within:
             owner = session.program.skill(skill) if skill else session.program.topic(phase, topic)
             action = next((found for found in walk(owner.actions) if found.id == each.action_id), None)
             if action is not None and (named := UNSET_NAME.match(each.message)):
