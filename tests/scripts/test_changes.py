@@ -107,3 +107,45 @@ def test_the_report_is_located_and_counts_sessions(script):
         ("ID_REMOVED", "warning", 4, "the topic main/second is gone; no running sessions stand there"),
         ("ID_REMOVED", "warning", 10, "main/first/ask_mood no longer offers low; 1 running session stands there"),
     ]
+
+
+BESIDE = """\
+interrupts:
+  - {interrupt: sad, on: [sad], do: [{say: Oh., id: oh}]}
+detectors:
+  - {detector: crisis, rules: [{words: [die]}], do: [{emit: {event: crisis}, id: call}]}
+forms:
+  - form: body
+    fields: [{field: height, type: number}, {field: hue, choices: [red, blue]}]
+"""
+ASKED = OLD.replace(
+    "{call: breathe, id: calm}", "{form: body, id: fill}, {ask: Pets?, id: pets, output: [PETS]}"
+).replace("PETS", "{tolist: pets, fields: [{get: kind}, {get: age, type: number}]}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "path"),
+    [
+        ("interrupt: sad", "interrupt: low", "removed", ":interrupts/sad"),
+        ("id: oh", "id: ah", "removed", ":interrupts/sad/oh"),
+        ("detector: crisis", "detector: danger", "removed", ":detectors/crisis"),
+        ("id: call", "id: tell", "removed", ":detectors/crisis/call"),
+        ("{emit: {event: crisis}, id: call}", "{say: Well., id: call}", "type", ":detectors/crisis/call"),
+        ("height, type: number", "height, type: date", "variable", "last/third/fill"),
+        ("choices: [red, blue]", "choices: [red]", "variable", "last/third/fill"),
+        ("{field: height, type: number}, ", "", "variable", "last/third/fill"),
+        ("{get: age, type: number}]}]", "{get: age, type: text}]}]", "variable", "last/third/pets"),
+    ],
+)
+def test_interrupts_detectors_forms_and_records_are_compared(script, old, new, kind, path):
+    before = ASKED + BESIDE
+    assert old in before
+    found = changes(script(before), script(before.replace(old, new)))
+    assert [(each.kind, "/".join(each.path)) for each in found] == [(kind, path)]
+
+
+def test_interrupts_and_detectors_may_be_renamed(script):
+    before = ASKED + BESIDE
+    renamed = before.replace("interrupt: sad", "interrupt: low").replace("detector: crisis", "detector: danger")
+    renames = "migrations: {interrupts: {sad: low}, detectors: {crisis: danger}}\n"
+    assert changes(script(before), script(renamed + renames)) == ()

@@ -493,3 +493,35 @@ async def test_scripts_by_others_play_alike(path):
 
 def script_problems(text: str) -> tuple[Any, ...]:
     return read_script(Source(text, "new.yaml"), "strict").problems
+
+
+def test_detectors_and_forms_of_side_files_in_older_forms_stay_with_the_script():
+    stage = """\
+        use: [watch.yaml]
+        sessions:
+        - session: talk
+          stages: [{stage: one, steps: [{goal: first, actions: [{say: Hello}, {fill: body}]}]}]
+        """
+    watch = "consciousness: {consciousness_id: crisis, consciousness_name: Crisis, trigger: {keywords: [die]}}\n"
+    forms = "forms: [{form: body, fields: [{field: height, type: number}]}]\n"
+    reading = read_text(stage, watch_yaml=watch, forms_yaml=forms)
+    conversion = converted(reading)
+    again = script_of(conversion.text, reading)
+    assert conversion.losses == ()
+    assert ([each.id for each in again.detectors], [each.id for each in again.forms]) == (["crisis"], ["body"])
+    assert without_places(again).detectors == without_places(reading.script).detectors
+
+
+def test_what_a_form_has_no_word_for_is_told_and_kept_as_a_comment():
+    stage = """\
+        sessions:
+        - session: talk
+          stages: [{stage: one, steps: [{goal: first, actions: [{say: Hello}]}]}]
+        interrupts: [{interrupt: sad, "on": [sad], do: [{say: Oh.}]}]
+        detectors: [{detector: d, rules: [{words: [die]}]}]
+        """
+    reading = read_script(Source(dedent(stage), "talk.yaml"), "compat")
+    conversion = converted(reading)
+    assert [loss.code for loss in conversion.losses] == ["UNKNOWN_KEY", "UNKNOWN_KEY"]
+    assert "# Not carried over: interrupts:" in conversion.text
+    assert "# Not carried over: detectors:" in conversion.text
