@@ -16,9 +16,9 @@ from scripts.dialects.stage_ids import with_word_ids
 from scripts.dialects.stage_repairs import readable
 from scripts.dialects.unkept import unkept
 from scripts.model import Location, Script
+from scripts.names import read_names
 from scripts.native_yaml import FILES_OF_DETECTORS, native_yaml, noted_places, without_places
 from scripts.parse import Reading, Source, read_script
-from scripts.read_names import read_names
 from scripts.remarks import attach
 from scripts.renaming import with_names, written_names
 from scripts.side_files import BESIDE_STAGES

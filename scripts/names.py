@@ -1,17 +1,28 @@
-"""Every name of a variable that a script mentions anywhere: declared, set or read."""
+"""The variables that nodes of a script name: those they read, and all they mention anywhere."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 
 from scripts.expressions import compile_expression, compile_template
-from scripts.model import Expression, FormField, Script, Template
+from scripts.model import CustomCondition, Expression, FormField, Script, Template
 from scripts.sandbox import ExpressionInvalid
 
 _NAMING = ("var", "get", "set", "variable", "tolist")  # the fields of a node that hold a variable's name
-_UNSEEN = frozenset({"at", "marks", "migrations", "strings"})
+_UNSEEN = frozenset({"at", "marks", "strings"})
+
+
+def read_names(node: Any) -> Iterator[str]:
+    """Every name that a node, or what it holds, reads, with repetitions. What does not compile reads nothing."""
+    match node:
+        case Template() | Expression():
+            yield from _reads(node)
+        case CustomCondition():
+            yield node.variable
+        case _:
+            for part in _parts(node):
+                yield from read_names(part)
 
 
 def names_in(script: Script) -> frozenset[str]:
@@ -19,28 +30,42 @@ def names_in(script: Script) -> frozenset[str]:
     return frozenset(_names(script))
 
 
-def _names(value: Any) -> Iterator[str]:
-    match value:
+def _names(node: Any) -> Iterator[str]:
+    match node:
         case Template() | Expression():
-            compiled = compile_template if isinstance(value, Template) else compile_expression
-            with suppress(ExpressionInvalid):
-                yield from compiled(value.source).reads
+            yield from _reads(node)
         case Struct():
-            for field in value.__struct_fields__:
-                part = getattr(value, field)
-                if (field in _NAMING or (field == "name" and isinstance(value, FormField))) and isinstance(part, str):
+            for field in node.__struct_fields__:
+                part = getattr(node, field)
+                if (field in _NAMING or (field == "name" and isinstance(node, FormField))) and isinstance(part, str):
                     yield part
                 elif field == "returns":
                     yield from part
-                elif field not in _UNSEEN:
+                elif field not in _UNSEEN and field != "migrations":
                     if isinstance(part, Mapping):  # `set`, and the `output` of a call: by the names they fill
                         yield from part
                     yield from _names(part)
+        case _:
+            for part in _parts(node):
+                yield from _names(part)
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    """What a node, list or mapping holds."""
+    match node:
+        case Struct():
+            yield from (getattr(node, field) for field in node.__struct_fields__ if field not in _UNSEEN)
         case tuple():
-            for part in value:
-                yield from _names(part)
+            yield from node
         case Mapping():
-            for part in value.values():
-                yield from _names(part)
+            yield from node.values()
         case _:
             pass
+
+
+def _reads(source: Template | Expression) -> list[str]:
+    try:
+        compiled = compile_template if isinstance(source, Template) else compile_expression
+        return sorted(compiled(source.source).reads)
+    except ExpressionInvalid:  # scripts.check tells the author
+        return []

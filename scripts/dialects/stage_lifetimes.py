@@ -6,7 +6,7 @@ import msgspec
 
 from scripts.diagnostics import Problems
 from scripts.model import Declaration, Phase, Script, Topic
-from scripts.read_names import read_names
+from scripts.names import read_names
 
 
 def with_lifetimes(script: Script, problems: Problems) -> Script:

@@ -13,7 +13,7 @@ from scripts.dialects.stage_names import Names, names_of, of_owner, variable_nam
 from scripts.dialects.stage_rules import rule
 from scripts.dialects.stage_values import declarations
 from scripts.model import Declaration, Foreach, Parameter, Role, Script, Skill, walk
-from scripts.read_names import read_names
+from scripts.names import read_names
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, Sequence, Tree
