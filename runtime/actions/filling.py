@@ -247,7 +247,7 @@ def _compute(run: Run, field: FormField, expression: Expression) -> None:
         value = None
     outcome = fitting(run, field, value)
     reason = outcome.reason if isinstance(outcome, Refused) else unfit(run, field.name, outcome)
-    if value is None and not reason:
+    if not is_given(value) and not reason:
         reason = _left_open(run, expression)
     if reason:
         run.warn("value_missing", f"`{field.name}` stays unset: {reason}")
