@@ -5,8 +5,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from api.cases.model import Prepared
-from api.cases.reading import case_files, read_cases
 from scripts.folder import CASE_SUFFIX, read_path, script_files, users_of
 from scripts.parse import FileUnreadable, Mode, Reading, Source, is_for_others, is_script, read_file, read_side_file
 from scripts.side_files import BRINGS
@@ -32,7 +30,6 @@ def judge(paths: Sequence[Path], mode: Mode) -> Judged:
     cases: list[Reading] = []
     side_files: list[Reading] = []
     notes: list[str] = []
-    prepared: dict[Path, Prepared | Reading] = {}
     for path in paths:
         is_case = path.name.endswith(CASE_SUFFIX)
         if path.is_file() and not is_case and _is_side_file(path):
@@ -43,9 +40,7 @@ def judge(paths: Sequence[Path], mode: Mode) -> Judged:
             notes.append(f"{path} is a side file; {then}")
             continue
         scripts += [] if path.is_file() and is_case else _scripts(path, mode)
-        for file in case_files(path) if is_case or path.is_dir() else ():
-            found = read_cases(file, prepared)
-            cases.append(Reading(Source(found.text, found.file), None, found.problems))
+        cases += _cases(path) if is_case or path.is_dir() else []
     each_once = {reading.source.file: reading for reading in scripts}
     return Judged(tuple(each_once.values()), tuple(cases), tuple(side_files), tuple(notes))
 
@@ -64,6 +59,16 @@ def _scripts(path: Path, mode: Mode) -> Iterator[Reading]:
         reading = read_path(each, mode)
         if path.is_file() or not reading.source.text or is_script(reading.source):
             yield reading
+
+
+def _cases(path: Path) -> list[Reading]:
+    """The case files under a path, each as a reading without a script."""
+    from api.cases.model import Prepared  # what plays them takes its time to load, and a script needs none of it
+    from api.cases.reading import case_files, read_cases
+
+    prepared: dict[Path, Prepared | Reading] = {}
+    found = [read_cases(file, prepared) for file in case_files(path)]
+    return [Reading(Source(each.text, each.file), None, each.problems) for each in found]
 
 
 def _is_side_file(path: Path) -> bool:
