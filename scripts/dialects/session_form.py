@@ -99,7 +99,7 @@ class _Config(Node, frozen=True, kw_only=True):
 class _Action(Node, frozen=True, kw_only=True):
     action_type: ActionType
     action_id: str
-    config: _Config = _Config()
+    config: _Config
     condition: Template | None = None
     action_name: str = ""
     description: str = ""
