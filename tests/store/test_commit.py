@@ -1,15 +1,18 @@
 """A turn is committed against the turn it was computed from, and a bad one fails alone."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable
 
 import msgspec
 import pytest
 
+from store.database import Database
 from store.errors import KeyTaken, RowRefused, StoreBusy, StoreUnavailable, TurnConflict
+from store.readers import Readers
 from store.record import Record
 from store.rows import NO_TURN, EventRow
-from store.writer import QUEUE_MAX
+from store.writer import QUEUE_MAX, Cursor, Writer
 
 
 async def outcomes_of(commits: list[Awaitable[None]]) -> list[BaseException | None]:
@@ -138,17 +141,30 @@ async def test_a_cancelled_caller_does_not_stop_its_group(record, rows) -> None:
     await conversations[4].say(record)
 
 
-async def test_a_full_queue_says_so_and_loses_nothing(record, rows) -> None:
-    conversations = [rows.Conversation() for _ in range(QUEUE_MAX + 1_500)]
-    outcomes = await asyncio.gather(*(one.create(record) for one in conversations), return_exceptions=True)
-    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    assert refused
-    assert {type(outcome) for outcome in refused} == {StoreBusy}
-    page = await record.list_sessions("clinic", limit=1)
-    assert len(page.rows) == 1
-    for one, outcome in zip(conversations[-3:] + conversations[:3], outcomes[-3:] + outcomes[:3], strict=True):
+async def test_a_full_queue_says_so_and_loses_nothing(tmp_path, rows) -> None:
+    database = Database.open(tmp_path)
+    writer = Writer(database)
+    record = Record(database, writer, Readers(database))
+    begun, disk_answers = threading.Event(), threading.Event()
+
+    def hang(_: Cursor) -> None:
+        begun.set()
+        disk_answers.wait(60)
+
+    hanging = asyncio.create_task(writer.run(hang))
+    await asyncio.to_thread(begun.wait, 60)
+    conversations = [rows.Conversation() for _ in range(QUEUE_MAX + 3)]
+    writes = [asyncio.create_task(one.create(record)) for one in conversations]
+    await asyncio.wait(writes[-3:], timeout=60)
+    disk_answers.set()
+    outcomes = await asyncio.gather(*writes, return_exceptions=True)
+    await hanging
+    assert {type(outcome) for outcome in outcomes[:QUEUE_MAX]} == {type(None)}
+    assert [type(outcome) for outcome in outcomes[QUEUE_MAX:]] == [StoreBusy] * 3
+    for one in conversations[:2] + conversations[-4:]:
         head = await record.session_head("clinic", one.session_id)
-        assert (head is None) == isinstance(outcome, StoreBusy)
+        assert (head is None) == (one in conversations[-3:])
+    await record.close()
 
 
 async def test_a_closed_record_takes_nothing(tmp_path, conversation) -> None:
