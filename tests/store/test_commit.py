@@ -11,7 +11,7 @@ from store.database import Database
 from store.errors import KeyTaken, RowRefused, StoreBusy, StoreUnavailable, TurnConflict
 from store.readers import Readers
 from store.record import Record
-from store.rows import NO_TURN, EventRow
+from store.rows import NO_TURN, EventRow, TurnRow
 from store.writer import QUEUE_MAX, Cursor, Writer
 
 
@@ -159,7 +159,7 @@ async def test_a_full_queue_says_so_and_loses_nothing(tmp_path, rows) -> None:
     disk_answers.set()
     outcomes = await asyncio.gather(*writes, return_exceptions=True)
     await hanging
-    assert {type(outcome) for outcome in outcomes[:QUEUE_MAX]} == {type(None)}
+    assert {type(outcome) for outcome in outcomes[:QUEUE_MAX]} == {TurnRow}
     assert [type(outcome) for outcome in outcomes[QUEUE_MAX:]] == [StoreBusy] * 3
     for one in conversations[:2] + conversations[-4:]:
         head = await record.session_head("clinic", one.session_id)
