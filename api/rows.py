@@ -10,7 +10,7 @@ from runtime.engine import Turn
 from runtime.events import Event, Message, VariableChanged
 from runtime.program import Program
 from runtime.state import Cell, State, encode
-from scripts.model import action_type
+from scripts.actions import action_type
 from store.rows import EventRow, MessageRow, SessionHead, SessionRow, TurnRow, UserVariableRow, VariableRow
 
 

@@ -8,7 +8,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from runtime.state import ExecutionStatus, Source, Status
 from scripts.form_sheets import FIELDS_MAX
-from scripts.model import ID_CHARS_MAX, FieldType, Locale
+from scripts.model import FieldType, Locale
+from scripts.nodes import ID_CHARS_MAX
 from scripts.source import FILE_CHARS_MAX
 from scripts.values import TEXT_CHARS_MAX, ValueType
 

@@ -26,7 +26,8 @@ from runtime.run import ModelCall
 from runtime.scopes import Scopes
 from runtime.sheets import DrawnColumn, DrawnForm
 from runtime.state import Cell, ExecutionStatus, State, Wait
-from scripts.model import Action, AiAsk, AiSay, Ask, Choose, Form, Script, action_type, rounds_of
+from scripts.actions import Action, AiAsk, AiSay, Ask, Choose, Form, action_type, rounds_of
+from scripts.model import Script
 from scripts.values import Value, infer_type
 from store.rows import MessageRow, TurnRow
 

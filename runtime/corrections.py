@@ -9,22 +9,12 @@ from runtime.form_answers import as_named_output
 from runtime.program import PlaceLost
 from runtime.run import Run
 from runtime.state import Cell
+from scripts.actions import Action, AiAsk, AiThink, Ask, Choose, Form, Set
 from scripts.expressions import BUILTINS, compile_expression
-from scripts.model import (
-    Action,
-    AiAsk,
-    AiThink,
-    Ask,
-    Assignment,
-    Choose,
-    Expression,
-    Form,
-    FormField,
-    Output,
-    Scope,
-    Set,
-)
+from scripts.model import FormField, Scope
+from scripts.nodes import Expression
 from scripts.values import Value
+from scripts.variables import Assignment, Output
 
 
 class Answered(Struct, frozen=True):

@@ -9,7 +9,9 @@ from runtime.outcomes import CallSkill, Enter
 from runtime.program import Place
 from runtime.run import LimitExceeded, Run
 from runtime.state import Frame
-from scripts.model import Action, Call, Declaration, Phase, Scope, Topic
+from scripts.actions import Action, Call
+from scripts.model import Phase, Scope, Topic
+from scripts.variables import Declaration
 
 CALL_DEPTH_MAX = 10
 

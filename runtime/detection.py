@@ -18,9 +18,10 @@ from runtime.ports import ModelFailed, Verdict, Watched
 from runtime.run import ActionFailed, LimitExceeded, Run
 from runtime.scopes import WriteRefused
 from runtime.state import Cell, Frame, Watch
+from scripts.actions import Action, Emit, End, If, Say, Scene, Set, Show, action_type
 from scripts.detectors.estimate import Measured
 from scripts.detectors.judge import Found, Heard, estimates, is_enough, judge
-from scripts.model import Action, Detector, Emit, End, If, Say, Scene, Set, Show, action_type
+from scripts.model import Detector
 from scripts.values import Value
 
 MODEL_S = 20.0  # a model that takes longer counts as one that failed

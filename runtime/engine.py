@@ -35,7 +35,8 @@ from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, cop
 from runtime.scopes import WriteRefused
 from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import Cell, Frame, Held, State, Wait, encode
-from scripts.model import Action, After, Interrupt, Scope, action_type
+from scripts.actions import Action, action_type
+from scripts.model import After, Interrupt, Scope
 from scripts.values import Value, is_unicode
 from scripts.words import folded
 

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from runtime.ports import ModelReply
 from runtime.scopes import Scopes
+from scripts.actions import CustomCondition, ExitCriteria
 from scripts.meaning import compare
-from scripts.model import CustomCondition, ExitCriteria
 from scripts.values import Value
 
 ExitSource: TypeAlias = Literal["exit_when", "model", "exit_criteria", "max_rounds", ""]

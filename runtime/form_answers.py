@@ -13,9 +13,10 @@ from runtime.phrases import phrase
 from runtime.run import Run
 from runtime.validation import Refused, checked
 from scripts.form_sheets import as_output, kind_of
-from scripts.model import FormField, Locale, Output
+from scripts.model import FormField, Locale
 from scripts.strings import Phrase
 from scripts.values import Value, ValueRefused, coerce, is_given
+from scripts.variables import Output
 
 _ROWS = re.compile(r"[\n;；]")
 _CELLS = re.compile(r"[,，、|\t]")

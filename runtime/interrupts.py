@@ -7,7 +7,8 @@ interrupts that wait for an intent.
 from collections.abc import Collection
 
 from runtime.run import Run
-from scripts.model import Action, Interrupt
+from scripts.actions import Action
+from scripts.model import Interrupt
 from scripts.words import mentioned
 
 

@@ -4,8 +4,9 @@ from runtime.models.parsing import read_labelled
 from runtime.ports import ModelFailed
 from runtime.run import Run
 from runtime.validation import Refused, checked
-from scripts.model import Action, AiAsk, Ask, Form, Output
+from scripts.actions import Action, AiAsk, Ask, Form
 from scripts.values import is_given
+from scripts.variables import Output
 
 
 async def keep_up(run: Run, action: Action, said: str) -> None:

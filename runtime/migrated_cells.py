@@ -11,10 +11,11 @@ from runtime.events import VariableChanged
 from runtime.program import Program
 from runtime.scopes import Scopes, WriteRefused
 from runtime.state import Cell, State
-from scripts.model import Declaration, Scope
+from scripts.model import Scope
 from scripts.names import names_in
 from scripts.renames import Path, Renames
 from scripts.values import ValueRefused, coerce, infer_type, shorten
+from scripts.variables import Declaration
 
 LOCAL: tuple[Scope, ...] = ("topic", "phase", "session")  # innermost first
 Declared: TypeAlias = Mapping[str, Declaration]

@@ -16,11 +16,12 @@ from runtime.program import PlaceLost, Program
 from runtime.run import copy_of
 from runtime.scopes import Scopes
 from runtime.state import INTERRUPTS, Frame, Progress, State, Wait
+from scripts.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
 from scripts.form_sheets import as_output
-from scripts.model import Action, AiAsk, Ask, Call, Choose, Foreach, Form, Output, Records, action_type
 from scripts.native_yaml import without_places
 from scripts.renames import DETECTORS, Path, Renames, paths_of, written
 from scripts.values import DeclaredType, Value
+from scripts.variables import Output, Records
 
 Verdict: TypeAlias = Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
 VERDICTS: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic", "blocked", "ended", "current")

@@ -7,8 +7,9 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from runtime.events import Message
-from scripts.model import Locale, Output, Records, Role
+from scripts.model import Locale, Role
 from scripts.values import Value
+from scripts.variables import Output, Records
 
 Clock: TypeAlias = Callable[[], datetime]
 """The time in UTC."""

@@ -3,21 +3,11 @@
 from collections.abc import Mapping
 
 from runtime.state import DETECTORS, INTERRUPTS
+from scripts.actions import Action, arms, walk
 from scripts.detectors.estimate import Vocabulary
-from scripts.model import (
-    Action,
-    Declaration,
-    FormSheet,
-    Interrupt,
-    Locale,
-    Phase,
-    Script,
-    Skill,
-    Topic,
-    arms,
-    walk,
-)
+from scripts.model import FormSheet, Interrupt, Locale, Phase, Script, Skill, Topic
 from scripts.strings import localised, own_locale, table_for
+from scripts.variables import Declaration
 
 Place = tuple[str, str, str, str]
 """Phase, topic, block and arm: what names a list of actions (block and arm empty for the topic's own).

@@ -20,10 +20,12 @@ from runtime.phrases import phrase
 from runtime.run import Run
 from runtime.state import Wait
 from runtime.validation import Refused, checked
+from scripts.actions import Action, AiAsk, Ask, Form
 from scripts.meaning import text_of
-from scripts.model import Action, After, AiAsk, Ask, Form, Output, Repair, RepairKind
+from scripts.model import After, Repair, RepairKind
 from scripts.strings import Phrase, language
 from scripts.values import Value
+from scripts.variables import Output
 from scripts.words import bare, folded
 
 _WORDS: Mapping[str, Mapping[RepairKind, tuple[str, ...]]] = {

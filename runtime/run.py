@@ -12,10 +12,13 @@ from runtime.ports import Clock, Ids, Model, ModelReply, ModelRequest, Purpose, 
 from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.state import Progress, Source, State
+from scripts.actions import Action
 from scripts.expressions import Rendered, compile_expression, compile_template
-from scripts.model import Action, Assignment, Expression, Output, Records, Scope, Template
+from scripts.model import Scope
+from scripts.nodes import Expression, Template
 from scripts.sandbox import MISSING, ExpressionFailed
 from scripts.values import Value
+from scripts.variables import Assignment, Output, Records
 
 HISTORY_MAX = 50  # messages a template or a model sees
 

@@ -12,8 +12,10 @@ from msgspec import Struct
 from runtime.program import Program
 from runtime.state import Cell, Source, State
 from scripts.expressions import is_reserved
-from scripts.model import ID_CHARS_MAX, Declaration, Scope
+from scripts.model import Scope
+from scripts.nodes import ID_CHARS_MAX
 from scripts.values import DeclaredType, Value, ValueRefused, ValueType, bounded, coerce, infer_type, shorten
+from scripts.variables import Declaration
 
 CELLS_MAX = 1_000  # in one scope
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from runtime.models.parsing import PATTERN_S
 from runtime.run import Run
-from scripts.model import Output
 from scripts.strings import Phrase
 from scripts.values import Value, ValueRefused, bounded, coerce, is_given, number_in
+from scripts.variables import Output
 
 
 class Refused(Struct, frozen=True):

@@ -1,6 +1,8 @@
 """What a side file brings to the scripts that use it."""
 
-from scripts.model import Declaration, Detector, FormSheet, Interrupt, Node, Repair, Role, Skill, StringTable
+from scripts.model import Detector, FormSheet, Interrupt, Repair, Role, Skill, StringTable
+from scripts.nodes import Node
+from scripts.variables import Declaration
 
 
 class SideFile(Node, frozen=True, kw_only=True):

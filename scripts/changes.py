@@ -8,25 +8,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from scripts.actions import Action, AiAsk, Ask, Choose, Form, action_type, arms
 from scripts.diagnostics import Problems
 from scripts.form_sheets import as_output
-from scripts.model import (
-    NOWHERE,
-    Action,
-    AiAsk,
-    Ask,
-    Choose,
-    Declaration,
-    Form,
-    Location,
-    Output,
-    Records,
-    Script,
-    action_type,
-    arms,
-)
+from scripts.model import Script
 from scripts.names import names_in
+from scripts.nodes import NOWHERE, Location
 from scripts.renames import BESIDE, DETECTORS, INTERRUPTS, Path, Renames, written
+from scripts.variables import Declaration, Output, Records
 
 Kind: TypeAlias = Literal["removed", "moved", "type", "choice", "variable"]
 CODES: Mapping[Kind, str] = {

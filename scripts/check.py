@@ -6,61 +6,46 @@ from typing import assert_never
 import regex
 
 from scripts import form_sheets
+from scripts.actions import (
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Call,
+    Chat,
+    Choose,
+    Emit,
+    End,
+    ExitCriteria,
+    Foreach,
+    Form,
+    Goto,
+    If,
+    OnFail,
+    Repeat,
+    Say,
+    Scene,
+    Set,
+    Show,
+    UserSay,
+    walk,
+)
 from scripts.analysis.run import analyse
 from scripts.analysis.within import where
 from scripts.detectors.check import check_detector
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.diagnostics import Problems
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
-from scripts.model import (
-    ID_CHARS_MAX,
-    Action,
-    AiAsk,
-    AiSay,
-    AiThink,
-    Ask,
-    Assignment,
-    Call,
-    Chat,
-    Choose,
-    Declaration,
-    Detector,
-    Emit,
-    End,
-    ExitCriteria,
-    Expression,
-    Foreach,
-    Form,
-    FormField,
-    FormSheet,
-    Goto,
-    If,
-    Interrupt,
-    Location,
-    OnFail,
-    Output,
-    OutputItem,
-    Phase,
-    Records,
-    Repeat,
-    Role,
-    Say,
-    Scene,
-    Script,
-    Set,
-    Show,
-    Skill,
-    Template,
-    Topic,
-    UserSay,
-    walk,
-)
+from scripts.model import Detector, FormField, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic
+from scripts.nodes import ID_CHARS_MAX, Expression, Location, Template
 from scripts.renames import check_migrations
 from scripts.sandbox import ExpressionInvalid
 from scripts.suggest import expression_fix, suggest
 from scripts.targets import resolve_target
 from scripts.values import Value, ValueRefused, coerce, number_in
 from scripts.variable_flow import Place, VariableFlow
+from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
 
 _SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})")
 _ID = regex.compile(r"\w[\w.\-]*")

@@ -15,9 +15,10 @@ from scripts.diagnostics import CODES, Problem, Problems
 from scripts.dialects.stage_ids import with_word_ids
 from scripts.dialects.stage_repairs import readable
 from scripts.dialects.unkept import unkept
-from scripts.model import Location, Script
+from scripts.model import Script
 from scripts.names import read_names
 from scripts.native_yaml import FILES_OF_DETECTORS, native_yaml, noted_places, without_places
+from scripts.nodes import Location
 from scripts.parse import Reading, Source, read_script
 from scripts.remarks import attach
 from scripts.renaming import with_names, written_names

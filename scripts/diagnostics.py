@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from scripts.model import NOWHERE, Location
+from scripts.nodes import NOWHERE, Location
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 PROBLEMS_MAX = 500

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from scripts.expressions import compile_expression
-from scripts.model import NOWHERE, FieldType, FormField, FormSheet, Location, Output
+from scripts.model import FieldType, FormField, FormSheet
+from scripts.nodes import NOWHERE, Location
 from scripts.sandbox import ExpressionInvalid
 from scripts.values import DeclaredType
+from scripts.variables import Output
 
 FIELDS_MAX = 100  # of a form, and columns of a table
 REFERENCE_CHARS_MAX = 2_000  # of what names a file: an address, a path, an id

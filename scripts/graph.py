@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct, structs
 
-from scripts.model import (
+from scripts.actions import (
     Action,
     AiAsk,
     AiSay,
@@ -20,29 +20,24 @@ from scripts.model import (
     Call,
     Chat,
     Choose,
-    Detector,
     Emit,
     End,
-    Expression,
     Foreach,
     Form,
     Goto,
     If,
-    Interrupt,
     OnFail,
-    Phase,
     Repeat,
     Say,
     Scene,
-    Script,
     Set,
     Show,
-    Skill,
-    Topic,
     UserSay,
     action_type,
     arms,
 )
+from scripts.model import Detector, Interrupt, Phase, Script, Skill, Topic
+from scripts.nodes import Expression
 from scripts.targets import resolve_target
 
 START = ":start"  # no id of a script holds a colon

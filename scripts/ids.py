@@ -5,22 +5,10 @@ from typing import TypeVar
 
 import msgspec
 
+from scripts.actions import Action, Choose, Foreach, If, Repeat, action_type, walk
 from scripts.diagnostics import PROBLEMS_MAX, Problems
-from scripts.model import (
-    Action,
-    Choose,
-    Detector,
-    Foreach,
-    If,
-    Interrupt,
-    Location,
-    Repeat,
-    Script,
-    Skill,
-    Topic,
-    action_type,
-    walk,
-)
+from scripts.model import Detector, Interrupt, Script, Skill, Topic
+from scripts.nodes import Location
 
 
 def with_ids(script: Script, problems: Problems) -> Script:

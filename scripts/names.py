@@ -5,8 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from scripts.actions import CustomCondition
 from scripts.expressions import compile_expression, compile_template
-from scripts.model import CustomCondition, Expression, FormField, Script, Template
+from scripts.model import FormField, Script
+from scripts.nodes import Expression, Template
 from scripts.sandbox import ExpressionInvalid
 
 _NAMING = ("var", "get", "set", "variable", "tolist")  # the fields of a node that hold a variable's name

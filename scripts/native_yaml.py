@@ -10,34 +10,11 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
+from scripts.actions import ChoiceItem, Choose, Loop, Media, OnFail, Step
 from scripts.detectors.parts import Example, Line
-from scripts.model import (
-    NOWHERE,
-    After,
-    Assignment,
-    ChoiceItem,
-    Choose,
-    Declaration,
-    Detector,
-    Expression,
-    FormSheet,
-    Interrupt,
-    Location,
-    Loop,
-    Media,
-    Node,
-    OnFail,
-    OutputItem,
-    Phase,
-    Reference,
-    Role,
-    Script,
-    Skill,
-    Step,
-    Template,
-    Topic,
-    Trigger,
-)
+from scripts.model import After, Detector, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic, Trigger
+from scripts.nodes import NOWHERE, Expression, Location, Node, Reference, Template
+from scripts.variables import Assignment, Declaration, OutputItem
 from scripts.yaml_text import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
 S = TypeVar("S", bound=Struct)

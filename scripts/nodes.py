@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+ID_CHARS_MAX = 200
+
 
 class Location(Struct, frozen=True):
     """A place in a script file; line and column count from 1, and 0 means "not in a file"."""
@@ -38,4 +40,11 @@ class Expression(Struct, frozen=True):
     """A Jinja2 expression."""
 
     source: str
+    at: Location = NOWHERE
+
+
+class Reference(Struct, frozen=True):
+    """An id that stands in another place than its own node."""
+
+    id: str
     at: Location = NOWHERE

@@ -16,21 +16,10 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import msgspec
 from msgspec import Meta, Struct
 
+from scripts.actions import ChoiceItem, Loop, OnFail
 from scripts.diagnostics import Problems
-from scripts.model import (
-    After,
-    ChoiceItem,
-    Expression,
-    FormField,
-    FormSheet,
-    Location,
-    Loop,
-    Node,
-    OnFail,
-    Reference,
-    Template,
-    Trigger,
-)
+from scripts.model import After, FormField, FormSheet, Trigger
+from scripts.nodes import Expression, Location, Node, Reference, Template
 from scripts.source import Mapping, Scalar, Tree, plain_value
 from scripts.source import Sequence as SequenceTree
 from scripts.suggest import suggest

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import yaml
 from msgspec import Struct
 
-from scripts.model import Location
+from scripts.nodes import Location
 
 _LINE_HEAD = re.compile(r"[\s-]*")
 _KEY = re.compile(r"[\s-]*([\"']?)(?P<key>[^\s\"'#:{\[]+)\1\s*(?::|#)")

@@ -9,9 +9,11 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from scripts.actions import walk
 from scripts.diagnostics import Problems
-from scripts.model import Migrations, Reference, Script, walk
+from scripts.model import Migrations, Script
 from scripts.names import names_in
+from scripts.nodes import Reference
 from scripts.suggest import suggest
 
 Path: TypeAlias = tuple[str, ...]

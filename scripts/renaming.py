@@ -7,25 +7,11 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from scripts.actions import Call, Choose, CustomCondition, Loop, Set
 from scripts.dialects.placeholders import reference
-from scripts.model import (
-    NOWHERE,
-    Assignment,
-    Call,
-    Choose,
-    CustomCondition,
-    Declaration,
-    Expression,
-    FormField,
-    Location,
-    Loop,
-    Output,
-    Records,
-    Script,
-    Set,
-    Skill,
-    Template,
-)
+from scripts.model import FormField, Script, Skill
+from scripts.nodes import NOWHERE, Expression, Location, Template
+from scripts.variables import Assignment, Declaration, Output, Records
 
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}", re.DOTALL)

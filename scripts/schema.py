@@ -12,18 +12,9 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.model import (
-    ACTION_TYPES,
-    After,
-    ChoiceItem,
-    Expression,
-    Loop,
-    OnFail,
-    Reference,
-    Script,
-    Template,
-    Trigger,
-)
+from scripts.actions import ACTION_TYPES, ChoiceItem, Loop, OnFail
+from scripts.model import After, Script, Trigger
+from scripts.nodes import Expression, Reference, Template
 from scripts.reader import ALIASES, SHORTHANDS
 
 Schema: TypeAlias = dict[str, Any]

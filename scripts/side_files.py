@@ -12,7 +12,8 @@ from scripts.dialects import consciousness_form, stage_sections, technique_form
 from scripts.dialects.session_form import RESPELL
 from scripts.dialects.stage_links import linked
 from scripts.dialects.stage_repairs import read_repaired
-from scripts.model import Location, Script
+from scripts.model import Script
+from scripts.nodes import Location
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, Tree

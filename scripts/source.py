@@ -14,7 +14,7 @@ import yaml
 from msgspec import Struct
 
 from scripts.diagnostics import Problems
-from scripts.model import Location
+from scripts.nodes import Location
 from scripts.values import Value, number_in
 
 FILE_CHARS_MAX = 1_000_000

@@ -5,7 +5,8 @@ from typing import get_args
 
 from scripts.diagnostics import Problems
 from scripts.expressions import compile_template
-from scripts.model import Location, Script, StringTable, Translation
+from scripts.model import Script, StringTable, Translation
+from scripts.nodes import Location
 from scripts.sandbox import ExpressionInvalid
 from scripts.strings import Line, Phrase, lines_of, own_locale
 from scripts.suggest import suggest

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from scripts.model import Locale, Location, StringTable, Template, Translation
+from scripts.model import Locale, StringTable, Translation
+from scripts.nodes import Location, Template
 from scripts.reader import Reader
 from scripts.remarks import attach
 from scripts.source import Mapping as MappingTree

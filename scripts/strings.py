@@ -11,45 +11,32 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 from msgspec import Struct
 
-from scripts.model import (
+from scripts.actions import (
     Action,
     AiAsk,
     AiSay,
     AiThink,
     Ask,
-    Assignment,
     Call,
     Chat,
     ChoiceItem,
     Choose,
-    Declaration,
-    Detector,
     Emit,
     End,
     Foreach,
     Form,
-    FormField,
-    FormSheet,
     Goto,
     If,
-    Interrupt,
-    Locale,
-    Location,
-    Output,
-    OutputItem,
-    Records,
-    Repair,
     Repeat,
     Say,
     Scene,
-    Script,
     Set,
     Show,
-    Skill,
-    StringTable,
-    Template,
     UserSay,
 )
+from scripts.model import Detector, FormField, FormSheet, Interrupt, Locale, Repair, Script, Skill, StringTable
+from scripts.nodes import Location, Template
+from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
 
 Phrase: TypeAlias = Literal[
     "invalid",

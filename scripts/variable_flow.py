@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from scripts.diagnostics import Problems
-from scripts.model import Declaration, Detector, Interrupt, Location, Phase, Script, Skill, Topic
+from scripts.model import Detector, Interrupt, Phase, Script, Skill, Topic
+from scripts.nodes import Location
 from scripts.suggest import suggest
+from scripts.variables import Declaration
 
 _OUT_OF_SIGHT = "A skill sees its parameters and globals only, and its variables end with it: hand the value over."
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from scripts.model import NOWHERE
+from scripts.nodes import NOWHERE
 from scripts.reader import literal
 from scripts.source import Scalar as _Scalar
 from scripts.values import Value

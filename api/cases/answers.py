@@ -13,9 +13,12 @@ from runtime.models.parsing import PATTERN_S
 from runtime.program import Program
 from runtime.sheets import DrawnColumn, DrawnField, DrawnForm
 from runtime.state import State
+from scripts.actions import Action, AiAsk, Ask
 from scripts.meaning import text_of
-from scripts.model import Action, AiAsk, Ask, Expression, Output, Script
+from scripts.model import Script
+from scripts.nodes import Expression
 from scripts.values import Value, number_in
+from scripts.variables import Output
 
 PLAUSIBLE = 0.75  # how often an answer is meant to fit
 FITTING_IN_FORMS = 0.9  # and in a field of a form, which is taken as a whole

@@ -29,7 +29,9 @@ from runtime.events import (
 )
 from runtime.program import Program
 from runtime.state import DETECTORS, INTERRUPTS, Wait
-from scripts.model import Action, AiAsk, Ask, Choose, Form, If, Location, Phase, Script, Topic, arms, rounds_of, walk
+from scripts.actions import Action, AiAsk, Ask, Choose, Form, If, arms, rounds_of, walk
+from scripts.model import Phase, Script, Topic
+from scripts.nodes import Location
 
 Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
 KINDS: dict[Kind, str] = {

@@ -13,7 +13,8 @@ from runtime.state import ExecutionStatus, WaitKind
 from scripts.diagnostics import Problem
 from scripts.folder import CASE_SUFFIX
 from scripts.meaning import text_of
-from scripts.model import Locale, Location
+from scripts.model import Locale
+from scripts.nodes import Location
 from scripts.parse import Reading
 from scripts.source import Mapping as MappingTree
 from scripts.source import Sequence as SequenceTree

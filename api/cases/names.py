@@ -6,10 +6,12 @@ from msgspec import Struct, structs
 
 from api.cases.model import Case, CaseTurn, Keys, key_place, place
 from runtime.program import Program
-from scripts.model import Assignment, Call, Choose, Declaration, FormField, Output, Records, Script, Set, walk
+from scripts.actions import Call, Choose, Set, walk
+from scripts.model import FormField, Script
 from scripts.reader import Reader
 from scripts.source import Tree
 from scripts.suggest import suggest
+from scripts.variables import Assignment, Declaration, Output, Records
 
 THE_END = "the end"
 

@@ -7,7 +7,7 @@ from html import escape
 from api.cases.coverage import KINDS, Count, Coverage, Item
 from api.cases.model import Prepared
 from api.cases.report import Report, file_of
-from scripts.model import Location
+from scripts.nodes import Location
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --dim: #6b7280; --paper: #fff; --line: #e5e7eb;

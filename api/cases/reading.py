@@ -16,7 +16,7 @@ from runtime.ports import Model
 from runtime.program import Program
 from scripts.diagnostics import Problems
 from scripts.folder import CASE_SUFFIX, FILES_MAX, read_path
-from scripts.model import Location
+from scripts.nodes import Location
 from scripts.parse import FileUnreadable, Reading, read_file
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree

@@ -16,7 +16,7 @@ from api.cases.walk import Walks
 from api.problems import problem_views
 from runtime.program import PlaceLost
 from scripts.diagnostics import Problem
-from scripts.model import Location
+from scripts.nodes import Location
 from scripts.values import Value
 
 Line: TypeAlias = tuple[str, str]

@@ -17,7 +17,7 @@ from api.cases.model import Prepared
 from runtime.engine import Chosen, Filled, Input, InputRefused, Reply
 from runtime.program import Program
 from runtime.state import State
-from scripts.model import ROUNDS_MAX
+from scripts.actions import ROUNDS_MAX
 from scripts.values import Value
 
 SAME_SHOWN = ROUNDS_MAX  # so many replies in vain cannot be the rounds of one question

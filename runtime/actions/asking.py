@@ -19,8 +19,9 @@ from runtime.ports import ModelReply
 from runtime.run import Run
 from runtime.state import Source, Wait
 from runtime.validation import Refused, checked
-from scripts.model import AiAsk, AiThink, Ask, Assignment, Output, OutputItem, Records, rounds_of
+from scripts.actions import AiAsk, AiThink, Ask, rounds_of
 from scripts.values import Value, is_given
+from scripts.variables import Assignment, Output, OutputItem, Records
 
 
 def taken(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:

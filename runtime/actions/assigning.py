@@ -4,7 +4,7 @@ from runtime.actions.leading_away import jump
 from runtime.events import Emitted
 from runtime.outcomes import DONE, Finish, Outcome
 from runtime.run import Run
-from scripts.model import Emit, End, Goto, Set
+from scripts.actions import Emit, End, Goto, Set
 
 
 def assign(run: Run, action: Set) -> Outcome:

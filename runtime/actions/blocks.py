@@ -3,7 +3,7 @@
 from runtime.outcomes import DONE, Enter, Outcome
 from runtime.run import ActionFailed, Run
 from runtime.state import Frame
-from scripts.model import Action, Foreach, If, Loop, Repeat
+from scripts.actions import Action, Foreach, If, Loop, Repeat
 from scripts.values import Value, shorten
 
 

@@ -7,7 +7,8 @@ from runtime.outcomes import DONE, CallSkill, Outcome
 from runtime.run import ActionFailed, Run
 from runtime.scopes import WriteRefused
 from runtime.state import Frame, Source
-from scripts.model import Call, Parameter, Skill
+from scripts.actions import Call
+from scripts.model import Parameter, Skill
 from scripts.values import Value
 
 

@@ -6,7 +6,7 @@ from runtime.outcomes import DONE, Outcome, Waits
 from runtime.ports import ModelReply
 from runtime.run import Run
 from runtime.state import Wait
-from scripts.model import Chat, rounds_of
+from scripts.actions import Chat, rounds_of
 
 
 async def chat(run: Run, action: Chat) -> Outcome:

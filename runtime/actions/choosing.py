@@ -6,7 +6,7 @@ from runtime.outcomes import DONE, Enter, Outcome, Waits, offering
 from runtime.phrases import phrase
 from runtime.run import Run
 from runtime.state import Wait
-from scripts.model import Choose, UserSay, rounds_of
+from scripts.actions import Choose, UserSay, rounds_of
 
 
 def choose(run: Run, action: Choose) -> Outcome:

@@ -6,7 +6,7 @@ from typing import assert_never
 from runtime.actions import asking, assigning, blocks, calls, chatting, choosing, filling, speaking
 from runtime.outcomes import DONE, Outcome
 from runtime.run import ActionFailed, Run
-from scripts.model import (
+from scripts.actions import (
     Action,
     AiAsk,
     AiSay,

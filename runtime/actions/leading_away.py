@@ -4,7 +4,8 @@ from typing import assert_never
 
 from runtime.outcomes import DONE, Finish, Jump, Leave, Outcome
 from runtime.run import ActionFailed, Run
-from scripts.model import After, OnFail
+from scripts.actions import OnFail
+from scripts.model import After
 from scripts.targets import resolve_target
 
 

@@ -5,7 +5,7 @@ from runtime.exits import decide_exit
 from runtime.outcomes import DONE, Outcome, Waits
 from runtime.run import Run
 from runtime.state import Wait
-from scripts.model import AiSay, Say, Scene, Show
+from scripts.actions import AiSay, Say, Scene, Show
 from scripts.values import Value
 
 ACKNOWLEDGE = Waits(Wait("acknowledge"))

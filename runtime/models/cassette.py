@@ -27,7 +27,7 @@ from msgspec import Struct, structs
 
 from runtime.ports import ModelRequest, Purpose
 from scripts.diagnostics import Problem, Problems
-from scripts.model import Location
+from scripts.nodes import Location
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, Tree, read_tree

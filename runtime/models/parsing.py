@@ -7,8 +7,9 @@ import regex
 from msgspec import Struct
 
 from runtime.answers import Choice, labelled_parts, parse_answer
-from scripts.model import Locale, Output
+from scripts.model import Locale
 from scripts.values import Value, is_given
+from scripts.variables import Output
 
 LABEL_CHARS_MAX = 20  # a longer `define` is a sentence, not a label
 PATTERN_S = 0.2  # for one match of a pattern that an author wrote; one that takes longer matches nothing

@@ -8,42 +8,37 @@ from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from scripts.conditions import Unknown
-from scripts.expressions import compile_expression, compile_template
-from scripts.facts import Facts
-from scripts.model import (
+from scripts.actions import (
     Action,
     AiAsk,
     AiSay,
     AiThink,
     Ask,
-    Assignment,
     Call,
     Chat,
     Choose,
     Emit,
     End,
-    Expression,
     Foreach,
     Form,
-    FormSheet,
     Goto,
     If,
-    Location,
     Loop,
     OnFail,
-    Output,
-    OutputItem,
-    Records,
     Repeat,
     Say,
     Scene,
     Set,
     Show,
-    Template,
     UserSay,
 )
+from scripts.conditions import Unknown
+from scripts.expressions import compile_expression, compile_template
+from scripts.facts import Facts
+from scripts.model import FormSheet
+from scripts.nodes import Expression, Location, Template
 from scripts.values import Value
+from scripts.variables import Assignment, Output, OutputItem, Records
 
 Waits: TypeAlias = Literal["never", "maybe", "always"]
 _NO_NAMES: frozenset[str] = frozenset()

@@ -8,8 +8,8 @@ from scripts.conditions import Atom, Literal, equality
 from scripts.expressions import BUILTINS
 from scripts.facts import Outcome
 from scripts.meaning import compare
-from scripts.model import Declaration
 from scripts.values import Value
+from scripts.variables import Declaration
 
 ABSENT, NULL, VALUE = 1, 2, 4
 """What a cell may be: not there, there without a value, there with one; a mask of them where several are possible."""

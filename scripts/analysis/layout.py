@@ -5,10 +5,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from scripts.actions import Action, walk
 from scripts.analysis.deeds import Pick, Put, Run, deed_of
 from scripts.analysis.known import ABSENT, VALUE, Known, Level, Sight
-from scripts.model import Action, Declaration, FormSheet, Phase, Script, Skill, Topic, walk
+from scripts.model import FormSheet, Phase, Script, Skill, Topic
 from scripts.targets import resolve_target
+from scripts.variables import Declaration
 
 Spot: TypeAlias = tuple[str, str]
 """A place by its ids: phase and topic, or "" and a skill."""

@@ -28,8 +28,9 @@ from scripts.analysis.deeds import (
 from scripts.analysis.known import ABSENT, VALUE, Known, Level
 from scripts.analysis.layout import Layout, Node
 from scripts.analysis.within import EMPTY, Finding, Within
-from scripts.model import Declaration, Skill
+from scripts.model import Skill
 from scripts.targets import resolve_target
+from scripts.variables import Declaration
 
 VISITS_MAX = 30  # of one node; more would mean that the paths do not come to rest
 PASSES_MAX = 12  # through one loop

@@ -4,13 +4,16 @@ from datetime import date, timedelta
 
 import regex
 
+from scripts.actions import Action, arms, walk
 from scripts.analysis.deeds import Again, Branch, Look, Pick, Put, deed_of, facts_in, questions_in
 from scripts.analysis.layout import Layout
 from scripts.analysis.sense import outputs_of
 from scripts.conditions import Unknown
 from scripts.diagnostics import Problems
-from scripts.model import Action, Expression, Output, Phase, Topic, arms, walk
+from scripts.model import Phase, Topic
+from scripts.nodes import Expression
 from scripts.values import number_in
+from scripts.variables import Output
 
 PATTERN_S = 0.2  # for one match of an author's pattern
 _DAYS = [(date(1990, 1, 1) + timedelta(days=n)).isoformat() for n in range(0, 20_000, 7)]  # a day of each week

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from scripts.actions import Action, If, Repeat, arms, walk
 from scripts.analysis.deeds import Again, Branch, Each, Leave, Pick, Run, deed_of, facts_in, goes_on, passes, truth_of
 from scripts.analysis.layout import Layout, Spot, names_written
 from scripts.diagnostics import Problems
 from scripts.expressions import BUILTINS
-from scripts.model import Action, Expression, If, Location, Repeat, Script, arms, walk
+from scripts.model import Script
+from scripts.nodes import Expression, Location
 from scripts.targets import resolve_target
 
 _END: Spot = ("", "")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from scripts.actions import Action, AiAsk, AiSay, AiThink, Ask, Call, Chat, Loop, walk
 from scripts.analysis.deeds import Each, Look, Option, Pick, Put, deed_of, facts_in
 from scripts.analysis.known import Level, Sight
 from scripts.analysis.layout import Layout, Node
@@ -11,27 +12,11 @@ from scripts.conditions import Unknown
 from scripts.diagnostics import Problems
 from scripts.facts import Comparison
 from scripts.meaning import compare
-from scripts.model import (
-    Action,
-    AiAsk,
-    AiSay,
-    AiThink,
-    Ask,
-    Assignment,
-    Call,
-    Chat,
-    Declaration,
-    Expression,
-    Location,
-    Loop,
-    Output,
-    OutputItem,
-    Records,
-    Topic,
-    walk,
-)
+from scripts.model import Topic
+from scripts.nodes import Expression, Location
 from scripts.suggest import suggest
 from scripts.values import DeclaredType, Value, ValueRefused, coerce, infer_type, number_in, shorten
+from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
 
 _EQUALITIES = {"eq", "ne", "in", "notin"}
 _ORDERS = {"lt", "lteq", "gt", "gteq"}

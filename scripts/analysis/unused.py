@@ -2,28 +2,15 @@
 
 from collections.abc import Iterator
 
+from scripts.actions import Action, AiAsk, AiSay, Chat, Choose, Loop, arms, walk
 from scripts.analysis.deeds import Each, Put, Run, deed_of, facts_in, sources_of
 from scripts.analysis.known import Level
 from scripts.analysis.layout import Layout, Node, names_written
 from scripts.analysis.sense import outputs_of
 from scripts.diagnostics import Problems
-from scripts.model import (
-    Action,
-    AiAsk,
-    AiSay,
-    Assignment,
-    Chat,
-    Choose,
-    Declaration,
-    Expression,
-    FormSheet,
-    Location,
-    Loop,
-    Records,
-    Template,
-    arms,
-    walk,
-)
+from scripts.model import FormSheet
+from scripts.nodes import Expression, Location, Template
+from scripts.variables import Assignment, Declaration, Records
 
 
 def check_names(layout: Layout, problems: Problems) -> None:

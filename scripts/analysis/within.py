@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Struct
 
+from scripts.actions import Action
 from scripts.analysis.deeds import (
     Again,
     Branch,
@@ -26,7 +27,7 @@ from scripts.analysis.layout import Layout, Node, Spot
 from scripts.conditions import UNKNOWN, Atom, Unknown, equality
 from scripts.expressions import BUILTINS
 from scripts.facts import Outcome
-from scripts.model import Action, Expression, Location, Template
+from scripts.nodes import Expression, Location, Template
 from scripts.values import Value, number_in
 
 VISITS_MAX = 30  # of one node; more would mean that the paths do not come to rest

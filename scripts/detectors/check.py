@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from scripts.actions import Action, Emit, End, If, Say, Scene, Set, Show, action_type, walk
 from scripts.detectors.examples import EXAMPLES_MAX, run_examples
 from scripts.detectors.judge import WORDS_MAX
 from scripts.detectors.parts import Rule, Sign
-from scripts.model import Action, Detector, Emit, End, If, Location, Say, Scene, Set, Show, action_type, walk
+from scripts.model import Detector
+from scripts.nodes import Location
 from scripts.suggest import suggest
 
 Finding: TypeAlias = tuple[str, str, Location, str]

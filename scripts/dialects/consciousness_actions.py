@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
+from scripts.actions import Action, Emit, End, Say, Set, Signal
 from scripts.dialects.consciousness_parts import degree_of, id_of, pass_over
 from scripts.dialects.placeholders import to_expression, to_template
 from scripts.expressions import compile_expression
-from scripts.model import NOWHERE, Action, Detector, Emit, End, Expression, Location, Say, Set, Signal, Template
+from scripts.model import Detector
+from scripts.nodes import NOWHERE, Expression, Location, Template
 from scripts.reader import Reader, literal
 from scripts.sandbox import ExpressionInvalid
 from scripts.source import Mapping as MappingTree

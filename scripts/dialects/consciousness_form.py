@@ -5,21 +5,13 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, structs
 
+from scripts.actions import Chat
 from scripts.detectors.parts import Example, Rule
 from scripts.dialects.consciousness_actions import acting
 from scripts.dialects.consciousness_examples import example
 from scripts.dialects.consciousness_parts import Collector, id_of, number_of, pass_over, texts_in
-from scripts.model import (
-    LOOK_BACK_MAX,
-    Chat,
-    Detector,
-    Location,
-    Node,
-    Phase,
-    Script,
-    Template,
-    Topic,
-)
+from scripts.model import LOOK_BACK_MAX, Detector, Phase, Script, Topic
+from scripts.nodes import Location, Node, Template
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, Tree

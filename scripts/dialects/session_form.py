@@ -7,10 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never
 import msgspec
 from msgspec import Meta
 
-from scripts.dialects import session_spellings
-from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
-from scripts.model import (
-    NOWHERE,
+from scripts.actions import (
     ROUNDS_DEFAULT,
     Action,
     AiAsk,
@@ -18,28 +15,20 @@ from scripts.model import (
     AiThink,
     Call,
     CustomCondition,
-    Declaration,
-    DefaultScope,
     ExitCriteria,
-    Expression,
     Form,
-    FormField,
-    FormSheet,
-    Locale,
-    Location,
     Media,
-    Node,
-    Output,
-    Phase,
     Rounds,
-    Script,
     Show,
-    Template,
-    Topic,
 )
+from scripts.dialects import session_spellings
+from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
+from scripts.model import DefaultScope, FormField, FormSheet, Locale, Phase, Script, Topic
+from scripts.nodes import NOWHERE, Expression, Location, Node, Template
 from scripts.reader import Reader, literal
 from scripts.source import Mapping
 from scripts.values import Value
+from scripts.variables import Declaration, Output
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")

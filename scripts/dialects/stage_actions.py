@@ -6,20 +6,12 @@ from typing import Any
 
 import msgspec
 
+from scripts.actions import LOOP_TURNS_MAX, Action, Foreach, If, Repeat, Say, Until
 from scripts.dialects import stage_verbs
 from scripts.dialects.stage_calls import call, choose
 from scripts.dialects.stage_keys import Item, Notation, mappings
 from scripts.dialects.stage_loops import foreach_of
-from scripts.model import (
-    LOOP_TURNS_MAX,
-    Action,
-    Expression,
-    Foreach,
-    If,
-    Repeat,
-    Say,
-    Until,
-)
+from scripts.nodes import Expression
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.suggest import suggest
 

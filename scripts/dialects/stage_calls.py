@@ -5,22 +5,12 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from typing import Any
 
+from scripts.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
 from scripts.dialects.stage_keys import Item, Notation, mappings
 from scripts.dialects.stage_names import bare, variable_name
-from scripts.model import (
-    ROUNDS_DEFAULT,
-    ROUNDS_MAX,
-    Action,
-    Ask,
-    Call,
-    ChoiceItem,
-    Choose,
-    Expression,
-    Loop,
-    Output,
-    Template,
-)
+from scripts.nodes import Expression, Template
 from scripts.source import Mapping, Scalar, Sequence, Tree
+from scripts.variables import Output
 
 _CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<given>[^()（）]+)[)）]")
 _ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")

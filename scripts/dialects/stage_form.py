@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from scripts.actions import Action
 from scripts.brought import SideFile
 from scripts.diagnostics import Problems
 from scripts.dialects.stage_actions import DO, VERBS, actions_of, block
@@ -13,18 +14,11 @@ from scripts.dialects.stage_names import Names, names_of
 from scripts.dialects.stage_sections import section
 from scripts.dialects.stage_values import declarations
 from scripts.dialects.stage_verbs import scene
-from scripts.model import (
-    Action,
-    Declaration,
-    DefaultScope,
-    Locale,
-    Location,
-    Phase,
-    Script,
-    Topic,
-)
+from scripts.model import DefaultScope, Locale, Phase, Script, Topic
+from scripts.nodes import Location
 from scripts.reader import Reader
 from scripts.source import Mapping, Scalar, Sequence, Tree
+from scripts.variables import Declaration
 
 _SECTIONS = ("skills", "roles", "forms", "rules")
 _STAGES = ("stages", "phases", "stage", "phase")

@@ -7,7 +7,8 @@ import msgspec
 from scripts.dialects.stage_keys import Item, Notation, mappings
 from scripts.dialects.stage_values import choices_of
 from scripts.meaning import text_of
-from scripts.model import Expression, FieldType, FormField, FormSheet
+from scripts.model import FieldType, FormField, FormSheet
+from scripts.nodes import Expression
 from scripts.source import Mapping, Scalar, Tree
 from scripts.values import DeclaredType, Value, ValueRefused, coerce
 

@@ -7,24 +7,10 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from scripts.actions import Call, Form, Goto, OnFail, Speakers, Step
 from scripts.dialects.stage_names import word_id
-from scripts.model import (
-    After,
-    Call,
-    Form,
-    FormSheet,
-    Goto,
-    Interrupt,
-    Location,
-    OnFail,
-    Phase,
-    Role,
-    Script,
-    Skill,
-    Speakers,
-    Step,
-    Topic,
-)
+from scripts.model import After, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic
+from scripts.nodes import Location
 
 _TITLED = Script | Phase | Topic | Skill
 _CALLED = Role | FormSheet | Interrupt | Step

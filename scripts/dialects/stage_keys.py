@@ -8,7 +8,7 @@ from scripts.dialects.conditions import is_computed, to_condition
 from scripts.dialects.placeholders import odd_placeholders, to_template, to_text_expression
 from scripts.dialects.stage_names import AtHand, Names, bare, is_name, node_id, refer, variable_name, word_id
 from scripts.expressions import compile_expression
-from scripts.model import Expression, Location, Template
+from scripts.nodes import Expression, Location, Template
 from scripts.reader import Reader, literal
 from scripts.sandbox import ExpressionInvalid
 from scripts.source import Mapping, Scalar, Sequence, Tree, plain_value

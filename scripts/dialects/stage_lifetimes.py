@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import msgspec
 
 from scripts.diagnostics import Problems
-from scripts.model import Declaration, Phase, Script, Topic
+from scripts.model import Phase, Script, Topic
 from scripts.names import read_names
+from scripts.variables import Declaration
 
 
 def with_lifetimes(script: Script, problems: Problems) -> Script:

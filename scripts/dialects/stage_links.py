@@ -9,38 +9,16 @@ from typing import Any
 
 import msgspec
 
+from scripts.actions import Action, AiAsk, AiThink, Ask, Call, Choose, Foreach, Form, Goto, If, Loop, Repeat, Scene
 from scripts.diagnostics import Problems
 from scripts.dialects.placeholders import reference
 from scripts.dialects.stage_lifetimes import with_lifetimes
 from scripts.dialects.stage_names import Names, names_of, node_id, of_owner
-from scripts.model import (
-    Action,
-    AiAsk,
-    AiThink,
-    Ask,
-    Call,
-    Choose,
-    Declaration,
-    Expression,
-    Foreach,
-    Form,
-    Goto,
-    If,
-    Interrupt,
-    Location,
-    Loop,
-    Output,
-    OutputItem,
-    Phase,
-    Records,
-    Repeat,
-    Scene,
-    Script,
-    Skill,
-    Topic,
-)
+from scripts.model import Interrupt, Phase, Script, Skill, Topic
+from scripts.nodes import Expression, Location
 from scripts.suggest import suggest
 from scripts.targets import resolve_target
+from scripts.variables import Declaration, Output, OutputItem, Records
 
 Actions = tuple[Action, ...]
 

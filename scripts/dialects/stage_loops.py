@@ -2,9 +2,10 @@
 
 import re
 
+from scripts.actions import Loop
 from scripts.dialects.stage_keys import Item, Notation, braced, content_at
 from scripts.dialects.stage_names import AtHand, bare, is_name, variable_name
-from scripts.model import Expression, Location, Loop
+from scripts.nodes import Expression, Location
 from scripts.reader import literal
 from scripts.source import Mapping, Scalar, Sequence, Tree
 

@@ -7,29 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import regex
 from msgspec import Struct
 
+from scripts.actions import Action, AiAsk, AiThink, Ask, Call, Choose, Foreach, Set, walk
 from scripts.dialects.placeholders import NAME, reference
 from scripts.expressions import is_reserved, is_syntax
-from scripts.model import (
-    ID_CHARS_MAX,
-    Action,
-    AiAsk,
-    AiThink,
-    Ask,
-    Assignment,
-    Call,
-    Choose,
-    Declaration,
-    Foreach,
-    FormSheet,
-    Interrupt,
-    Output,
-    OutputItem,
-    Records,
-    Script,
-    Set,
-    Skill,
-    walk,
-)
+from scripts.model import FormSheet, Interrupt, Script, Skill
+from scripts.nodes import ID_CHARS_MAX
+from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
 
 _BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
 _VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")

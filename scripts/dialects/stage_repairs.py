@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from scripts.diagnostics import Problem, Problems
-from scripts.model import Location
+from scripts.nodes import Location
 from scripts.source import FILE_CHARS_MAX, Mapping, Tree, read_tree
 
 _RECOGNISED = re.compile(r"^\ufeff?\s*(sessions|stages|skills|roles|rules|forms|global|globals)\s*[:：]", re.MULTILINE)

@@ -8,7 +8,8 @@ from msgspec import Struct
 from scripts.dialects.conditions import is_computed
 from scripts.dialects.stage_actions import block
 from scripts.dialects.stage_keys import Item, Notation, mappings
-from scripts.model import After, Expression, Interrupt, Trigger
+from scripts.model import After, Interrupt, Trigger
+from scripts.nodes import Expression
 from scripts.source import Mapping, Scalar, Sequence, Tree
 
 _POLICIES = {

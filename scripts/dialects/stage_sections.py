@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from scripts.actions import Foreach, walk
 from scripts.brought import SideFile
 from scripts.diagnostics import Problems
 from scripts.dialects.stage_actions import block
@@ -12,13 +13,14 @@ from scripts.dialects.stage_keys import Item, Notation, mappings
 from scripts.dialects.stage_names import Names, names_of, of_owner, variable_name
 from scripts.dialects.stage_rules import rule
 from scripts.dialects.stage_values import declarations
-from scripts.model import Declaration, Foreach, Parameter, Role, Script, Skill, walk
+from scripts.model import Parameter, Role, Script, Skill
 from scripts.names import read_names
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, Sequence, Tree
 from scripts.suggest import suggest
 from scripts.values import Value
+from scripts.variables import Declaration
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
 _HUMANS = {"human", "user", "visitor", "client", "用户", "人"}

@@ -3,9 +3,10 @@
 import msgspec
 
 from scripts.dialects.stage_keys import Item, Notation, mappings
-from scripts.model import Assignment, Declaration, Location, Output, OutputItem, Records
+from scripts.nodes import Location
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.values import DeclaredType, Value, ValueRefused, coerce
+from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
 
 VARIABLE_TYPES: dict[str, DeclaredType] = {
     **dict.fromkeys(("text", "string", "str", "textarea", "文本", "字符串"), "text"),

@@ -4,11 +4,7 @@ from typing import Any
 
 import msgspec
 
-from scripts.dialects.conditions import is_computed
-from scripts.dialects.stage_keys import Item, Notation, content_at
-from scripts.dialects.stage_names import word_id
-from scripts.dialects.stage_values import outputs
-from scripts.model import (
+from scripts.actions import (
     CHAT_ROUNDS_MAX,
     ROUNDS_DEFAULT,
     ROUNDS_MAX,
@@ -30,9 +26,13 @@ from scripts.model import (
     Show,
     Signal,
     Speakers,
-    Template,
     UserSay,
 )
+from scripts.dialects.conditions import is_computed
+from scripts.dialects.stage_keys import Item, Notation, content_at
+from scripts.dialects.stage_names import word_id
+from scripts.dialects.stage_values import outputs
+from scripts.nodes import Template
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.values import shorten
 

@@ -1,13 +1,16 @@
 """The technique form: one `topic` with a `technique_id`, parameters and returns; that is, a skill."""
 
+from scripts.actions import Call
 from scripts.dialects import session_spellings
 from scripts.dialects.placeholders import reference
 from scripts.dialects.session_form import TopicForm, translated_topic
 from scripts.dialects.stage_values import VARIABLE_TYPES
-from scripts.model import Call, Declaration, Expression, FormSheet, Node, Parameter, Phase, Script, Skill, Topic
+from scripts.model import FormSheet, Parameter, Phase, Script, Skill, Topic
+from scripts.nodes import Expression, Node
 from scripts.reader import Reader
 from scripts.source import Mapping
 from scripts.values import DeclaredType, Value
+from scripts.variables import Declaration
 
 
 class _Input(Node, frozen=True, kw_only=True):

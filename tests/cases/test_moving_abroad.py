@@ -9,24 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import main
+from scripts.actions import ACTION_TYPES, Action, AiAsk, Ask, Choose, Form, OnFail, action_type, walk
 from scripts.folder import read_path
-from scripts.model import (
-    ACTION_TYPES,
-    Action,
-    After,
-    AiAsk,
-    Ask,
-    Choose,
-    FieldType,
-    Form,
-    OnFail,
-    Output,
-    RepairKind,
-    Script,
-    action_type,
-    walk,
-)
+from scripts.model import After, FieldType, RepairKind, Script
 from scripts.values import DeclaredType
+from scripts.variables import Output
 
 HERE = Path(__file__).parent
 SCRIPT = HERE.parents[1] / "scripts" / "library" / "moving_abroad" / "moving_abroad.yaml"

@@ -16,9 +16,10 @@ from click.testing import CliRunner
 from api.cli.main import main
 from runtime.models.cassette import ScriptedReply
 from runtime.models.scripted import ScriptedModel
+from scripts.actions import AiAsk, AiThink, walk
 from scripts.folder import read_path
-from scripts.model import AiAsk, AiThink, Output, walk
 from scripts.parse import Reading
+from scripts.variables import Output
 
 FOLDER = Path(os.environ.get("SCRIPT_CORPUS", "no-corpus")) / "session-form"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="SCRIPT_CORPUS names no folder of scripts")

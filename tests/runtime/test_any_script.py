@@ -23,11 +23,11 @@ from runtime.models.scripted import ScriptedModel
 from runtime.ports import ModelFailed, ModelReply, ModelRequest
 from runtime.program import Program
 from runtime.state import decode, encode
+from scripts.actions import Action, walk
 from scripts.analysis.deeds import Look, Put, deed_of, facts_in
 from scripts.analysis.known import VALUE
 from scripts.analysis.layout import Layout
 from scripts.changes import changes
-from scripts.model import Action, walk
 from scripts.native_yaml import native_yaml, without_places
 from scripts.parse import Source, read_script
 

@@ -7,7 +7,7 @@ from runtime.exits import decide_exit
 from runtime.ports import ModelReply
 from runtime.scopes import Scopes
 from runtime.state import Cell, State
-from scripts.model import CustomCondition, ExitCriteria
+from scripts.actions import CustomCondition, ExitCriteria
 
 SURE = ExitCriteria(understanding_threshold=80, has_questions=False)
 

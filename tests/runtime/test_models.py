@@ -8,7 +8,7 @@ from runtime.models.cassette import ScriptedFileInvalid
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import ModelFailed, ModelRequest
-from scripts.model import Output
+from scripts.variables import Output
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

@@ -5,8 +5,9 @@ from textwrap import dedent
 
 import pytest
 
+from scripts.actions import Action
 from scripts.expressions import Rendered, compile_expression, compile_template
-from scripts.model import Action, Script
+from scripts.model import Script
 from scripts.parse import Mode, Reading, Source, read_script
 from scripts.sandbox import MISSING
 

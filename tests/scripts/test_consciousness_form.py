@@ -1,8 +1,8 @@
 """The consciousness form: a detector, whatever it detects; what has no place is told, the rest converts."""
 
+from scripts.actions import Emit, End, Set
 from scripts.conversion import convert
 from scripts.detectors.examples import run_examples
-from scripts.model import Emit, End, Set
 from scripts.native_yaml import without_places
 from scripts.parse import Source, is_script, read_script
 

@@ -7,7 +7,7 @@ import pytest
 from scripts.changes import CODES as CHANGES
 from scripts.diagnostics import CODES, PROBLEMS_MAX, Problems
 from scripts.folder import read_path
-from scripts.model import Location
+from scripts.nodes import Location
 from scripts.parse import Source, read_script
 
 BROKEN = Path(__file__).parent.parent / "broken"

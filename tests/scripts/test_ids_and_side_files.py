@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scripts.model import walk
+from scripts.actions import walk
 from scripts.parse import FILE_BYTES_MAX, FileUnreadable, Source, read_file, read_script
 
 HEAD = (

@@ -1,6 +1,6 @@
 """A script of five thousand lines is read and checked like a short one."""
 
-from scripts.model import walk
+from scripts.actions import walk
 
 TOPIC = """\
       - topic: topic_{n}

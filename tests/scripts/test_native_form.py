@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.model import AiAsk, AiSay, Ask, Choose, Foreach, Goto, If, OnFail, Repeat, Say, Set, Show
+from scripts.actions import AiAsk, AiSay, Ask, Choose, Foreach, Goto, If, OnFail, Repeat, Say, Set, Show
 
 SCRIPT = """
     script: intake

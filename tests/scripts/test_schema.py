@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from scripts.actions import ACTION_TYPES
 from scripts.diagnostics import Problems
 from scripts.dialects import native
-from scripts.model import ACTION_TYPES
 from scripts.parse import Source, read_file, read_script
 from scripts.schema import json_schema
 from scripts.source import Mapping, plain_value, read_tree

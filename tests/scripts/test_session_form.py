@@ -4,7 +4,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from scripts.model import AiAsk, AiSay, AiThink, Show
+from scripts.actions import AiAsk, AiSay, AiThink, Show
 
 SCRIPT = """
     metadata: {name: Named here, version: 1.2, author: Ann, description: A talk., audience: all}

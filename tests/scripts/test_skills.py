@@ -1,6 +1,6 @@
 """Skills from side files and from the technique form."""
 
-from scripts.model import AiSay, Call, walk
+from scripts.actions import AiSay, Call, walk
 from scripts.parse import Source, read_script
 
 CALLER = """

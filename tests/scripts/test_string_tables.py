@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.diagnostics import Problems
-from scripts.model import NOWHERE, StringTable, Template, Translation
+from scripts.model import StringTable, Translation
+from scripts.nodes import NOWHERE, Template
 from scripts.reader import Reader
 from scripts.source import Mapping, read_tree
 from scripts.string_tables import Sent, Update, read_table, table_yaml, updated, with_sent

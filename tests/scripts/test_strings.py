@@ -4,7 +4,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from scripts.model import Ask, Say
+from scripts.actions import Ask, Say
 from scripts.strings import lines_of, localised, table_for
 
 HEAD = "script: s\n{head}phases:\n  - phase: p\n    topics:\n      - topic: t\n        actions:\n"
