@@ -28,6 +28,7 @@ from api.migrating import Migrating
 from api.reloading import Reloader
 from api.routes import migrations, operations, scripts, sessions
 from api.routes.sessions import TENANT
+from api.running import Running
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
@@ -82,8 +83,9 @@ def create_app(
     With `reload` it publishes scripts of the folder anew when they change.
     """
     catalogue = Catalogue(record, clock)
-    chat = Chat(record, catalogue, model, settings, clock, ids)
-    migrating = Migrating(chat, record, catalogue, model, settings, clock, ids)
+    running = Running(record, model, settings, clock, ids)
+    chat = Chat(running, catalogue)
+    migrating = Migrating(chat, running, catalogue)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:

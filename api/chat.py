@@ -20,19 +20,18 @@ from api import rows
 from api.catalogue import Catalogue
 from api.errors import ApiError
 from api.locks import KeysInFlight, SessionLocks
+from api.running import Running, code_of
 from api.schemas import NewMessage, NewSession
-from api.settings import Settings
-from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, Start, Turn, TurnFailed, run_turn
+from runtime.calls import ModelCall
+from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, Start, Turn, TurnFailed
 from runtime.events import Message
-from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
-from runtime.run import HISTORY_MAX, ModelCall
+from runtime.run import HISTORY_MAX
 from runtime.scopes import Scopes, WriteRefused
-from runtime.state import Cell, ExecutionStatus, State, StateUnreadable, decode
+from runtime.state import ExecutionStatus, State, StateUnreadable, decode
 from scripts.model import Locale
 from scripts.values import ValueRefused, bounded
 from store.errors import KeyTaken, StoreError, TurnConflict
-from store.record import Record
 from store.rows import FailureRow, MigrationRow, SessionHead, SessionRow, TurnRow, is_uuid
 
 KEYS_MAX = 200  # idempotency keys kept with a hot session; older ones are looked up in the record
@@ -106,15 +105,14 @@ class Condition(Struct, frozen=True):
 class Chat:
     """The sessions of all tenants, over the record."""
 
-    def __init__(
-        self, record: Record, catalogue: Catalogue, model: Model, settings: Settings, clock: Clock, ids: Ids
-    ) -> None:
-        self._record = record
+    def __init__(self, running: Running, catalogue: Catalogue) -> None:
+        settings = running.settings
+        self._running = running
+        self._record = running.record
         self._catalogue = catalogue
-        self._model = model
         self._settings = settings
-        self._clock = clock
-        self._ids = ids
+        self._clock = running.clock
+        self._ids = running.ids
         self._locks = SessionLocks(settings.queue_max, settings.queue_s)
         self._in_flight = KeysInFlight()
         self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
@@ -188,7 +186,7 @@ class Chat:
         hot.knows_all_keys = True
         started = self._clock()
         try:
-            turn = await self._run(hot, Start())
+            turn = await self._run(hot, Start(), started)
         except TurnFailed as failed:
             await self._commit(hot, rows.unbegun(hot.state), started, key, fingerprint, "error")
             raise await self._failed(hot, failed) from failed
@@ -252,28 +250,16 @@ class Chat:
         given = Start() if not hot.state.begun else _input(message)
         started = self._clock()
         try:
-            turn = await self._run(hot, given)
+            turn = await self._run(hot, given, started)
         except InputRefused as error:
             raise ApiError("REQUEST_INVALID", str(error), context=_context(hot)) from error
         except TurnFailed as failed:
             raise await self._failed(hot, failed) from failed
         return await self._commit(hot, turn, started, key, fingerprint)
 
-    async def _run(self, hot: Hot, given: Input) -> Turn:
-        session = hot.session
-        global_cells: dict[str, Cell] | None = None
-        if hot.program.global_names:
-            global_cells = rows.cells_of(await self._record.user_variables(session.tenant, session.user_id))
-        return await run_turn(
-            hot.program,
-            hot.state,
-            given,
-            model=self._model,
-            clock=self._clock,
-            ids=self._ids,
-            limits=self._settings.limits,
-            global_cells=global_cells,
-            history=hot.history,
+    async def _run(self, hot: Hot, given: Input, started: datetime) -> Turn:
+        return await self._running.turn(
+            hot.session, hot.program, hot.state, given, started=started, history=hot.history
         )
 
     async def _commit(
@@ -315,7 +301,7 @@ class Chat:
 
     async def _failed(self, hot: Hot, failed: TurnFailed) -> ApiError:
         """Records that a turn failed; the session stays where it was."""
-        code = {"model": "LLM_SERVICE_ERROR", "limit": "LIMIT_EXCEEDED"}.get(failed.kind, "ACTION_EXECUTION_ERROR")
+        code = code_of(failed.kind)
         hot.failure = Failure(code, str(failed), failed.place)
         phase, topic, action = failed.place
         await self._record.save_failure(

@@ -2,23 +2,21 @@
 
 import asyncio
 from collections import OrderedDict
+from datetime import datetime
 
 import msgspec
 from msgspec import Struct
 
-from api import rows
 from api.catalogue import Catalogue, unusable
 from api.chat import Chat, Hot
 from api.errors import ApiError
+from api.running import Running, code_of
 from api.schemas import NewVersion
-from api.settings import Settings
-from runtime.engine import Moved, Turn, TurnFailed, run_turn
+from runtime.engine import Moved, Turn, TurnFailed
 from runtime.migration import MOVING, Plan, Verdict, place_of, plan, undo
-from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
 from runtime.state import State, StateUnreadable, decode
 from scripts.parse import Source, read_script
-from store.record import Record
 from store.rows import MigrationRow, SessionRow, TurnRow
 
 TRIED_MAX = 4  # texts of dry runs kept ready to run
@@ -51,16 +49,12 @@ class Outcome(Struct, frozen=True):
 class Migrating:
     """The moves of all tenants' sessions."""
 
-    def __init__(
-        self, chat: Chat, record: Record, catalogue: Catalogue, model: Model, settings: Settings, clock: Clock, ids: Ids
-    ) -> None:
+    def __init__(self, chat: Chat, running: Running, catalogue: Catalogue) -> None:
         self._chat = chat
-        self._record = record
+        self._running = running
+        self._record = running.record
         self._catalogue = catalogue
-        self._model = model
-        self._settings = settings
-        self._clock = clock
-        self._ids = ids
+        self._clock = running.clock
         self._tried: OrderedDict[str, Program] = OrderedDict()
 
     async def migrate(self, tenant: str, session_id: str, wanted: NewVersion) -> Outcome:
@@ -142,17 +136,15 @@ class Migrating:
 
     async def _with_globals(self, hot: Hot) -> State:
         """The state with the user's global variables as they are now."""
-        if not hot.program.global_names:
-            return hot.state
-        cells = rows.cells_of(await self._record.user_variables(hot.session.tenant, hot.session.user_id))
-        return msgspec.structs.replace(hot.state, global_cells=cells)
+        cells = await self._running.global_cells(hot.session, hot.program)
+        return hot.state if cells is None else msgspec.structs.replace(hot.state, global_cells=cells)
 
     async def _settle(
         self, hot: Hot, session: SessionRow, program: Program, planned: Plan, kind: str
     ) -> tuple[TurnRow, State]:
         """Runs the move, and commits its turn and its row together."""
         started = self._clock()
-        turn = await self._run(hot, program, planned)
+        turn = await self._run(hot, program, planned, started)
         moved = Hot(session, program, hot.state, hot.history)
         moved.keys, moved.knows_all_keys = hot.keys, hot.knows_all_keys
         row = MigrationRow(
@@ -175,20 +167,14 @@ class Migrating:
         answer = await self._chat.settle(moved, turn, started, row)
         return answer.row, answer.state
 
-    async def _run(self, hot: Hot, program: Program, planned: Plan) -> Turn:
+    async def _run(self, hot: Hot, program: Program, planned: Plan, started: datetime) -> Turn:
+        moved = Moved(planned.account, planned.restart)
         try:
-            return await run_turn(
-                program,
-                planned.state,
-                Moved(planned.account, planned.restart),
-                model=self._model,
-                clock=self._clock,
-                ids=self._ids,
-                limits=self._settings.limits,
-                history=hot.history,
+            return await self._running.turn(
+                hot.session, program, planned.state, moved, started=started, history=hot.history
             )
         except TurnFailed as failed:
-            code = {"model": "LLM_SERVICE_ERROR", "limit": "LIMIT_EXCEEDED"}.get(failed.kind, "ACTION_EXECUTION_ERROR")
+            code = code_of(failed.kind)
             message = f"the topic cannot begin again in the new version: {failed}"
             raise ApiError(code, message, context={"sessionId": hot.session.session_id}) from failed
 

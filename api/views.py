@@ -21,8 +21,8 @@ from api.schemas import (
     VariableStore,
     WaitView,
 )
+from runtime.calls import ModelCall
 from runtime.program import Program
-from runtime.run import ModelCall
 from runtime.scopes import Scopes
 from runtime.sheets import DrawnColumn, DrawnForm
 from runtime.state import Cell, ExecutionStatus, State, Wait
@@ -193,6 +193,7 @@ def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:
                 raw=call.reply.raw,
             )
             for call in calls
+            if call.reply is not None
         ]
     )
 

@@ -7,6 +7,7 @@ tried again and nothing is skipped.
 import asyncio
 import itertools
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec import Struct
 from runtime import detection, interrupts, listening, repairs
 from runtime.actions import filling, leading_away
 from runtime.actions.dispatch import enter, resume
+from runtime.calls import CallInterrupted, ModelCall, NoJournal
 from runtime.cursor import Cursor
 from runtime.events import (
     ActionEntered,
@@ -29,9 +31,9 @@ from runtime.events import (
     Waiting,
 )
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
-from runtime.ports import Clock, Ids, Model, ModelFailed
+from runtime.ports import Clock, Ids, Journal, Live, Model, ModelFailed
 from runtime.program import PlaceLost, Program
-from runtime.run import ActionFailed, LimitExceeded, Limits, ModelCall, Run, copy_of, own_copy
+from runtime.run import ActionFailed, LimitExceeded, Limits, Run, copy_of, own_copy
 from runtime.scopes import WriteRefused
 from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import Cell, Frame, Held, State, Wait, encode
@@ -76,7 +78,7 @@ class Moved(Struct, frozen=True):
 
 
 Input: TypeAlias = Start | Reply | Chosen | Filled
-FailureKind: TypeAlias = Literal["action", "model", "limit", "place"]
+FailureKind: TypeAlias = Literal["action", "model", "limit", "place", "interrupted"]
 
 
 class InputRefused(ValueError):
@@ -110,6 +112,7 @@ class TurnFailed(Exception):
         self.kind = kind
         self.place = place
         self.retryable = retryable
+        self.model_calls: tuple[ModelCall, ...] = ()
 
 
 async def run_turn(
@@ -123,10 +126,15 @@ async def run_turn(
     limits: Limits,
     global_cells: Mapping[str, Cell] | None = None,
     history: tuple[Message, ...] = (),
+    journal: Journal | None = None,
+    live: Live | None = None,
+    now: datetime | None = None,
 ) -> Turn:
     """Runs one turn. `state` is not changed.
 
-    `global_cells` are the user's now, None: as the state has them; `history` are the messages so far.
+    `global_cells` are the user's now, None: as the state has them; `history` are the messages so far. `journal` keeps
+    the calls of the model while the turn runs, `live` hears the words of messages as they come. For the script all
+    of it happens `now`, None: as the clock has it.
 
     Raises InputRefused, and TurnFailed with everything else that can go wrong.
     """
@@ -142,6 +150,9 @@ async def run_turn(
         ids=ids,
         limits=limits,
         history=history,
+        journal=journal or NoJournal(),
+        live=live,
+        now=now,
     )
     engine = _Engine(run)
     try:
@@ -153,6 +164,8 @@ async def run_turn(
         raise engine.failure("limit", str(error)) from error
     except TimeoutError as error:
         raise engine.failure("limit", f"the turn took longer than {limits.turn_s:g} s", retryable=True) from error
+    except CallInterrupted as error:
+        raise engine.failure("interrupted", str(error), retryable=True) from error
     except PlaceLost as error:
         raise engine.failure("place", str(error)) from error
     except (ActionFailed, WriteRefused) as error:
@@ -161,7 +174,7 @@ async def run_turn(
     if len(saved) > limits.state_bytes_max:
         message = f"the session's variables would take {len(saved):,} bytes; it may keep {limits.state_bytes_max:,}"
         raise engine.failure("limit", message)
-    return Turn(run.state, saved, tuple(run.events), tuple(run.model_calls))
+    return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made))
 
 
 def _accepted(state: State, given: Input | Moved) -> str:
@@ -220,7 +233,9 @@ class _Engine:
         place = (self._state.phase, self._state.topic, action)
         if action != inner:
             message = f"{inner}: {message}"
-        return TurnFailed(kind, message, place, retryable=retryable)
+        failed = TurnFailed(kind, message, place, retryable=retryable)
+        failed.model_calls = tuple(self._run.calls.made)
+        return failed
 
     async def run(self, given: Input | Moved, content: str) -> None:
         self._state.turn += 1
@@ -233,6 +248,7 @@ class _Engine:
         else:
             await self._resume(given, content)
         await self._go_on()
+        self._run.speech.drop()
         finish = await detection.of_session(self._run)
         if finish is not None and self._state.status == "active":
             self._state.wait = None

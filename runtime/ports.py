@@ -19,6 +19,12 @@ Ids: TypeAlias = Callable[[], str]
 
 Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route", "detect"]
 
+Advance: TypeAlias = Literal["continue_needed", "completed", "blocked", "off_topic"]
+"""What a reply did for an action that leads a conversation, as the model judges it."""
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+"""Stretches of a text, from and up to a character: those that came from variables, not from the script."""
+
 
 class Watched(Struct, frozen=True):
     """What a detector looks for, put to a model: in words, and the labels it may answer with."""
@@ -42,13 +48,16 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     round: int  # 0: open the conversation; n: judge the nth reply
     visit: int = 0  # in how many earlier visits of this action the model was asked
     asked: int = 0  # how often it was asked for the same purpose in this visit
+    model: str = ""  # the model the script wants, by the name the server knows it; empty: the server's own
     task: str
+    task_spans: Spans = ()
     locale: Locale
     phrases: Mapping[str, str] = {}  # what the script says in place of the runtime's own sentences
     now: datetime
     outputs: tuple[Output, ...] = ()
     records: tuple[Records, ...] = ()  # which of the outputs are fields of records; one reply may give several
     exit: str = ""
+    exit_spans: Spans = ()
     reply: str | None = None  # the reply to judge
     known: Mapping[str, Value] = {}  # what earlier replies to this action gave
     replies: tuple[str, ...] = ()  # all replies to this action so far, the one to judge last
@@ -61,6 +70,25 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     tone: str = ""
     goal: str = ""
     strategy: str = ""
+    scheme: str = ""  # the prompts the script is written for
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one call of a language model took. Times are milliseconds."""
+
+    model: str  # as the endpoint calls it
+    prompt_digest: str = ""
+    parameters: Mapping[str, Value] = {}
+    input_tokens: int = 0
+    cached_tokens: int = 0  # of the input tokens, those the endpoint had kept
+    output_tokens: int = 0
+    counted: bool = True  # by the endpoint; else estimated
+    cost: float | None = None  # in the currency of the prices that are set; none are: None
+    latency_ms: int = 0
+    first_words_ms: int | None = None
+    attempts: int = 1
+    failures: tuple[str, ...] = ()  # of the attempts that failed: what went wrong
+    degraded: str = ""  # why the reply had to be taken as plain text
 
 
 class ModelReply(Struct, frozen=True, kw_only=True):
@@ -73,21 +101,98 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     exit_reason: str = ""
     understanding: int | None = None  # percent
     has_questions: bool | None = None
+    progress: Advance | None = None
     intent: str = ""  # to route: which of the intents the reply has
     detected: Mapping[str, Verdict] = {}  # to detect: of each detector that sees something
     raw: str = ""  # what the model literally said
+    usage: Usage | None = None  # none: no language model was asked
 
 
 class ModelFailed(Exception):
-    """The model gave no usable reply; the session stays where it is. `retryable`: trying again may help."""
+    """The model gave no usable reply; the session stays where it is. `retryable`: trying again may help.
 
-    def __init__(self, message: str, *, retryable: bool = True) -> None:
+    The message is read by clients: it names no address, key or text of the endpoint's.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = True, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.retryable = retryable
+        self.usage = usage
+
+
+Hear: TypeAlias = Callable[[ModelReply], None]
+"""Hears a reply as it grows: everything but the words is settled by then, `text` is what is there of them."""
 
 
 class Model(Protocol):
     """Something a session talks through."""
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        """Answers one request. Raises ModelFailed."""
+    def goes_to(self, request: ModelRequest) -> str:
+        """The language model that a request goes to, by the server's name for it; empty where none is needed."""
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        """Answers one request; a model that can tells `hear` of its words as they come. Raises ModelFailed."""
+
+
+class Intent(Struct, frozen=True, kw_only=True):
+    """A call of a language model that is about to be made."""
+
+    call_id: str
+    digest: str  # of the request, see `runtime.calls.digest_of`
+    purpose: Purpose
+    action_id: str
+    round: int
+    model: str
+    started_at: datetime
+
+
+class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of a call: a reply, or why there is none."""
+
+    reply: ModelReply | None = None
+    error: str = ""
+    usage: Usage | None = None
+    ended_at: datetime
+
+
+class Known(Struct, frozen=True):
+    """A call that an earlier attempt at this turn made. Without an end it was interrupted: nobody knows what came of
+    it.
+    """
+
+    intent: Intent
+    ended: Ended | None
+
+
+class Journal(Protocol):
+    """Keeps the calls of one turn while it runs, so that none that was completed is ever made again."""
+
+    def known(self, digest: str) -> Known | None:
+        """The next call for the same request that an earlier attempt made; each is given once."""
+
+    async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
+        """Keeps durably that a call is about to be made."""
+
+    async def end(self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None) -> Ended:
+        """Keeps durably what came of it."""
+
+    async def told(self, intent: Intent) -> None:
+        """Keeps durably that a call of an earlier attempt was interrupted, and that the user was told."""
+
+
+class Words(Struct, frozen=True):
+    """More words of a message that is being said; `number` is the one the message will have."""
+
+    number: int
+    action_id: str
+    text: str
+
+
+class Unsaid(Struct, frozen=True):
+    """The words so far of a message are taken back: it begins anew, or is not said at all."""
+
+    number: int
+
+
+Live: TypeAlias = Callable[[Words | Unsaid], None]
+"""Hears what is being said while a turn still runs."""

@@ -2,17 +2,20 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 
 import msgspec
 from msgspec import Struct
 
+from runtime.calls import Calls
 from runtime.events import Body, Event, Message, VariableChanged, Warned
-from runtime.ports import Clock, Ids, Model, ModelReply, ModelRequest, Purpose, Watched
+from runtime.ports import Clock, Ids, Journal, Live, Model, ModelReply, ModelRequest, Purpose, Watched
 from runtime.program import Program
 from runtime.scopes import Scopes
+from runtime.speech import Speech
 from runtime.state import Progress, Source, State
-from scripts.actions import Action
+from scripts.actions import Action, ModelStep
 from scripts.expressions import Rendered, compile_expression, compile_template
 from scripts.model import Scope
 from scripts.nodes import Expression, Template
@@ -42,13 +45,6 @@ class ActionFailed(Exception):
     """An action could not be carried out; the message is for the script's author."""
 
 
-class ModelCall(Struct, frozen=True):
-    """A request to the model and what came of it, for those who debug a script."""
-
-    request: ModelRequest
-    reply: ModelReply
-
-
 class Run:
     """The state being worked on and everything that happened to it so far in this turn."""
 
@@ -62,16 +58,21 @@ class Run:
         ids: Ids,
         limits: Limits,
         history: tuple[Message, ...],
+        journal: Journal,
+        live: Live | None,
+        now: datetime | None,
     ) -> None:
         self.program = program
         self.state = state
         self.scopes = Scopes(program, state)
         self.limits = limits
         self.events: list[Event] = []
-        self.model_calls: list[ModelCall] = []
         self.action_id = ""
-        self._model = model
-        self._clock = clock
+        self.calls = Calls(model, journal)
+        # where detectors watch what the session says, nobody hears a word before they have
+        watched = any(each.watches_assistant for each in program.script.detectors)
+        self.speech = Speech(None if watched else live)
+        self._now = now or clock()
         self._ids = ids
         self._history = list(history[-HISTORY_MAX:])
         self._actions = 0
@@ -94,6 +95,7 @@ class Run:
         self._output_chars += len(text) + sum(len(str(value)) for value in (metadata or {}).values())
         if self._output_chars > self.limits.output_chars_max:
             raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
+        self.speech.said(self.state.message_seq + 1, self.action_id, text)
         self._message("assistant", text, metadata)
 
     def hear(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
@@ -140,6 +142,16 @@ class Run:
     def warn(self, code: str, message: str) -> None:
         """Something the script's author should know."""
         self.record(Warned(code, message, self.action_id))
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What happens within leaves no trace in the current action and the events."""
+        events, seq, progress = len(self.events), self.state.event_seq, own_copy(self.state.progress)
+        try:
+            yield
+        finally:
+            del self.events[events:]
+            self.state.event_seq, self.state.progress = seq, progress
 
     def count_action(self) -> None:
         """Counts a step of the machine. Raises LimitExceeded."""
@@ -234,8 +246,8 @@ class Run:
     # -- the world ----------------------------------------------------------------------------------------------------
 
     def now(self) -> datetime:
-        """The time, from the injected clock."""
-        return self._clock()
+        """The moment of the turn: all of it happens at one time, so that it comes out the same when it is replayed."""
+        return self._now
 
     def history(self) -> tuple[Message, ...]:
         """The last messages of the session, oldest first."""
@@ -252,10 +264,13 @@ class Run:
         reply: str | None = None,
         records: tuple[Records, ...] = (),
         intents: Mapping[str, str] | None = None,
+        speak: Callable[[ModelReply], bool] | None = None,
     ) -> ModelReply:
-        """Asks the model. Raises ModelFailed, LimitExceeded."""
-        if len(self.model_calls) >= self.limits.model_calls_max:
-            raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
+        """Asks the model. `speak` tells from everything but its words whether they are going to be said; then the
+        user hears them as they come.
+
+        Raises ModelFailed, LimitExceeded, CallInterrupted.
+        """
         goal, strategy = self._purpose()
         role = self.role
         speaker = self.program.roles.get(role)
@@ -265,6 +280,7 @@ class Run:
             round=self.progress.round,
             visit=self._visit(action.id),
             asked=self._asked(purpose),
+            model=_model_of(action) or self.program.script.model,
             task=task,
             locale=self.state.locale,
             phrases=self.program.script.phrases,
@@ -283,30 +299,38 @@ class Run:
             goal=goal,
             strategy=strategy,
             intents=intents or {},
+            scheme=self.program.script.template_scheme,
         )
-        return await self._ask(request)
+        return await self._ask(request, action, speak)
 
     async def detect(self, said: Message, watched: Mapping[str, Watched]) -> ModelReply:
-        """Asks the model what some detectors look for in a message. Raises ModelFailed, LimitExceeded."""
-        if len(self.model_calls) >= self.limits.model_calls_max:
-            raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
+        """Asks the model what some detectors look for in a message.
+
+        Raises ModelFailed, LimitExceeded, CallInterrupted.
+        """
         request = ModelRequest(
             purpose="detect",
             action_id=said.action_id,
             round=0,
+            model=self.program.script.model,
             task="",
             locale=self.state.locale,
             now=self.now(),
             reply=said.content,
             history=tuple(message for message in self.history() if message.number <= said.number),
             detectors=watched,
+            scheme=self.program.script.template_scheme,
         )
-        return await self._ask(request)
+        return await self._ask(request, None, None)
 
-    async def _ask(self, request: ModelRequest) -> ModelReply:
-        answered = await self._model.complete(request)
-        self.model_calls.append(ModelCall(request, answered))
-        return answered
+    async def _ask(
+        self, request: ModelRequest, action: Action | None, speak: Callable[[ModelReply], bool] | None
+    ) -> ModelReply:
+        if len(self.calls.made) >= self.limits.model_calls_max:
+            raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
+        own = action.on_interrupted if isinstance(action, ModelStep) else None
+        hear = _Hearing(self, speak) if speak is not None and self.speech.is_heard else None
+        return await self.calls.make(request, own or self.program.script.on_interrupted, hear)
 
     def _purpose(self) -> tuple[str, str]:
         """Goal and strategy of the skill or topic at hand; an interrupt has none."""
@@ -328,6 +352,29 @@ class Run:
         before = self.progress.asked.get(purpose, 0)
         self.progress.asked[purpose] = before + 1
         return before
+
+
+def _model_of(action: Action) -> str:
+    return action.model if isinstance(action, ModelStep) else ""
+
+
+class _Hearing:
+    """Passes a growing reply's words on, if they are going to be said."""
+
+    def __init__(self, run: Run, speak: Callable[[ModelReply], bool]) -> None:
+        self._run = run
+        self._speak = speak
+        self._number = run.state.message_seq + 1
+        self._verdict: ModelReply | None = None
+        self._is_said = False
+
+    def __call__(self, reply: ModelReply) -> None:
+        verdict = msgspec.structs.replace(reply, text="")
+        if verdict != self._verdict:
+            self._verdict = verdict
+            self._is_said = self._speak(verdict)
+        if self._is_said:
+            self._run.speech.grow(self._number, self._run.action_id, reply.text)
 
 
 class _Names:

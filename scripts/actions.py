@@ -50,13 +50,24 @@ class Step(Node, frozen=True, kw_only=True):
     role: str = ""
 
 
+OnInterrupted: TypeAlias = Literal["retry", "fail"]
+"""Whether a call of a language model that a crash interrupted is made again, or fails visibly first."""
+
+
+class ModelStep(Step, frozen=True, kw_only=True):
+    """What every action that a language model carries out may have besides."""
+
+    model: str = ""  # by the name the server knows it
+    on_interrupted: OnInterrupted | None = None
+
+
 class Say(Step, frozen=True, kw_only=True):
     """The text as written; of several texts one is chosen, and the choice recorded."""
 
     texts: tuple[Template, ...] = field(name="say")
 
 
-class AiSay(Step, frozen=True, kw_only=True):
+class AiSay(ModelStep, frozen=True, kw_only=True):
     """Guidance that the model puts into words, in one or more utterances."""
 
     task: Template = field(name="ai_say")
@@ -89,7 +100,7 @@ class Ask(Step, frozen=True, kw_only=True):
     on_fail: OnFail = OnFail()
 
 
-class AiAsk(Step, frozen=True, kw_only=True):
+class AiAsk(ModelStep, frozen=True, kw_only=True):
     """A question that the model leads until it has what the task asks for."""
 
     task: Template = field(name="ai_ask")
@@ -102,7 +113,7 @@ class AiAsk(Step, frozen=True, kw_only=True):
     on_fail: OnFail = OnFail()
 
 
-class AiThink(Step, frozen=True, kw_only=True):
+class AiThink(ModelStep, frozen=True, kw_only=True):
     """Silent: fills its outputs from the conversation."""
 
     task: Template = field(name="ai_think")
@@ -226,7 +237,7 @@ class Form(Step, frozen=True, kw_only=True):
     on_fail: OnFail = OnFail()
 
 
-class Chat(Step, frozen=True, kw_only=True):
+class Chat(ModelStep, frozen=True, kw_only=True):
     """Free conversation, until the model or a condition ends it or its rounds are used up."""
 
     task: Template = field(name="chat")

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from scripts.actions import Action
+from scripts.actions import Action, OnInterrupted
 from scripts.detectors.parts import Example, Measure, Pattern, Rule, Sign
 from scripts.nodes import Expression, Node, Reference, Template
 from scripts.values import Value
@@ -252,6 +252,8 @@ class Script(Node, frozen=True, kw_only=True):
     locale: Locale | None = None
     default_scope: DefaultScope = "topic"
     template_scheme: str = ""
+    model: str = ""  # the language model it wants, by the name the server knows it
+    on_interrupted: OnInterrupted = "retry"
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
     phases: tuple[Phase, ...] = field()

@@ -57,6 +57,8 @@ _KEYS = {
     "locale": "The language the texts are in, as a tag: en, de, zh-Hant, pt-BR.",
     "default_scope": "Where a name goes that nobody declares.",
     "template_scheme": "A folder of prompts that replace the default ones.",
+    "model": "The language model it wants, by the name the server knows it.",
+    "on_interrupted": "Whether a call of the model that a crash interrupted is made again, or fails visibly first.",
     "use": "Side files in the script's folder, such as globals.yaml.",
     "declare": "The variables that live here, and end when it is left.",
     "phases": "The stretches of the conversation, in order.",

@@ -212,7 +212,7 @@ def test_every_action_and_key_of_a_script_is_in_the_reference():
     actions = [each["$ref"].split("/")[-1] for each in schema["$defs"]["Action"]["anyOf"]]
     names = [re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() for action in actions]
     assert [name for name in names if f"| `{name}: " not in section("### Actions")] == []
-    keys = set(schema["properties"]) - {"template_scheme"}  # of older forms only
+    keys = set(schema["properties"])
     assert [key for key in keys if f"`{key}`" not in section("## The script language").split("###")[0]] == []
 
 

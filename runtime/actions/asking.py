@@ -4,22 +4,24 @@ Per round: the reply is parsed and validated, the model gives its verdict, then 
 asks again and costs no round. Values of the deciding reply win over those of earlier rounds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from runtime.actions.leading_away import after_failure
 from runtime.answers import parse_answer
 from runtime.events import Exited
-from runtime.exits import decide_exit
+from runtime.exits import ExitDecision, decide_exit
 from runtime.models.parsing import choices_of, read_further
 from runtime.outcomes import DONE, Outcome, Waits, offering
 from runtime.phrases import phrase
-from runtime.ports import ModelReply
+from runtime.ports import ModelReply, Purpose
 from runtime.run import Run
+from runtime.speech import always
 from runtime.state import Source, Wait
 from runtime.validation import Refused, checked
 from scripts.actions import AiAsk, AiThink, Ask, rounds_of
+from scripts.nodes import Template
 from scripts.values import Value, is_given
 from scripts.variables import Assignment, Output, OutputItem, Records
 
@@ -79,14 +81,7 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
     found = parse_outputs(run, outputs, reply) if picked is None else {outputs[0].get: picked}
     refused = _keep(run, outputs, found)
     if not refused and (wanted := _missing(run, action.outputs)):
-        answered = await run.complete(
-            "extract",
-            action,
-            run.text(action.question),
-            outputs=wanted,
-            reply=reply,
-            records=records_of(action.outputs),
-        )
+        answered = await _complete(run, action, "extract", action.question, outputs=wanted, reply=reply)
         refused = _take(run, action.outputs, wanted, answered)
     required = [output for output in _missing(run, action.outputs) if output.required is not False]
     if not refused and not required:
@@ -107,14 +102,8 @@ def parse_outputs(run: Run, outputs: tuple[Output, ...], reply: str) -> dict[str
 
 async def ai_ask(run: Run, action: AiAsk) -> Outcome:
     """Lets the model open the conversation."""
-    answered = await run.complete(
-        "ask",
-        action,
-        run.text(action.task),
-        outputs=taken(run, action.outputs),
-        exit_text=run.text(action.exit),
-        records=records_of(action.outputs),
-    )
+    outputs = taken(run, action.outputs)
+    answered = await _complete(run, action, "ask", action.task, outputs=outputs, speak=always)
     return _prompt(run, action, answered.text)
 
 
@@ -125,27 +114,17 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     outputs = taken(run, action.outputs)
     run.progress.round += 1
     run.progress.replies.append(reply)
-    answered = await run.complete(
-        "ask",
+    answered = await _complete(
+        run,
         action,
-        run.text(action.task),
+        "ask",
+        action.task,
         outputs=outputs,
-        exit_text=run.text(action.exit),
         reply=reply,
-        records=records_of(action.outputs),
+        speak=lambda verdict: _goes_on(run, action, outputs, verdict),
     )
-    refused = _take(run, action.outputs, outputs, answered)
-    rounds_max = rounds_of(action)
-    decision = decide_exit(
-        round_number=run.progress.round,
-        rounds_max=rounds_max,
-        reply=answered,
-        exit_when=action.exit_when is not None and run.holds(action.exit_when, run.progress.values),
-        criteria=action.exit_criteria,
-        scopes=run.scopes,
-        taken=run.progress.values,
-    )
-    last = run.progress.round >= rounds_max
+    refused, decision = _judged(run, action, outputs, answered)
+    last = run.progress.round >= rounds_of(action)
     if refused and not last:
         return _prompt(run, action, _complaint(run, action, refused, []))
     if not decision.exit:
@@ -160,6 +139,30 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     if required or (wanted and (refused or decision.source == "max_rounds")):
         return _exhausted(run, action)
     return _finish(run, action, "model" if answered.values else "user", answered.reasons)
+
+
+def _judged(
+    run: Run, action: AiAsk, outputs: tuple[Output, ...], answered: ModelReply
+) -> tuple[dict[str, Refused], ExitDecision]:
+    """Keeps what the model took from a reply, and decides whether the action is done; which values do not pass."""
+    refused = _take(run, action.outputs, outputs, answered)
+    decision = decide_exit(
+        round_number=run.progress.round,
+        rounds_max=rounds_of(action),
+        reply=answered,
+        exit_when=action.exit_when is not None and run.holds(action.exit_when, run.progress.values),
+        criteria=action.exit_criteria,
+        scopes=run.scopes,
+        taken=run.progress.values,
+    )
+    return refused, decision
+
+
+def _goes_on(run: Run, action: AiAsk, outputs: tuple[Output, ...], verdict: ModelReply) -> bool:
+    """Whether the words that come with a verdict are sure to be said."""
+    with run.trial():
+        refused, decision = _judged(run, action, outputs, verdict)
+    return not refused and not decision.exit
 
 
 def typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
@@ -185,10 +188,7 @@ async def _fill_missing(run: Run, action: AiAsk, outputs: tuple[Output, ...], re
     """One call for everything that is still missing, then the reply itself where the script allows it."""
     missing = _missing(run, action.outputs)
     if missing:
-        records = records_of(action.outputs)
-        answered = await run.complete(
-            "extract", action, run.text(action.task), outputs=missing, reply=reply, records=records
-        )
+        answered = await _complete(run, action, "extract", action.task, outputs=missing, reply=reply)
         _take(run, action.outputs, missing, answered)
     for output in _missing(run, action.outputs):
         only = len(outputs) == 1 and output.kind in {None, "text"}
@@ -202,8 +202,7 @@ async def _fill_missing(run: Run, action: AiAsk, outputs: tuple[Output, ...], re
 async def ai_think(run: Run, action: AiThink) -> Outcome:
     """Fills outputs from the conversation, in silence."""
     outputs = taken(run, action.outputs)
-    records = records_of(action.outputs)
-    answered = await run.complete("think", action, run.text(action.task), outputs=outputs, records=records)
+    answered = await _complete(run, action, "think", action.task, outputs=outputs)
     _take(run, action.outputs, outputs, answered)
     for output in _missing(run, [item for item in action.outputs if isinstance(item, Output)]):
         reason = answered.reasons.get(output.get, "the model gave no usable value")
@@ -212,6 +211,28 @@ async def ai_think(run: Run, action: AiThink) -> Outcome:
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------
+
+
+async def _complete(
+    run: Run,
+    action: Ask | AiAsk | AiThink,
+    purpose: Purpose,
+    task: Template,
+    *,
+    outputs: tuple[Output, ...],
+    reply: str | None = None,
+    speak: Callable[[ModelReply], bool] | None = None,
+) -> ModelReply:
+    return await run.complete(
+        purpose,
+        action,
+        run.text(task),
+        outputs=outputs,
+        exit_text=run.text(action.exit) if purpose == "ask" and isinstance(action, AiAsk) else "",
+        reply=reply,
+        records=records_of(action.outputs),
+        speak=speak,
+    )
 
 
 def _prompt(run: Run, action: Ask | AiAsk, text: str) -> Outcome:

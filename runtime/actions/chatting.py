@@ -5,6 +5,7 @@ from runtime.exits import decide_exit
 from runtime.outcomes import DONE, Outcome, Waits
 from runtime.ports import ModelReply
 from runtime.run import Run
+from runtime.speech import always
 from runtime.state import Wait
 from scripts.actions import Chat, rounds_of
 
@@ -39,7 +40,8 @@ async def answer_chat(run: Run, action: Chat, reply: str) -> Outcome:
 
 
 async def _complete(run: Run, action: Chat, reply: str | None) -> ModelReply:
-    return await run.complete("chat", action, run.text(action.task), exit_text=run.text(action.exit), reply=reply)
+    task, exit_text = run.text(action.task), run.text(action.exit)
+    return await run.complete("chat", action, task, exit_text=exit_text, reply=reply, speak=always)
 
 
 def _says(run: Run, answered: ModelReply) -> Outcome:

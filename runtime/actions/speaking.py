@@ -4,6 +4,7 @@ from runtime.events import Exited, VariantChosen
 from runtime.exits import decide_exit
 from runtime.outcomes import DONE, Outcome, Waits
 from runtime.run import Run
+from runtime.speech import always
 from runtime.state import Wait
 from scripts.actions import AiSay, Say, Scene, Show
 from scripts.values import Value
@@ -28,7 +29,9 @@ async def ai_say(run: Run, action: AiSay, reply: str | None) -> Outcome:
         run.progress.replies.append(reply)
         if action.utterances == 1:
             return DONE
-    answered = await run.complete("say", action, run.text(action.task), reply=reply)
+    may_stop = reply is not None and action.exit_criteria is not None
+    speak = None if may_stop else always
+    answered = await run.complete("say", action, run.text(action.task), reply=reply, speak=speak)
     run.progress.round += 1
     if reply is not None and action.exit_criteria is not None:
         decision = decide_exit(

@@ -6,7 +6,7 @@ It says texts as they are written, takes what the parsers find, and is content w
 from runtime.answers import labelled_parts
 from runtime.models.parsing import read_further, read_outputs
 from runtime.phrases import farewells, phrase
-from runtime.ports import ModelReply, ModelRequest
+from runtime.ports import Hear, ModelReply, ModelRequest
 from scripts.values import Value, is_given
 from scripts.words import mentioned
 
@@ -14,7 +14,11 @@ from scripts.words import mentioned
 class OfflineModel:
     """Answers every request from the request alone."""
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    def goes_to(self, request: ModelRequest) -> str:
+        """None."""
+        return ""
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         """The task's own text, or what the parsers find in the replies."""
         match request.purpose:
             case "say":

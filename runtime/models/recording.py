@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, heard
-from runtime.ports import Model, ModelFailed, ModelReply, ModelRequest, Verdict
+from runtime.ports import Hear, Model, ModelFailed, ModelReply, ModelRequest, Verdict
 
 _Kept: TypeAlias = dict[int, dict[int, ScriptedReply]]
 """By visit and round, or number of the call."""
@@ -17,10 +17,14 @@ class RecordingModel:
         self._model = model
         self._kept: dict[str, _Kept] = {}
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    def goes_to(self, request: ModelRequest) -> str:
+        """The one behind it."""
+        return self._model.goes_to(request)
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         """What the model says. Raises ModelFailed, which is kept too."""
         try:
-            reply = await self._model.complete(request)
+            reply = await self._model.complete(request, hear)
         except ModelFailed as failed:
             kept = ScriptedReply(fail=str(failed) or "the model failed", retryable=failed.retryable)
             self._keep(request, kept, {})

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, heard, read_cassette
-from runtime.ports import ModelFailed, ModelReply, ModelRequest, Verdict
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Verdict
 
 _YES = {"true", "yes", "1", "y", "是"}
 
@@ -40,7 +40,11 @@ class ScriptedModel:
         """Reads a YAML file of replies. Raises ScriptedFileInvalid."""
         return cls(read_cassette(path))
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    def goes_to(self, request: ModelRequest) -> str:
+        """The file stands for one."""
+        return "scripted"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         """The reply written for this action, visit and round. Raises ModelFailed."""
         name = request.action_id
         if request.purpose == "detect":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.models.offline import OfflineModel
-from runtime.ports import ModelReply, ModelRequest
+from runtime.ports import Hear, ModelReply, ModelRequest
 
 SLOW = """
 script: slow
@@ -27,13 +27,13 @@ phases:
 QUEUE = {"Prefer": "busy=queue"}
 
 
-class Thinking:
+class Thinking(OfflineModel):
     """The offline model, taking its time."""
 
     def __init__(self, seconds: float = 0.01) -> None:
         self.seconds = seconds
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         await asyncio.sleep(self.seconds)
         return await OfflineModel().complete(request)
 
@@ -45,7 +45,7 @@ class Held(Thinking):
         self.asked = asyncio.Event()
         self.go = asyncio.Event()
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         self.asked.set()
         await self.go.wait()
         return await OfflineModel().complete(request)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runtime.models.offline import OfflineModel
-from runtime.ports import ModelReply, ModelRequest
+from runtime.ports import Hear, ModelReply, ModelRequest
 
 ODD = """
 script: odd
@@ -52,14 +52,14 @@ phases:
 ODD_VARIABLES = {"small": 1e-7, "whole": 2**53 - 1, "zero": 0.0, "text": '  \u2028"\\ 𝄞\n', "list": [{}, [], ""]}
 
 
-class Held:
+class Held(OfflineModel):
     """The offline model, answering only when it is let go."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
         self.go = asyncio.Event()
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         self.asked.set()
         await self.go.wait()
         return await OfflineModel().complete(request)

@@ -8,7 +8,7 @@ import pytest
 from api.errors import CODES
 from runtime.models.cassette import ScriptedReply
 from runtime.models.scripted import ScriptedModel
-from runtime.ports import ModelReply, ModelRequest
+from runtime.ports import Hear, ModelReply, ModelRequest
 
 HEAD = """
 script: frail
@@ -86,7 +86,10 @@ class Moody:
         fail = ScriptedReply(fail="the model is not there")
         self._ill = ScriptedModel({"introduce": [fail], "ask_name": [fail, fail]})
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    def goes_to(self, request: ModelRequest) -> str:
+        return "moody"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         return await (self._ill if self.fails else self._well).complete(request)
 
 

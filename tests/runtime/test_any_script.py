@@ -20,7 +20,7 @@ from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel
 from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
-from runtime.ports import ModelFailed, ModelReply, ModelRequest
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest
 from runtime.program import Program
 from runtime.state import decode, encode
 from scripts.actions import Action, walk
@@ -381,7 +381,7 @@ class Unsteady(OfflineModel):
     def __init__(self) -> None:
         self._asked: set[tuple[str, str, int, int]] = set()
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         asked = (request.purpose, request.action_id, request.round, len(request.history))
         is_needed = request.purpose != "detect" and (request.purpose != "extract" or request.task)  # others may fail
         if asked not in self._asked and is_needed:
@@ -485,7 +485,7 @@ class Wordy(OfflineModel):
     def __init__(self) -> None:
         self._calls = 0
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         self._calls += 1
         offline = await super().complete(request)
         if self._calls % 7 == 6:

@@ -59,8 +59,8 @@ async def test_a_reply_nobody_wrote_names_the_nearest(drive):
 
 
 async def test_a_model_that_never_answers_ends_with_the_time_of_the_turn(drive):
-    class Silent:
-        async def complete(self, request):
+    class Silent(OfflineModel):
+        async def complete(self, request, hear=None):
             await asyncio.sleep(60)
 
     session = await drive(SCRIPT, limits=Limits(turn_s=0.05))
@@ -197,7 +197,7 @@ async def test_what_is_no_text_is_refused(drive):
 
 async def test_a_model_may_give_anything_and_nothing_crashes(drive):
     class Odd(OfflineModel):
-        async def complete(self, request):
+        async def complete(self, request, hear=None):
             values = {"age": object(), "name": ["\ud800"], "list": float("nan"), "extra": 1}
             return ModelReply(text="hm", values=values, exit=True)
 
@@ -213,7 +213,7 @@ async def test_a_model_may_give_anything_and_nothing_crashes(drive):
 
 async def test_a_failing_model_is_told_apart_by_whether_a_retry_may_help(drive):
     class Refusing(OfflineModel):
-        async def complete(self, request):
+        async def complete(self, request, hear=None):
             raise ModelFailed("no key", retryable=False)
 
     session = await drive(SCRIPT)

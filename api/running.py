@@ -1,0 +1,67 @@
+"""Runs one turn of a session: with the model, the clock, the limits and the user's variables of this server."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from api import rows
+from api.settings import Settings
+from runtime.engine import FailureKind, Input, Moved, Turn, run_turn
+from runtime.events import Message
+from runtime.ports import Clock, Ids, Model
+from runtime.program import Program
+from runtime.state import Cell, State
+from store.record import Record
+from store.rows import SessionRow
+
+_CODES: dict[FailureKind, str] = {"model": "LLM_SERVICE_ERROR", "limit": "LIMIT_EXCEEDED"}
+
+
+class Running(Struct, frozen=True):
+    """What every turn of this server is run with."""
+
+    record: Record
+    model: Model
+    settings: Settings
+    clock: Clock
+    ids: Ids
+
+    async def turn(
+        self,
+        session: SessionRow,
+        program: Program,
+        state: State,
+        given: Input | Moved,
+        *,
+        started: datetime,
+        history: tuple[Message, ...],
+    ) -> Turn:
+        """One turn, which is not kept yet; for the script all of it happens at the moment it `started`.
+
+        Raises what `run_turn` raises.
+        """
+        has_globals = isinstance(given, Moved)  # its state was made from those of now, and changes them
+        cells = None if has_globals else await self.global_cells(session, program)
+        return await run_turn(
+            program,
+            state,
+            given,
+            model=self.model,
+            clock=self.clock,
+            ids=self.ids,
+            limits=self.settings.limits,
+            global_cells=cells,
+            history=history,
+            now=started,
+        )
+
+    async def global_cells(self, session: SessionRow, program: Program) -> dict[str, Cell] | None:
+        """The user's global variables as they are now; None where the script has none."""
+        if not program.global_names:
+            return None
+        return rows.cells_of(await self.record.user_variables(session.tenant, session.user_id))
+
+
+def code_of(kind: FailureKind) -> str:
+    """The code a client hears for a turn that failed."""
+    return _CODES.get(kind, "ACTION_EXECUTION_ERROR")

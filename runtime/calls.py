@@ -1,0 +1,120 @@
+"""A turn's calls of the model: each one counted, kept in the journal before and after it is made, and never made twice.
+
+A call that an earlier attempt at the same turn completed is answered from the journal. One that was interrupted is in
+doubt: nobody knows whether the endpoint carried it out. It is made again, or fails where the script says so.
+"""
+
+import asyncio
+import hashlib
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import Struct
+
+from runtime.ports import (
+    Ended,
+    Hear,
+    Intent,
+    Journal,
+    Known,
+    Model,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Usage,
+)
+from scripts.actions import OnInterrupted
+
+_NO_TIME = datetime.fromtimestamp(0, UTC)
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+class CallInterrupted(Exception):
+    """A call was interrupted, and the script does not want it made again unasked."""
+
+
+class ModelCall(Struct, frozen=True, kw_only=True):
+    """A request to the model and what came of it; there is no `intent` where the model's calls are not kept."""
+
+    request: ModelRequest
+    reply: ModelReply | None = None
+    intent: Intent | None = None
+    ended: Ended | None = None
+    is_reused: bool = False  # an earlier attempt at the turn had made it
+
+
+class NoJournal:
+    """Keeps nothing: for conversations that nobody records."""
+
+    def known(self, digest: str) -> Known | None:
+        """None."""
+        return None
+
+    async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
+        """Keeps nothing."""
+        return Intent(
+            call_id="",
+            digest=digest,
+            purpose=request.purpose,
+            action_id=request.action_id,
+            round=request.round,
+            model=model,
+            started_at=request.now,
+        )
+
+    async def end(self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None) -> Ended:
+        """Keeps nothing."""
+        return Ended(reply=reply, error=error, usage=usage, ended_at=intent.started_at)
+
+    async def told(self, intent: Intent) -> None:
+        """Keeps nothing."""
+
+
+def digest_of(request: ModelRequest) -> str:
+    """The same for two requests that ask the same, whenever and in whichever attempt at a turn they are made."""
+    said = tuple(msgspec.structs.replace(message, message_id="") for message in request.history)
+    plain = msgspec.structs.replace(request, now=_NO_TIME, history=said)
+    return hashlib.sha256(_encoder.encode(plain)).hexdigest()
+
+
+class Calls:
+    """The calls of one turn."""
+
+    def __init__(self, model: Model, journal: Journal) -> None:
+        self.made: list[ModelCall] = []
+        self._model = model
+        self._journal = journal
+
+    async def make(
+        self, request: ModelRequest, on_interrupted: OnInterrupted = "retry", hear: Hear | None = None
+    ) -> ModelReply:
+        """The model's reply. Raises ModelFailed, CallInterrupted."""
+        name = self._model.goes_to(request)
+        if not name:
+            reply = await self._model.complete(request, hear)
+            self.made.append(ModelCall(request=request, reply=reply))
+            return reply
+        digest = digest_of(request)
+        known = self._journal.known(digest)
+        if known is not None and known.ended is not None and known.ended.reply is not None:
+            self._add(request, known.intent, known.ended, is_reused=True)
+            return known.ended.reply
+        if known is not None and known.ended is None and on_interrupted == "fail":
+            await self._journal.told(known.intent)
+            raise CallInterrupted("a call of the model was interrupted, and may have been carried out; say it again")
+        return await self._made(request, await self._journal.begin(request, digest, name), hear)
+
+    async def _made(self, request: ModelRequest, intent: Intent, hear: Hear | None) -> ModelReply:
+        try:
+            reply = await self._model.complete(request, hear)
+        except ModelFailed as failed:
+            self._add(request, intent, await self._journal.end(intent, None, str(failed), failed.usage))
+            raise
+        except asyncio.CancelledError:  # by a time limit of ours
+            self._add(request, intent, await self._journal.end(intent, None, "given up: it took too long"))
+            raise
+        self._add(request, intent, await self._journal.end(intent, reply, usage=reply.usage))
+        return reply
+
+    def _add(self, request: ModelRequest, intent: Intent, ended: Ended, *, is_reused: bool = False) -> None:
+        self.made.append(ModelCall(request=request, reply=ended.reply, intent=intent, ended=ended, is_reused=is_reused))
