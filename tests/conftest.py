@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import httpx
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from litestar import Litestar
 
 from api.app import create_app
@@ -22,9 +22,14 @@ from runtime.models.offline import OfflineModel
 from runtime.ports import Model
 from store.record import Record
 
-settings.register_profile("gate", derandomize=True)  # the gate tries the same examples every time
-if os.environ.get("CI"):
-    settings.load_profile("gate")
+# The same examples every time, however long a machine takes for one; others are tried with --hypothesis-profile=other.
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("other", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("same")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a shell that runs the tests in the background has them ignore Ctrl-C, and the processes they start would as well
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CONVERSATIONS = Path(__file__).parent / "conversations"
 CUEBOOK = Path(sys.executable).with_name("cuebook")
