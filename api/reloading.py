@@ -14,6 +14,7 @@ from watchfiles import awatch
 
 from api.catalogue import Catalogue, Saved, second
 from api.routes.sessions import TENANT
+from api.watched import touches
 from scripts.diagnostics import Problem
 from scripts.folder import read_path, script_files
 from scripts.parse import Reading, is_script
@@ -92,8 +93,8 @@ class Reloader:
                 log.warning(
                     "script removed", script=gone.script_id, file=str(self._named(path)), note="it stays published"
                 )
-        touched = {path for path, known in self._known.items() if known.problems or not changed.isdisjoint(known.files)}
-        for path in sorted(touched | (changed & there)):
+        known = {path for path, known in self._known.items() if known.problems or touches(changed, known.files)}
+        for path in sorted(known | {path for path in there if touches(changed, (path,))}):
             try:
                 await self._publish(path)
             except StoreError as error:

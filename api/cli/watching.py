@@ -14,6 +14,7 @@ from api.cases.report import Report, case_lines
 from api.cases.run import run_case
 from api.cli.output import console
 from api.cli.selection import how_to_begin, select
+from api.watched import touches
 
 LOOK_MS = 200  # how often Ctrl-C is looked for while nothing changes
 STEP_MS = 50  # changes that follow one another this fast count as one
@@ -70,9 +71,7 @@ class Watcher:
         there = [path for path in self._paths if path.exists()]
         selection = select(there)
         touched = [
-            each
-            for each in selection.readings
-            if changed is None or each.problems or not changed.isdisjoint(each.files)
+            each for each in selection.readings if changed is None or each.problems or touches(changed, each.files)
         ]
         if touched:
             self._show(_report(touched), time.perf_counter() - began)

@@ -80,7 +80,7 @@ def watching(folder: Path) -> Iterator[Watching]:
     started.close()
 
 
-def test_what_a_change_touches_is_played_again(folder, watching):
+def test_what_a_change_touches_is_played_again(folder, watching, tmp_path_factory):
     assert watching.until("passed: 2 cases")[0].endswith("s)")
     watching.until("2 cases: 2 passed, 0 failed")
     (folder / "one-globals.yaml").write_text(GLOBALS.replace("Ana", "Ben"))
@@ -95,7 +95,13 @@ def test_what_a_change_touches_is_played_again(folder, watching):
     (folder / "three.case.yaml").write_text(CASE.format(name="two").replace("hello", "third"))
     watching.until("passed: 1 case")
     watching.until("ok    three: third")
-    assert watching.interrupt() == 0
+    drafts = tmp_path_factory.mktemp("drafts")
+    for file in folder.iterdir():
+        (drafts / file.name).write_text(file.read_text().replace("hello", "moved in"))
+    drafts.rename(folder / "four")
+    watching.until("FAILED: 1 of 3")  # the one whose greeting was changed
+    watching.until("FAIL  one: moved in")
+    assert watching.interrupt() == 1
 
 
 def test_a_run_that_failed_is_remembered_when_it_is_interrupted(folder, watching):

@@ -71,8 +71,8 @@ async def test_a_broken_file_is_reported_with_its_place_and_the_last_good_versio
     await server.ready()
     async with server.client() as api:
         (folder / "greeting.yaml").write_text(SCRIPT.replace("{say: Thank", "{sai: Thank"))
-        problem = (await logged(server, "script not published"))["problem"]
-        assert problem.startswith(f"{folder}/greeting.yaml:9:14 ACTION_TYPE_UNKNOWN")
+        problem = (await logged(server, "script not published", "ACTION_TYPE_UNKNOWN"))["problem"]
+        assert problem.startswith(f"{folder}/greeting.yaml:9:14 ")
         assert (await api.begin("greeting"))["messages"][0]["content"] == "Hello, Ana. One?"
         (folder / "greeting.yaml").write_text(SCRIPT.replace("(first)", "(mended)"))
         await logged(server, "script published", '"version": 2')
@@ -94,6 +94,19 @@ async def test_new_files_are_published_and_removed_ones_are_not_taken_back(serve
         gone = await logged(server, "script removed")
         assert (gone["script"], gone["file"]) == ("greeting", f"{folder}/greeting.yaml")
         await api.begin("greeting")
+
+
+async def test_a_folder_that_is_moved_in_is_published_whole(serve, folder, tmp_path):
+    drafts = tmp_path / "drafts"
+    (drafts / "deep").mkdir(parents=True)
+    (drafts / "deep" / "other.yaml").write_text(SCRIPT.replace("script: greeting", "script: other"))
+    (drafts / "deep" / "globals.yaml").write_text(GLOBALS)
+    server = serve("--scripts", str(folder), "--reload")
+    await server.ready()
+    drafts.rename(folder / "drafts")
+    await logged(server, "script published", "other")
+    (folder / "drafts").rename(tmp_path / "drafts")
+    assert (await logged(server, "script removed"))["script"] == "other"
 
 
 async def test_without_it_nothing_is_read_again(serve, folder):
