@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 CONVERSATIONS = Path(__file__).parent / "conversations"
 CUEBOOK = Path(sys.executable).with_name("cuebook")
-START_S = 20.0
+START_S = 60.0  # of a busy machine
 
 Json: TypeAlias = Any
 

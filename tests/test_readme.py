@@ -100,7 +100,7 @@ class Server:
         self._process = subprocess.Popen(
             self._command, cwd=self._folder, env=self._environment, stderr=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
                 httpx.get(f"http://127.0.0.1:{self.port}/ready")
@@ -112,7 +112,7 @@ class Server:
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         self._process.send_signal(how)
-        self._process.wait(30)
+        self._process.wait(60)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 CUEBOOK = Path(sys.executable).with_name("cuebook")
 
 SCRIPT = """\

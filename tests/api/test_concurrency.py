@@ -1,11 +1,14 @@
 """Several clients at one session: one turn at a time, nothing lost, nothing twice."""
 
 import asyncio
+import itertools
 from pathlib import Path
 from typing import Any
 
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelReply, ModelRequest
+
+SOON_S = 20.0  # sooner than a turn waits in the queue
 
 SLOW = """
 script: slow
@@ -83,10 +86,15 @@ async def test_a_busy_session_refuses_and_loses_nothing(app: Any, tmp_path: Path
 
 
 async def test_ten_at_once_without_queueing_are_one_turn(app: Any, tmp_path: Path) -> None:
-    async with app(tmp_path, Thinking()) as api:
+    model = Held()
+    async with app(tmp_path, model) as api:
         await api.keep(SLOW)
         session = await api.begin("slow")
-        answers = await asyncio.gather(*(api.message(session, {"content": str(n)}) for n in range(10)))
+        turns = [asyncio.create_task(api.message(session, {"content": str(n)})) for n in range(10)]
+        for first in itertools.islice(asyncio.as_completed(turns, timeout=SOON_S), 9):
+            await first  # while the tenth holds the session
+        model.go.set()
+        answers = await asyncio.gather(*turns)
         assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
         (taken,) = [n for n, answer in enumerate(answers) if answer.status_code == 200]
         assert await api.transcript(session) == of_words([str(taken)])
@@ -118,7 +126,7 @@ async def test_the_queue_is_bounded_in_number(app: Any, tmp_path: Path) -> None:
         session = await api.begin("slow")
         turns = [asyncio.create_task(api.message(session, {"content": word}, QUEUE)) for word in "abcde"]
         await model.asked.wait()
-        refused = await asyncio.wait_for(asyncio.gather(*turns[3:]), 1)
+        refused = await asyncio.wait_for(asyncio.gather(*turns[3:]), SOON_S)
         assert [answer.status_code for answer in refused] == [409, 409]
         model.go.set()
         assert [(await turn).status_code for turn in turns[:3]] == [200] * 3
@@ -132,7 +140,7 @@ async def test_the_queue_is_bounded_in_time(app: Any, tmp_path: Path) -> None:
         session = await api.begin("slow")
         turn = asyncio.create_task(api.message(session, {"content": "a"}))
         await model.asked.wait()
-        waited = await asyncio.wait_for(api.message(session, {"content": "b"}, QUEUE), 1)
+        waited = await asyncio.wait_for(api.message(session, {"content": "b"}, QUEUE), SOON_S)
         assert (waited.status_code, waited.json()["error"]["code"]) == (409, "SESSION_BUSY")
         model.go.set()
         assert (await turn).status_code == 200
@@ -180,7 +188,7 @@ async def test_sessions_do_not_wait_for_one_another(app: Any, tmp_path: Path) ->
         slow, quick = await api.begin("slow"), await api.begin("diary")
         turn = asyncio.create_task(api.message(slow, {"content": "a"}))
         await model.asked.wait()
-        assert (await asyncio.wait_for(api.say(quick, "one"), 2))["turn"] == 1
+        assert (await asyncio.wait_for(api.say(quick, "one"), SOON_S))["turn"] == 1
         model.go.set()
         assert (await turn).status_code == 200
 

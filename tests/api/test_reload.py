@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 SCRIPT = """\
 script: greeting

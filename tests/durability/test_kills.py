@@ -14,7 +14,7 @@ import pytest
 
 from store.database import Database
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("seed", range(4))

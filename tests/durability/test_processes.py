@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-UNDER_WAY_S = 0.1  # after which a turn of this script has reached the server and is not done yet
+START_S = 60.0
 LONG = """
 script: long
 phases:
@@ -30,11 +30,24 @@ phases:
 """
 
 
+async def begun_turn(api: Any, session: Any, message: Any, headers: dict[str, str]) -> asyncio.Task[Any]:
+    """A turn that has reached the server and is not done yet: who asks for another turn finds the session busy."""
+    turn = asyncio.create_task(api.message(session, message, {**headers, "Prefer": "busy=queue"}))
+    async with asyncio.timeout(START_S):
+        while True:
+            other = await api.message(session, {"content": "x"}, {"If-Match": '"99"'})
+            if other.status_code == 409:
+                break
+            await asyncio.sleep(0.01)
+    assert not turn.done()
+    return turn
+
+
 async def test_a_second_server_on_the_same_record_stops_and_names_it(serve: Callable[..., Any], tmp_path: Path) -> None:
     first = serve()
     await first.ready()
     second = serve()
-    assert await asyncio.to_thread(second.process.wait, 10) == 2
+    assert await asyncio.to_thread(second.process.wait, START_S) == 2
     said = second.log.replace("\n", "")
     assert str(tmp_path / "data") in said
     assert f"process {first.process.pid}" in said
@@ -54,7 +67,7 @@ async def test_a_taken_port_and_an_address_for_all_are_refused(serve: Callable[.
         (["--model", "no-such"], "no-such"),
     ]:
         refused = serve(*flags, folder=other)
-        assert await asyncio.to_thread(refused.process.wait, 10) == 2
+        assert await asyncio.to_thread(refused.process.wait, START_S) == 2
         assert message in refused.log
         assert "Traceback" not in refused.log
 
@@ -66,9 +79,7 @@ async def test_a_stop_finishes_the_turn_under_way(serve: Callable[..., Any], how
     async with server.client() as api:
         await api.keep(LONG, strict=False)
         session = await api.begin("long")
-        turn = asyncio.create_task(api.message(session, {"content": "yes"}, {"Idempotency-Key": "k"}))
-        await asyncio.sleep(UNDER_WAY_S)
-        assert not turn.done()
+        turn = await begun_turn(api, session, {"content": "yes"}, {"Idempotency-Key": "k"})
         assert await server.stop(how) == 0
         answer = await turn
     server = serve()
@@ -89,18 +100,16 @@ async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve: Callab
         session = await api.begin("long")
         message, headers = {"content": "yes"}, {"Idempotency-Key": "k"}
     async with server.client() as hasty:
-        turn = asyncio.create_task(hasty.message(session, message, headers))
-        await asyncio.sleep(UNDER_WAY_S)
-        assert not turn.done()
+        turn = await begun_turn(hasty, session, message, headers)
         turn.cancel()
         await asyncio.wait([turn])
     async with server.client() as api:
-        answer = await api.message(session, message, headers)
-        for _ in range(100):
-            if answer.status_code != 409:
-                break
-            await asyncio.sleep(0.05)
-            answer = await api.message(session, message, headers)
+        async with asyncio.timeout(START_S):
+            while True:
+                answer = await api.message(session, message, headers)
+                if answer.status_code != 409:
+                    break
+                await asyncio.sleep(0.05)
         assert (answer.status_code, answer.json()["turn"]) == (200, 1)
         assert [role for role, _ in await api.transcript(session)] == ["ai", "user", "ai"]
 

@@ -17,7 +17,7 @@ import pytest
 from api.cases.reading import read_cases
 from store.database import Database
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 HERE = Path(__file__).parent
 CASES = HERE.parent / "cases" / "moving_abroad.case.yaml"

@@ -256,7 +256,7 @@ async def test_no_tenant_writes_to_anothers_session(record, rows, conversation) 
 
 
 async def test_a_slow_read_is_stopped_and_its_reader_comes_back(tmp_path) -> None:
-    record = Record.open(tmp_path, read_timeout_s=0.2)
+    record = Record.open(tmp_path, read_timeout_s=0.5)
     endless = "SELECT count(*) FROM range(1000000000000) AS a"
     for _ in range(readers.READERS + 1):
         with pytest.raises(ReadTimedOut):
