@@ -6,7 +6,7 @@ interrupts that wait for an intent.
 
 from collections.abc import Collection
 
-from runtime.run import Run
+from runtime.run import Run, Wording
 from scripts.actions import Action
 from scripts.model import Interrupt
 from scripts.words import mentioned
@@ -34,5 +34,5 @@ def _heard(interrupt: Interrupt, said: str, detected: Collection[str]) -> bool:
 
 async def _meant(run: Run, action: Action, said: str, candidates: list[Interrupt]) -> list[Interrupt]:
     intents = {each.id: each.on.intent for each in candidates}
-    answered = await run.complete("route", action, "", reply=said, intents=intents)
+    answered = await run.complete("route", action, Wording(), reply=said, intents=intents)
     return [each for each in candidates if each.id == answered.intent]

@@ -2,7 +2,7 @@
 
 from runtime.models.parsing import read_labelled
 from runtime.ports import ModelFailed
-from runtime.run import Run
+from runtime.run import Run, Wording
 from runtime.validation import Refused, checked
 from scripts.actions import Action, AiAsk, Ask, Form
 from scripts.values import is_given
@@ -26,7 +26,7 @@ async def keep_up(run: Run, action: Action, said: str) -> None:
     others = tuple(output for output in outputs if output.get not in values)
     if others:
         try:
-            values |= (await run.complete("extract", action, "", outputs=others, reply=said)).values
+            values |= (await run.complete("extract", action, Wording(), outputs=others, reply=said)).values
         except ModelFailed as failed:
             run.warn("auto_failed", str(failed))
     for output in outputs:

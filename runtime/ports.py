@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from runtime.events import Message
+from scripts.expressions import Spans
 from scripts.model import Locale, Role
 from scripts.values import Value
 from scripts.variables import Output, Records
@@ -21,9 +22,6 @@ Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route", 
 
 Advance: TypeAlias = Literal["continue_needed", "completed", "blocked", "off_topic"]
 """What a reply did for an action that leads a conversation, as the model judges it."""
-
-Spans: TypeAlias = tuple[tuple[int, int], ...]
-"""Stretches of a text, from and up to a character: those that came from variables, not from the script."""
 
 
 class Watched(Struct, frozen=True):
@@ -58,6 +56,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     records: tuple[Records, ...] = ()  # which of the outputs are fields of records; one reply may give several
     exit: str = ""
     exit_spans: Spans = ()
+    criteria: bool = False  # whether the exit depends on how much the user understands, and on questions left
     reply: str | None = None  # the reply to judge
     known: Mapping[str, Value] = {}  # what earlier replies to this action gave
     replies: tuple[str, ...] = ()  # all replies to this action so far, the one to judge last

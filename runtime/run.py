@@ -15,8 +15,8 @@ from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.speech import Speech
 from runtime.state import Progress, Source, State
-from scripts.actions import Action, ModelStep
-from scripts.expressions import Rendered, compile_expression, compile_template
+from scripts.actions import Action, AiAsk, AiSay, Chat, ModelStep
+from scripts.expressions import Rendered, Spans, compile_expression, compile_template
 from scripts.model import Scope
 from scripts.nodes import Expression, Template
 from scripts.sandbox import MISSING, ExpressionFailed
@@ -35,6 +35,13 @@ class Limits(Struct, frozen=True):
     events_max: int = 10_000
     state_bytes_max: int = 1_000_000
     turn_s: float = 120.0
+
+
+class Wording(Struct, frozen=True):
+    """A text of the script, filled in; `spans` are the stretches of it that came from values."""
+
+    text: str = ""
+    spans: Spans = ()
 
 
 class LimitExceeded(Exception):
@@ -211,9 +218,14 @@ class Run:
 
     def text(self, template: Template | None) -> str:
         """A text with its placeholders filled. Raises ActionFailed."""
+        return self.wording(template).text
+
+    def wording(self, template: Template | None) -> Wording:
+        """A text with its placeholders filled, and where they stood. Raises ActionFailed."""
         if template is None or "{" not in template.source:
-            return template.source if template is not None else ""
-        return self._noted(self._evaluated(template)).text
+            return Wording(template.source if template is not None else "")
+        rendered = self._noted(self._evaluated(template))
+        return Wording(rendered.text, rendered.spans)
 
     def value(self, expression: Expression, given: Mapping[str, Value] | None = None) -> Value:
         """The value of an expression, with names that are given besides. Raises ActionFailed."""
@@ -257,16 +269,16 @@ class Run:
         self,
         purpose: Purpose,
         action: Action,
-        task: str,
+        task: Wording,
         *,
         outputs: tuple[Output, ...] = (),
-        exit_text: str = "",
+        until: Wording = Wording(),  # noqa: B008  (frozen)
         reply: str | None = None,
         records: tuple[Records, ...] = (),
         intents: Mapping[str, str] | None = None,
         speak: Callable[[ModelReply], bool] | None = None,
     ) -> ModelReply:
-        """Asks the model. `speak` tells from everything but its words whether they are going to be said; then the
+        """Asks the model, which says itself whether the action is done `until` something is so. `speak` tells from everything but its words whether they are going to be said; then the
         user hears them as they come.
 
         Raises ModelFailed, LimitExceeded, CallInterrupted.
@@ -281,12 +293,15 @@ class Run:
             visit=self._visit(action.id),
             asked=self._asked(purpose),
             model=_model_of(action) or self.program.script.model,
-            task=task,
+            task=task.text,
+            task_spans=task.spans,
             locale=self.state.locale,
             phrases=self.program.script.phrases,
             now=self.now(),
             outputs=outputs,
-            exit=exit_text,
+            exit=until.text,
+            exit_spans=until.spans,
+            criteria=isinstance(action, AiSay | AiAsk | Chat) and action.exit_criteria is not None,
             reply=reply,
             known=dict(self.progress.values),
             replies=tuple(self.progress.replies),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from jinja2 import TemplateError, nodes
 from jinja2.environment import Template as JinjaTemplate
@@ -18,6 +18,7 @@ from scripts.sandbox import (
     Allowed,
     ExpressionFailed,
     ExpressionInvalid,
+    FromValue,
     Meter,
     Metered,
     Unset,
@@ -26,6 +27,9 @@ from scripts.values import Value, ValueRefused, bounded, shorten
 
 SOURCE_CHARS_MAX = 20_000
 COMPILED_MAX = 10_000  # compiled sources kept
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+"""Stretches of a text, from and up to a character: those that came from values, not from the script."""
 
 BUILTINS = frozenset({"now", "today", "round", "user", "role", "history", "vars", "range"})
 """Names the runtime gives to every template and expression; no variable may be called so."""
@@ -52,11 +56,15 @@ class Names(Protocol):
 
 
 class Rendered(Struct, frozen=True):
-    """What came of a template or expression, and what its author should hear of."""
+    """What came of a template or expression, and what its author should hear of.
+
+    `spans` are the stretches of a text that came from values.
+    """
 
     value: Value
     unset: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
+    spans: Spans = ()
 
     @property
     def text(self) -> str:
@@ -85,30 +93,33 @@ class Compiled:
             self._made = _code_of(_parse(self._source, is_text=self._is_text))
         return self._made
 
-    def evaluate(self, names: Names) -> Rendered:
-        """The text or value for these names. Raises ExpressionFailed."""
+    def evaluate(self, names: Names, chars_max: int = OUTPUT_CHARS_MAX) -> Rendered:
+        """The text, of so many characters at most, or value for these names. Raises ExpressionFailed."""
         meter = Meter()
         scope: dict[str, Any] = {"_meter": meter.charge, "_compare": meter.compare}
         scope |= {"_concat": meter.concat, "_each": meter.each, "_read": meter.read}
         for name in self.names:
             value = meter.range if name == "range" else names.value_of(name)
             scope[name] = Unset(name=name, meter=meter) if value is MISSING else value
+        spans: list[tuple[int, int]] = []
         try:
-            value = self._text(scope) if self._is_text else self._value(scope)
+            value = self._text(scope, spans, chars_max) if self._is_text else self._value(scope)
         except ExpressionFailed:
             raise
         except RecursionError as error:
             raise ExpressionFailed("nested too deeply") from error
         except _EVALUATION_ERRORS as error:
             raise ExpressionFailed(_reason(error)) from error
-        return Rendered(value, tuple(meter.unset), tuple(meter.mismatches))
+        return Rendered(value, tuple(meter.unset), tuple(meter.mismatches), tuple(spans))
 
-    def _text(self, scope: dict[str, Any]) -> str:
+    def _text(self, scope: dict[str, Any], spans: list[tuple[int, int]], chars_max: int) -> str:
         parts, length = [], 0
         for part in self._template.root_render_func(self._template.new_context(scope)):
-            length += len(part)
-            if length > OUTPUT_CHARS_MAX:
-                raise ExpressionFailed(f"the text would have more than {OUTPUT_CHARS_MAX:,} characters")
+            begin, length = length, length + len(part)
+            if length > chars_max:
+                raise ExpressionFailed(f"the text would have more than {chars_max:,} characters")
+            if isinstance(part, FromValue):
+                spans.append((begin, length))
             parts.append(part)
         return "".join(parts)
 

@@ -189,6 +189,20 @@ def said(value: object) -> str:
         raise ExpressionFailed(str(error)) from error
 
 
+class FromValue(str):
+    """A stretch of a text that came from a value. Jinja passes what is to be said through `str`, and gets it back."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
+
+
+def _filled(value: object) -> FromValue:
+    """A value as it stands in a text, to be told from what the script wrote. Raises ExpressionFailed."""
+    return FromValue(said(value))
+
+
 class Sandbox(ImmutableSandboxedEnvironment):
     """Only values, their harmless methods, and operators whose results are checked first."""
 
@@ -308,7 +322,7 @@ def _as_filter(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _make_sandbox() -> Sandbox:
-    sandbox = Sandbox(undefined=Unset, autoescape=False, optimized=False, finalize=said, keep_trailing_newline=True)
+    sandbox = Sandbox(undefined=Unset, autoescape=False, optimized=False, finalize=_filled, keep_trailing_newline=True)
     sandbox.filters = {name: _as_filter(FILTERS[name]) for name in _FILTERS} | {
         "replace": _as_filter(_replace),
         "sum": _as_filter(_sum),

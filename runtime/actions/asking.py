@@ -226,9 +226,9 @@ async def _complete(
     return await run.complete(
         purpose,
         action,
-        run.text(task),
+        run.wording(task),
         outputs=outputs,
-        exit_text=run.text(action.exit) if purpose == "ask" and isinstance(action, AiAsk) else "",
+        until=run.wording(action.exit if purpose == "ask" and isinstance(action, AiAsk) else None),
         reply=reply,
         records=records_of(action.outputs),
         speak=speak,

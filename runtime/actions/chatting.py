@@ -40,8 +40,8 @@ async def answer_chat(run: Run, action: Chat, reply: str) -> Outcome:
 
 
 async def _complete(run: Run, action: Chat, reply: str | None) -> ModelReply:
-    task, exit_text = run.text(action.task), run.text(action.exit)
-    return await run.complete("chat", action, task, exit_text=exit_text, reply=reply, speak=always)
+    task, until = run.wording(action.task), run.wording(action.exit)
+    return await run.complete("chat", action, task, until=until, reply=reply, speak=always)
 
 
 def _says(run: Run, answered: ModelReply) -> Outcome:

@@ -140,7 +140,7 @@ async def _extracted(
     outputs = tuple(as_output(field) for field in missing if kind_of(field) not in {"table", "multichoice"})
     if not outputs:
         return {}
-    task = run.text(run.program.form(action.sheet).text)
+    task = run.wording(run.program.form(action.sheet).text)
     answered = await run.complete("extract", action, task, outputs=outputs, reply=reply)
     found = asking.typed(run, outputs, answered)
     try:

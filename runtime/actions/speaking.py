@@ -31,7 +31,7 @@ async def ai_say(run: Run, action: AiSay, reply: str | None) -> Outcome:
             return DONE
     may_stop = reply is not None and action.exit_criteria is not None
     speak = None if may_stop else always
-    answered = await run.complete("say", action, run.text(action.task), reply=reply, speak=speak)
+    answered = await run.complete("say", action, run.wording(action.task), reply=reply, speak=speak)
     run.progress.round += 1
     if reply is not None and action.exit_criteria is not None:
         decision = decide_exit(

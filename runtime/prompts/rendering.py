@@ -1,0 +1,199 @@
+"""Makes prompts: the instructions from a template and the script, and beside them, as data, what people said.
+
+A prompt is one system message and one user message. The system message is made of the runtime's and the script's own
+words alone: not a character of what a user typed, or of a variable's value, is ever in it. Conversations of scripts
+often begin with the assistant, or let it speak twice in a row, which many models' own templates refuse as turns; as
+data they stand in one message whatever their order.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from runtime.context import ContextStrategy, TokenWindow
+from runtime.events import Message
+from runtime.ports import ModelFailed, ModelRequest
+from runtime.prompts.data import Marks, encoded, message_line, tagged
+from runtime.prompts.prompt import Prompt, prompt_of
+from runtime.prompts.shapes import limits_of, shape_of, single_outputs, wanted_records
+from runtime.prompts.templates import Name, Source, Templates
+from runtime.tokens import MESSAGE_TOKENS, tokens_of
+from scripts.model import Locale, Role
+from scripts.sandbox import MISSING, ExpressionFailed
+from scripts.values import Value
+from scripts.variables import Output
+
+INSTRUCTIONS_CHARS_MAX = 200_000
+
+
+class Condense(Struct, frozen=True, kw_only=True):
+    """A wish for a shorter account of a conversation: a summary in prose, or a memo of what is to be kept in mind."""
+
+    purpose: Literal["summarise", "memo"]
+    locale: Locale
+    messages: tuple[Message, ...]
+    previous: Value = None  # the account so far, which this one goes on from
+    instruct: str = ""  # what matters in it
+    scheme: str = ""
+
+
+Wish: TypeAlias = ModelRequest | Condense
+_Given: TypeAlias = Mapping[str, object]
+
+
+class Prompts:
+    """Makes the prompts of a server's templates."""
+
+    def __init__(self, templates: Templates, strategy: ContextStrategy | None = None) -> None:
+        self._templates = templates
+        self._strategy = strategy or TokenWindow()
+
+    @classmethod
+    def load(cls, folder: Path | None = None) -> "Prompts":
+        """With the templates of a folder before the runtime's own. Raises PromptInvalid."""
+        return cls(Templates.load(folder))
+
+    def render(self, request: Wish, *, context_tokens_max: int) -> Prompt:
+        """The prompt for a request, with as much of the conversation as fits the tokens.
+
+        Raises ModelFailed where a template cannot be filled, PromptMissing.
+        """
+        marks = Marks()
+        given = _of_request(request, marks) if isinstance(request, ModelRequest) else _of_condense(request)
+        system = self._filled(request.purpose, request, given)
+        schema = shape_of(request) if isinstance(request, ModelRequest) else None
+        shape_tokens = 0 if schema is None else tokens_of(msgspec.json.encode(schema).decode())
+        left = context_tokens_max - 2 * MESSAGE_TOKENS - tokens_of(system) - shape_tokens
+        return prompt_of(system, self._data(request, marks, left), schema, request.purpose)
+
+    def _filled(self, name: Name, request: Wish, given: _Given) -> str:
+        source = self._templates.find(name, request.locale, request.scheme)
+        data = self._templates.find("data", request.locale, request.scheme)
+        return _fill(source, {**given, "data": _fill(data, given)})
+
+    def _data(self, request: Wish, marks: Marks, tokens_left: int) -> str:
+        """What people said and what was made of it; the conversation gets the tokens that are left."""
+        before, after, messages = _blocks(request, marks)
+        tokens_left -= sum(tokens_of(block) + 1 for block in (*before, *after))
+        chosen = self._strategy.choose(messages, max(tokens_left, 0), lambda each: tokens_of(message_line(each)) + 1)
+        return "\n".join([*before, tagged("conversation", map(message_line, chosen)), *after])
+
+
+def variables_for(name: Name) -> frozenset[str]:
+    """The names a template may read."""
+    match name:
+        case "data":
+            return _OF_REQUESTS & _OF_CONDENSING
+        case "summarise" | "memo":
+            return _OF_CONDENSING | {"data"}
+        case _:
+            return _OF_REQUESTS | {"data"}
+
+
+# -- the data ---------------------------------------------------------------------------------------------------------
+
+
+def _blocks(request: Wish, marks: Marks) -> tuple[list[str], list[str], Sequence[Message]]:
+    """What stands before the conversation and after it, and its messages."""
+    messages = request.history if isinstance(request, ModelRequest) else request.messages
+    spoken = [each for each in messages if each.content.strip()]
+    if not isinstance(request, ModelRequest):
+        return ([] if request.previous is None else [tagged("previous", [encoded(request.previous)])]), [], spoken
+    before = [tagged("values", [encoded(dict(marks.values))])] if marks.values else []
+    after = [tagged("known", [encoded(dict(request.known))])] if request.known else []
+    if request.reply is None:
+        return before, after, spoken
+    newest = spoken[-1] if spoken and spoken[-1].content == request.reply else None
+    line = encoded({"from": "user", "text": request.reply}) if newest is None else message_line(newest)
+    return before, [*after, tagged("reply", [line])], spoken if newest is None else spoken[:-1]
+
+
+# -- what templates are filled with -----------------------------------------------------------------------------------
+
+
+_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?(?![A-Za-z0-9])")
+
+_OF_CONDENSING = frozenset({"locale", "instruct", "has_previous"})
+_OF_REQUESTS = frozenset(
+    {"locale", "today", "task", "exit", "goal", "strategy", "tone", "role", "listener", "round", "has_reply"}
+    | {"structured", "criteria", "outputs", "records", "intents", "detectors"}
+)
+
+
+def _of_request(request: ModelRequest, marks: Marks) -> _Given:
+    return {
+        "locale": tag_of(request.locale),
+        "today": request.now.date(),
+        "task": marks.marked(request.task, request.task_spans),
+        "exit": marks.marked(request.exit, request.exit_spans),
+        "goal": request.goal,
+        "strategy": request.strategy,
+        "tone": request.tone,
+        "role": _who(request.speaker, request.role),
+        "listener": _who(request.listener, ""),
+        "round": request.round,
+        "has_reply": request.reply is not None,
+        "structured": shape_of(request) is not None,
+        "criteria": request.criteria,
+        "outputs": [_wanted(output) for output in single_outputs(request)],
+        "records": [
+            {"name": each.tolist, "define": each.define, "fields": [_wanted(field) for field in each.fields]}
+            for each in wanted_records(request)
+        ],
+        "intents": [{"id": id, "text": text} for id, text in request.intents.items()],
+        "detectors": [
+            {"id": id, "define": each.define, "labels": list(each.labels)} for id, each in request.detectors.items()
+        ],
+    }
+
+
+def _of_condense(request: Condense) -> _Given:
+    return {
+        "locale": tag_of(request.locale),
+        "instruct": request.instruct,
+        "has_previous": request.previous is not None,
+    }
+
+
+def tag_of(locale: Locale) -> str:
+    """A language tag as far as it names language, script and region; what follows could be anybody's words."""
+    known = _TAG.match(locale)
+    return known[0] if known is not None else "en"
+
+
+def _who(role: Role | None, id: str) -> dict[str, Value]:
+    if role is None:
+        return {"name": id, "about": ""}
+    return {"name": role.name or role.id, "about": " ".join(part for part in (role.define, role.desc) if part)}
+
+
+def _wanted(output: Output) -> dict[str, Value]:
+    return {
+        "name": output.get,
+        "define": output.define,
+        "type": output.kind or "text",
+        "choices": [{"value": each, "label": output.labels.get(each, each)} for each in output.choices],
+        "limits": ", ".join(limits_of(output)),
+        "required": bool(output.required),
+    }
+
+
+class _Names(Struct, frozen=True):
+    """The names a template is filled with."""
+
+    given: Mapping[str, object]
+
+    def value_of(self, name: str) -> object:
+        return self.given.get(name, MISSING)
+
+
+def _fill(source: Source, given: _Given) -> str:
+    try:
+        return source.compiled.evaluate(_Names(given), chars_max=INSTRUCTIONS_CHARS_MAX).text
+    except ExpressionFailed as failed:
+        whose = f"scheme {source.scheme}" if source.scheme else "the runtime"
+        raise ModelFailed(f"the prompt {source.name} of {whose} cannot be made: {failed}", retryable=False) from failed

@@ -1,0 +1,127 @@
+"""The shape of a model's reply as JSON Schema, by what is asked of it.
+
+Every schema fits the strict mode of the endpoints that have one: all properties required, none besides, and null for
+what is not there. What decides whether the words are said comes before them, so that they can be heard as they come.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import get_args
+
+from runtime.ports import Advance, ModelRequest, Watched
+from runtime.prompts.prompt import Schema
+from scripts.variables import Output, Records
+
+ADVANCES: tuple[str, ...] = get_args(Advance)
+
+_SCALAR = ["string", "number", "boolean", "null"]
+
+
+def shape_of(request: ModelRequest) -> Schema | None:
+    """What the reply to a request looks like; None where it is plain text, the words to say."""
+    match request.purpose:
+        case "ask" if request.reply is not None:
+            return _object({**_progress(), **_verdict(judged=True), "values": _values(request), **_text()})
+        case "ask":
+            return None
+        case "say" if request.reply is not None:
+            return _object({**_verdict(judged=request.criteria), **_text()})
+        case "chat" if request.reply is not None and (request.exit or request.criteria):
+            return _object({**_verdict(judged=request.criteria), **_text()})
+        case "say" | "chat":
+            return None
+        case "extract" | "think":
+            return _object({"values": _values(request), "reasons": _reasons(request)})
+        case "route":
+            return _object({"intent": {"type": "string", "enum": [*request.intents, ""]}})
+        case "detect":
+            return _object({"detected": _object({id: _seen(each) for id, each in request.detectors.items()})})
+
+
+def wanted_records(request: ModelRequest) -> tuple[Records, ...]:
+    """The records that a reply may give: those of which a field is asked for."""
+    names = {output.get for output in request.outputs}
+    return tuple(each for each in request.records if any(field.get in names for field in each.fields))
+
+
+def single_outputs(request: ModelRequest) -> tuple[Output, ...]:
+    """The outputs that are no fields of records."""
+    fields = {field.get for each in wanted_records(request) for field in each.fields}
+    return tuple(output for output in request.outputs if output.get not in fields)
+
+
+def _object(properties: Mapping[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _progress() -> dict[str, Schema]:
+    return {"progress": {"type": "string", "enum": list(ADVANCES)}}
+
+
+def _verdict(*, judged: bool) -> dict[str, Schema]:
+    """Whether it is done; where it is `judged`, how far the user came."""
+    measures: dict[str, Schema] = {
+        "understanding": {"type": "integer", "description": "0 to 100"},
+        "has_questions": {"type": "boolean"},
+    }
+    return {"exit": {"type": "boolean"}, "exit_reason": {"type": "string"}, **(measures if judged else {})}
+
+
+def _text() -> dict[str, Schema]:
+    return {"text": {"type": "string"}}
+
+
+def _values(request: ModelRequest) -> Schema:
+    values = {output.get: _value(output) for output in single_outputs(request)}
+    return _object(values | {each.tolist: _list_of(each) for each in wanted_records(request)})
+
+
+def _reasons(request: ModelRequest) -> Schema:
+    names = [*(output.get for output in single_outputs(request)), *(each.tolist for each in wanted_records(request))]
+    return _object({name: {"type": ["string", "null"]} for name in names})
+
+
+def _list_of(records: Records) -> Schema:
+    item = _object({field.get: _value(field) for field in records.fields})
+    return _described({"type": ["array", "null"], "items": item}, [records.define])
+
+
+def _value(output: Output) -> Schema:
+    notes = [output.define, *limits_of(output)]
+    match output.kind:
+        case "number":
+            return _described({"type": ["number", "null"]}, notes)
+        case "boolean":
+            return _described({"type": ["boolean", "null"]}, notes)
+        case "date":
+            return _described({"type": ["string", "null"]}, [*notes, "YYYY-MM-DD"])
+        case "choice" if output.choices:
+            called = [f"{value}: {label}" for value, label in output.labels.items() if value != label]
+            return _described({"type": ["string", "null"], "enum": [*output.choices, None]}, [*notes, *called])
+        case "list":
+            return _described({"type": ["array", "null"], "items": {"type": _SCALAR[:-1]}}, notes)
+        case "record":  # strict mode has no objects with names of their own choosing
+            pair = _object({"name": {"type": "string"}, "value": {"type": _SCALAR}})
+            return _described({"type": ["array", "null"], "items": pair}, notes)
+        case "text" | "choice" | None:
+            return _described({"type": ["string", "null"]}, notes)
+
+
+def limits_of(output: Output) -> list[str]:
+    """What an output's value has to fit, as a model can read it."""
+    limits = {"min": output.min, "max": output.max, "pattern": output.pattern}
+    return [f"{name} {limit}" for name, limit in limits.items() if limit is not None]
+
+
+def _described(schema: Schema, notes: Iterable[str]) -> Schema:
+    description = "; ".join(note for note in notes if note)
+    return {**schema, "description": description} if description else schema
+
+
+def _seen(watched: Watched) -> Schema:
+    label: Schema = {"type": "string", "enum": [*watched.labels, ""]} if watched.labels else {"type": "string"}
+    return _object({"score": {"type": "number", "description": "0 to 1"}, "label": label})
