@@ -278,8 +278,8 @@ class Run:
         intents: Mapping[str, str] | None = None,
         speak: Callable[[ModelReply], bool] | None = None,
     ) -> ModelReply:
-        """Asks the model, which says itself whether the action is done `until` something is so. `speak` tells from everything but its words whether they are going to be said; then the
-        user hears them as they come.
+        """Asks the model; `until` is when it is to call the action done. `speak` tells from everything but its words
+        whether they are going to be said; then the user hears them as they come.
 
         Raises ModelFailed, LimitExceeded, CallInterrupted.
         """

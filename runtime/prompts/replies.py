@@ -97,7 +97,7 @@ def _values(request: ModelRequest, data: _Fields, fields: _Fields) -> dict[str, 
         if records:
             found[each.tolist] = records
         else:
-            found |= _record(each, inner | beside)  # of one record a model may give no more than its fields
+            found |= _record(each, {**beside, **inner})  # of one record a model may give no more than its fields
     return found
 
 

@@ -87,9 +87,8 @@ class Templates:
             for each in languages:
                 if (own, each, name) in self._sources:
                     return self._sources[own, each, name]
-        raise PromptMissing(
-            f"there is no prompt {name}, not even a default one: default/{languages[-1]}/{name}{SUFFIX}"
-        )
+        file = f"default/{languages[-1]}/{name}{SUFFIX}"
+        raise PromptMissing(f"there is no prompt {name}, not even a default one: {file} is missing")
 
     @property
     def schemes(self) -> Mapping[str, tuple[Source, ...]]:
@@ -100,12 +99,12 @@ class Templates:
         return by_scheme
 
 
-def custom_path(folder: Path, scheme: str, language: str, name: Name) -> Path:
-    """Where a scheme's own template belongs. Raises PromptInvalid for what is no name."""
-    for each in (scheme, language):
+def custom_path(folder: Path, scheme: str, tongue: str, name: Name) -> Path:
+    """Where a scheme's own template in a language belongs. Raises PromptInvalid for what is no name."""
+    for each in (scheme, tongue):
         if not is_safe_name(each):
             raise PromptInvalid(f"{each!r} cannot be the name of a scheme or language: use letters, digits, _ and -")
-    return folder / CUSTOM / scheme / language / f"{name}{SUFFIX}"
+    return folder / CUSTOM / scheme / tongue / f"{name}{SUFFIX}"
 
 
 def custom_sources(folder: Path) -> list[Source]:
@@ -125,12 +124,12 @@ def custom_sources(folder: Path) -> list[Source]:
 def _in_folder(folder: Path, scheme: str) -> Iterator[Source]:
     """The templates of one scheme, by language."""
     names: Mapping[str, Name] = {f"{name}{SUFFIX}": name for name in NAMES}
-    for language in sorted(folder.iterdir()):
-        if not language.is_dir() or not is_safe_name(language.name):
+    for each in sorted(folder.iterdir()):
+        if not each.is_dir() or not is_safe_name(each.name):
             continue
-        for path in sorted(language.iterdir()):
+        for path in sorted(each.iterdir()):
             if path.name in names:
-                yield Source(names[path.name], language.name.casefold(), scheme, path, read_template(path))
+                yield Source(names[path.name], each.name.casefold(), scheme, path, read_template(path))
 
 
 def read_template(path: Path) -> str:
