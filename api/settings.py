@@ -14,6 +14,7 @@ from scripts.model import LOCALE, Locale
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
+_FOLDERS = frozenset({"data", "scripts", "prompts"})
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 
 Count = Annotated[int, Meta(ge=1)]
@@ -25,6 +26,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     data: Path = Path("cuebook-data")
     scripts: Path = EXAMPLES
+    prompts: Path | None = None
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
     model: str = "offline"
@@ -39,6 +41,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     output_chars_max: Count = 100_000
     turn_s: Seconds = 120.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def prompts_folder(self) -> Path:
+        """Where the operator's own prompts are; it need not be there."""
+        return self.prompts or self.scripts / "prompts"
 
     @property
     def limits(self) -> Limits:
@@ -80,7 +87,7 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
         raise SettingsInvalid(f"{path}: {error}") from error
     _convert(data, str(path))
     # paths in a file are meant from where the file lies
-    return {name: path.parent / value if name in {"data", "scripts"} else value for name, value in data.items()}
+    return {name: path.parent / value if name in _FOLDERS else value for name, value in data.items()}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

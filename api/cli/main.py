@@ -12,6 +12,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "api.cli.authors:explain",
     "convert": "api.cli.convert:convert_file",
     "strings": "api.cli.strings:strings",
+    "prompts": "api.cli.prompts:prompts",
     "graph": "api.cli.structure:graph",
     "schema": "api.cli.structure:schema",
     "serve": "api.cli.serve:serve",

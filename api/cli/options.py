@@ -17,18 +17,20 @@ def with_settings(*names: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         for name in reversed(names):
-            kind: Any = {"port": int, "data": click.Path(path_type=Path), "scripts": click.Path(path_type=Path)}
-            function = click.option(f"--{name}", type=kind.get(name, str), help=_HELP[name])(function)
+            function = click.option(f"--{name}", type=_TYPES.get(name, str), help=_HELP[name])(function)
         return click.option("--config", type=click.Path(path_type=Path), help="Settings file [cuebook.toml].")(function)
 
     return decorate
 
 
+_FOLDER = click.Path(path_type=Path)
+_TYPES: dict[str, Any] = {"port": int, "data": _FOLDER, "scripts": _FOLDER, "prompts": _FOLDER}
 _HELP = {
     "host": "Address to listen on [127.0.0.1]; only this machine, as long as there are no API keys.",
     "port": "Port to listen on [8000].",
     "data": "Folder of the record [cuebook-data].",
     "scripts": "Folder of scripts, published at start [the examples].",
+    "prompts": "Folder of your own prompts [`prompts` in the folder of scripts].",
     "model": "`offline` [default] or `scripted:FILE`.",
 }
 

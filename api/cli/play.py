@@ -1,7 +1,6 @@
 """``cuebook play``: a conversation in the terminal, or one that runs by itself from a file of replies."""
 
 import asyncio
-import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +11,11 @@ from rich.markup import escape
 
 from api.app import ModelUnknown, make_model, new_id, utc_now
 from api.cases.compare import position_of
-from api.cases.names import names_of
 from api.cassettes import check_place, write_cassette
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json
 from api.cli.talking import Terminal, Unattended
+from api.cli.variables import variables_of
 from api.playing import Player
 from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, TurnFailed
 from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid
@@ -24,9 +23,8 @@ from runtime.models.recording import RecordingModel
 from runtime.program import Program
 from runtime.state import State
 from scripts.folder import read_path
-from scripts.model import Script
 from scripts.parse import Reading
-from scripts.values import Value, ValueRefused, bounded, coerce
+from scripts.values import Value
 
 INPUT_LINES_MAX = 10_000
 _GO_ON = "Nothing of it is kept; `--inputs FILE` plays the same replies again."
@@ -72,7 +70,7 @@ def play(
     program = Program(reading.script)
     spoken = settings.locale or program.locale
     program = program.in_locale(spoken)
-    given = _variables(variables, program.script)
+    given = variables_of(variables, program.script)
     state = State(seed, spoken, "player", start_variables=given)
     try:
         chosen = make_model(settings.model)
@@ -104,36 +102,6 @@ def _write(record: Path, recording: RecordingModel) -> None:
         errors.print(escape(write_cassette(record, recording)), style="dim")
     except CassetteUnwritable as error:
         fail(str(error))
-
-
-def _variables(given: Sequence[str], script: Script) -> dict[str, Value]:
-    """``name=value`` pairs; a value that is JSON counts as such, everything else as a text."""
-    variables: dict[str, Value] = {}
-    known = names_of(script)
-    for pair in given:
-        name, sign, text = pair.partition("=")
-        if not sign or not name:
-            fail(f"--var takes NAME=VALUE, not {pair!r}")
-        try:
-            variables[name] = bounded(msgspec.json.decode(text))
-        except (msgspec.DecodeError, ValueRefused):
-            variables[name] = text
-        if close := difflib.get_close_matches(name, [] if name in known else sorted(known), 1):
-            errors.print(
-                f"[yellow]--var[/] the script has no variable {escape(name)}. Did you mean {escape(close[0])}?"
-            )
-        _check_type(name, variables[name], script)
-    return variables
-
-
-def _check_type(name: str, value: Value, script: Script) -> None:
-    """Ends the command where a variable is declared with a type that its value does not fit."""
-    for each in (*script.globals, *script.declare):
-        if each.var == name and each.kind is not None and value is not None:
-            try:
-                coerce(value, each.kind, each.choices)
-            except ValueRefused as refused:
-                fail(f"--var {name}: {refused}")
 
 
 def _lines(path: Path) -> list[str]:

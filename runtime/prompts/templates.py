@@ -28,6 +28,7 @@ DEFAULT = Path(__file__).parent / "default"
 CUSTOM = "custom"
 SUFFIX = ".jinja"
 FILES_MAX = 1_000  # of a folder of prompts
+BYTES_MAX = 4 * SOURCE_CHARS_MAX
 
 _SAFE = re.compile(r"\w[\w-]{0,63}")
 
@@ -136,15 +137,15 @@ def read_template(path: Path) -> str:
     """The text of a file. Raises PromptInvalid."""
     try:
         with path.open("rb") as file:
-            raw = file.read(4 * SOURCE_CHARS_MAX + 1)
-        text = raw.decode("utf-8-sig")
+            raw = file.read(BYTES_MAX + 1)
+        text = raw[:BYTES_MAX].decode("utf-8-sig", errors="strict" if len(raw) <= BYTES_MAX else "replace")
     except OSError as error:
         raise PromptInvalid(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise PromptInvalid(f"{path}: byte {error.start} is not UTF-8 text") from error
-    if len(text) > SOURCE_CHARS_MAX:
+    if len(text) > SOURCE_CHARS_MAX or len(raw) > BYTES_MAX:
         raise PromptInvalid(f"{path}: longer than {SOURCE_CHARS_MAX:,} characters")
-    return text.replace("\r\n", "\n").strip("\n")
+    return text.replace("\r\n", "\n").rstrip("\n")
 
 
 def _check(source: Source) -> None:
