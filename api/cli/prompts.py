@@ -203,7 +203,7 @@ def check(folder: Path | None, as_json: bool, config: Path | None, scripts: Path
         print_json(faults)
     else:
         for each in faults:
-            click.echo(f"{each.path}:{each.line} {each.severity} {each.message}")
+            click.echo(f"{each.file}:{each.line} {each.severity} {each.message}")
         count = sum(each.severity == "error" for each in faults)
         errors.print(f"{checked}: {count} errors, {len(faults) - count} warnings", style="dim")
     sys.exit(1 if any(each.severity == "error" for each in faults) else 0)
@@ -232,7 +232,8 @@ def _found(templates: Templates, name: Name, locale: Locale, scheme: str) -> Sou
 
 
 def _row(source: Source) -> dict[str, Any]:
-    return {"prompt": source.name, "language": source.language, "scheme": source.scheme or None, "file": source.path}
+    where = {"language": source.language, "scheme": source.scheme or None, "file": str(source.path)}
+    return {"prompt": source.name, **where}
 
 
 def _more(paths: Sequence[Path]) -> str:

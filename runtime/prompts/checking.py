@@ -22,7 +22,7 @@ _SAYS_TASK = frozenset({"say", "ask", "extract", "think", "chat"})
 class Fault(Struct, frozen=True):
     """Something wrong; a warning's template can be used all the same."""
 
-    path: Path
+    file: str
     line: int
     severity: Literal["error", "warning"]
     message: str
@@ -33,16 +33,16 @@ def faults_in(folder: Path) -> list[Fault]:
     try:
         sources = custom_sources(folder)
     except PromptInvalid as error:
-        return [Fault(folder, 1, "error", str(error))]
+        return [Fault(str(folder), 1, "error", str(error))]
     found = [fault for source in sources for fault in faults_of(source)]
-    return sorted([*_misplaced(folder), *found], key=lambda each: (str(each.path), each.line))
+    return sorted([*_misplaced(folder), *found], key=lambda each: (each.file, each.line))
 
 
 def faults_of(source: Source) -> list[Fault]:
     """Everything wrong with a template."""
 
     def fault(line: int, message: str, severity: Literal["error", "warning"] = "warning") -> Fault:
-        return Fault(source.path, line, severity, message)
+        return Fault(str(source.path), line, severity, message)
 
     if not source.text.strip():
         return [fault(1, "it is empty; delete it, and the default prompt counts", "error")]
@@ -102,8 +102,8 @@ def _misplaced(folder: Path) -> Iterator[Fault]:
         parts = path.relative_to(custom).parts if path.is_relative_to(custom) else ()
         if len(parts) != 3:
             where = f"{CUSTOM}/SCHEME/LANGUAGE/{path.name}"
-            yield Fault(path, 1, "error", f"it lies where no prompt is read from; it belongs in {where}")
+            yield Fault(str(path), 1, "error", f"it lies where no prompt is read from; it belongs in {where}")
         elif not all(map(is_safe_name, parts[:2])):
-            yield Fault(path, 1, "error", "schemes and languages are called by letters, digits, _ and - alone")
+            yield Fault(str(path), 1, "error", "schemes and languages are called by letters, digits, _ and - alone")
         elif path.stem not in NAMES:
-            yield Fault(path, 1, "error", f"there is no prompt called {path.stem}. {suggest(path.stem, NAMES)}")
+            yield Fault(str(path), 1, "error", f"there is no prompt called {path.stem}. {suggest(path.stem, NAMES)}")

@@ -125,11 +125,12 @@ _OF_REQUESTS = frozenset(
 
 
 def _of_request(request: ModelRequest, marks: Marks) -> _Given:
+    structured = shape_of(request) is not None
     return {
         "locale": tag_of(request.locale),
         "today": request.now.date(),
         "task": marks.marked(request.task, request.task_spans),
-        "exit": marks.marked(request.exit, request.exit_spans),
+        "exit": marks.marked(request.exit, request.exit_spans) if structured else "",
         "goal": request.goal,
         "strategy": request.strategy,
         "tone": request.tone,
@@ -137,7 +138,7 @@ def _of_request(request: ModelRequest, marks: Marks) -> _Given:
         "listener": _who(request.listener, ""),
         "round": request.round,
         "has_reply": request.reply is not None,
-        "structured": shape_of(request) is not None,
+        "structured": structured,
         "criteria": request.criteria,
         "outputs": [_wanted(output) for output in single_outputs(request)],
         "records": [

@@ -25,7 +25,7 @@ def shape_of(request: ModelRequest) -> Schema | None:
             return None
         case "say" if request.reply is not None:
             return _object({**_verdict(judged=request.criteria), **_text()})
-        case "chat" if request.reply is not None and (request.exit or request.criteria):
+        case "chat" if request.reply is not None and (request.exit or request.exit_spans or request.criteria):
             return _object({**_verdict(judged=request.criteria), **_text()})
         case "say" | "chat":
             return None

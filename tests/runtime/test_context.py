@@ -1,0 +1,78 @@
+"""Which messages of a conversation fit a prompt, and how tokens are estimated."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.context import TokenWindow
+from runtime.events import Message
+from runtime.tokens import tokens_of
+
+
+def conversation(roles: str) -> tuple[Message, ...]:
+    """``aua``: one message each, of ten tokens by `cost`."""
+    names = {"a": "assistant", "u": "user"}
+    return tuple(Message(n, str(n), names[role], str(n), "act") for n, role in enumerate(roles))  # type: ignore[arg-type]
+
+
+def chosen(roles: str, tokens_max: int) -> str:
+    messages = conversation(roles)
+    found = TokenWindow().choose(messages, tokens_max, lambda _: 10)
+    assert found == messages[len(messages) - len(found) :]
+    return roles[len(messages) - len(found) :]
+
+
+@pytest.mark.parametrize(
+    ("roles", "tokens_max", "kept"),
+    [
+        ("auauau", 60, "auauau"),
+        ("auauau", 59, "auau"),
+        ("auauau", 30, "au"),
+        ("aauaau", 50, "aau"),
+        ("auaua", 30, "aua"),
+        ("uaua", 100, "uaua"),
+        ("uaua", 35, "aua"),
+        ("auuu", 20, "uu"),  # not even one exchange fits: its end
+        ("au", 5, "u"),  # the newest is always there
+        ("", 100, ""),
+    ],
+)
+def test_the_newest_whole_exchanges_are_kept(roles, tokens_max, kept):
+    assert chosen(roles, tokens_max) == kept
+
+
+@given(st.text("au", max_size=30), st.integers(0, 400))
+def test_the_newest_is_kept_and_the_rest_fits_and_begins_with_what_was_said_to_the_user(roles, tokens_max):
+    kept = chosen(roles, tokens_max)
+    assert bool(kept) == bool(roles)
+    assert len(kept) <= max(1, tokens_max // 10)
+    before = roles[: len(roles) - len(kept)]
+    whole: Sequence[str] = kept.lstrip("a")
+    if before.endswith("u") or not before:
+        return
+    assert "a" not in whole  # within the one exchange that does not fit
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("word", 1),
+        ("words", 2),
+        ("用户情绪", 4),
+        ("用户 mood", 4),
+        ("привет", 3),
+        ("한국어", 3),
+        ("，。", 2),
+        ("😀", 1),
+    ],
+)
+def test_tokens_are_estimated_by_script(text, tokens):
+    assert tokens_of(text) == tokens
+
+
+@given(st.text(), st.text())
+def test_a_longer_text_never_has_fewer_tokens_nor_more_than_its_parts(one, other):
+    assert max(tokens_of(one), tokens_of(other)) <= tokens_of(one + other) <= tokens_of(one) + tokens_of(other)
