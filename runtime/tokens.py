@@ -21,7 +21,8 @@ def tokens_of(text: str) -> int:
     """About how many tokens a text has."""
     if text.isascii():
         return math.ceil(len(text) / ASCII_CHARS_PER_TOKEN)
-    cjk = len(_CJK.findall(text))
-    other = len(_OTHER.findall(text)) - cjk
-    plain = len(text) - cjk - other
+    without_cjk = _CJK.sub("", text)
+    plain = len(_OTHER.sub("", without_cjk))
+    other = len(without_cjk) - plain
+    cjk = len(text) - len(without_cjk)
     return cjk + math.ceil(other / OTHER_CHARS_PER_TOKEN + plain / ASCII_CHARS_PER_TOKEN)

@@ -200,7 +200,7 @@ class FromValue(str):
 
 def _filled(value: object) -> FromValue:
     """A value as it stands in a text, to be told from what the script wrote. Raises ExpressionFailed."""
-    return FromValue(said(value))
+    return FromValue(value if type(value) is str else said(value))
 
 
 class Sandbox(ImmutableSandboxedEnvironment):

@@ -79,8 +79,9 @@ class Prompts:
         """What people said and what was made of it; the conversation gets the tokens that are left."""
         before, after, messages = _blocks(request, marks)
         tokens_left -= sum(tokens_of(block) + 1 for block in (*before, *after))
-        chosen = self._strategy.choose(messages, max(tokens_left, 0), lambda each: tokens_of(message_line(each)) + 1)
-        return "\n".join([*before, tagged("conversation", map(message_line, chosen)), *after])
+        lines = {id(message): message_line(message) for message in messages}
+        chosen = self._strategy.choose(messages, max(tokens_left, 0), lambda each: tokens_of(lines[id(each)]) + 1)
+        return "\n".join([*before, tagged("conversation", (lines[id(each)] for each in chosen)), *after])
 
 
 def variables_for(name: Name) -> frozenset[str]:
