@@ -1,4 +1,7 @@
-"""One group of turns, checked against what is recorded and inserted in one transaction. Runs in the writer's thread."""
+"""One group of turns and calls of models, checked against what is recorded and inserted in one transaction.
+
+Runs in the writer's thread.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -7,9 +10,20 @@ from typing import NamedTuple, Self, TypeAlias
 import duckdb
 import msgspec
 
+from store.calls import Settlement, settle
 from store.errors import KeyTaken, RowRefused, StoreError, TurnConflict
 from store.insert import as_list, encode, insert_statement, roll_back, typed_rows
-from store.rows import NO_TURN, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, UserVariableRow, is_uuid
+from store.rows import (
+    NO_TURN,
+    CallRow,
+    EventRow,
+    MessageRow,
+    MigrationRow,
+    SessionRow,
+    TurnRow,
+    UserVariableRow,
+    is_uuid,
+)
 
 HEADS_MAX = 10_000
 """Sessions whose latest turn number is kept in memory, about 3 MB."""
@@ -36,6 +50,11 @@ class Proposal(NamedTuple):
     expected_turn: int
     session: SessionRow | None
     migration: MigrationRow | None = None
+    calls_used: tuple[str, ...] | None = None  # it settles its session's journal, and was taken with these
+
+
+Entry: TypeAlias = Proposal | CallRow
+"""What a group consists of: turns, and calls for the journal."""
 
 
 class _StoredTurn(TurnRow, frozen=True):
@@ -46,7 +65,7 @@ class _StoredTurn(TurnRow, frozen=True):
 
 
 class Ledger:
-    """Commits groups of turns; knows each recent session's latest numbers, so that most commits need no look-up."""
+    """Commits groups; knows each recent session's latest numbers, so that most commits need no look-up."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
@@ -54,16 +73,19 @@ class Ledger:
         self._insert_turns = insert_statement(cursor, "turns")
         self._insert_sessions = insert_statement(cursor, "session_starts")
         self._insert_migrations = insert_statement(cursor, "session_migrations")
+        self._insert_calls = insert_statement(cursor, "call_journal")
         self._merge_variables = _MERGE_VARIABLES.format(rows=typed_rows(cursor, "user_variables"))
 
-    def commit(self, group: list[Proposal]) -> list[StoreError | None]:
-        """Commit what can be committed; for each turn, None or why it was refused.
+    def commit(self, group: list[Entry]) -> list[StoreError | None]:
+        """Commit what can be committed; for each entry, None or why it was refused.
 
-        A refused turn leaves no trace. Raises duckdb.Error when the transaction failed, with nothing of the group kept.
+        A refused one leaves no trace. Raises duckdb.Error when the transaction failed, with nothing of the group kept.
         """
-        admission = _Admission.look_up(self._cursor, group, self._heads)
-        outcomes = [admission.consider(proposal) for proposal in group]
-        if admission.turns:
+        admission = _Admission.look_up(
+            self._cursor, [entry for entry in group if isinstance(entry, Proposal)], self._heads
+        )
+        outcomes = [admission.consider(entry) for entry in group]
+        if admission.turns or admission.call_documents:
             self._insert(admission)
             self._remember(admission)
         return outcomes
@@ -74,17 +96,22 @@ class Ledger:
 
     def _insert(self, admission: "_Admission") -> None:
         variables = _global_writes(admission.turns)
-        alone = not admission.session_documents and not admission.migration_documents and not variables
+        inserts = [
+            (self._insert_sessions, admission.session_documents),
+            (self._insert_migrations, admission.migration_documents),
+            (self._insert_turns, admission.turn_documents),
+            (self._merge_variables, list(map(encode, variables))),
+            (self._insert_calls, admission.call_documents),
+        ]
+        inserts = [(statement, documents) for statement, documents in inserts if documents]
+        alone = len(inserts) == 1 and not admission.settlements
         if not alone:  # one statement is a transaction by itself, and cheaper
             self._cursor.execute("BEGIN")
         try:
-            if admission.session_documents:
-                self._cursor.execute(self._insert_sessions, [as_list(admission.session_documents)])
-            if admission.migration_documents:
-                self._cursor.execute(self._insert_migrations, [as_list(admission.migration_documents)])
-            self._cursor.execute(self._insert_turns, [as_list(admission.turn_documents)])
-            if variables:
-                self._cursor.execute(self._merge_variables, [as_list(map(encode, variables))])
+            for statement, documents in inserts:
+                self._cursor.execute(statement, [as_list(documents)])
+            if admission.settlements:
+                settle(self._cursor, admission.settlements)
             if not alone:
                 self._cursor.execute("COMMIT")
         except duckdb.Error:
@@ -110,6 +137,8 @@ class _Admission:
         self.turn_documents: list[bytes] = []
         self.session_documents: list[bytes] = []
         self.migration_documents: list[bytes] = []
+        self.call_documents: list[bytes] = []
+        self.settlements: list[Settlement] = []
 
     @classmethod
     def look_up(
@@ -124,8 +153,19 @@ class _Admission:
         created = [proposal.session for proposal in group if proposal.session is not None]
         return cls(heads, _load_keys(cursor, created))
 
-    def consider(self, proposal: Proposal) -> StoreError | None:
-        """Let the turn in, or say why not."""
+    def consider(self, entry: Entry) -> StoreError | None:
+        """Let the turn or call in, or say why not."""
+        if isinstance(entry, Proposal):
+            return self._consider_turn(entry)
+        if not is_uuid(entry.session_id):
+            return RowRefused(f"session id {entry.session_id!r} is not a UUID")
+        try:
+            self.call_documents.append(encode(entry))
+        except RowRefused as refused:
+            return refused
+        return None
+
+    def _consider_turn(self, proposal: Proposal) -> StoreError | None:
         turn, session = proposal.turn, proposal.session
         head = self.heads.get(_session_of(turn), _NO_HEAD)
         refusal = _ill_formed(proposal) or _stale(proposal, head) or _gap(turn, head) or self._key_taken(session)
@@ -143,6 +183,8 @@ class _Admission:
         self.heads[_session_of(turn)] = advanced
         if migration is not None:
             self.migration_documents.append(migration)
+        if proposal.calls_used is not None:
+            self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, proposal.calls_used))
         if session is not None and start is not None:
             self.session_documents.append(start)
             self._keys.update(dict.fromkeys(_keys_of(session), session.session_id))

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from store import failures, script_texts, sessions, turns, variables
+from store import calls, failures, script_texts, sessions, turns, variables
 from store.commit import Proposal
 from store.database import Database
 from store.errors import StoreReadOnly
@@ -13,6 +13,7 @@ from store.fetch import Page
 from store.readers import READ_TIMEOUT_S, Readers
 from store.rows import (
     NO_TURN,
+    CallRow,
     EventRow,
     FailureRow,
     MessageRow,
@@ -80,15 +81,24 @@ class Record:
         expected_turn: int,
         session: SessionRow | None = None,
         migration: MigrationRow | None = None,
+        calls_used: tuple[str, ...] | None = None,
     ) -> None:
         """Record a turn; returns once it is durable, with all it holds or nothing.
 
         `expected_turn` is the turn it was computed from: NO_TURN at creation, which also brings the `session`. A turn
-        that moves the session to another version of its script brings the `migration`.
+        that moves the session to another version of its script brings the `migration`. With `calls_used`, the calls
+        of models in the session's journal are settled: these ids were used, the others were not.
         Raises TurnConflict where another turn was first, KeyTaken where a new session's key is another's, RowRefused
         for a row that cannot be held.
         """
-        await self._writing.commit(Proposal(turn, expected_turn, session, migration))
+        await self._writing.commit(Proposal(turn, expected_turn, session, migration, calls_used))
+
+    async def note_call(self, call: CallRow) -> None:
+        """Keep a call of a model in the journal: before it is made, and again, in full, when it has ended.
+
+        Raises RowRefused for a row that cannot be held.
+        """
+        await self._writing.commit(call)
 
     async def save_script(self, script: ScriptRow, text: ScriptTextRow) -> None:
         """Add a version of a script, or replace what is known of it. A text once saved is never changed."""
@@ -163,6 +173,16 @@ class Record:
     async def failures(self, tenant: str, session_id: str) -> list[FailureRow]:
         """The last 100 failed turns of a session, the latest first."""
         return await self._readers.read(lambda cursor: failures.failures(cursor, tenant, session_id))
+
+    async def unsettled_calls(self, tenant: str, session_id: str) -> list[CallRow]:
+        """The last 500 calls of attempts at the turn that a session has not taken yet, in their order."""
+        return await self._readers.read(lambda cursor: calls.unsettled_calls(cursor, tenant, session_id))
+
+    async def calls(
+        self, tenant: str, session_id: str, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[CallRow]:
+        """A page of a session's calls of models, in their order, settled or not. Raises CursorInvalid."""
+        return await self._readers.read(lambda reader: calls.calls(reader, tenant, session_id, limit, cursor))
 
     async def scripts(
         self,

@@ -17,6 +17,7 @@ Role: TypeAlias = Literal["user", "assistant", "system"]
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
 Source: TypeAlias = Literal["script", "user", "model", "api", "default", "migrated"]
 ScriptStatus: TypeAlias = Literal["draft", "published", "archived"]
+CallOutcome: TypeAlias = Literal["done", "failed", "in_doubt"]
 
 NO_TURN = -1
 """The turn a session's creation is computed from."""
@@ -205,6 +206,49 @@ class FailureRow(msgspec.Struct, frozen=True):
     topic_id: str | None
     action_id: str | None
     failed_at: datetime
+
+
+class CallRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a language model, as it is known before it is made; once it has ended, with what came of it."""
+
+    tenant: str
+    session_id: str
+    """A UUID."""
+    user_id: str
+    script_id: str
+    script_version: int
+    turn: int
+    """The turn it is made for."""
+    number: int
+    """Number in that turn, over all attempts at it, from 1."""
+    call_id: str
+    purpose: str
+    action_id: str
+    round: int
+    model: str
+    """As the server knows it."""
+    request_digest: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: CallOutcome = "in_doubt"
+    error: str | None = None
+    used: bool | None = None
+    """Whether its turn was taken with it; null as long as it is not taken."""
+    endpoint_model: str | None = None
+    prompt_digest: str | None = None
+    parameters: JsonObject | None = None
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    counted: bool | None = None
+    cost: float | None = None
+    latency_ms: int | None = None
+    first_words_ms: int | None = None
+    attempts: int | None = None
+    failures: list[str] | None = None
+    degraded: str | None = None
+    reply: JsonText = msgspec.Raw(b"null")
+    """As the runtime encodes it; `null` where there is none."""
 
 
 class UserVariableRow(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import duckdb
 
-from store.commit import Ledger, Proposal
+from store.commit import Entry, Ledger
 from store.database import Database
 from store.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable
 from store.insert import roll_back
@@ -17,7 +17,7 @@ from store.insert import roll_back
 QUEUE_MAX = 4_096
 """Writes that may wait; at 64 to a group about half a second's work."""
 GROUP_MAX = 256
-"""Turns in one transaction; more would delay the first for little gain."""
+"""Turns and calls in one transaction; more would delay the first for little gain."""
 CLOSE_TIMEOUT_S = 30.0
 
 Cursor: TypeAlias = duckdb.DuckDBPyConnection
@@ -25,10 +25,10 @@ _BAD_ROW = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, du
 """Errors of what is written; every other is one of the disk, the memory or the database."""
 
 
-class _Turn(NamedTuple):
-    """A turn in the queue."""
+class _Entry(NamedTuple):
+    """A turn or a call in the queue."""
 
-    proposal: Proposal
+    entry: Entry
     done: asyncio.Future[None]
 
 
@@ -39,7 +39,7 @@ class _Statements(NamedTuple):
     done: asyncio.Future[None]
 
 
-_Job: TypeAlias = _Turn | _Statements
+_Job: TypeAlias = _Entry | _Statements
 _Outcome: TypeAlias = tuple[asyncio.Future[None], StoreError | None]
 
 
@@ -57,14 +57,14 @@ class Writer:
         self._thread = threading.Thread(target=self._drain, name="cuebook-writer", daemon=True)
         self._thread.start()
 
-    async def commit(self, proposal: Proposal) -> None:
-        """Commit a turn; returns once it is durable.
+    async def commit(self, entry: Entry) -> None:
+        """Commit a turn, or a call for the journal; returns once it is durable.
 
         A cancelled caller loses only the answer: what was queued is still committed, or refused, with its group.
         Raises TurnConflict, KeyTaken, RowRefused, StoreBusy, StoreUnavailable.
         """
         done = asyncio.get_running_loop().create_future()
-        self._submit(_Turn(proposal, done))
+        self._submit(_Entry(entry, done))
         await done
 
     async def run(self, statements: Callable[[Cursor], None]) -> None:
@@ -132,14 +132,14 @@ class Writer:
             job = self._queue.get()
         return jobs, True
 
-    def _write(self, group: list[_Turn] | _Statements) -> list[_Outcome]:
+    def _write(self, group: list[_Entry] | _Statements) -> list[_Outcome]:
         if isinstance(group, _Statements):
             return [(group.done, self._run(group))]
         try:
-            outcomes = self._ledger.commit([job.proposal for job in group])
+            outcomes = self._ledger.commit([job.entry for job in group])
         except _BAD_ROW as error:
             if len(group) == 1:
-                return [(group[0].done, RowRefused(f"the database refused the turn: {error}"))]
+                return [(group[0].done, RowRefused(f"the database refused the row: {error}"))]
             return [outcome for job in group for outcome in self._write([job])]
         except duckdb.Error as error:
             return [(job.done, self._failed(error)) for job in group]
@@ -190,9 +190,9 @@ class Writer:
             self._failure = str(error)
 
 
-def _grouped(jobs: list[_Job]) -> list[list[_Turn] | _Statements]:
-    """Neighbouring turns together, every other write alone, in the order they came."""
-    groups: list[list[_Turn] | _Statements] = []
+def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements]:
+    """Neighbouring turns and calls together, every other write alone, in the order they came."""
+    groups: list[list[_Entry] | _Statements] = []
     for job in jobs:
         if isinstance(job, _Statements):
             groups.append(job)

@@ -1,7 +1,8 @@
 """A record in a fresh folder, and conversations to put in it."""
 
+import os
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ import pytest
 from store.record import Record
 from store.rows import (
     NO_TURN,
+    CallRow,
     EventRow,
     FailureRow,
     MessageRow,
@@ -94,10 +96,44 @@ class Conversation:
         await record.commit(first, NO_TURN, self.session(key, idempotency_key))
         return first
 
-    async def say(self, record: Record, variables: Sequence[VariableRow] = (), state: Value = "told") -> TurnRow:
+    async def say(
+        self,
+        record: Record,
+        variables: Sequence[VariableRow] = (),
+        state: Value = "told",
+        calls_used: tuple[str, ...] | None = None,
+    ) -> TurnRow:
         following = self.next_turn(variables=variables, state=state)
-        await record.commit(following, following.turn - 1)
+        await record.commit(following, following.turn - 1, calls_used=calls_used)
         return following
+
+    def call(self, call_id: str, number: int = 1, **changes: object) -> CallRow:
+        """A call for the next turn that is about to be made."""
+        row = CallRow(
+            tenant=self.tenant,
+            session_id=self.session_id,
+            user_id=self.user_id,
+            script_id="intake",
+            script_version=1,
+            turn=self.turns,
+            number=number,
+            call_id=call_id,
+            purpose="ask",
+            action_id="ask_name",
+            round=1,
+            model="main",
+            request_digest=f"digest of {call_id}",
+            started_at=MOMENT + timedelta(seconds=self.turns, milliseconds=number),
+        )
+        return msgspec.structs.replace(row, **changes)
+
+    async def ask(self, record: Record, call_id: str, number: int = 1, **changes: object) -> CallRow:
+        """A call, begun and ended."""
+        begun = self.call(call_id, number)
+        await record.note_call(begun)
+        ended = msgspec.structs.replace(begun, **(answered() | changes))
+        await record.note_call(ended)
+        return ended
 
     def migration(self, turn: int, digest: str = "digest 2", **changes: object) -> MigrationRow:
         """The move to the version with this digest, whose number is the last character."""
@@ -125,6 +161,28 @@ class Conversation:
         moved = self.migration(turn.turn, digest)
         await record.commit(turn, turn.turn - 1, migration=moved)
         return moved
+
+
+def answered() -> dict[str, object]:
+    """What is known of a call that was answered."""
+    return {
+        "ended_at": MOMENT + timedelta(minutes=1),
+        "outcome": "done",
+        "endpoint_model": "clever-1",
+        "prompt_digest": "p",
+        "parameters": {"temperature": 0.5},
+        "input_tokens": 100,
+        "cached_tokens": 20,
+        "output_tokens": 7,
+        "counted": True,
+        "cost": 0.25,
+        "latency_ms": 350,
+        "first_words_ms": 80,
+        "attempts": 2,
+        "failures": ["429"],
+        "degraded": "",
+        "reply": msgspec.Raw(b'{"text":"\xe4\xbd\xa0\xe5\xa5\xbd"}'),
+    }
 
 
 def write_of(name: str, new: Value, old: Value = None, scope: str = "session") -> VariableRow:
@@ -184,3 +242,9 @@ async def record(tmp_path: Path) -> AsyncIterator[Record]:
     record = Record.open(tmp_path)
     yield record
     await record.close()
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """In which another process finds the store and these conversations."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -210,15 +210,16 @@ READS = {
     "recent_messages": ("session_id", "limit"), "events": ("session_id",), "variable_history": ("session_id",),
     "user_variables": ("user_id",), "failures": ("session_id",), "scripts": (), "script": ("script_uuid",),
     "script_versions": ("script_uuid",), "latest_published": ("script_id",), "script_text": ("digest",),
-    "migrations": ("session_id",),
+    "migrations": ("session_id",), "unsettled_calls": ("session_id",), "calls": ("session_id",),
 }  # fmt: skip
+WRITES = {"close", "commit", "note_call", "save_script", "save_failure"}
 
 
 def test_every_read_is_in_the_list_below_and_names_its_tenant() -> None:
     reads = {
         name: list(inspect.signature(method).parameters)[1]
         for name, method in inspect.getmembers(Record, inspect.iscoroutinefunction)
-        if not name.startswith("_") and name not in {"close", "commit", "save_script", "save_failure"}
+        if not name.startswith("_") and name not in WRITES
     }
     assert reads == dict.fromkeys(READS, "tenant")
 
@@ -230,6 +231,7 @@ async def test_no_tenant_reads_anothers_rows(record, conversation, rows, read) -
     await record.save_script(rows.script_of(), rows.text_of())
     await record.save_failure(rows.failure_of(conversation))
     await conversation.migrate(record)
+    await conversation.ask(record, "a")
     known = {
         "session_id": conversation.session_id, "key": "key", "number": 0, "limit": 10, "user_id": "ana",
         "script_uuid": "script-1", "script_id": "intake", "digest": "digest",
