@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -19,6 +20,7 @@ from msgspec import UNSET, Struct
 from api import rows
 from api.catalogue import Catalogue
 from api.errors import ApiError
+from api.journal import Attempts
 from api.locks import KeysInFlight, SessionLocks
 from api.running import Running, code_of
 from api.schemas import NewMessage, NewSession
@@ -59,6 +61,7 @@ class Hot:
         self.failure: Failure | None = None
         self.keys: OrderedDict[str, None] = OrderedDict()  # of the last requests, in their order
         self.knows_all_keys = False
+        self.attempts = Attempts()  # at the next turn
 
     @property
     def execution_status(self) -> ExecutionStatus:
@@ -77,6 +80,8 @@ class Hot:
         self.history = (*self.history, *turn.messages)[-HISTORY_MAX:]
         self.updated_at = row.finished_at
         self.failure = None
+        if turn.state.begun:
+            self.attempts = Attempts()
         if row.idempotency_key is not None:
             self.keys[row.idempotency_key] = None
             if len(self.keys) > KEYS_MAX:
@@ -146,9 +151,11 @@ class Chat:
             program = await self._catalogue.program(tenant, script.digest)
             locale = new.locale or self._settings.locale or program.locale
             program = await self._catalogue.program_in(locale, tenant, script.digest)
+            # the same again for a request that is sent again: what it had asked of models before a crash is found by it
+            session_id = self._ids() if key is None else str(uuid5(NAMESPACE_OID, f"{tenant}\n{key}"))
             session = SessionRow(
                 tenant=tenant,
-                session_id=self._ids(),
+                session_id=session_id,
                 user_id=new.user_id,
                 key=new.key,
                 script_uuid=script.script_uuid,
@@ -156,14 +163,16 @@ class Chat:
                 script_version=script.version,
                 digest=script.digest,
                 locale=locale,
-                seed=new.seed if new.seed is not None else _seed_of(self._ids()),
+                seed=new.seed if new.seed is not None else _seed_of(session_id),
                 metadata=_plain(new.metadata, "metadata"),
                 created_at=self._clock(),
                 idempotency_key=key,
             )
-            state = self._first_state(session, program, locale, new)
-            async with self._locks.hold((tenant, session.session_id), queue=True):
-                return await self._begin(Hot(session, program, state, ()), key, fingerprint)
+            hot = Hot(session, program, self._first_state(session, program, locale, new), ())
+            if key is not None:
+                hot.attempts = Attempts(await self._record.unsettled_calls(tenant, session_id))
+            async with self._locks.hold((tenant, session_id), queue=True):
+                return await self._begin(hot, key, fingerprint)
 
     def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:
         variables = _plain(new.initial_variables, "initialVariables")
@@ -258,9 +267,19 @@ class Chat:
         return await self._commit(hot, turn, started, key, fingerprint)
 
     async def _run(self, hot: Hot, given: Input, started: datetime) -> Turn:
-        return await self._running.turn(
-            hot.session, hot.program, hot.state, given, started=started, history=hot.history
-        )
+        try:
+            return await self._running.turn(
+                hot.session,
+                hot.program,
+                hot.state,
+                given,
+                started=started,
+                history=hot.history,
+                attempts=hot.attempts,
+            )
+        except StoreError:
+            self._forget(hot.session)  # what the record holds of its calls is read again
+            raise
 
     async def _commit(
         self,
@@ -284,8 +303,9 @@ class Chat:
             fingerprint=fingerprint,
             execution_status=execution_status,
         )
+        start = session if row.turn == 0 else None
         try:
-            await self._record.commit(row, hot.state.turn, session if row.turn == 0 else None, migration)
+            await self._record.commit(row, hot.state.turn, start, migration, _calls_used(hot, turn))
         except TurnConflict as error:
             self._forget(session)
             raise self._conflict(hot) from error
@@ -330,7 +350,12 @@ class Chat:
     async def held(self, tenant: str, session_id: str) -> AsyncIterator[Hot]:
         """A session that nothing else happens to meanwhile. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY."""
         async with self._locks.hold((tenant, session_id), queue=True):
-            yield await self._load(tenant, session_id)
+            hot = await self._load(tenant, session_id)
+            try:
+                yield hot
+            except StoreError:
+                self._forget(hot.session)
+                raise
 
     async def settle(self, hot: Hot, turn: Turn, started: datetime, migration: MigrationRow) -> Answer:
         """Makes the turn durable that moves a held session to the program and version of `hot`, which takes its place.
@@ -368,6 +393,7 @@ class Chat:
         recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX)
         hot = Hot(rows.session_of(head), program, state, rows.messages_of(recent))
         hot.updated_at = head.updated_at
+        hot.attempts = Attempts(await self._record.unsettled_calls(head.tenant, head.session_id))
         failures = await self._record.failures(head.tenant, head.session_id)
         if failures and failures[0].turn_attempted == head.turn + 1:
             hot.failure = _failure(failures[0])
@@ -383,6 +409,13 @@ class Chat:
 
     def _forget(self, session: SessionRow) -> None:
         self._hot.pop((session.tenant, session.session_id), None)
+
+
+def _calls_used(hot: Hot, turn: Turn) -> tuple[str, ...] | None:
+    """The calls of models a turn was taken with; None where there are none to settle, or the session has not begun."""
+    if not hot.attempts.rows or not turn.state.begun:
+        return None
+    return tuple(call.intent.call_id for call in turn.model_calls if call.intent is not None)
 
 
 def _failure(row: FailureRow) -> Failure:

@@ -144,9 +144,9 @@ class Migrating:
     ) -> tuple[TurnRow, State]:
         """Runs the move, and commits its turn and its row together."""
         started = self._clock()
-        turn = await self._run(hot, program, planned, started)
         moved = Hot(session, program, hot.state, hot.history)
-        moved.keys, moved.knows_all_keys = hot.keys, hot.knows_all_keys
+        moved.keys, moved.knows_all_keys, moved.attempts = hot.keys, hot.knows_all_keys, hot.attempts
+        turn = await self._run(moved, planned, started)
         row = MigrationRow(
             tenant=session.tenant,
             session_id=session.session_id,
@@ -167,11 +167,17 @@ class Migrating:
         answer = await self._chat.settle(moved, turn, started, row)
         return answer.row, answer.state
 
-    async def _run(self, hot: Hot, program: Program, planned: Plan, started: datetime) -> Turn:
+    async def _run(self, hot: Hot, planned: Plan, started: datetime) -> Turn:
         moved = Moved(planned.account, planned.restart)
         try:
             return await self._running.turn(
-                hot.session, program, planned.state, moved, started=started, history=hot.history
+                hot.session,
+                hot.program,
+                planned.state,
+                moved,
+                started=started,
+                history=hot.history,
+                attempts=hot.attempts,
             )
         except TurnFailed as failed:
             code = code_of(failed.kind)

@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from api import rows
+from api.journal import Attempts, TurnJournal
 from api.settings import Settings
 from runtime.engine import FailureKind, Input, Moved, Turn, run_turn
 from runtime.events import Message
@@ -14,7 +15,11 @@ from runtime.state import Cell, State
 from store.record import Record
 from store.rows import SessionRow
 
-_CODES: dict[FailureKind, str] = {"model": "LLM_SERVICE_ERROR", "limit": "LIMIT_EXCEEDED"}
+_CODES: dict[FailureKind, str] = {
+    "model": "LLM_SERVICE_ERROR",
+    "limit": "LIMIT_EXCEEDED",
+    "interrupted": "LLM_CALL_INTERRUPTED",
+}
 
 
 class Running(Struct, frozen=True):
@@ -35,8 +40,11 @@ class Running(Struct, frozen=True):
         *,
         started: datetime,
         history: tuple[Message, ...],
+        attempts: Attempts,
     ) -> Turn:
         """One turn, which is not kept yet; for the script all of it happens at the moment it `started`.
+
+        Its calls of models join those of the earlier `attempts` at it.
 
         Raises what `run_turn` raises.
         """
@@ -52,6 +60,7 @@ class Running(Struct, frozen=True):
             limits=self.settings.limits,
             global_cells=cells,
             history=history,
+            journal=TurnJournal(self.record, session, state.turn + 1, attempts, self.clock, self.ids),
             now=started,
         )
 

@@ -4,7 +4,6 @@ A call that an earlier attempt at the same turn completed is answered from the j
 doubt: nobody knows whether the endpoint carried it out. It is made again, or fails where the script says so.
 """
 
-import asyncio
 import hashlib
 from datetime import UTC, datetime
 
@@ -110,10 +109,13 @@ class Calls:
         except ModelFailed as failed:
             self._add(request, intent, await self._journal.end(intent, None, str(failed), failed.usage))
             raise
-        except asyncio.CancelledError:  # by a time limit of ours
-            self._add(request, intent, await self._journal.end(intent, None, "given up: it took too long"))
+        except BaseException:  # a time limit of ours, or something that went wrong as the words were heard
+            self._add(request, intent, await self._journal.end(intent, None, "given up before its end"))
             raise
-        self._add(request, intent, await self._journal.end(intent, reply, usage=reply.usage))
+        ended = await self._journal.end(intent, reply, usage=reply.usage)
+        self._add(request, intent, ended)
+        if ended.reply is None:
+            raise ModelFailed(ended.error, usage=ended.usage)
         return reply
 
     def _add(self, request: ModelRequest, intent: Intent, ended: Ended, *, is_reused: bool = False) -> None:

@@ -90,7 +90,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     degraded: str = ""  # why the reply had to be taken as plain text
 
 
-class ModelReply(Struct, frozen=True, kw_only=True):
+class ModelReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a model gives back: words to say, values taken, and its verdict on whether the action is done."""
 
     text: str = ""
@@ -173,7 +173,7 @@ class Journal(Protocol):
         """Keeps durably that a call is about to be made."""
 
     async def end(self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None) -> Ended:
-        """Keeps durably what came of it."""
+        """Keeps durably what came of it. A reply that cannot be kept is none: then there is an error instead."""
 
     async def told(self, intent: Intent) -> None:
         """Keeps durably that a call of an earlier attempt was interrupted, and that the user was told."""

@@ -97,7 +97,7 @@ async def test_a_turn_without_calls_settles_nothing(record, conversation) -> Non
 
 @pytest.mark.parametrize(
     "changes",
-    [{"error": "\ud800"}, {"session_id": "none"}, {"reply": msgspec.Raw(b"{")}, {"input_tokens": 2**40}],
+    [{"error": "\ud800"}, {"session_id": "none"}, {"reply": msgspec.Raw(b"{")}, {"round": 2**40}],
     ids=["surrogate", "no uuid", "no json", "too large"],
 )
 async def test_a_call_the_record_cannot_hold_is_refused_alone(record, rows, changes) -> None:
