@@ -4,6 +4,7 @@ A turn may be attempted several times, by one process after the other. What an a
 """
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -56,11 +57,13 @@ class TurnJournal:
     def known(self, digest: str) -> Known | None:
         """The next call of an earlier attempt for the same request: first those that have a reply."""
         same = [row for row in self._earlier if row.request_digest == digest]
-        if not same:
-            return None
-        row = next((row for row in same if row.outcome == "done"), same[0])
-        self._earlier.remove(row)
-        return Known(_intent(row), None if row.ended_at is None else _end(row))
+        for row in sorted(same, key=lambda row: row.outcome != "done"):
+            self._earlier.remove(row)
+            if row.outcome != "done":
+                return Known(_intent(row), None)
+            with contextlib.suppress(msgspec.DecodeError):  # kept by another version: it is asked for again
+                return Known(_intent(row), _end(row))
+        return None
 
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
         """Keeps durably that a call is about to be made."""

@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
+from api.journal import usage_of
 from api.schemas import (
+    CallView,
     CellView,
     ChoiceView,
     ColumnView,
@@ -18,10 +20,12 @@ from api.schemas import (
     MessageView,
     Position,
     Snapshot,
+    UsageView,
     VariableStore,
     WaitView,
 )
 from runtime.calls import ModelCall
+from runtime.ports import ModelReply, Usage
 from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.sheets import DrawnColumn, DrawnForm
@@ -29,7 +33,7 @@ from runtime.state import Cell, ExecutionStatus, State, Wait
 from scripts.actions import Action, AiAsk, AiSay, Ask, Choose, Form, action_type, rounds_of
 from scripts.model import Script
 from scripts.values import Value, infer_type
-from store.rows import MessageRow, TurnRow
+from store.rows import CallRow, MessageRow, TurnRow
 
 
 def snapshot(
@@ -180,22 +184,52 @@ def event_views(row: TurnRow) -> list[EventView]:
 
 def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:
     """The model calls of a turn."""
-    return DebugInfo(
-        model_calls=[
-            DebugCall(
-                purpose=call.request.purpose,
-                action_id=call.request.action_id,
-                round=call.request.round,
-                task=call.request.task,
-                text=call.reply.text,
-                values=call.reply.values,
-                exit=call.reply.exit,
-                raw=call.reply.raw,
-            )
-            for call in calls
-            if call.reply is not None
-        ]
+    return DebugInfo(model_calls=[_debug_call(call) for call in calls])
+
+
+def _debug_call(call: ModelCall) -> DebugCall:
+    reply = call.reply or ModelReply()
+    return DebugCall(
+        purpose=call.request.purpose,
+        action_id=call.request.action_id,
+        round=call.request.round,
+        task=call.request.task,
+        text=reply.text,
+        values=reply.values,
+        exit=reply.exit,
+        raw=reply.raw,
+        call_id=call.intent.call_id if call.intent is not None else None,
+        model=call.intent.model if call.intent is not None else "",
+        error=call.ended.error if call.ended is not None else "",
+        reused=call.is_reused,
+        usage=_usage_view(call.ended.usage) if call.ended is not None else None,
     )
+
+
+def call_view(row: CallRow, *, debug: bool) -> CallView:
+    """A recorded call of a model."""
+    return CallView(
+        call_id=row.call_id,
+        turn=row.turn,
+        number=row.number,
+        purpose=row.purpose,
+        action_id=row.action_id,
+        round=row.round,
+        model=row.model,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        outcome=row.outcome,
+        error=row.error or "",
+        used=row.used,
+        usage=_usage_view(usage_of(row)),
+        reply=row.reply if debug else msgspec.UNSET,
+    )
+
+
+def _usage_view(usage: Usage | None) -> UsageView | None:
+    if usage is None:
+        return None
+    return UsageView(**msgspec.structs.asdict(usage) | {"failures": list(usage.failures)})
 
 
 def script_outline(script: Script) -> dict[str, Any]:

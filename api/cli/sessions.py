@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, reach
+from api.cli.reach import Answered, OutOfReach, Reach, reach
 from store.errors import StoreError
 
 
@@ -61,9 +61,10 @@ def list_sessions(
 
 @sessions.command("show", epilog="Example: cuebook sessions show 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
 @click.argument("session_id")
+@click.option("--calls", "with_calls", is_flag=True, help="Also what was asked of language models.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_settings("data", "host", "port")
-def show_session(session_id: str, as_json: bool, config: Path | None, **flags: Any) -> None:
+def show_session(session_id: str, with_calls: bool, as_json: bool, config: Path | None, **flags: Any) -> None:
     """Shows a session: where it stands, its variables, what was said."""
     settings = settings_of(config, **flags)
 
@@ -76,7 +77,8 @@ def show_session(session_id: str, as_json: bool, config: Path | None, **flags: A
                 page: Any = await api.get(f"/api/sessions/{session_id}/messages", after=after, limit=200)
                 messages += page["data"]
                 after = page["nextAfter"]
-            return {**session, "messages": messages}
+            calls = {"calls": await _calls(api, session_id)} if with_calls else {}
+            return {**session, "messages": messages, **calls}
 
     shown = _run(work())
     if as_json:
@@ -89,3 +91,38 @@ def show_session(session_id: str, as_json: bool, config: Path | None, **flags: A
         console.print(f"  {escape(name)} = {escape(str(value))}")
     for message in shown["messages"]:
         console.print(f"[dim]{message['role']:>4}[/]  {escape(message['content'])}")
+    if with_calls:
+        print_table(_CALL_COLUMNS, [_call_line(call) for call in shown["calls"]])
+
+
+async def _calls(api: Reach, session_id: str) -> list[Any]:
+    """Every call of a session, page by page."""
+    found: list[Any] = []
+    cursor = None
+    while True:
+        page: Any = await api.get(f"/api/sessions/{session_id}/calls", limit=200, cursor=cursor)
+        found += page["data"]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            return found
+
+
+_CALL_COLUMNS = ("turn", "number", "action", "purpose", "model", "outcome", "used", "in", "out", "cost", "ms", "error")
+
+
+def _call_line(call: Any) -> list[Any]:
+    usage = call["usage"] or {}
+    return [
+        call["turn"],
+        call["number"],
+        call["actionId"],
+        call["purpose"],
+        usage.get("model") or call["model"],
+        call["outcome"],
+        call["used"],
+        usage.get("inputTokens"),
+        usage.get("outputTokens"),
+        usage.get("cost"),
+        usage.get("latencyMs"),
+        call["error"],
+    ]

@@ -23,6 +23,7 @@ from api.parameters import (
     condition,
 )
 from api.schemas import (
+    CallList,
     Failed,
     MessageList,
     NewMessage,
@@ -34,7 +35,16 @@ from api.schemas import (
     Snapshot,
     TurnAnswer,
 )
-from api.views import debug_info, event_views, flat_variables, message_view, said, script_outline, snapshot
+from api.views import (
+    call_view,
+    debug_info,
+    event_views,
+    flat_variables,
+    message_view,
+    said,
+    script_outline,
+    snapshot,
+)
 from runtime.state import Status
 from store.record import Record
 from store.rows import SessionSummary
@@ -193,6 +203,21 @@ async def get_variables(
     return dict(flat_variables(hot.program, hot.state))
 
 
+@get("/sessions/{session_id:str}/calls", summary="Read the calls of language models", responses=_KNOWN)
+async def list_calls(
+    session_id: FromPath[str],
+    chat: NamedDependency[Chat],
+    record: NamedDependency[Record],
+    debug: Debug = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> CallList:
+    """A page of calls, oldest first, also those of turns that failed; with `debug` what was replied."""
+    await chat.session(TENANT, session_id)
+    page = await record.calls(TENANT, session_id, limit=limit, cursor=cursor)
+    return CallList(data=[call_view(row, debug=debug) for row in page.rows], next_cursor=page.next)
+
+
 @get("/users/{user_id:str}/sessions", summary="List a user's sessions", responses=described("REQUEST_INVALID"))
 async def list_user_sessions(
     user_id: FromPath[str], record: NamedDependency[Record], limit: Limit = 50, cursor: Cursor = None
@@ -263,6 +288,7 @@ router = Router(
         get_session,
         list_messages,
         get_variables,
+        list_calls,
         list_user_sessions,
         list_sessions,
     ],
