@@ -4,6 +4,7 @@ A crash is a copy of the record, taken at that moment: what a killed process lea
 """
 
 import asyncio
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -335,3 +336,19 @@ async def test_a_move_to_another_version_settles_what_failed_before(app: Any, tm
         assert [(turn, used) for _, turn, _, used in await calls_of(api, session)] == [
             (1, False), (1, False), (2, True), (2, True), (2, True),
         ]  # fmt: skip
+
+
+async def test_the_command_line_lists_them(app: Any, cuebook: Any, tmp_path: Path) -> None:
+    async with app(tmp_path / "data", Witness(fails_at="two")) as api:
+        await api.keep(PLAIN)
+        session = await api.begin("calling")
+        assert (await api.message(session, {"content": "go"})).status_code == 503
+    arguments = ["sessions", "show", session["sessionId"], "--calls", "--data", "data"]
+    shown = await asyncio.to_thread(cuebook, *arguments)
+    assert [line.split("\t") for line in shown.stdout.splitlines()[-3:]] == [
+        ["turn", "number", "action", "purpose", "model", "outcome", "used", "in", "out", "cost", "ms", "error"],
+        ["1", "1", "one", "say", "clever-1", "done", "", "10", "2", "0.5", "0", ""],
+        ["1", "2", "two", "say", "clever-1", "failed", "", "10", "2", "0.5", "0", "the model is not there"],
+    ]
+    document = json.loads((await asyncio.to_thread(cuebook, *arguments, "--json")).stdout)
+    assert [call["outcome"] for call in document["calls"]] == ["done", "failed"]
