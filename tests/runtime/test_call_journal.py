@@ -1,18 +1,27 @@
 """The calls of a turn and their journal: begun before, ended after, whatever comes between."""
 
 import asyncio
+import itertools
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
-from runtime.calls import CallInterrupted, Calls, digest_of
+from runtime.calls import digest_of
+from runtime.engine import Start, Turn, TurnFailed, run_turn
 from runtime.events import Message
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Ended, Hear, Intent, Known, ModelFailed, ModelReply, ModelRequest, Usage
+from runtime.run import Limits
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 ASKED = ModelRequest(purpose="say", action_id="hello", round=0, task="Greet.", locale="en", now=NOON)
+SCRIPT = """
+- {ai_say: Greet., id: hello}
+- {ask: And you?, id: asked}
+"""
 
 
 class Notes:
@@ -23,9 +32,7 @@ class Notes:
         self._known = list(known)
 
     def known(self, digest: str) -> Known | None:
-        found = [each for each in self._known if each.intent.digest == digest]
-        self._known = [each for each in self._known if each not in found[:1]]
-        return found[0] if found else None
+        return self._known.pop(0) if self._known else None
 
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
         self.notes.append(f"begin {model}")
@@ -57,6 +64,21 @@ FAILED = Known(intent(ASKED), Ended(error="no answer", ended_at=NOON))
 CUT_OFF = Known(intent(ASKED), None)
 
 
+async def take(prepare: Callable[..., Any], journal: Notes, model: ScriptedModel, script: str = SCRIPT) -> Turn:
+    """The first turn of a script, with a journal."""
+    session, ids = prepare(script), itertools.count(1)
+    return await run_turn(
+        session.program,
+        session.state,
+        Start(),
+        model=model,
+        clock=lambda: NOON,
+        ids=lambda: str(next(ids)),
+        limits=Limits(),
+        journal=journal,
+    )
+
+
 @pytest.mark.parametrize(
     ("known", "says", "notes"),
     [
@@ -67,25 +89,25 @@ CUT_OFF = Known(intent(ASKED), None)
     ],
     ids=["new", "done", "failed", "cut off"],
 )
-async def test_what_an_earlier_attempt_left(known: list[Known], says: str, notes: list[str]) -> None:
+async def test_what_an_earlier_attempt_left(prepare: Any, known: list[Known], says: str, notes: list[str]) -> None:
     journal = Notes(*known)
-    calls = Calls(ScriptedModel({"hello": ["Hello."]}), journal)
-    assert (await calls.make(ASKED)).text == says
+    turn = await take(prepare, journal, ScriptedModel({"hello": ["Hello."]}))
+    assert [message.content for message in turn.messages] == [says, "And you?"]
     assert journal.notes == notes
-    assert [(each.is_reused, each.reply.text) for each in calls.made if each.reply] == [(says == "Known.", says)]
+    assert [each.is_reused for each in turn.model_calls] == [says == "Known."]
 
 
-async def test_a_call_that_was_cut_off_fails_once_where_the_script_says_so() -> None:
+async def test_a_call_that_was_cut_off_fails_the_turn_where_the_script_says_so(prepare: Any) -> None:
     journal = Notes(CUT_OFF)
-    calls = Calls(ScriptedModel({"hello": ["Hello."]}), journal)
-    with pytest.raises(CallInterrupted):
-        await calls.make(ASKED, "fail")
-    assert (await calls.make(ASKED, "fail")).text == "Hello."
-    assert journal.notes == ["told", "begin scripted", "end Hello."]
+    script = SCRIPT.replace("id: hello", "id: hello, on_interrupted: fail")
+    with pytest.raises(TurnFailed) as failed:
+        await take(prepare, journal, ScriptedModel({}), script)
+    assert (failed.value.kind, failed.value.place[2], failed.value.retryable) == ("interrupted", "hello", True)
+    assert journal.notes == ["told"]
 
 
 class Broken(ScriptedModel):
-    """Says two words, and then something else happens."""
+    """Fails in one way or the other; else says what no journal keeps."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         super().__init__({"hello": ["unkeepable"]})
@@ -100,21 +122,22 @@ class Broken(ScriptedModel):
 @pytest.mark.parametrize(
     ("error", "note", "raised"),
     [
-        (ModelFailed("no answer"), "end no answer", ModelFailed),
+        (ModelFailed("no answer"), "end no answer", TurnFailed),
         (asyncio.CancelledError(), "end given up before its end", asyncio.CancelledError),
         (ZeroDivisionError(), "end given up before its end", ZeroDivisionError),
-        (None, "end unkeepable", ModelFailed),
+        (None, "end unkeepable", TurnFailed),
     ],
 )
 async def test_whatever_happens_a_call_that_was_begun_is_ended(
-    error: BaseException | None, note: str, raised: type[BaseException]
+    prepare: Any, error: BaseException | None, note: str, raised: type[BaseException]
 ) -> None:
     journal = Notes()
-    calls = Calls(Broken(error), journal)
-    with pytest.raises(raised):
-        await calls.make(ASKED)
+    with pytest.raises(raised) as failed:
+        await take(prepare, journal, Broken(error))
     assert journal.notes == ["begin scripted", note]
-    assert [(each.reply, each.ended is not None) for each in calls.made] == [(None, True)]
+    if isinstance(failed.value, TurnFailed):
+        assert failed.value.kind == "model"
+        assert [(call.reply, call.ended is not None) for call in failed.value.model_calls] == [(None, True)]
 
 
 def test_the_same_request_has_the_same_digest_at_another_time_and_under_other_ids() -> None:
