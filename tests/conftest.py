@@ -1,6 +1,7 @@
 """Cuebook as its users meet it: the API in process or behind a server of its own, on the scripts in `conversations`."""
 
 import asyncio
+import importlib.util
 import os
 import signal
 import socket
@@ -175,6 +176,18 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("CUEBOOK_")}
 
 
+def load(name: str) -> Any:
+    """A module beside this one; the folders of tests are no packages."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+openai_server = load("openai_server")
+
 Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Api]]
 
 
@@ -212,3 +225,10 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         if server.process.poll() is None:
             server.process.kill()
             server.process.wait()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Any]:
+    """An endpoint that speaks as OpenAI's, on this machine; see `openai_server.py` beside this file."""
+    with openai_server.running() as endpoint:
+        yield endpoint
