@@ -25,13 +25,12 @@ from api.catalogue import Catalogue, Saved
 from api.chat import Chat
 from api.errors import ApiError
 from api.migrating import Migrating
+from api.models import close_model
 from api.reloading import Reloader
 from api.routes import migrations, operations, scripts, sessions
 from api.routes.sessions import TENANT
 from api.running import Running
 from api.settings import Settings
-from runtime.models.offline import OfflineModel
-from runtime.models.scripted import ScriptedModel
 from runtime.ports import Clock, Ids, Model
 from scripts.parse import Reading
 from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
@@ -54,20 +53,6 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-class ModelUnknown(ValueError):
-    """A `model` setting that names no model."""
-
-
-def make_model(name: str) -> Model:
-    """The model a setting names. Raises ModelUnknown, ScriptedFileInvalid."""
-    if name == "offline":
-        return OfflineModel()
-    kind, _, rest = name.partition(":")
-    if kind == "scripted" and rest:
-        return ScriptedModel.from_file(Path(rest))
-    raise ModelUnknown(f"there is no model {name!r}; use `offline` or `scripted:FILE`")
-
-
 def create_app(
     settings: Settings,
     record: Record,
@@ -78,9 +63,9 @@ def create_app(
     announce: Callable[[], None] = lambda: None,
     reload: bool = False,
 ) -> Litestar:
-    """The application over an open record, which it closes when it stops; `announce` is called once it is ready.
+    """The application over an open record, which it closes as it does the model when it stops.
 
-    With `reload` it publishes scripts of the folder anew when they change.
+    `announce` is called once it is ready. With `reload` it publishes scripts of the folder anew when they change.
     """
     catalogue = Catalogue(record, clock)
     running = Running(record, model, settings, clock, ids)
@@ -96,6 +81,7 @@ def create_app(
         finally:
             await chat.close()
             await record.close()
+            await close_model(model)
 
     return Litestar(
         route_handlers=[sessions.router, migrations.router, scripts.router, operations.router],
@@ -104,6 +90,7 @@ def create_app(
             "migrating": _provide(migrating),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
+            "running": _provide(running),
         },
         exception_handlers=_exception_handlers(clock, ids),
         middleware=[_with_request_id(ids)],

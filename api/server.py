@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import signal
 import socket
@@ -15,8 +14,10 @@ from granian.constants import Interfaces
 from granian.log import LogLevels
 from granian.server.embed import Server
 
-from api.app import create_app, make_model
+from api.app import create_app
+from api.models import make_model
 from api.settings import Settings
+from runtime.models.hosted.settings import is_loopback
 from store.record import Record
 
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
@@ -41,7 +42,7 @@ def serve(settings: Settings, announce: Callable[[str], None], *, reload: bool =
     if not settings.scripts.is_dir():
         raise FolderMissing(f"there is no folder of scripts {settings.scripts}")
     configure_logging(settings.log_level)
-    model = make_model(settings.model)
+    model = make_model(settings)
     record = Record.open(settings.data)
     address = f"http://{settings.host}:{settings.port}"
     app = create_app(settings, record, model, announce=lambda: announce(address), reload=reload)
@@ -85,18 +86,8 @@ def check_address(host: str, port: int) -> None:
         raise AddressRefused(f"port {port} of {host} is taken or cannot be used ({error.strerror})") from error
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def configure_logging(level: str) -> None:
-    """JSON lines on standard error; readable ones on a terminal."""
+    """JSON lines on standard error; readable ones on a terminal, without the variables of a stack, which hold keys."""
     terminal = sys.stderr.isatty()
     structlog.configure(
         processors=[
@@ -104,7 +95,9 @@ def configure_logging(level: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *([] if terminal else [structlog.processors.format_exc_info]),
-            structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer(ensure_ascii=False),
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+            if terminal
+            else structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

@@ -9,6 +9,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from runtime.models.hosted.settings import (
+    OPENAI,
+    Attempts,
+    Count,
+    FormatSetting,
+    ModelSettings,
+    Price,
+    Seconds,
+    Secret,
+    Temperature,
+)
 from runtime.run import Limits
 from scripts.model import LOCALE, Locale
 
@@ -17,8 +28,9 @@ PREFIX = "CUEBOOK_"
 _FOLDERS = frozenset({"data", "scripts", "prompts"})
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 
-Count = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
+OFFLINE = "offline"
+
+_OF_MODEL = "model_"
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -29,7 +41,20 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     prompts: Path | None = None
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
-    model: str = "offline"
+    model: str = OFFLINE
+    model_url: str | None = None  # of the server's own endpoint, as all that follows; what is not set is as in `models`
+    model_key: Secret | None = None
+    model_timeout_s: Seconds | None = None
+    model_attempts: Attempts | None = None
+    model_concurrency: Count | None = None
+    model_fallback: str | None = None
+    model_format: FormatSetting | None = None
+    model_temperature: Temperature | None = None
+    model_output_tokens_max: Count | None = None
+    model_context_tokens_max: Count | None = None
+    model_input_price: Price | None = None
+    model_output_price: Price | None = None
+    models: dict[str, ModelSettings] = {}
     locale: Locale | None = None
     busy: Literal["reject", "queue"] = "reject"
     queue_s: Seconds = 30.0
@@ -41,6 +66,21 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     output_chars_max: Count = 100_000
     turn_s: Seconds = 120.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    def __post_init__(self) -> None:
+        for name in self.models:
+            if name in {"", OFFLINE} or ":" in name:
+                raise ValueError(f"a model of `models` cannot have the name {name!r}; choose a plain word")
+        _ = self.own_model  # whose settings must fit together
+
+    @property
+    def own_model(self) -> ModelSettings | None:
+        """The server's own endpoint; None where nothing says that there is one."""
+        names = [name.removeprefix(_OF_MODEL) for name in self.__struct_fields__ if name.startswith(_OF_MODEL)]
+        given = {name: getattr(self, _OF_MODEL + name) for name in names if name in ModelSettings.__struct_fields__}
+        if not (self.model.startswith(OPENAI) or self.model_url or self.model_key):
+            return None
+        return ModelSettings(**{name: value for name, value in given.items() if value is not None})
 
     @property
     def prompts_folder(self) -> Path:
@@ -100,14 +140,18 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 def _convert(given: Mapping[str, Any], origin: str) -> Settings:
     plain = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     try:
-        return msgspec.convert(plain, Settings, strict=False, dec_hook=_path)
+        return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
         problem = str(error).replace("Object contains unknown field", "there is no setting")
         problem = problem.replace(_NOT_A_TAG, "expected a language tag such as en, de or pt-BR")
         raise SettingsInvalid(f"{origin}: {problem}") from error
 
 
-def _path(kind: type, value: Any) -> Any:
+def _from_text(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value).expanduser()
+    if kind is Secret and isinstance(value, str):
+        return Secret(value.strip())
+    if kind in {Path, Secret}:
+        raise TypeError("expected a text")
     raise NotImplementedError

@@ -345,7 +345,10 @@ class Run:
             raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
         own = action.on_interrupted if isinstance(action, ModelStep) else None
         hear = _Hearing(self, speak) if speak is not None and self.speech.is_heard else None
-        return await self.calls.make(request, own or self.program.script.on_interrupted, hear)
+        reply = await self.calls.make(request, own or self.program.script.on_interrupted, hear)
+        if reply.usage is not None and reply.usage.degraded:
+            self.warn("model_degraded", f"the reply of the model was not what was asked for: {reply.usage.degraded}")
+        return reply
 
     def _purpose(self) -> tuple[str, str]:
         """Goal and strategy of the skill or topic at hand; an interrupt has none."""

@@ -12,10 +12,10 @@ import click
 from msgspec import Struct
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from api.app import ModelUnknown
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json, print_table
 from api.cli.reach import Answered, OutOfReach, Reach, reach
+from api.models import ModelUnknown
 from api.settings import Settings
 from runtime.migration import MOVING, VERDICTS
 from runtime.models.cassette import ScriptedFileInvalid

@@ -9,13 +9,14 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.app import ModelUnknown, make_model, new_id, utc_now
+from api.app import new_id, utc_now
 from api.cases.compare import position_of
 from api.cassettes import check_place, write_cassette
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json
 from api.cli.talking import Terminal, Unattended
 from api.cli.variables import variables_of
+from api.models import ModelUnknown, close_model, make_model
 from api.playing import Player
 from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, TurnFailed
 from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid
@@ -73,7 +74,7 @@ def play(
     given = variables_of(variables, program.script)
     state = State(seed, spoken, "player", start_variables=given)
     try:
-        chosen = make_model(settings.model)
+        chosen = make_model(settings)
         if record is not None:
             check_place(record)
     except (ModelUnknown, ScriptedFileInvalid, CassetteUnwritable) as error:
@@ -81,7 +82,9 @@ def play(
     recording = RecordingModel(chosen)
     player = Player(program, state, recording if record else chosen, utc_now, new_id, settings.limits)
     talk = Unattended(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(spoken, quiet=as_json)
-    _converse(player, talk)
+    with asyncio.Runner() as runner:
+        _converse(player, talk, runner)
+        runner.run(close_model(chosen))
     if record is not None:
         _write(record, recording)
     if as_json:
@@ -132,10 +135,10 @@ def _given(line: str) -> tuple[Input, Value]:
     return Reply(line), line
 
 
-def _converse(player: Player, talk: Unattended | Terminal) -> None:
-    """Turn by turn; between two turns no event loop runs, so that Ctrl-C at the prompt is the prompt's own."""
+def _converse(player: Player, talk: Unattended | Terminal, runner: asyncio.Runner) -> None:
+    """Turn by turn; between two turns the event loop rests, so that Ctrl-C at the prompt is the prompt's own."""
     try:
-        talk.show(asyncio.run(player.begin()))
+        talk.show(runner.run(player.begin()))
         while player.state.wait is not None:
             line = talk.next(player, player.state.wait)
             if line is None:
@@ -144,7 +147,7 @@ def _converse(player: Player, talk: Unattended | Terminal) -> None:
                 return
             given, shown = _given(line)
             try:
-                talk.show(asyncio.run(player.take(given, shown)))
+                talk.show(runner.run(player.take(given, shown)))
             except InputRefused as refused:
                 talk.refuse(str(refused))
     except TurnFailed as failed:

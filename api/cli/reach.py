@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from api.app import create_app, make_model
+from api.app import create_app
+from api.models import close_model, make_model
 from api.server import ADDRESS_FILE
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
+from runtime.ports import Model
 from store.errors import DatabaseLocked
 from store.record import Record
 
@@ -74,10 +76,13 @@ async def reach(settings: Settings, *, writing: bool = False) -> AsyncIterator[R
         async with httpx.AsyncClient(base_url=_address(settings), timeout=TIMEOUT_S) as client:
             yield Reach(client)
         return
+    model: Model = OfflineModel()
     try:
-        model = make_model(settings.model) if writing else OfflineModel()
+        if writing:
+            model = make_model(settings)
         transport = httpx.ASGITransport(app=create_app(settings, record, model))  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
             yield Reach(client)
     finally:
         await record.close()
+        await close_model(model)

@@ -6,9 +6,9 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from api.app import ModelUnknown
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail
+from api.models import ModelUnknown
 from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
 from runtime.models.cassette import ScriptedFileInvalid

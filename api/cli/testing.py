@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.app import ModelUnknown, make_model
 from api.cases.coverage import Coverage, Item, cover, reached_by
 from api.cases.model import Prepared
 from api.cases.page import coverage_page
@@ -34,6 +33,8 @@ from api.cli.output import console, errors, fail, json_text, print_json, print_t
 from api.cli.recording import Recorder, check_recordable
 from api.cli.selection import Selection, how_to_begin, select
 from api.cli.watching import Watcher
+from api.models import ModelUnknown, close_model, make_model
+from api.settings import Settings
 from runtime.models.cassette import ScriptedFileInvalid
 
 WALKS_MAX = 1_000_000
@@ -98,7 +99,7 @@ def test(
     selected = select(paths or [Path()], walking=walks is not None, covering=coverage is not None, recording=record)
     if not (selected.cases or selected.problems or selected.examples) and not (walks and selected.scripts):
         fail(how_to_begin(paths or [Path()]))
-    recorder = _recorder(selected, settings_of(config, model=model).model) if record else None
+    recorder = _recorder(selected, settings_of(config, model=model)) if record else None
     report = asyncio.run(_run(selected, recorder, coverage is not None, walks or 0, seed))
     _print(report, coverage, coverage_file, as_json=as_json)
     sys.exit(report.exit_code)
@@ -112,10 +113,10 @@ def _watch(paths: Sequence[Path], *, others: bool) -> NoReturn:
     sys.exit(watcher.code)
 
 
-def _recorder(selected: Selection, model: str) -> Recorder:
+def _recorder(selected: Selection, settings: Settings) -> Recorder:
     check_recordable(selected.cases)
     try:
-        return Recorder(make_model(model))
+        return Recorder(make_model(settings))
     except (ModelUnknown, ScriptedFileInvalid) as error:
         fail(str(error))
 
@@ -131,6 +132,8 @@ async def _run(selected: Selection, recorder: Recorder | None, covering: bool, w
     play = run_case if recorder is None else recorder.run
     with _progress(len(selected.cases), "cases") as tick:
         results = [await play(found) for found in selected.cases if tick() is None]
+    if recorder is not None:
+        await close_model(recorder.model)
     until = time.monotonic() + WALK_S_MAX
     walked = []
     with _progress(walks * len(selected.scripts), "walks") as tick:

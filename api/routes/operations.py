@@ -5,6 +5,8 @@ from importlib.metadata import version
 from litestar import Response, Router, get
 from litestar.di import NamedDependency
 
+from api.models import state_of
+from api.running import Running
 from api.schemas import Health, Readiness
 from store.record import Record
 
@@ -16,10 +18,12 @@ async def health() -> Health:
 
 
 @get("/ready", summary="Whether turns can be taken")
-async def ready(record: NamedDependency[Record]) -> Response[Readiness]:
-    """503 while the record cannot be written."""
+async def ready(record: NamedDependency[Record], running: NamedDependency[Running]) -> Response[Readiness]:
+    """503 while the record cannot be written. A model that is left alone for a moment does not make the server unready:
+    much of what it does needs none.
+    """
     trouble = record.ready()
-    checks = {"record": trouble or "ok", "writerLag": f"{record.writer_lag_s:.3f} s"}
+    checks = {"record": trouble or "ok", "writerLag": f"{record.writer_lag_s:.3f} s", "model": state_of(running.model)}
     return Response(Readiness(ready=trouble is None, checks=checks), status_code=200 if trouble is None else 503)
 
 

@@ -1,0 +1,88 @@
+"""The model of a server: made of its settings, looked at, and closed."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from api.settings import OFFLINE, Settings
+from runtime.models.hosted.settings import OPENAI, ModelSettings, Secret
+from runtime.models.offline import OfflineModel
+from runtime.models.scripted import ScriptedModel
+from runtime.ports import Model
+from scripts.suggest import suggest
+
+SCRIPTED = "scripted:"
+
+
+class ModelUnknown(ValueError):
+    """A setting that names no model, or one that cannot be used; the message says why."""
+
+
+@runtime_checkable
+class Connected(Protocol):
+    """A model that keeps connections to endpoints."""
+
+    def states(self) -> Mapping[str, str]:
+        """The state of the endpoint behind each model that is in use, by its name."""
+
+    async def close(self) -> None:
+        """Closes the connections."""
+
+
+def make_model(settings: Settings) -> Model:
+    """The model that the settings name. Raises ModelUnknown, ScriptedFileInvalid."""
+    name = settings.model
+    if name == OFFLINE:
+        return OfflineModel()
+    if name.startswith(SCRIPTED) and name != SCRIPTED:
+        return ScriptedModel.from_file(Path(name.removeprefix(SCRIPTED)))
+    own = settings.own_model
+    _check(name, "model", settings)
+    _check(own.fallback if own is not None else "", "model_fallback", settings)
+    for each, found in settings.models.items():
+        _check(found.fallback, f"models.{each}.fallback", settings)
+    named = {each: _with_key(each, found) for each, found in settings.models.items()}
+
+    # the client of these takes its time to load, and who runs without a language model needs none of it
+    from runtime.prompts.rendering import Prompts
+
+    from runtime.models.hosted.router import HostedModels
+
+    return HostedModels(name, Prompts.load(), named, own)
+
+
+def state_of(model: Model) -> str:
+    """How the model is, as far as that is known without asking it anything."""
+    if isinstance(model, Connected):
+        return ", ".join(f"{name}: {state}" for name, state in model.states().items())
+    return "no endpoint"
+
+
+async def close_model(model: Model) -> None:
+    """Closes what connections a model keeps."""
+    if isinstance(model, Connected):
+        await model.close()
+
+
+def _check(name: str, setting: str, settings: Settings) -> None:
+    """Raises ModelUnknown where a setting names a model that is none of the language models."""
+    if not name or name in settings.models or (name.startswith(OPENAI) and name != OPENAI and settings.own_model):
+        return
+    if name.startswith(OPENAI) and name != OPENAI:
+        raise ModelUnknown(f"{setting}: {name!r} is at the server's own endpoint; set model_url or model_key")
+    usual = f"use `{OFFLINE}`, `{SCRIPTED}FILE`, `{OPENAI}NAME`, or the name of a table `[models.NAME]`"
+    fix = suggest(name, [OFFLINE, *settings.models], usual)
+    raise ModelUnknown(f"{setting}: there is no model {name!r}; {fix}")
+
+
+def _with_key(name: str, settings: ModelSettings) -> ModelSettings:
+    """With the key from the environment, where it is kept there. Raises ModelUnknown."""
+    if not settings.key_env:
+        return settings
+    key = os.environ.get(settings.key_env, "").strip()
+    if not key:
+        raise ModelUnknown(f"models.{name}.key_env: the environment has no {settings.key_env}")
+    return msgspec.structs.replace(settings, key=Secret(key), key_env="")

@@ -1,0 +1,61 @@
+"""A circuit breaker: an endpoint that fails again and again is left alone for a while, then tried by a single call."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeAlias
+
+from runtime.models.hosted.failures import Failure
+
+FAILURES_MAX = 5  # in a row
+PAUSE_S = 15.0
+
+BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
+
+
+class Breaker:
+    """Closed: calls go through. Open: none does. Half-open, after the pause: one does, and decides."""
+
+    def __init__(self, clock: Callable[[], float], failures_max: int = FAILURES_MAX, pause_s: float = PAUSE_S) -> None:
+        self._clock = clock
+        self._failures_max = failures_max
+        self._pause_s = pause_s
+        self._failures = 0
+        self._opened_at: float | None = None
+        self._is_tried = False
+
+    @property
+    def state(self) -> BreakerState:
+        """What it lets through now."""
+        if self._opened_at is None:
+            return "closed"
+        return "open" if self._clock() < self._opened_at + self._pause_s else "half-open"
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Around one call. Raises Failure `resting` instead of letting it through."""
+        state = self.state
+        if state == "open" or (state == "half-open" and self._is_tried):
+            raise Failure("resting")
+        self._is_tried = state == "half-open"
+        try:
+            yield
+        except Failure as failure:
+            if failure.meaning.down:
+                self._failed()
+            else:
+                self._answered()
+            raise
+        else:
+            self._answered()
+        finally:
+            if state == "half-open":
+                self._is_tried = False
+
+    def _failed(self) -> None:
+        self._failures += 1
+        if self._failures >= self._failures_max or self._opened_at is not None:
+            self._opened_at = self._clock()
+
+    def _answered(self) -> None:
+        """An endpoint that refuses a request is not down."""
+        self._failures, self._opened_at = 0, None

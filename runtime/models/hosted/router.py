@@ -1,0 +1,92 @@
+"""Which language model a request goes to, and the one it goes to when that fails."""
+
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from runtime.models.hosted.endpoint import Endpoint, Line
+from runtime.models.hosted.model import HostedModel
+from runtime.models.hosted.settings import OPENAI, ModelSettings
+from runtime.models.hosted.tally import together
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage
+from runtime.prompts.rendering import Prompts
+
+MODELS_MAX = 200  # that are kept at the ready; scripts may name any model of the endpoint
+
+
+class HostedModels:
+    """The language models of a server by name, and `openai:NAME` for any at its own endpoint."""
+
+    def __init__(
+        self,
+        default: str,
+        prompts: Prompts,
+        named: Mapping[str, ModelSettings],
+        own: ModelSettings | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.default = default
+        self._prompts = prompts
+        self._named = named
+        self._own = own
+        self._clock = clock
+        self._models: dict[str, HostedModel] = {}
+        self._endpoints: dict[Line, Endpoint] = {}
+
+    def goes_to(self, request: ModelRequest) -> str:
+        """The model that the script names, else the server's own."""
+        return request.model or self.default
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        """The reply of the model, or of its fall-back. Raises ModelFailed."""
+        name, spent, tried = self.goes_to(request), None, set[str]()
+        while True:
+            tried.add(name)
+            model = self._model(name)
+            try:
+                reply = await model.complete(request, hear)
+            except ModelFailed as failed:
+                spent = _sum(spent, failed.usage)
+                name = model.settings.fallback
+                if not name or name in tried:
+                    raise ModelFailed(str(failed), retryable=failed.retryable, usage=spent) from None
+            else:
+                return msgspec.structs.replace(reply, usage=_sum(spent, reply.usage))
+
+    def states(self) -> Mapping[str, str]:
+        """How the models are that were used so far, and the server's own: the states of their breakers."""
+        return {name: self._model(name).endpoint.breaker.state for name in {self.default: None, **self._models}}
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        for endpoint in self._endpoints.values():
+            await endpoint.close()
+
+    def _model(self, name: str) -> HostedModel:
+        """The model of a name. Raises ModelFailed."""
+        if name not in self._models:
+            settings = self._settings(name)
+            while len(self._models) >= MODELS_MAX:
+                del self._models[next(iter(self._models))]
+            self._models[name] = HostedModel(name, settings, self._endpoint(settings), self._prompts, self._clock)
+        return self._models[name]
+
+    def _settings(self, name: str) -> ModelSettings:
+        if name in self._named:
+            return self._named[name]
+        if self._own is not None and name.removeprefix(OPENAI) not in {name, ""}:
+            return msgspec.structs.replace(self._own, model=name.removeprefix(OPENAI))
+        known = ", ".join(f"`{each}`" for each in (*self._named, *([f"{OPENAI}NAME"] if self._own is not None else ())))
+        raise ModelFailed(f"this server has no model `{name}`; it has {known}", retryable=False)
+
+    def _endpoint(self, settings: ModelSettings) -> Endpoint:
+        """Models of one address, key and bounds share it: no more than all models of the settings have."""
+        line = Line(settings.url, settings.key, settings.timeout_s, settings.concurrency)
+        if line not in self._endpoints:
+            self._endpoints[line] = Endpoint(line, self._clock)
+        return self._endpoints[line]
+
+
+def _sum(spent: Usage | None, more: Usage | None) -> Usage | None:
+    return together(spent, more) if spent is not None and more is not None else more or spent

@@ -1,0 +1,102 @@
+"""What one call takes, summed up over all that was tried for it."""
+
+import math
+from collections.abc import Callable
+
+from runtime.models.hosted.endpoint import Said
+from runtime.models.hosted.failures import Failure
+from runtime.models.hosted.settings import ModelSettings
+from runtime.ports import Usage
+from runtime.prompts.prompt import Prompt
+from runtime.tokens import MESSAGE_TOKENS, tokens_of
+from scripts.values import Value
+
+MILLION = 1_000_000
+
+
+class Tally:
+    """Counts for one call of one model."""
+
+    def __init__(self, model: str, prompt: Prompt, settings: ModelSettings, clock: Callable[[], float]) -> None:
+        self.parameters: dict[str, Value] = {}
+        self._model = model
+        self._prompt = prompt
+        self._settings = settings
+        self._clock = clock
+        self._began = clock()
+        self._first_words_ms: int | None = None
+        self._attempts = 0
+        self._failures: list[str] = []
+        self._input = self._cached = self._output = 0
+        self._counted = True
+
+    def tried(self) -> None:
+        """One more attempt."""
+        self._attempts += 1
+
+    def failed(self, failure: Failure) -> None:
+        """It failed."""
+        self._failures.append(failure.kind)
+
+    def begun(self) -> None:
+        """Words are there."""
+        if self._first_words_ms is None:
+            self._first_words_ms = self._passed_ms()
+
+    def said(self, said: Said) -> None:
+        """An attempt brought a reply, whatever it is good for; tokens that nobody counted are estimated."""
+        self._model = said.model or self._model
+        self._cached += said.cached_tokens
+        if said.input_tokens is None or said.output_tokens is None:
+            self._counted = False
+        asked = sum(MESSAGE_TOKENS + tokens_of(message.content) for message in self._prompt.messages)
+        self._input += asked if said.input_tokens is None else said.input_tokens
+        self._output += tokens_of(said.text) if said.output_tokens is None else said.output_tokens
+
+    def usage(self, degraded: str = "") -> Usage:
+        """All of it."""
+        return Usage(
+            model=self._model,
+            prompt_digest=self._prompt.digest,
+            parameters=self.parameters,
+            input_tokens=self._input,
+            cached_tokens=self._cached,
+            output_tokens=self._output,
+            counted=self._counted,
+            cost=self._cost(),
+            latency_ms=self._passed_ms(),
+            first_words_ms=self._first_words_ms,
+            attempts=self._attempts,
+            failures=tuple(self._failures),
+            degraded=degraded,
+        )
+
+    def _cost(self) -> float | None:
+        prices = self._settings.input_price, self._settings.output_price
+        if prices == (None, None):
+            return None
+        return (self._input * (prices[0] or 0) + self._output * (prices[1] or 0)) / MILLION
+
+    def _passed_ms(self) -> int:
+        return math.ceil((self._clock() - self._began) * 1_000)
+
+
+def together(first: Usage, then: Usage) -> Usage:
+    """What a call took that failed with one model and then went to another."""
+    costs = [each.cost for each in (first, then) if each.cost is not None]
+    heard = then.first_words_ms
+    return Usage(
+        model=then.model,
+        prompt_digest=then.prompt_digest,
+        parameters=then.parameters,
+        input_tokens=first.input_tokens + then.input_tokens,
+        cached_tokens=first.cached_tokens + then.cached_tokens,
+        output_tokens=first.output_tokens + then.output_tokens,
+        counted=first.counted and then.counted,
+        cost=sum(costs) if costs else None,
+        latency_ms=first.latency_ms + then.latency_ms,
+        first_words_ms=None if heard is None else first.latency_ms + heard,
+        attempts=first.attempts + then.attempts,
+        failures=(*first.failures, *then.failures),
+        degraded=then.degraded,
+    )
