@@ -47,9 +47,8 @@ def make_model(settings: Settings) -> Model:
     named = {each: _with_key(each, found) for each, found in settings.models.items()}
 
     # the client of these takes its time to load, and who runs without a language model needs none of it
-    from runtime.prompts.rendering import Prompts
-
     from runtime.models.hosted.router import HostedModels
+    from runtime.prompts.rendering import Prompts
 
     return HostedModels(name, Prompts.load(), named, own)
 

@@ -89,6 +89,13 @@ class Endpoint:
         """Says what all requests get that nothing else is said of."""
         self._default = msgspec.convert(answer, Answer)
 
+    def wait(self, requests: int) -> None:
+        """Waits until so many requests have come."""
+        until = time.monotonic() + START_S
+        while len(self.requests) < requests:
+            assert time.monotonic() < until, f"{len(self.requests)} requests came"
+            time.sleep(0.005)
+
     async def start(self, port: int = 0) -> asyncio.Server:
         server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=HEAD_BYTES_MAX)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
@@ -177,7 +184,7 @@ class Endpoint:
         await asyncio.sleep(answer.wait_s)
         if answer.cut == -1:
             return "cut"
-        if answer.status >= 400:
+        if answer.status >= 300:
             error = {"message": answer.error, "type": "an_error"} if isinstance(answer.error, str) else answer.error
             await _send(writer, answer.status, {"error": error}, answer.headers)
             return "answered"

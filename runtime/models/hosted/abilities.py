@@ -17,7 +17,7 @@ Format: TypeAlias = Literal["schema", "json", "text"]
 
 _NEXT: Mapping[Format, Format] = {"schema": "json", "json": "text"}
 
-_ASKED_FOR = "\n\nAnswer with one JSON object and nothing else. It fits this JSON Schema:\n"
+_SHAPE = "\n\nJSON Schema of the answer:\n"  # the prompt says in words that it is JSON
 
 
 class Abilities(Struct, frozen=True, kw_only=True):
@@ -71,5 +71,5 @@ def body_of(
         case "text":
             pass
     schema = msgspec.json.encode(prompt.schema).decode()
-    messages[0]["content"] += _ASKED_FOR + schema
+    messages[0]["content"] += _SHAPE + schema
     return body

@@ -13,7 +13,8 @@ from runtime.ports import ModelReply, ModelRequest
 from runtime.prompts.prompt import Prompt, Schema
 from runtime.prompts.replies import reply_of
 
-REPAIRED_CHARS_MAX = 50_000
+REPAIRED_CHARS_MAX = 20_000
+REPAIRED_BRACES_MAX = 500  # each may cost a tenth of a millisecond, in which nothing else runs
 NESTED_MAX = 3  # how deep the object that was asked for may be packed
 
 Object: TypeAlias = Mapping[str, object]
@@ -102,7 +103,7 @@ def _candidates(text: str) -> Iterator[object]:
             yield msgspec.json.decode(part)
         except (msgspec.DecodeError, RecursionError):
             continue
-    if "{" in text and len(text) <= REPAIRED_CHARS_MAX:
+    if 0 < text.count("{") <= REPAIRED_BRACES_MAX and len(text) <= REPAIRED_CHARS_MAX:
         try:
             yield json_repair.loads(text[text.index("{") :])
         except (ValueError, RecursionError):

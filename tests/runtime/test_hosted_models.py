@@ -1,0 +1,540 @@
+"""Language models at an endpoint that misbehaves in every way (`openai_server.py`): what comes of it, and its price."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from runtime.models.hosted.endpoint import REPLY_CHARS_MAX
+from runtime.models.hosted.router import HostedModels
+from runtime.models.hosted.settings import ModelSettings, Secret
+from runtime.ports import ModelFailed, ModelReply, ModelRequest
+from runtime.prompts.rendering import Prompts
+from scripts.variables import Output
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+JUDGED = {
+    "progress": "continue_needed",
+    "exit": False,
+    "exit_reason": "",
+    "understanding": 80,
+    "has_questions": False,
+    "values": {"name": "Ana"},
+    "text": "Thank you, Ana. And how old are you?",
+}
+
+
+def say(**more: Any) -> ModelRequest:
+    return ModelRequest(
+        purpose="say", action_id="greet", round=0, task="Greet the user.", locale="en", now=NOON, **more
+    )
+
+
+def ask(**more: Any) -> ModelRequest:
+    """Judges a reply and goes on asking."""
+    return ModelRequest(
+        purpose="ask",
+        action_id="ask_name",
+        round=1,
+        task="Ask for the name.",
+        locale="en",
+        now=NOON,
+        outputs=(Output(get="name"),),
+        reply="I am Ana",
+        replies=("I am Ana",),
+        **more,
+    )
+
+
+def extract() -> ModelRequest:
+    return ModelRequest(
+        purpose="extract",
+        action_id="ask_name",
+        round=1,
+        task="Ask for the name.",
+        locale="en",
+        now=NOON,
+        outputs=(Output(get="name"),),
+        reply="I am Ana",
+    )
+
+
+class Heard:
+    """Hears a reply as it grows."""
+
+    def __init__(self) -> None:
+        self.replies: list[ModelReply] = []
+
+    def __call__(self, reply: ModelReply) -> None:
+        self.replies.append(reply)
+
+    @property
+    def texts(self) -> list[str]:
+        return [reply.text for reply in self.replies]
+
+
+@pytest.fixture
+async def models(endpoint: Any) -> AsyncIterator[Callable[..., HostedModels]]:
+    """The models of a server: ``models(attempts=1)`` has one, `tiny`; ``others`` are further ones by name."""
+    made: list[HostedModels] = []
+
+    def make(clock: Any = None, others: dict[str, dict[str, Any]] | None = None, **settings: Any) -> HostedModels:
+        named = {
+            name: ModelSettings(**{"url": endpoint.url, "key": Secret("sk-1"), "timeout_s": 5.0} | given)
+            for name, given in {"tiny": settings, **(others or {})}.items()
+        }
+        made.append(HostedModels("tiny", Prompts.load(), named, named["tiny"], **({"clock": clock} if clock else {})))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+async def failed(models: HostedModels, request: ModelRequest) -> ModelFailed:
+    with pytest.raises(ModelFailed) as caught:
+        await models.complete(request)
+    assert caught.value.__cause__ is None
+    return caught.value
+
+
+# -- what is asked, and what is counted -------------------------------------------------------------------------------
+
+
+async def test_words_alone_are_asked_for_and_said_as_they_come(endpoint, models):
+    endpoint.will(content="  Good morning!\n")
+    reply = await models(temperature=0.5, output_tokens_max=300).complete(say())
+    assert (reply.text, reply.raw, reply.exit) == ("Good morning!", "  Good morning!\n", None)
+    asked = endpoint.requests[0]
+    assert (asked.model, asked.key, asked.body["stream"]) == ("tiny", "sk-1", False)
+    assert (asked.body["temperature"], asked.body["max_tokens"]) == (0.5, 300)
+    assert "response_format" not in asked.body
+    assert "Greet the user." in asked.body["messages"][0]["content"]
+
+
+async def test_what_a_call_took_is_counted(endpoint, models):
+    endpoint.will(content="Good morning!")
+    usage = (await models(input_price=2.0, output_price=10.0, temperature=0.5).complete(say())).usage
+    assert usage.model == "tiny-0613"
+    assert usage.parameters == {"temperature": 0.5, "max_tokens": 4096, "format": "text", "stream": False}
+    assert (usage.input_tokens, usage.output_tokens) == (len(endpoint.requests[0].text) // 4, 3)
+    assert usage.cached_tokens == usage.input_tokens // 2
+    assert usage.cost == pytest.approx((usage.input_tokens * 2 + 3 * 10) / 1_000_000)
+    assert len(usage.prompt_digest) == 64
+    assert (usage.counted, usage.attempts, usage.failures, usage.degraded) == (True, 1, (), "")
+    assert usage.latency_ms > 0
+
+
+async def test_tokens_that_the_endpoint_does_not_count_are_estimated(endpoint, models):
+    endpoint.will(times=2, content="Good morning!", usage=False)
+    for hear in (None, Heard()):
+        usage = (await models().complete(say(), hear)).usage
+        assert (usage.counted, usage.cost) == (False, None)
+        assert usage.input_tokens > 100
+        assert usage.output_tokens == 4
+
+
+async def test_a_reply_is_held_to_its_schema(endpoint, models):
+    endpoint.will(content=JUDGED)
+    reply = await models().complete(ask())
+    assert (reply.text, reply.exit, reply.understanding) == (JUDGED["text"], False, 80)
+    assert (reply.values, reply.progress) == ({"name": "Ana"}, "continue_needed")
+    asked = endpoint.requests[0].body["response_format"]
+    assert (asked["type"], asked["json_schema"]["strict"]) == ("json_schema", True)
+    assert list(asked["json_schema"]["schema"]["properties"])[-1] == "text"
+
+
+# -- words as they come -----------------------------------------------------------------------------------------------
+
+
+async def test_words_are_heard_as_they_come(endpoint, models):
+    endpoint.will(content="Good morning, Ana! Did you sleep well?", piece_chars=3)
+    heard = Heard()
+    reply = await models().complete(say(), heard)
+    assert reply.text == "Good morning, Ana! Did you sleep well?"
+    assert len(heard.texts) > 5
+    assert heard.texts[-1] == reply.text
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(heard.texts))
+    assert reply.usage.first_words_ms is not None
+    assert reply.usage.first_words_ms <= reply.usage.latency_ms
+    assert (reply.usage.counted, reply.usage.parameters["stream"]) == (True, True)
+
+
+@pytest.mark.parametrize("before", ["", "<think>Who is {Ana}?</think>\n", "```json\n", "Hm. </think>"])
+async def test_words_in_a_structure_are_heard_once_everything_else_is_settled(endpoint, models, before):
+    endpoint.will(content=before + json.dumps(JUDGED), piece_chars=1)
+    heard = Heard()
+    reply = await models().complete(ask(), heard)
+    assert heard.texts[0] == "T"
+    assert heard.texts[-1] == reply.text == JUDGED["text"]
+    assert {(each.exit, each.understanding, each.values["name"], each.progress) for each in heard.replies} == {
+        (False, 80, "Ana", "continue_needed")
+    }
+
+
+async def test_words_before_the_verdict_are_not_heard_before_the_end(endpoint, models):
+    endpoint.will(content={"text": JUDGED["text"], **JUDGED}, piece_chars=2)
+    heard = Heard()
+    reply = await models().complete(ask(), heard)
+    assert (reply.text, heard.texts) == (JUDGED["text"], [])
+
+
+async def test_words_of_a_broken_stream_give_way_to_those_of_the_next(endpoint, models):
+    endpoint.will(content="Good morning, dear Ana!", cut=3)
+    endpoint.will(content="Hello!", piece_chars=2)
+    heard = Heard()
+    reply = await models().complete(say(), heard)
+    assert reply.text == "Hello!"
+    assert "Good morning" in heard.texts[:3][-1]
+    assert heard.texts[-3:] == ["He", "Hell", "Hello!"]
+    assert (reply.usage.attempts, reply.usage.failures) == (2, ("cut",))
+
+
+# -- what is tried again ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("429", {"status": 429, "headers": {"Retry-After": "0"}}),
+        ("429", {"status": 429, "headers": {"Retry-After": "Wed, 04 Mar 2026 12:00:00 GMT"}}),
+        ("429", {"status": 429, "headers": {"Retry-After": "soon"}}),
+        ("500", {"status": 500}),
+        ("503", {"status": 503, "headers": {"Retry-After": "0.1"}}),
+        ("408", {"status": 408}),
+        ("cut", {"cut": -1}),
+        ("empty", {"content": " \n"}),
+        ("empty", {"content": "<think>What should I say?"}),
+        ("protocol", {"body": "<html>Welcome</html>"}),
+        ("protocol", {"body": "data: {garbage\n\n"}),
+        ("protocol", {"body": "[1]"}),
+        ("protocol", {"body": 'data: {"choices": 7}\n\n'}),
+        ("timeout", {"wait_s": 2.0}),
+        ("unusable", {"status": 400, "error": {"message": "Failed to generate JSON", "code": "json_validate_failed"}}),
+    ],
+)
+async def test_what_may_pass_is_tried_again(endpoint, models, kind, answer, streamed):
+    endpoint.will(**answer)
+    endpoint.will(content="Good morning!")
+    reply = await models(timeout_s=0.5).complete(say(), Heard() if streamed else None)
+    assert reply.text == "Good morning!"
+    assert (reply.usage.attempts, reply.usage.failures, reply.usage.degraded) == (2, (kind,), "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("cut", {"content": "Good morning!", "cut": 1}),
+        ("cut", {"content": "Good morning!", "finish": ""}),
+        ("cut", {"body": 'data: {"error": {"message": "out of memory"}}\n\n'}),
+        ("timeout", {"content": "Good morning!", "pause_s": 0.2, "piece_chars": 1}),
+    ],
+)
+async def test_a_stream_that_breaks_off_is_tried_again(endpoint, models, kind, answer):
+    endpoint.will(**answer)
+    endpoint.will(content="Hello!")
+    reply = await models(timeout_s=0.5).complete(say(), Heard())
+    assert (reply.text, reply.usage.failures) == ("Hello!", (kind,))
+
+
+async def test_it_is_not_tried_for_ever(endpoint, models):
+    endpoint.always(status=500)
+    failure = await failed(models(attempts=2), say())
+    assert str(failure) == "the endpoint of model `tiny` has trouble of its own (500)"
+    assert (failure.retryable, failure.usage.attempts, failure.usage.failures) == (True, 2, ("500", "500"))
+    assert len(endpoint.requests) == 2
+
+
+async def test_nobody_waits_long_for_an_endpoint_that_wants_to_be_left_alone(endpoint, models):
+    endpoint.always(status=429, headers={"Retry-After": "3600"})
+    failure = await failed(models(), say())
+    assert "too much to do (429)" in str(failure)
+    assert len(endpoint.requests) == 1
+
+
+async def test_where_nobody_listens_nothing_is_asked(endpoint, models):
+    failure = await failed(models(attempts=1, others={}, url="http://127.0.0.1:9/v1"), say())
+    assert str(failure) == "the endpoint of model `tiny` cannot be reached"
+    assert failure.usage.failures == ("connect",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"status": 401, "error": "Incorrect API key provided: sk-1"}, "refused the key (401)"),
+        ({"status": 403}, "does not allow this with the key (403)"),
+        ({"status": 404}, "knows no such model or address; see model and url (404)"),
+        ({"status": 400, "error": "bad"}, "refused the request (400)"),
+        ({"status": 422, "error": "bad temperature"}, "refused the request, which names `temperature` (422)"),
+        ({"status": 302, "headers": {"Location": "http://127.0.0.1:9/"}}, "refused the request (302)"),
+        ({"status": 429, "error": {"message": "pay", "code": "insufficient_quota"}}, "has no quota left for this key"),
+        ({"status": 400, "error": {"message": "long", "code": "context_length_exceeded"}}, "takes no prompt this long"),
+    ],
+)
+async def test_what_takes_the_operator_is_not_tried_again(endpoint, models, answer, words):
+    endpoint.will(**answer)
+    failure = await failed(models(), say())
+    assert f"the endpoint of model `tiny` {words}" in str(failure)
+    assert not failure.retryable
+    assert failure.usage.attempts == len(endpoint.requests) == 1
+
+
+async def test_a_filter_of_the_endpoint_ends_it(endpoint, models):
+    endpoint.always(content="Good", finish="content_filter")
+    for hear in (None, Heard()):
+        with pytest.raises(ModelFailed, match="by a filter of its own"):
+            await models().complete(say(), hear)
+    assert len(endpoint.requests) == 2
+
+
+async def test_a_reply_without_end_is_not_read_to_its_end(endpoint, models):
+    endpoint.will(times=2, content="long " * REPLY_CHARS_MAX, piece_chars=50_000)
+    for hear in (None, Heard()):
+        with pytest.raises(ModelFailed, match="a reply without end"):
+            await models().complete(say(), hear)
+
+
+# -- forms ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_the_form_of_replies_is_learned_from_refusals_and_remembered(endpoint, models, streamed):
+    endpoint.refuses |= {"json_schema", "json_object"}
+    endpoint.always(content=JUDGED)
+    used = models()
+    reply = await used.complete(ask(), Heard() if streamed else None)
+    assert reply.values == {"name": "Ana"}
+    assert [asked.format for asked in endpoint.requests] == ["json_schema", "json_object", "text"]
+    assert (reply.usage.attempts, reply.usage.failures) == (3, ("400", "400"))
+    again = await used.complete(ask())
+    assert again.usage.attempts == 1
+    assert endpoint.requests[-1].format == "text"
+    assert again.usage.parameters["format"] == "text"
+    # without a schema the endpoint holds replies to, the model is shown it
+    shown = [asked.body["messages"][0]["content"].count("JSON Schema of the answer") for asked in endpoint.requests]
+    assert shown == [0, 1, 1, 1]
+
+
+async def test_a_form_that_is_set_is_not_given_up(endpoint, models):
+    endpoint.refuses.add("json_object")
+    failure = await failed(models(format="json"), ask())
+    assert str(failure) == "the endpoint of model `tiny` refused the request, which names `response_format` (400)"
+    assert [asked.format for asked in endpoint.requests] == ["json_object"]
+
+
+async def test_what_an_endpoint_does_not_know_is_left_out(endpoint, models):
+    endpoint.refuses.add("stream_options")
+    used = models()
+    usage = (await used.complete(say(), Heard())).usage
+    assert (usage.attempts, usage.counted) == (2, False)
+    assert (await used.complete(say(), Heard())).usage.attempts == 1
+
+
+async def test_the_limit_of_tokens_goes_by_the_name_the_endpoint_wants(endpoint, models):
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    endpoint.will(status=400, error=said)
+    used = models(output_tokens_max=77)
+    await used.complete(say())
+    await used.complete(say())
+    assert [asked.body.get("max_completion_tokens") for asked in endpoint.requests] == [None, 77, 77]
+
+
+async def test_an_endpoint_that_refuses_every_form_is_not_asked_for_ever(endpoint, models):
+    endpoint.always(status=400, error="response_format is not known here")
+    await failed(models(), ask())
+    assert len(endpoint.requests) == 3
+
+
+# -- replies that are not what was asked for --------------------------------------------------------------------------
+
+
+async def test_a_call_of_a_tool_is_a_reply_too(endpoint, models):
+    endpoint.will(times=2, content=JUDGED, tool_calls=True)
+    for hear in (None, Heard()):
+        reply = await models().complete(ask(), hear)
+        assert (reply.text, reply.values, reply.usage.degraded) == (JUDGED["text"], {"name": "Ana"}, "")
+
+
+async def test_prose_instead_of_a_structure_is_said_in_that_round(endpoint, models):
+    endpoint.will(content="Nice to meet you, Ana. How old are you?")
+    reply = await models().complete(ask())
+    assert (reply.text, reply.exit, reply.values) == ("Nice to meet you, Ana. How old are you?", None, {})
+    assert "plain text" in reply.usage.degraded
+    assert len(endpoint.requests) == 1
+
+
+async def test_a_reply_without_its_verdict_is_words_alone(endpoint, models):
+    endpoint.will(content={"text": "How old are you?"})
+    reply = await models().complete(ask())
+    assert (reply.text, reply.exit) == ("How old are you?", None)
+    assert "verdict" in reply.usage.degraded
+
+
+@pytest.mark.parametrize(
+    "said", ['{"texd": "Hello"}', '{"text": 5', "[[[[[", '{"a": {"b": {"c": {"d": {"text": 1}}}}}']
+)
+async def test_a_structure_gone_wrong_is_never_said(endpoint, models, said):
+    endpoint.will(times=3, content=said)
+    if said == '{"text": 5':
+        assert (await models().complete(ask())).text == "5"
+        return
+    failure = await failed(models(), ask())
+    assert "gave no reply that can be used" in str(failure)
+    assert failure.usage.failures == ("unusable",) * 3
+    assert failure.usage.output_tokens > 0
+
+
+async def test_of_values_that_stay_unreadable_nothing_is_taken(endpoint, models):
+    endpoint.will(times=2, content="I would say it is Ana.")
+    reply = await models(attempts=2).complete(extract())
+    assert (reply.text, reply.values) == ("", {})
+    assert reply.usage.failures == ("unusable", "unusable")
+    assert "nothing in it could be used" in reply.usage.degraded
+    endpoint.will(content="I would say it is Ana.")
+    endpoint.will(content={"values": {"name": "Ana"}, "reasons": {}})
+    assert (await models(attempts=2).complete(extract())).values == {"name": "Ana"}
+
+
+async def test_a_reply_that_was_cut_off_at_its_limit_is_mended_and_noted(endpoint, models):
+    endpoint.will(content=json.dumps(JUDGED)[:-9], finish="length")
+    reply = await models().complete(ask())
+    assert JUDGED["text"].startswith(reply.text)
+    assert (reply.text != "", reply.values) == (True, {"name": "Ana"})
+    assert "limit of tokens" in reply.usage.degraded
+
+
+# -- several models ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_script_names_the_model_it_wants(endpoint, models):
+    used = models(others={"large": {"model": "large-8b"}})
+    for name in ("", "large", "openai:other"):
+        await used.complete(say(model=name))
+    assert [asked.model for asked in endpoint.requests] == ["tiny", "large-8b", "other"]
+    assert [used.goes_to(say(model=name)) for name in ("", "large")] == ["tiny", "large"]
+    failure = await failed(used, say(model="huge"))
+    assert str(failure) == "this server has no model `huge`; it has `tiny`, `large`, `openai:NAME`"
+    assert not failure.retryable
+
+
+async def test_another_model_answers_for_one_that_fails(endpoint, models):
+    used = models(
+        fallback="large", attempts=2, input_price=1.0, others={"large": {"output_price": 1_000_000.0, "timeout_s": 4.0}}
+    )
+    endpoint.will(times=2, model="tiny", status=500)
+    endpoint.will(model="large", content="Good morning!")
+    reply = await used.complete(say())
+    assert reply.text == "Good morning!"
+    assert (reply.usage.model, reply.usage.attempts, reply.usage.failures) == ("large-0613", 3, ("500", "500"))
+    assert reply.usage.cost == pytest.approx(3.0)
+
+
+async def test_when_all_fail_the_last_one_says_why(endpoint, models):
+    used = models(fallback="large", attempts=1, others={"large": {"fallback": "tiny", "attempts": 1}})
+    endpoint.will(model="tiny", status=401)
+    endpoint.will(model="large", status=500)
+    failure = await failed(used, say())
+    assert "`large`" in str(failure)
+    assert (failure.usage.attempts, failure.usage.failures) == (2, ("401", "500"))
+
+
+async def test_an_endpoint_that_is_down_is_left_alone_and_then_tried_by_one_call(endpoint, models):
+    now = [0.0]
+    used = models(clock=lambda: now[0], attempts=1, fallback="other", others={"other": {"timeout_s": 4.0}})
+    endpoint.will(times=5, model="tiny", status=503)
+    for _ in range(5):
+        await used.complete(say())
+    assert used.states() == {"tiny": "open", "other": "closed"}
+    reply = await used.complete(say())
+    assert reply.usage.failures == ("resting",)
+    assert [asked.model for asked in endpoint.requests].count("tiny") == 5
+    now[0] = 15.0
+    assert used.states()["tiny"] == "half-open"
+    endpoint.will(model="tiny", status=503)
+    await used.complete(say())
+    assert used.states()["tiny"] == "open"
+    now[0] = 30.0
+    endpoint.will(model="tiny", wait_s=0.3)
+    several = await asyncio.gather(*(used.complete(say()) for _ in range(3)))
+    assert sorted(each.usage.failures for each in several) == [(), ("resting",), ("resting",)]
+    assert used.states()["tiny"] == "closed"
+
+
+async def test_an_endpoint_that_refuses_is_not_down(endpoint, models):
+    endpoint.always(status=401)
+    used = models()
+    for _ in range(7):
+        await failed(used, say())
+    assert used.states() == {"tiny": "closed"}
+    assert len(endpoint.requests) == 7
+
+
+# -- connections ------------------------------------------------------------------------------------------------------
+
+
+async def test_no_more_calls_at_a_time_than_there_are_places_over_as_many_connections(endpoint, models):
+    endpoint.always(content="Good morning!", wait_s=0.02)
+    used = models(concurrency=3, others={"large": {"concurrency": 3}})
+    await asyncio.gather(*(used.complete(say(model=name)) for name in ("tiny", "large", "openai:x") for _ in range(6)))
+    await used.complete(say(), Heard())
+    assert (endpoint.busy_max, len(endpoint.requests)) == (3, 19)
+    assert endpoint.connections <= 3
+
+
+async def test_who_waits_too_long_for_a_place_is_told_so(endpoint, models):
+    endpoint.always(content="Good morning!", wait_s=0.4)
+    used = models(concurrency=1, timeout_s=0.5, attempts=1)
+    several = await asyncio.gather(*(used.complete(say()) for _ in range(4)), return_exceptions=True)
+    told = {str(each) for each in several if isinstance(each, ModelFailed)}
+    assert told == {"the endpoint of model `tiny` has too many calls waiting"}
+
+
+async def test_a_call_that_is_given_up_frees_its_place(endpoint, models):
+    endpoint.will(wait_s=5.0)
+    used = models(concurrency=1)
+    call = asyncio.create_task(used.complete(say()))
+    await asyncio.to_thread(endpoint.wait, requests=1)
+    call.cancel()
+    with suppress(asyncio.CancelledError):
+        await call
+    endpoint.will(content="Good morning!")
+    assert (await used.complete(say())).text == "Good morning!"
+
+
+async def test_what_the_environment_says_of_another_endpoint_is_not_sent(endpoint, models, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/elsewhere")
+    await models(key=Secret("")).complete(say())
+    assert endpoint.requests[0].key == "none"
+    assert "elsewhere" not in str(endpoint.requests[0])
+
+
+# -- in a session -----------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+- ai_ask: Find out the name of the user.
+  exit: the name is known
+  output: [{get: name}]
+- say: Bye, {{ name }}.
+"""
+
+
+async def test_a_session_goes_on_with_a_reply_that_had_to_be_taken_as_text(endpoint, models, prepare):
+    session = prepare(SCRIPT)
+    session.model = models()
+    endpoint.will(content="What is your name?")
+    await session.start()
+    assert session.said == ["What is your name?"]
+    endpoint.will(content="Pardon me?")
+    await session.reply("Mumble")
+    assert session.said == ["Pardon me?"]
+    assert [code for code, _ in session.warnings] == ["model_degraded"]
+    endpoint.will(content={**JUDGED, "exit": True, "text": ""})
+    await session.reply("I am Ana")
+    assert (session.said, session.warnings) == (["Bye, Ana."], [])

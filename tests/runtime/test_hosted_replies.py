@@ -1,0 +1,84 @@
+"""What is made of the things language models write around, into and instead of the JSON they are asked for."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.models.hosted.reading import object_in, prose_in, visible
+
+SCHEMA = {"properties": {"exit": {}, "values": {}, "text": {}}, "required": ["exit", "values", "text"]}
+WHOLE = {"exit": True, "values": {"a": 1}, "text": 'Say "hi" {now}'}
+JSON = json.dumps(WHOLE)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        JSON,
+        f"\n {JSON}\n\n",
+        f"```json\n{JSON}\n```",
+        f"```\n{JSON}",
+        f"Sure! Here it is:\n```json\n{JSON}\n```\nAnything else?",
+        f"Here it is: {JSON} I hope that helps.",
+        f'<think>They want {{"exit": false}}, do they?</think>\n{JSON}',
+        f'Well, {{"exit": false}} it is.\n</think>\n\n{JSON}',
+        f"<|im_start|>{JSON}<|im_end|>",
+        f"[{JSON}]",
+        f'<tool_call>\n{{"name": "reply", "arguments": {JSON}}}\n</tool_call>',
+        json.dumps({"name": "reply", "arguments": JSON}),
+        json.dumps([{"type": "function", "function": {"name": "reply", "parameters": WHOLE}}]),
+        json.dumps({"response": WHOLE}),
+        json.dumps(WHOLE)[:-1],
+        json.dumps(WHOLE)[:-1] + ",}",
+        "{'exit': True, 'values': {'a': 1}, 'text': 'Say \"hi\" {now}'}",
+        '{exit: true, values: {a: 1}, text: "Say \\"hi\\" {now}"}',
+    ],
+)
+def test_what_stands_around_a_reply_and_small_slips_in_it_do_no_harm(raw):
+    assert object_in(raw, SCHEMA) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "",
+        "Hello!",
+        "Hello {name}!",
+        "{}",
+        '{"foo": 1}',
+        "[1, 2]",
+        "null",
+        '"text"',
+        "<think>{",
+        "{" * 5_000,
+        "[" * 90_000,
+    ],
+)
+def test_what_is_no_reply_is_none(raw):
+    assert object_in(raw, SCHEMA) is None
+
+
+def test_prose_is_taken_and_structures_gone_wrong_are_not():
+    assert prose_in("<think>Hm.</think> Hello {name}, how are you?") == "Hello {name}, how are you?"
+    assert [prose_in(raw) for raw in ('{"texd": "x"}', 'Here: ["a"', "```\nHello\n```", "{'a': 1}", 'a": 1')] == [
+        ""
+    ] * 5
+
+
+def test_a_thought_is_not_seen_while_it_is_being_thought():
+    raw = "<think>What now?</think>Hello"
+    assert [visible(raw[:at]) for at in (12, 23, len(raw))] == ["", "", "Hello"]
+
+
+@given(st.text())
+def test_anything_may_come(raw):
+    object_in(raw, SCHEMA)
+    assert isinstance(prose_in(raw), str)
+
+
+@given(st.integers(0, len(JSON)), st.text(max_size=5))
+def test_a_reply_with_something_in_the_middle_is_read_or_not(at, noise):
+    found = object_in(JSON[:at] + noise + JSON[at:], SCHEMA)
+    assert found is None or {"exit", "values", "text"} & {str(name).strip().casefold() for name in found}
