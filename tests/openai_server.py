@@ -120,8 +120,8 @@ class Endpoint:
             while (request := await _request(reader)) is not None:
                 method, path, headers, body = request
                 await self._routed(writer, connection, f"{method} {path}", headers, body)
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # the client went away
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client went away, or all of it ends
         finally:
             self._writers.discard(writer)
             writer.close()

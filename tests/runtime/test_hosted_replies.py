@@ -67,6 +67,12 @@ def test_prose_is_taken_and_structures_gone_wrong_are_not():
     ] * 5
 
 
+def test_words_about_thoughts_are_no_thoughts():
+    said = json.dumps({**WHOLE, "text": "I write <think>so</think> and <|im_end|> here."})
+    assert object_in(said, SCHEMA) == {**WHOLE, "text": "I write <think>so</think> and  here."}
+    assert visible("<think>a</think>\n<think>b</think>c") == "c"
+
+
 def test_a_thought_is_not_seen_while_it_is_being_thought():
     raw = "<think>What now?</think>Hello"
     assert [visible(raw[:at]) for at in (12, 23, len(raw))] == ["", "", "Hello"]

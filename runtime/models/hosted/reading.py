@@ -19,8 +19,10 @@ NESTED_MAX = 3  # how deep the object that was asked for may be packed
 
 Object: TypeAlias = Mapping[str, object]
 
-_THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)  # whether or not it says where they begin
-_THINKING = re.compile(r"^\s*<think(?:ing)?>")
+_THOUGHTS = re.compile(r"(?:\s*<think(?:ing)?>.*?</think(?:ing)?>)+", re.DOTALL)
+_THINKING = re.compile(r"\s*<think(?:ing)?>")
+_STRUCTURE = re.compile(r"\s*[{\[`]")
+_END_OF_THOUGHT = re.compile(r"</think(?:ing)?>")
 _MARKS = re.compile(r"<\|[\w ]{1,40}\|>|</?tool_call>")
 _FENCED = re.compile(r"```\w*[ \t]*\n?(.*?)(?:```|$)", re.DOTALL)
 _OF_JSON = re.compile(r"""[{\[]\s*["'{\[}\]]|["']\s*:""")
@@ -62,9 +64,12 @@ def nothing_read(raw: str, prompt: Prompt) -> Read | None:
 
 def visible(raw: str) -> str:
     """What is left without thoughts and the marks of templates; nothing while a thought is still being thought."""
-    if _THINKING.match(raw) and not _THOUGHT.match(raw):
+    text = _THOUGHTS.sub("", raw, count=1) if _THOUGHTS.match(raw) else raw
+    if _THINKING.match(text):
         return ""
-    return _MARKS.sub("", _THOUGHT.sub("", raw)).strip()
+    if not _STRUCTURE.match(text):  # some thoughts have an end alone
+        text = _END_OF_THOUGHT.split(text, maxsplit=1)[-1]
+    return _MARKS.sub("", text).strip()
 
 
 def object_in(raw: str, schema: Schema) -> Object | None:

@@ -1,0 +1,321 @@
+"""A server with language models: how they are set, chosen and looked at, and that nothing ever shows their keys."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+
+from api.models import ModelUnknown, close_model, make_model, state_of
+from api.server import configure_logging
+from api.settings import Settings, SettingsInvalid, load_settings
+from runtime.models.hosted.settings import Secret
+
+KEY = "sk-recognisable-7f3a9c"
+
+LEADING = """
+script: leading
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - ai_ask: Find out the name.
+            id: ask_name
+            exit: the name is known
+            output: [{get: name}]
+          - say: Bye, {{ name }}.
+"""
+JUDGED = {
+    "progress": "completed",
+    "exit": True,
+    "exit_reason": "it is known",
+    "understanding": 90,
+    "has_questions": False,
+    "values": {"name": "Ana"},
+    "text": "",
+}
+NO_NAME = {**JUDGED, "progress": "continue_needed", "exit": False, "values": {"name": None}, "text": "Who?"}
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Callable[..., Path]) -> None:
+    file = write(
+        "cuebook.toml",
+        """
+        model = "fast"
+        model_url = "http://127.0.0.1:11434/v1"
+        model_temperature = 0.2
+        [models.fast]
+        model = "small-8b"
+        url = "https://models.example/v1"
+        key_env = "EXAMPLE_KEY"
+        fallback = "openai:tiny"
+        input_price = 0.5
+        """,
+    )
+    settings = load_settings(file, {}, {"CUEBOOK_MODEL_KEY": KEY, "CUEBOOK_MODEL_ATTEMPTS": "5"})
+    assert settings.own_model is not None
+    assert (settings.own_model.key.reveal(), settings.own_model.attempts, settings.own_model.temperature) == (
+        KEY,
+        5,
+        0.2,
+    )
+    assert (settings.models["fast"].fallback, settings.models["fast"].timeout_s) == ("openai:tiny", 30.0)
+    assert Settings().own_model is None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('model_url = "ftp://127.0.0.1"\n', ["https:// or http://"]),
+        ('model_url = "127.0.0.1:8000"\n', ["https:// or http://"]),
+        (f'model_url = "http://models.example/v1"\nmodel_key = "{KEY}"\n', ["over http", "https"]),
+        (f'model_url = "https://ana:{KEY}@models.example/v1"\n', ["password"]),
+        ('model_attempts = 11\nmodel_url = "http://localhost/v1"\n', ["model_attempts"]),
+        ('model_format = "xml"\n', ["model_format"]),
+        ("model_key = 5\n", ["model_key", "a text"]),
+        (f'[models.fast]\nkee = "{KEY}"\n', ["kee", "models"]),
+        (f'[models.fast]\nkey = "{KEY}"\nkey_env = "A"\n', ["not from both"]),
+        (f'[models.fast]\nurl = "http://models.example"\nkey = "{KEY}"\n', ["models", "https"]),
+        (f'[models.offline]\nkey = "{KEY}"\n', ["'offline'"]),
+        ('[models."openai:x"]\n', ["'openai:x'"]),
+        (f'model_key = "{KEY}\n', ["line 1"]),
+        (f'model_key = ["{KEY}"]\n', ["model_key"]),
+    ],
+)
+def test_settings_of_models_that_cannot_be_used_are_named_without_their_keys(
+    write: Callable[..., Path], text: str, named: list[str]
+) -> None:
+    file = write("cuebook.toml", text)
+    with pytest.raises(SettingsInvalid) as caught:
+        load_settings(file, {}, {})
+    assert str(file) in str(caught.value)
+    assert all(each in str(caught.value) for each in named), str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('model = "fats"\n[models.fast]\n', ["model:", "'fats'", "Did you mean `fast`?"]),
+        ('model = "gpt"\n', ["'gpt'", "offline", "scripted:FILE", "openai:NAME", "[models.NAME]"]),
+        ('model = "scripted:"\n', ["'scripted:'"]),
+        ('model = "fast"\n[models.fast]\nfallback = "slow"\n', ["models.fast.fallback", "'slow'"]),
+        ('model = "fast"\n[models.fast]\nfallback = "openai:x"\n', ["models.fast.fallback", "model_url or model_key"]),
+        ('model = "openai:x"\nmodel_fallback = "y"\n', ["model_fallback", "'y'"]),
+        ('model = "fast"\n[models.fast]\nkey_env = "NOT_THERE"\n', ["models.fast.key_env", "NOT_THERE"]),
+    ],
+)
+def test_a_model_that_is_not_there_is_named_at_the_start(
+    write: Callable[..., Path], text: str, named: list[str]
+) -> None:
+    settings = load_settings(write("cuebook.toml", text), {}, {})
+    with pytest.raises(ModelUnknown) as caught:
+        make_model(settings)
+    assert all(each in str(caught.value) for each in named), str(caught.value)
+
+
+def test_a_secret_shows_itself_to_nobody_who_does_not_ask() -> None:
+    secret = Secret(KEY)
+    settings = load_settings(None, {"model_key": KEY}, {})
+    shown = [repr(secret), str(secret), f"{secret}", repr(settings), repr(settings.own_model), repr({"key": secret})]
+    assert [text for text in shown if KEY in text] == []
+    for encode in (msgspec.json.encode, msgspec.to_builtins, json.dumps):
+        with pytest.raises(TypeError):
+            encode(settings)
+    assert (secret, hash(secret), secret.reveal()) == (Secret(KEY), hash(Secret(KEY)), KEY)
+    assert secret != KEY
+
+
+WITHOUT = """
+import sys, api.cli.play, api.cli.serve, api.models, api.settings
+api.models.make_model(api.settings.Settings())
+print([name for name in ("openai", "pydantic", "tenacity", "json_repair") if name in sys.modules])
+"""
+
+
+def test_who_runs_without_a_language_model_does_not_load_its_client() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# -- a server ---------------------------------------------------------------------------------------------------------
+
+
+def settings_for(endpoint: Any, **more: Any) -> Settings:
+    return load_settings(None, {"model": "openai:tiny", "model_url": endpoint.url, "model_key": KEY, **more}, {})
+
+
+async def test_a_conversation_with_a_language_model(app: Any, tmp_path: Path, endpoint: Any) -> None:
+    settings = settings_for(endpoint)
+    async with app(tmp_path, make_model(settings)) as api:
+        await api.keep(LEADING)
+        assert (await api.read("/ready"))["checks"]["model"] == "openai:tiny: closed"
+        endpoint.will(content="What is your name?")
+        begun = await api.begin("leading")
+        assert begun["aiMessage"] == "What is your name?"
+        endpoint.will(content=NO_NAME)
+        assert (await api.say(begun, "Guess!"))["aiMessage"] == "Who?"
+        endpoint.will(content=JUDGED)
+        assert (await api.say(begun, "Ana"))["aiMessage"] == "Bye, Ana."
+    assert {asked.key for asked in endpoint.requests} == {KEY}
+
+
+async def test_a_model_that_fails_is_a_clear_answer_and_the_session_stays(
+    app: Any, tmp_path: Path, endpoint: Any
+) -> None:
+    async with app(tmp_path, make_model(settings_for(endpoint, model_attempts=1))) as api:
+        await api.keep(LEADING)
+        endpoint.will(content="What is your name?")
+        begun = await api.begin("leading")
+        endpoint.will(status=500, error=f"the key {KEY} is fine")
+        answer = await api.message(begun, {"content": "Ana"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "LLM_SERVICE_ERROR")
+        assert "model `openai:tiny` has trouble of its own (500)" in answer.json()["error"]["message"]
+        endpoint.will(content=JUDGED)
+        assert (await api.say(begun, "Ana"))["aiMessage"] == "Bye, Ana."
+
+
+async def test_a_script_that_names_a_model_of_no_one_fails_clearly(app: Any, tmp_path: Path, endpoint: Any) -> None:
+    text = LEADING.replace("script: leading\n", "script: leading\nmodel: huge\n")
+    async with app(tmp_path, make_model(settings_for(endpoint))) as api:
+        await api.keep(text)
+        answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "leading"})
+        assert "this server has no model `huge`; it has `openai:NAME`" in answer.json()["error"]["message"]
+        assert endpoint.requests == []
+    async with app(tmp_path / "offline") as api:  # every script runs on the model that is none
+        await api.keep(text)
+        assert (await api.begin("leading"))["aiMessage"] == "Find out the name."
+        assert (await api.read("/ready"))["checks"]["model"] == "no endpoint"
+
+
+async def test_the_state_of_the_endpoint_is_told(endpoint: Any) -> None:
+    model = make_model(settings_for(endpoint))
+    assert state_of(model) == "openai:tiny: closed"
+    await close_model(model)
+
+
+# -- the command line -------------------------------------------------------------------------------------------------
+
+
+def test_a_script_is_played_with_a_language_model(
+    cuebook: Callable[..., Any], write: Callable[..., Path], endpoint: Any
+) -> None:
+    script = write("leading.yaml", LEADING)
+    write("cuebook.toml", f'[models.fast]\nmodel = "small"\nurl = "{endpoint.url}"\nkey = "{KEY}"\n')
+    endpoint.will(content="What is your name?")
+    endpoint.will(content=NO_NAME)
+    endpoint.will(content=JUDGED)
+    result = cuebook("play", script, "--model", "fast", "--inputs", "-", input="Guess!\nAna\n")
+    assert result.exit_code == 0, result.stderr
+    assert [text in result.stdout for text in ("What is your name?", "Who?", "Bye, Ana.")] == [True] * 3
+    assert ({asked.model for asked in endpoint.requests}, endpoint.connections) == ({"small"}, 1)
+
+
+CASE = """
+script: leading.yaml
+cases:
+  - name: Ana
+    model: ana.replies.yaml
+    turns:
+      - expect: [What is your name?]
+      - {say: Ana, expect: ["Bye, Ana."]}
+"""
+
+
+def test_a_case_is_recorded_with_a_language_model(
+    cuebook: Callable[..., Any], write: Callable[..., Path], endpoint: Any
+) -> None:
+    write("leading.yaml", LEADING)
+    write("leading.case.yaml", CASE)
+    environment = {"CUEBOOK_MODEL_URL": endpoint.url, "CUEBOOK_MODEL": "openai:tiny"}
+    endpoint.will(content="What is your name?")
+    endpoint.will(content=JUDGED)
+    result = cuebook("test", "--record", env=environment)
+    assert result.exit_code == 0, result.stdout + result.stderr
+    endpoint.always(status=500)
+    assert cuebook("test").exit_code == 0
+
+
+def test_a_model_that_is_none_ends_every_command_alike(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+    script = write("leading.yaml", LEADING)
+    for arguments in (("play", script), ("serve", "--port", "0")):
+        result = cuebook(*arguments, "--model", "gpt")
+        assert (result.exit_code, "there is no model 'gpt'" in result.stderr) == (2, True)
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------------
+
+FAILURES: list[dict[str, Any]] = [
+    {"status": 401, "error": f"Incorrect API key provided: {KEY}"},
+    {"status": 429, "error": KEY, "headers": {"Retry-After": "3600"}},
+    {"status": 500, "error": {"message": KEY, "code": KEY, "param": KEY}},
+    {"status": 400, "error": f"{KEY} does not know response_format"},
+    {"status": 302, "headers": {"Location": f"http://127.0.0.1:9/{KEY}"}},
+    {"body": f"<html>{KEY}"},
+    {"cut": -1},
+    {"wait_s": 2.0},
+    {"content": ""},
+    {"content": '{"texd": "x"}'},
+]
+
+
+async def test_the_key_is_nowhere_to_be_seen(serve: Any, tmp_path: Path, endpoint: Any) -> None:
+    settings = f'model_url = "{endpoint.url}"\nmodel_attempts = 1\nmodel_timeout_s = 0.5\nlog_level = "debug"\n'
+    (tmp_path / "cuebook.toml").write_text(settings)
+    server = serve("--model", "openai:tiny", CUEBOOK_MODEL_KEY=KEY)
+    await server.ready()
+    seen: list[str] = []
+    async with server.client() as api:
+        await api.keep(LEADING)
+        for answer in FAILURES:
+            endpoint.will(content="What is your name?")
+            begun = await api.begin("leading")
+            endpoint.will(**answer)
+            said = await api.post(f"/api/sessions/{begun['sessionId']}/messages?debug=true", json={"content": "Ana"})
+            assert said.status_code in {200, 503}, said.text
+            seen.append(said.text)
+        endpoint.will(content=NO_NAME)
+        paths = ("/ready", "/schema/openapi.json", "/schema", f"/api/sessions/{begun['sessionId']}", "/nowhere")
+        seen += [(await api.get(path, follow_redirects=True)).text for path in paths]
+    assert KEY in {asked.key for asked in endpoint.requests}
+    assert await server.stop() == 0
+    seen.append(server.log)
+    assert [text for text in seen if KEY in text or endpoint.url in text] == []
+    written = await asyncio.to_thread(contents, tmp_path)
+    assert [name for name, content in written.items() if KEY.encode() in content] == []
+    assert any(name.endswith(".duckdb") for name in written)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files in it."""
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_log_on_a_terminal_leaves_out_what_variables_hold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    configure_logging("info")
+    try:
+        opened(KEY)
+    except ValueError as error:
+        structlog.get_logger().error("it broke", exc_info=error)
+    structlog.reset_defaults()
+    shown = capsys.readouterr().err
+    assert "no good" in shown
+    assert KEY not in shown
+
+
+def opened(key: str) -> None:
+    """Fails while a variable holds the key."""
+    raise ValueError("no good" if key else "no key")
