@@ -18,7 +18,7 @@ SCRIPTED = "scripted:"
 
 
 class ModelUnknown(ValueError):
-    """A setting that names no model, or one that cannot be used; the message says why."""
+    """A setting that names no model, or one that cannot be used as it is set; the message says why."""
 
 
 @runtime_checkable
@@ -49,8 +49,13 @@ def make_model(settings: Settings) -> Model:
     # the client of these takes its time to load, and who runs without a language model needs none of it
     from runtime.models.hosted.router import HostedModels
     from runtime.prompts.rendering import Prompts
+    from runtime.prompts.templates import PromptInvalid
 
-    return HostedModels(name, Prompts.load(), named, own)
+    try:
+        prompts = Prompts.load(settings.prompts_folder)
+    except PromptInvalid as error:
+        raise ModelUnknown(str(error)) from error
+    return HostedModels(name, prompts, named, own)
 
 
 def state_of(model: Model) -> str:

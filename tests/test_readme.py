@@ -17,7 +17,8 @@ import pytest
 
 from api.cases.reading import read_cases
 from api.cli.main import COMMANDS
-from api.settings import Settings
+from api.models import make_model, state_of
+from api.settings import Settings, load_settings
 from runtime.models.scripted import ScriptedModel
 from scripts.parse import Source, read_script
 from scripts.schema import json_schema
@@ -29,7 +30,8 @@ BIN = Path(sys.executable).parent
 class Block(NamedTuple):
     """A fenced block: its language, what follows it on the fence, and its text.
 
-    `yaml add FILE` belongs at the end of a file; `sh problems` exits with 1, `sh stopped` needs the server stopped.
+    `yaml add FILE` belongs at the end of a file; `sh problems` exits with 1, `sh stopped` needs the server stopped, `sh
+    endpoint` a language model that is not there.
     """
 
     language: str
@@ -137,7 +139,7 @@ def test_every_command_does_what_the_readme_says(tmp_path, environment, server):
     stopped = False
     for index, block in enumerate(BLOCKS):
         save(block, tmp_path)
-        if block.language != "sh" or block.text.startswith("make "):
+        if block.language != "sh" or block.note == "endpoint" or block.text.startswith("make "):
             continue
         if block.note == "stopped" and not stopped:
             server.stop()
@@ -177,6 +179,14 @@ def test_every_script_in_the_readme_is_sound(name, folder):
 
 def test_the_replies_of_a_model_in_the_readme_are_sound(folder):
     ScriptedModel.from_file(folder / "replies.yaml")
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "toml"])
+def test_the_settings_in_the_readme_can_be_used(block, tmp_path, monkeypatch):
+    (tmp_path / "cuebook.toml").write_text(block.text, "utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    settings = load_settings(tmp_path / "cuebook.toml", {}, {})
+    assert state_of(make_model(settings)) == f"{settings.model}: closed"
 
 
 PROSE = re.sub(r"^```.*?^```$", "", README, flags=re.DOTALL | re.MULTILINE)

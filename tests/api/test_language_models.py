@@ -253,6 +253,21 @@ def test_a_model_that_is_none_ends_every_command_alike(cuebook: Callable[..., An
         assert (result.exit_code, "there is no model 'gpt'" in result.stderr) == (2, True)
 
 
+def test_the_prompts_of_the_operator_are_what_a_model_is_told(
+    cuebook: Callable[..., Any], write: Callable[..., Path], endpoint: Any
+) -> None:
+    script = write("leading.yaml", LEADING.replace("script: leading", "script: leading\ntemplate_scheme: harbour"))
+    arguments = ["play", script, "--model", "openai:tiny", "--inputs", "-"]
+    environment = {"CUEBOOK_MODEL_URL": endpoint.url, "CUEBOOK_PROMPTS": "told"}
+    write("told/custom/harbour/en/ask.jinja", "Speak like a sailor. {{ task }} {{ data }}")
+    endpoint.will(content="Ahoy!")
+    assert "Ahoy!" in cuebook(*arguments, input="", env=environment).stdout
+    assert endpoint.requests[0].text.startswith("Speak like a sailor. Find out the name.")
+    write("told/custom/harbour/en/ask.jinja", "Speak like {{ a sailor.")
+    result = cuebook(*arguments, input="", env=environment)
+    assert (result.exit_code, "ask.jinja" in result.stderr) == (2, True)
+
+
 # -- secrets ----------------------------------------------------------------------------------------------------------
 
 FAILURES: list[dict[str, Any]] = [

@@ -1,12 +1,20 @@
 """What is made of the things language models write around, into and instead of the JSON they are asked for."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.models.hosted.reading import object_in, prose_in, visible
+from runtime.models.hosted.failures import Failure
+from runtime.models.hosted.reading import object_in, prose_in, read_reply, visible
+from runtime.models.hosted.words import Words
+from runtime.ports import ModelRequest
+from runtime.prompts.rendering import Prompts
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+PROMPTS = Prompts.load()
 
 SCHEMA = {"properties": {"exit": {}, "values": {}, "text": {}}, "required": ["exit", "values", "text"]}
 WHOLE = {"exit": True, "values": {"a": 1}, "text": 'Say "hi" {now}'}
@@ -88,3 +96,41 @@ def test_anything_may_come(raw):
 def test_a_reply_with_something_in_the_middle_is_read_or_not(at, noise):
     found = object_in(JSON[:at] + noise + JSON[at:], SCHEMA)
     assert found is None or {"exit", "values", "text"} & {str(name).strip().casefold() for name in found}
+
+
+def request(reply: str | None) -> ModelRequest:
+    purpose = "chat" if reply is None else "ask"
+    return ModelRequest(purpose=purpose, action_id="a", round=1, task="Talk.", locale="en", now=NOON, reply=reply)
+
+
+def heard(asked: ModelRequest, raw: str, cuts: list[int]) -> tuple[list[str], str]:
+    """What is heard of a reply that comes in pieces, and what it comes to."""
+    prompt = PROMPTS.render(asked, context_tokens_max=8_000)
+    texts: list[str] = []
+    words = Words(asked, prompt, lambda reply: texts.append(reply.text), lambda: None)
+    for at in [*sorted(cuts), len(raw)]:
+        words.grow(raw[:at])
+    try:
+        return texts, read_reply(raw, asked, prompt).reply.text
+    except Failure:
+        return texts, ""
+
+
+SAID = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.lists(
+    st.sampled_from(["Hello", " ", "<", "|", ">", "<|im_end|>", "a < b", "\n", "\\", '"', "{x}", "你好", "🎈", "/"]),
+    max_size=12,
+).map("".join)
+
+
+@given(SAID, st.lists(st.integers(0, 400), max_size=30), st.booleans())
+def test_what_is_heard_of_a_structure_is_what_is_said_in_the_end(said, cuts, ascii_only):
+    verdict = {"progress": "completed", "exit": False, "exit_reason": "", "understanding": 1, "has_questions": False}
+    raw = json.dumps({**verdict, "values": {}, "text": said}, ensure_ascii=ascii_only)
+    texts, final = heard(request("Hi"), raw, cuts)
+    assert [text for text in texts if not final.startswith(text)] == []
+
+
+@given(SAID, st.lists(st.integers(0, 60), max_size=30))
+def test_what_is_heard_of_plain_words_is_what_is_said_in_the_end(said, cuts):
+    texts, final = heard(request(None), said, cuts)
+    assert [text for text in texts if not final.startswith(text)] == []

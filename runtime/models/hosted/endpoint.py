@@ -27,7 +27,7 @@ class Line(Struct, frozen=True):
 
     url: str
     key: Secret
-    timeout_s: float  # for one call, from the wait for a place to the end of its reply
+    timeout_s: float  # for the wait for a place, and then for the whole of a call
     concurrency_max: int
 
 

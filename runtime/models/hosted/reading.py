@@ -69,7 +69,8 @@ def visible(raw: str) -> str:
         return ""
     if not _STRUCTURE.match(text):  # some thoughts have an end alone
         text = _END_OF_THOUGHT.split(text, maxsplit=1)[-1]
-    return _MARKS.sub("", text).strip()
+    marked = "<|" in text or "tool_call>" in text
+    return (_MARKS.sub("", text) if marked else text).strip()
 
 
 def object_in(raw: str, schema: Schema) -> Object | None:

@@ -11,6 +11,8 @@ from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.prompts.prompt import Prompt, Schema
 from runtime.prompts.replies import reply_of
 
+UNSURE_CHARS_MAX = 50
+
 _BEGINNING = re.compile(r"(?:```(?:json)?\s*)?(?=\{)")
 _UNSURE = re.compile(
     r"\s*(?:<(?:\|[\w ]*\|?|/?\w*))?$"
@@ -34,7 +36,7 @@ class Words:
         reply = _plain(seen) if self._schema is None else self._structured(seen, self._schema)
         if reply is None:
             return
-        words = _UNSURE.sub("", reply.text)
+        words = reply.text[:-UNSURE_CHARS_MAX] + _UNSURE.sub("", reply.text[-UNSURE_CHARS_MAX:])
         if words and words != self._told:
             self._begun()
             self._told = words
