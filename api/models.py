@@ -89,4 +89,7 @@ def _with_key(name: str, settings: ModelSettings) -> ModelSettings:
     key = os.environ.get(settings.key_env, "").strip()
     if not key:
         raise ModelUnknown(f"models.{name}.key_env: the environment has no {settings.key_env}")
-    return msgspec.structs.replace(settings, key=Secret(key), key_env="")
+    try:
+        return msgspec.structs.replace(settings, key=Secret(key), key_env="")
+    except ValueError as error:
+        raise ModelUnknown(f"models.{name}.key_env: {error}") from error

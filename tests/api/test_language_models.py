@@ -78,6 +78,11 @@ def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Cal
     [
         ('model_url = "ftp://127.0.0.1"\n', ["https:// or http://"]),
         ('model_url = "127.0.0.1:8000"\n', ["https:// or http://"]),
+        ('model_url = "https://models.example:port/v1"\n', ["https:// or http://"]),
+        ('model_url = "https://[::1/v1"\n', ["https:// or http://"]),
+        ('model_url = "https://models. example/v1"\n', ["https:// or http://"]),
+        (f'model_key = "{KEY}…"\n', ["plain characters"]),
+        (f'[models.fast]\nkey = "{KEY} {KEY}"\n', ["plain characters"]),
         (f'model_url = "http://models.example/v1"\nmodel_key = "{KEY}"\n', ["over http", "https"]),
         (f'model_url = "https://ana:{KEY}@models.example/v1"\n', ["password"]),
         ('model_attempts = 11\nmodel_url = "http://localhost/v1"\n', ["model_attempts"]),
@@ -113,11 +118,13 @@ def test_settings_of_models_that_cannot_be_used_are_named_without_their_keys(
         ('model = "fast"\n[models.fast]\nfallback = "openai:x"\n', ["models.fast.fallback", "model_url or model_key"]),
         ('model = "openai:x"\nmodel_fallback = "y"\n', ["model_fallback", "'y'"]),
         ('model = "fast"\n[models.fast]\nkey_env = "NOT_THERE"\n', ["models.fast.key_env", "NOT_THERE"]),
+        ('model = "fast"\n[models.fast]\nkey_env = "ODD_KEY"\n', ["models.fast.key_env", "plain characters"]),
     ],
 )
 def test_a_model_that_is_not_there_is_named_at_the_start(
-    write: Callable[..., Path], text: str, named: list[str]
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, text: str, named: list[str]
 ) -> None:
+    monkeypatch.setenv("ODD_KEY", f"{KEY}\u2026")
     settings = load_settings(write("cuebook.toml", text), {}, {})
     with pytest.raises(ModelUnknown) as caught:
         make_model(settings)

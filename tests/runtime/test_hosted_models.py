@@ -300,6 +300,13 @@ async def test_a_reply_without_end_is_not_read_to_its_end(endpoint, models):
             await models().complete(say(), hear)
 
 
+async def test_a_model_that_thinks_until_its_limit_is_not_asked_again(endpoint, models):
+    endpoint.always(content="<think>On the one hand,", finish="length")
+    failure = await failed(models(), say())
+    assert "raise output_tokens_max" in str(failure)
+    assert len(endpoint.requests) == 1
+
+
 # -- forms ------------------------------------------------------------------------------------------------------------
 
 
@@ -452,7 +459,7 @@ async def test_an_endpoint_that_is_down_is_left_alone_and_then_tried_by_one_call
         await used.complete(say())
     assert used.states() == {"tiny": "open", "other": "closed"}
     reply = await used.complete(say())
-    assert reply.usage.failures == ("resting",)
+    assert (reply.usage.attempts, reply.usage.failures) == (1, ("resting",))
     assert [asked.model for asked in endpoint.requests].count("tiny") == 5
     now[0] = 15.0
     assert used.states()["tiny"] == "half-open"

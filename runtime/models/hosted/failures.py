@@ -22,6 +22,7 @@ class Kind(Struct, frozen=True):
     again: bool = False  # the same call may well succeed a moment later
     down: bool = False  # a sign that the endpoint is down
     lasting: bool = False  # nothing will change until the operator changes something
+    unmade: bool = False  # the endpoint was not asked at all
 
 
 _TROUBLE = Kind("has trouble of its own", again=True, down=True)
@@ -34,6 +35,7 @@ KINDS: Mapping[str, Kind] = {
     "protocol": Kind("does not answer as chat completions do; see the url of the model", again=True, down=True),
     "empty": Kind("gave an empty reply", again=True),
     "unusable": Kind("gave no reply that can be used", again=True),
+    "short": Kind("spent its limit of tokens without a word; raise output_tokens_max of the model", lasting=True),
     "long": Kind("gave a reply without end"),
     "filtered": Kind("stopped the reply by a filter of its own"),
     "quota": Kind("has no quota left for this key", lasting=True),
@@ -46,8 +48,8 @@ KINDS: Mapping[str, Kind] = {
     "409": _TROUBLE,
     "425": _TROUBLE,
     "429": Kind("has too much to do", again=True),
-    "busy": Kind("has too many calls waiting"),
-    "resting": Kind("failed several times in a row and is left alone for a moment"),
+    "busy": Kind("has too many calls waiting", unmade=True),
+    "resting": Kind("failed several times in a row and is left alone for a moment", unmade=True),
 }
 
 

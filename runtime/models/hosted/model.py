@@ -8,7 +8,7 @@ import msgspec
 from runtime.models.hosted.abilities import Abilities, abilities_of, body_of, without
 from runtime.models.hosted.endpoint import Endpoint, Said
 from runtime.models.hosted.failures import Failure
-from runtime.models.hosted.reading import Read, nothing_read, read_reply
+from runtime.models.hosted.reading import Read, nothing_read, read_reply, visible
 from runtime.models.hosted.retrying import Patience, retried
 from runtime.models.hosted.settings import ModelSettings
 from runtime.models.hosted.tally import Tally
@@ -42,7 +42,6 @@ class HostedModel:
         """Its reply. Raises ModelFailed, which carries what was spent."""
         prompt = self._prompts.render(request, context_tokens_max=self.settings.context_tokens_max)
         tally = Tally(self._called, prompt, self.settings, self._clock)
-
         spare: Read | None = None  # what to go on with where no attempt brings what was asked for
 
         async def attempt() -> Read:
@@ -84,6 +83,8 @@ class HostedModel:
                     self._abilities = fewer
             else:
                 tally.said(said)
+                if said.finish == "length" and not visible(said.text):
+                    raise Failure("short")
                 return said
 
     @property

@@ -1,8 +1,9 @@
 """How a language model is reached and what it may take."""
 
 import ipaddress
+import re
 from typing import Annotated, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta, Struct
 
@@ -15,6 +16,8 @@ Attempts: TypeAlias = Annotated[int, Meta(ge=1, le=10)]
 Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=2)]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
 FormatSetting: TypeAlias = Literal["auto", "schema", "json", "text"]
+
+_PLAIN = re.compile(r"[!-~]*")  # what a header can hold
 
 
 class Secret:
@@ -66,15 +69,27 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     output_price: Price | None = None
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("the url of a model must begin with https:// or http:// and name a host")
+        parts = _parts(self.url)
         if parts.username is not None or parts.password is not None:
             raise ValueError("the url of a model must not hold a password; set its key instead")
+        if not _PLAIN.fullmatch(self.key.reveal()):
+            raise ValueError("the key of a model is written in plain characters without blanks")
         if self.key and self.key_env:
             raise ValueError("a model has its key from `key` or from `key_env`, not from both")
-        if (self.key or self.key_env) and parts.scheme == "http" and not is_loopback(parts.hostname):
+        if (self.key or self.key_env) and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             raise ValueError("the key of a model is not sent to another machine over http; use https")
+
+
+def _parts(url: str) -> SplitResult:
+    """The parts of an address that can be called. Raises ValueError."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its words may hold all of the url
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise ValueError("the url of a model must begin with https:// or http:// and name a host")
+    return parts
 
 
 def is_loopback(host: str) -> bool:

@@ -35,8 +35,9 @@ class Tally:
         self._attempts += 1
 
     def failed(self, failure: Failure) -> None:
-        """It failed."""
+        """It failed, or was not made after all."""
         self._failures.append(failure.kind)
+        self._attempts -= failure.meaning.unmade
 
     def begun(self) -> None:
         """Words are there."""
