@@ -116,28 +116,29 @@ async def running(app: Litestar) -> AsyncIterator[None]:
         await life
 
 
-class Server:
-    """`cuebook serve` as a process of its own, on a free port of this machine."""
+Start: TypeAlias = Callable[[list[str], Path, Path, dict[str, str]], Any]
+"""Starts a command: its arguments, its working folder, its log and its environment; gives what Popen would."""
 
-    def __init__(self, folder: Path, *flags: str, **environment: str) -> None:
+
+def start_cuebook(
+    arguments: list[str], folder: Path, log: Path, environment: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    """Starts a command of `cuebook` as a shell would."""
+    with log.open("ab") as output:
+        return subprocess.Popen([CUEBOOK, *arguments], stdout=output, stderr=output, cwd=folder, env=environment)
+
+
+class Server:
+    """`cuebook serve` as a process of its own, on a free port of this machine; `start` may be a quicker way to it."""
+
+    def __init__(self, folder: Path, *flags: str, start: Start | None = None, **environment: str) -> None:
         self.folder = folder
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = folder / "server.log"
-        command: list[str | Path] = [
-            CUEBOOK,
-            "serve",
-            "--port",
-            str(self.port),
-            "--data",
-            folder / "data",
-            "--scripts",
-            CONVERSATIONS,
-        ]
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*command, *flags], stdout=log, stderr=log, cwd=folder, env=clean_environment() | environment
-            )
+        places = ["--port", str(self.port), "--data", str(folder / "data"), "--scripts", str(CONVERSATIONS)]
+        arguments = ["serve", *places, *flags]
+        self.process = (start or start_cuebook)(arguments, folder, self._log, clean_environment() | environment)
 
     async def ready(self) -> None:
         """Waits until it answers."""
@@ -216,7 +217,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Starts servers, ``server = serve(); await server.ready()``, and ends those that still run."""
     servers: list[Server] = []
 
-    def start(*flags: str, folder: Path = tmp_path, **environment: str) -> Server:
+    def start(*flags: str, folder: Path = tmp_path, **environment: Any) -> Server:
         servers.append(Server(folder, *flags, **environment))
         return servers[-1]
 

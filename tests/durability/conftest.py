@@ -1,14 +1,23 @@
 """Eight people who write in their diaries, whatever happens to the server, and remember what it acknowledged."""
 
 import asyncio
+import functools
+import json
+import os
 import random
-from collections.abc import Callable
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 PEOPLE = 8
+ANSWERS_S = 60.0
 ENTRIES_MAX = 25  # then the diary is closed and another one begun
 
 
@@ -81,6 +90,19 @@ class Crowd:
             for writer in self.writers:
                 group.create_task(writer.write(client))
 
+    async def answered(self, more: int) -> None:
+        """Waits for so many answers more, to anybody."""
+        enough = self._answers + more
+        async with asyncio.timeout(ANSWERS_S):
+            while True:
+                if self._answers >= enough:
+                    return
+                await asyncio.sleep(0.001)
+
+    @property
+    def _answers(self) -> int:
+        return self.acknowledged + sum(len(writer.diaries) for writer in self.writers)
+
     @property
     def acknowledged(self) -> int:
         return sum(len(entries) for writer in self.writers for entries in writer.entries)
@@ -121,6 +143,75 @@ class Crowd:
         assert seen["turn"] == len(entries)
         assert seen["variables"]["count"] == len(entries)
         assert seen["status"] == ("completed" if entries[-1:] == ["stop"] else "active")
+
+
+class Forked:
+    """A process that is a child of the forker's, with the ways of Popen."""
+
+    def __init__(self, pid: int, reap: Callable[[int], int]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._reap = reap
+        self._descriptor = os.pidfd_open(pid)
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        ended = self.returncode is None and select.select([self._descriptor], [], [], 0)[0]
+        return self.wait() if ended else self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended."""
+        if self.returncode is None:
+            if not select.select([self._descriptor], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            os.close(self._descriptor)
+            self.returncode = self._reap(self.pid)
+        return self.returncode
+
+    def send_signal(self, which: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, which)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Forker:
+    """The process whose forks the servers are; it spares each of them the imports."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("server_forker.py"))]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def start(self, arguments: list[str], folder: Path, log: Path, environment: dict[str, str]) -> Forked:
+        """Starts a command of `cuebook`."""
+        order = {"arguments": arguments, "folder": str(folder), "log": str(log), "environment": environment}
+        return Forked(self._answer(order), self._reap)
+
+    def _reap(self, pid: int) -> int:
+        return self._answer({"reap": pid})
+
+    def _answer(self, order: dict[str, Any]) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def server_forker() -> Iterator[Forker]:
+    forker = Forker()
+    yield forker
+    forker.close()
+
+
+@pytest.fixture
+def serve_often(serve: Callable[..., Any], server_forker: Forker) -> Callable[..., Any]:
+    """As `serve`, for tests that start many servers."""
+    return functools.partial(serve, start=server_forker.start)
 
 
 @pytest.fixture

@@ -100,9 +100,9 @@ SAME = {
 }
 
 
-async def test_a_server_killed_after_every_answer(serve: Callable[..., Any], folders: tuple[Path, Path]) -> None:
-    straight = await talk(serve, folders[0], restarts=False)
-    restarted = await talk(serve, folders[1], restarts=True)
+async def test_a_server_killed_after_every_answer(serve_often: Callable[..., Any], folders: tuple[Path, Path]) -> None:
+    straight = await talk(serve_often, folders[0], restarts=False)
+    restarted = await talk(serve_often, folders[1], restarts=True)
     assert straight["answers"][-1]["executionStatus"] == "completed"
     for what, found in straight.items():
         assert restarted[what] == found, what
