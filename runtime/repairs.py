@@ -58,11 +58,19 @@ _BECOMES = re.compile(r"\s+to\s+(?=\S)|\s*(?:应该是|改成|改为)\s*", re.IG
 _AFTER_WORDS = re.compile(r"[\s,，.。:：;；!！-]*")
 
 
+class Named(Struct, frozen=True):
+    """An earlier answer that a message names, and its new value."""
+
+    name: str
+    given: Answered
+    value: Value
+
+
 class Asked(Struct, frozen=True):
-    """A repair that a message asks for, and what else the message says."""
+    """A repair that a message asks for, and the earlier answers it names to be corrected."""
 
     repair: Repair
-    rest: str
+    named: tuple[Named, ...] = ()
 
 
 def asked_for(run: Run, said: str) -> Asked | None:
@@ -70,10 +78,10 @@ def asked_for(run: Run, said: str) -> Asked | None:
     for repair in run.program.script.repairs:
         words = repair.on or _WORDS.get(language(run.state.locale), _WORDS["en"])[repair.kind]
         if bare(said) in {bare(word) for word in words}:
-            return Asked(repair, "")
+            return Asked(repair)
         rest = _after_words(said, words) if repair.kind == "correct" else ""
-        if rest and _named(run, rest):
-            return Asked(repair, rest)
+        if rest and (named := _named(run, rest)):
+            return Asked(repair, named)
     return None
 
 
@@ -147,29 +155,30 @@ def _skip(run: Run, action: Action, wait: Wait, repair: Repair) -> Outcome:
 # -- corrections ----------------------------------------------------------------------------------------------------
 
 
-def _named(run: Run, said: str) -> dict[str, Value]:
+def _named(run: Run, said: str) -> tuple[Named, ...]:
     """The earlier answers that a text names, with what it says of them."""
     given = answered(run)
     outputs = tuple(each.output for each in given.values())
-    return read_labelled(outputs, _BECOMES.sub(": ", said), run.now().date(), run.state.locale)
+    values = read_labelled(outputs, _BECOMES.sub(": ", said), run.now().date(), run.state.locale)
+    return tuple(Named(name, given[name], value) for name, value in values.items())
 
 
 def _correct(run: Run, action: Action, wait: Wait, asked: Asked) -> Outcome:
-    values = _named(run, asked.rest)
-    given = answered(run)
-    refused = next((each for each in (_refusal(run, given[name], value) for name, value in values.items()) if each), "")
-    if refused or not values:
+    refused = next(filter(None, (_refusal(run, each) for each in asked.named)), "")
+    if refused or not asked.named:
         run.say(refused or _phrase(run, "which"))
         return _again(run, wait)
-    changed = correct(run, {name: (given[name], value) for name, value in values.items()})
+    changed = correct(run, {each.name: (each.given, each.value) for each in asked.named})
     run.record(Repaired("correct", action.id, tuple(changed)))
-    _say(run, asked.repair, "corrected", tuple(f"{name}: {text_of(run.scopes.flat().get(name))}" for name in values))
+    now = run.scopes.flat()
+    _say(run, asked.repair, "corrected", tuple(f"{each.name}: {text_of(now.get(each.name))}" for each in asked.named))
     return _again(run, wait)
 
 
-def _refusal(run: Run, given: Answered, value: Value) -> str:
-    outcome = checked(run, given.output, value)
-    return _complaint(run, given.output, outcome) if isinstance(outcome, Refused) else ""
+def _refusal(run: Run, named: Named) -> str:
+    output = named.given.output
+    outcome = checked(run, output, named.value)
+    return _complaint(run, output, outcome) if isinstance(outcome, Refused) else ""
 
 
 def _complaint(run: Run, output: Output, refused: Refused) -> str:

@@ -154,14 +154,14 @@ def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item,
 class _Tracker:
     """Follows the events of one session. `_fork` is the action whose next event tells which way it went."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, detector: str = "") -> None:
         self._program = program
+        self._detector = detector  # whose actions are followed; none: those of the session
+        self._beside: dict[str, _Tracker] = {}  # of what detectors do meanwhile, by their ids
         self._phase = ""
         self._topic = ""
         self._skill = ""
         self._interrupt = ""
-        self._detector = ""
-        self._aside: _Tracker | None = None  # of what detectors do meanwhile
         self._wait: Wait | None = None
         self._fork: Action | None = None
         self._picked: str | None = None  # the choice that a reply to a `choose` means
@@ -171,7 +171,7 @@ class _Tracker:
     def follow(self, session: Iterable[Turn]) -> Iterator[Item]:
         for turn in session:
             for event in turn.events:
-                yield from self._event(event.body, turn)
+                yield from self.see(event.body)
             self._wait = turn.state.wait
             call = turn.state.call()  # what waits may not be where something happened last
             self._skill, self._interrupt = (call.skill, call.interrupt) if call is not None else ("", "")
@@ -185,13 +185,12 @@ class _Tracker:
             return INTERRUPTS, self._interrupt
         return ("", self._skill) if self._skill else (self._phase, self._topic)
 
-    def _event(self, body: Body, turn: Turn) -> Iterator[Item]:
+    def see(self, body: Body) -> Iterator[Item]:
+        """What an event reaches."""
         if isinstance(body, ActionEntered | ActionSkipped | ActionLeft):
-            if body.detector and not self._detector:
-                self._aside = self._aside or _Tracker(self._program)
-                self._aside._detector = body.detector
-                yield from self._aside._event(body, turn)
-                self._aside._detector = ""
+            if body.detector != self._detector:
+                beside = self._beside.setdefault(body.detector, _Tracker(self._program, body.detector))
+                yield from beside.see(body)
                 return
             self._skill, self._interrupt = body.skill, body.interrupt
         self._leaving = self._leaving and isinstance(body, ActionLeft | ScopeLeft | Jumped | Ended)
