@@ -31,6 +31,7 @@ from api.routes import migrations, operations, scripts, sessions
 from api.routes.sessions import TENANT
 from api.running import Running
 from api.settings import Settings
+from api.wording import worded
 from runtime.ports import Clock, Ids, Model
 from scripts.parse import Reading
 from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
@@ -243,13 +244,18 @@ def _http_error(error: HTTPException) -> ApiError:
         return ApiError(codes[error.status_code], error.detail or "not possible")
     if error.status_code >= 500:
         return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
-    details = error.extra if isinstance(error.extra, list | dict) else None
-    return ApiError("REQUEST_INVALID", _request_problem(error), details=details)
+    if not isinstance(error.extra, list):
+        return ApiError("REQUEST_INVALID", error.detail, details=error.extra if isinstance(error.extra, dict) else None)
+    details = [_reworded(each) if isinstance(each, dict) else each for each in error.extra]
+    first = next(iter(details), None)
+    problem = _request_problem(first, error.detail) if isinstance(first, dict) else error.detail
+    return ApiError("REQUEST_INVALID", problem, details=details)
 
 
-def _request_problem(error: HTTPException) -> str:
-    if isinstance(error.extra, list) and error.extra and isinstance(error.extra[0], dict):
-        first = error.extra[0]
-        key = "the body" if first.get("key") in {None, "data"} else first["key"]
-        return f"{key}: {first.get('message', error.detail)}".replace("the body: 'data'", "the body is empty")
-    return error.detail
+def _reworded(detail: dict[str, Any]) -> dict[str, Any]:
+    return {key: worded(each) if key == "message" and isinstance(each, str) else each for key, each in detail.items()}
+
+
+def _request_problem(detail: dict[str, Any], otherwise: str) -> str:
+    key = "the body" if detail.get("key") in {None, "data"} else detail["key"]
+    return f"{key}: {detail.get('message', otherwise)}".replace("the body: 'data'", "the body is empty")

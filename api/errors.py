@@ -32,7 +32,7 @@ CODES: Mapping[str, Kind] = {
     "SESSION_BUSY": Kind(409, "session", "Send one message at a time, or `Prefer: busy=queue`.", "wait", 1),
     "SESSION_ENDED": Kind(409, "session", "Create a new session."),
     "SESSION_KEY_TAKEN": Kind(409, "session", "Use the session that has this key, or another key."),
-    "MIGRATION_BLOCKED": Kind(409, "session", "Add what was renamed to `migrations:`, or let the session end."),
+    "MIGRATION_BLOCKED": Kind(409, "session", "Leave the session where it is, or move it to a version that you name."),
     "TURN_CONFLICT": Kind(412, "session", "Read the session again and decide anew.", "reload"),
     "IDEMPOTENCY_MISMATCH": Kind(422, "configuration", "Use a new Idempotency-Key for a new request."),
     "IDEMPOTENCY_IN_FLIGHT": Kind(409, "session", "The same request is still being answered.", "wait", 1),

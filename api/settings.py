@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from api.wording import worded
 from runtime.models.hosted.settings import (
     OPENAI,
     Attempts,
@@ -21,7 +22,7 @@ from runtime.models.hosted.settings import (
     Temperature,
 )
 from runtime.run import Limits
-from scripts.model import LOCALE, Locale
+from scripts.model import Locale
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
@@ -102,9 +103,6 @@ class SettingsInvalid(ValueError):
     """A setting that cannot be used; the message names it and where it came from."""
 
 
-_NOT_A_TAG = f"Expected `str` matching regex {LOCALE.pattern!r}"  # msgspec's words for it
-
-
 def load_settings(
     file: Path | None = None, flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> Settings:
@@ -142,8 +140,7 @@ def _convert(given: Mapping[str, Any], origin: str) -> Settings:
     try:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
-        problem = str(error).replace("Object contains unknown field", "there is no setting")
-        problem = problem.replace(_NOT_A_TAG, "expected a language tag such as en, de or pt-BR")
+        problem = worded(str(error)).replace("Object contains unknown field", "there is no setting")
         raise SettingsInvalid(f"{origin}: {problem}") from error
 
 

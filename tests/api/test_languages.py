@@ -74,6 +74,13 @@ async def test_what_is_no_language_tag_begins_no_session(api: Any, locale: Any) 
     assert "locale" in answer.json()["error"]["message"]
 
 
+async def test_what_a_language_tag_looks_like_is_told_in_words(api: Any) -> None:
+    answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "diary", "locale": "de_DE"})
+    error = answer.json()["error"]
+    assert error["message"] == "locale: expected a language tag such as en, de or pt-BR"
+    assert [detail["message"] for detail in error["details"]] == ["expected a language tag such as en, de or pt-BR"]
+
+
 async def test_a_broken_table_keeps_a_script_from_being_published(api: Any) -> None:
     files = {"tea.de.yaml": TABLE.replace("{{ cups }}", "{{ cupz }}")}
     answer = await api.post("/api/scripts", json={"yamlContent": SCRIPT, "files": files})

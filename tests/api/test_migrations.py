@@ -159,7 +159,10 @@ async def test_wrong_requests_are_refused(api: Any) -> None:
     ):
         assert (await move(api, session, status, **wanted))["error"]["code"] == code
     assert (await move(api, {"sessionId": "none"}, 404))["error"]["code"] == "SESSION_NOT_FOUND"
-    assert (await move(api, session, 409, undo=True))["error"]["code"] == "MIGRATION_BLOCKED"
+    blocked = (await move(api, session, 409, undo=True))["error"]
+    assert blocked["code"] == "MIGRATION_BLOCKED"
+    assert blocked["message"] == "the session has not moved, so there is no way back"
+    assert "migrations:" not in blocked["recovery"]["suggestion"]
 
 
 async def test_a_renamed_global_variable_keeps_its_value_for_both_names(api: Any) -> None:
