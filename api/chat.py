@@ -316,13 +316,14 @@ class Chat:
             self._forget(session)  # what the record holds now is read again
             raise
         hot.follow(row, turn)
-        self._remember(hot)
+        self._put(hot)
         return Answer(session, hot.program, turn.state, row, turn.model_calls)
 
     async def _failed(self, hot: Hot, failed: TurnFailed) -> ApiError:
         """Records that a turn failed; the session stays where it was."""
         code = code_of(failed.kind)
         hot.failure = Failure(code, str(failed), failed.place)
+        self._put(hot)
         phase, topic, action = failed.place
         await self._record.save_failure(
             FailureRow(
@@ -406,6 +407,11 @@ class Chat:
         if len(self._hot) > self._settings.hot_sessions_max:
             self._hot.popitem(last=False)
         return kept
+
+    def _put(self, hot: Hot) -> None:
+        """Remembers a session as a turn left it, not as it was read while that turn was under way."""
+        self._forget(hot.session)
+        self._remember(hot)
 
     def _forget(self, session: SessionRow) -> None:
         self._hot.pop((session.tenant, session.session_id), None)

@@ -51,6 +51,7 @@ class Witness:
         self.fails_at = fails_at
         self.hangs_at = hangs_at
         self.hanging = asyncio.Event()
+        self.goes_on = asyncio.Event()
         self.asked: list[str] = []
 
     def goes_to(self, request: ModelRequest) -> str:
@@ -61,7 +62,7 @@ class Witness:
         usage = Usage(model="clever-1", prompt_digest="digest", input_tokens=10, output_tokens=2, cost=0.5)
         if request.action_id == self.hangs_at:
             self.hanging.set()
-            await asyncio.Event().wait()
+            await self.goes_on.wait()
         if request.action_id == self.fails_at:
             raise ModelFailed("the model is not there", usage=usage)
         said = request.history[-1].content if request.history else ""
@@ -293,6 +294,44 @@ async def test_a_call_given_up_for_time_has_failed_and_is_made_again(app: Any, t
         witness.hangs_at = ""
         await api.say(session, "go")
         assert witness.asked == ["one", "two", "two", "three"]
+
+
+async def test_a_session_looked_at_while_its_turn_is_under_way_knows_what_was_answered(
+    app: Any, tmp_path: Path
+) -> None:
+    witness = Witness(hangs_at="two")
+    async with app(tmp_path, witness, hot_sessions_max=1) as api:
+        await api.keep(PLAIN)
+        session = await api.begin("calling")
+        turn = asyncio.create_task(api.message(session, {"content": "go"}))
+        async with asyncio.timeout(10):
+            await witness.hanging.wait()
+        await api.begin("diary")  # which takes its place in memory
+        assert (await api.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 0
+        witness.fails_at = "three"
+        witness.goes_on.set()
+        assert (await turn).status_code == 503
+        assert (await api.read(f"/api/sessions/{session['sessionId']}"))["executionStatus"] == "error"
+        witness.fails_at = ""
+        assert (await api.say(session, "go"))["turn"] == 1
+        assert witness.asked == [*THREE, "three"]
+
+
+async def test_a_turn_taken_meanwhile_is_the_one_to_go_on_from(app: Any, tmp_path: Path) -> None:
+    witness = Witness(hangs_at="two")
+    async with app(tmp_path, witness, hot_sessions_max=1) as api:
+        await api.keep(PLAIN)
+        session = await api.begin("calling")
+        turn = asyncio.create_task(api.message(session, {"content": "go"}))
+        async with asyncio.timeout(10):
+            await witness.hanging.wait()
+        await api.begin("diary")
+        assert (await api.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 0
+        witness.goes_on.set()
+        assert (await turn).json()["turn"] == 1
+        assert (await api.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 1
+        assert (await api.say(session, "word"))["turn"] == 2
+        assert [used for *_, used in await calls_of(api, session)] == [True] * 4
 
 
 class Odd(Witness):

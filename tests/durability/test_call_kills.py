@@ -23,7 +23,7 @@ openai_server = sys.modules["openai_server"]  # loaded by the conftest of all te
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-KILLS = 16  # for each of the two ways
+KILLS = 12  # for each of the two ways
 TALKERS = 4
 SCRIPT = """
 script: {policy}
