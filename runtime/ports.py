@@ -43,9 +43,9 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
     purpose: Purpose
     action_id: str
-    round: int  # 0: open the conversation; n: judge the nth reply
+    round: int  # 0: open the conversation; n: judge the nth reply; to detect: of the session's, 0 before the first
     visit: int = 0  # in how many earlier visits of this action the model was asked
-    asked: int = 0  # how often it was asked for the same purpose in this visit
+    asked: int = 0  # how often it was asked for the same purpose in this visit; to detect: which message of the turn
     model: str = ""  # the model the script wants, by the name the server knows it; empty: the server's own
     task: str
     task_spans: Spans = ()

@@ -82,6 +82,7 @@ class Run:
         self._now = now or clock()
         self._ids = ids
         self._history = list(history[-HISTORY_MAX:])
+        self._first_number = state.message_seq + 1  # of the turn's own messages
         self._actions = 0
         self._output_chars = 0
 
@@ -107,6 +108,7 @@ class Run:
 
     def hear(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
         """A message of the user's."""
+        self.state.heard += 1
         self._message("user", text, {**(metadata or {}), **self._speaker(self.state.human_role)})
 
     @property
@@ -326,7 +328,8 @@ class Run:
         request = ModelRequest(
             purpose="detect",
             action_id=said.action_id,
-            round=0,
+            round=self.state.heard,
+            asked=said.number - self._first_number,
             model=self.program.script.model,
             task="",
             locale=self.state.locale,

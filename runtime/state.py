@@ -130,6 +130,7 @@ class State(Struct, omit_defaults=True):
     topic_cells: dict[str, Cell] = {}
     event_seq: int = 0  # the number of the last event
     message_seq: int = 0
+    heard: int = 0  # messages of the user's
     draws: int = 0  # random choices made so far
     ai_role: str = ""  # who speaks, as the last scene has it
     human_role: str = ""  # who is spoken to

@@ -4,12 +4,12 @@ The file lists the replies of each action by its id, one a round; a bare text is
 conversation (values asked for apart, what a reply means) stands under `ID.extract` and `ID.route`, one a call, of which
 the last serves all further calls. What a detector sees stands under `DETECTOR.detect`, one for each message of the
 user's from the first on (`{}`: nothing; `{score: 0.9, label: crisis}`). An action that a session comes to several times
-may have a list of such replies for each visit::
+may have a list of such replies for each visit. What a call took may stand with its reply, as `usage`::
 
     replies:
       ask_name:
         - What should I call you?
-        - {exit: true, values: {user_name: Ana}}
+        - {exit: true, values: {user_name: Ana}, usage: {model: tea-1, input_tokens: 310, output_tokens: 12}}
       ask_name.extract:
         - {values: {user_name: Ana}}
       how_heavy:
@@ -17,15 +17,18 @@ may have a list of such replies for each visit::
           - {exit: true, values: {weight: 4}}
         - - And the second?
           - {exit: true, values: {weight: 2}}
+
+A detector that also looks at what the session says has such a list for each turn, the opening first: one reply for each
+message it looked at.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct, json, structs
 
-from runtime.ports import ModelRequest, Purpose
+from runtime.ports import Advance, Purpose, Usage
 from scripts.diagnostics import Problem, Problems
 from scripts.nodes import Location
 from scripts.reader import Reader
@@ -51,21 +54,18 @@ class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
     exit_reason: str = ""
     understanding: int | None = None
     has_questions: bool | None = None
+    progress: Advance | None = None
     intent: str = ""
     score: float = 0.0
     label: str = ""
     fail: str = ""
     retryable: bool = True
+    usage: Usage | None = None
 
 
 Written: TypeAlias = str | ScriptedReply
 Replies: TypeAlias = Mapping[str, Sequence[Written] | Sequence[Sequence[Written]]]
 """By action id (or `ID.extract`, `ID.route`) the replies of each round, or a list of them a visit."""
-
-
-def heard(request: ModelRequest) -> int:
-    """Which of the user's messages a question for detectors is about, counted from 0, by which its replies stand."""
-    return max(1, sum(message.role == "user" for message in request.history)) - 1
 
 
 class ScriptedFileInvalid(ValueError):
@@ -207,4 +207,5 @@ def _reply(written: Written) -> Layout:
         return written
     defaults = structs.asdict(ScriptedReply())
     given = {name: value for name, value in structs.asdict(written).items() if value != defaults[name]}
-    return plain({name: dict(value) if isinstance(value, Mapping) else value for name, value in given.items()})
+    usage = {"usage": json.decode(json.encode(written.usage))} if written.usage is not None else {}
+    return plain({name: dict(value) if isinstance(value, Mapping) else value for name, value in given.items()} | usage)

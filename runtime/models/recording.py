@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, heard
+from msgspec import structs
+
+from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written
 from runtime.ports import Hear, Model, ModelFailed, ModelReply, ModelRequest, Verdict
 
 _Kept: TypeAlias = dict[int, dict[int, ScriptedReply]]
-"""By visit and round, or number of the call."""
+"""By visit and round, or number of the call; of a detector, by turn and message."""
 
 
 class RecordingModel:
@@ -26,8 +28,8 @@ class RecordingModel:
         try:
             reply = await self._model.complete(request, hear)
         except ModelFailed as failed:
-            kept = ScriptedReply(fail=str(failed) or "the model failed", retryable=failed.retryable)
-            self._keep(request, kept, {})
+            fail = str(failed) or "the model failed"
+            self._keep(request, ScriptedReply(fail=fail, retryable=failed.retryable, usage=failed.usage), {})
             raise
         self._keep(
             request,
@@ -39,7 +41,9 @@ class RecordingModel:
                 exit_reason=reply.exit_reason,
                 understanding=reply.understanding,
                 has_questions=reply.has_questions,
+                progress=reply.progress,
                 intent=reply.intent,
+                usage=reply.usage,
             ),
             reply.detected,
         )
@@ -48,25 +52,34 @@ class RecordingModel:
     @property
     def replies(self) -> Replies:
         """Everything that was said so far, by action in the order they were first asked."""
-        return {name: _listed(kept) for name, kept in self._kept.items()}
+        return {name: _listed(name, kept) for name, kept in self._kept.items()}
 
     def _keep(self, request: ModelRequest, reply: ScriptedReply, detected: Mapping[str, Verdict]) -> None:
         if request.purpose == "detect":
-            for name in request.detectors:
-                verdict = detected.get(name, Verdict(0.0))
-                each = reply if reply.fail else ScriptedReply(score=verdict.score, label=verdict.label)
-                self._kept.setdefault(f"{name}.detect", {}).setdefault(0, {})[heard(request)] = each
+            self._keep_seen(request, reply, detected)
             return
         aside = request.purpose in ASIDES
         name = f"{request.action_id}.{request.purpose}" if aside else request.action_id
         number = request.asked if aside else request.round
         self._kept.setdefault(name, {}).setdefault(request.visit, {})[number] = reply
 
+    def _keep_seen(self, request: ModelRequest, reply: ScriptedReply, detected: Mapping[str, Verdict]) -> None:
+        """By turn and message. What the call took stands with the first of the detectors it was made for."""
+        usage = reply.usage
+        for name in request.detectors:
+            verdict = detected.get(name, Verdict(0.0))
+            seen = ScriptedReply(score=verdict.score, label=verdict.label)
+            each = structs.replace(reply if reply.fail else seen, usage=usage)
+            self._kept.setdefault(f"{name}.detect", {}).setdefault(request.round, {})[request.asked] = each
+            usage = None
 
-def _listed(kept: _Kept) -> list[Written] | list[list[Written]]:
+
+def _listed(name: str, kept: _Kept) -> list[Written] | list[list[Written]]:
     """The replies of the only visit, or of each; a round or visit that was not asked about keeps its place."""
+    if name.endswith(".detect") and 0 not in kept and all(set(looks) == {0} for looks in kept.values()):
+        return _rounds({turn - 1: looks[0] for turn, looks in kept.items()})  # it looked at the user's messages only
     visits = [_rounds(kept.get(visit, {})) for visit in range(max(kept) + 1)]
-    return visits if len(visits) > 1 else visits[0]
+    return visits if len(visits) > 1 or name.endswith(".detect") else visits[0]
 
 
 def _rounds(kept: Mapping[int, ScriptedReply]) -> list[Written]:

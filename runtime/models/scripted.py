@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, heard, read_cassette
-from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Verdict
+from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, read_cassette
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage, Verdict
 
 _YES = {"true", "yes", "1", "y", "是"}
 
@@ -71,19 +71,30 @@ class ScriptedModel:
         return _reply(replies[min(request.asked, len(replies) - 1)]) if replies else ModelReply()
 
     def _detect(self, request: ModelRequest) -> ModelReply:
-        """What is written for each of the detectors and as many messages of the user's as there were."""
-        at = heard(request)
-        detected = {}
+        """What is written for each of the detectors, for the message they look at."""
+        detected: dict[str, Verdict] = {}
+        usage: Usage | None = None
         for name in request.detectors:
-            visits = self._replies.get(f"{name}.detect")
-            for each in (visits.of(0) or ())[at : at + 1] if visits is not None else ():
+            for each in self._seen(name, request):
                 if isinstance(each, str):
                     detected[name] = Verdict(1.0, each)
-                elif each.fail:
-                    raise ModelFailed(each.fail, retryable=each.retryable)
-                elif each.score:
+                    continue
+                usage = usage or each.usage
+                if each.fail:
+                    raise ModelFailed(each.fail, retryable=each.retryable, usage=usage)
+                if each.score:
                     detected[name] = Verdict(each.score, each.label)
-        return ModelReply(detected=detected)
+        return ModelReply(detected=detected, usage=usage)
+
+    def _seen(self, name: str, request: ModelRequest) -> tuple[Written, ...]:
+        """The one reply that is written for a detector and a message, or none."""
+        visits = self._replies.get(f"{name}.detect")
+        if visits is None:
+            return ()
+        if visits.every:
+            at = max(request.round, 1) - 1
+            return visits.lists[0][at : at + 1]
+        return (visits.of(request.round) or ())[request.asked : request.asked + 1]
 
     def _nearest(self, name: str) -> str:
         close = difflib.get_close_matches(name, list(self._replies), 1, 0)
@@ -105,7 +116,7 @@ def _reply(written: Written) -> ModelReply:
     if isinstance(written, str):
         return ModelReply(text=written, raw=written)
     if written.fail:
-        raise ModelFailed(written.fail, retryable=written.retryable)
+        raise ModelFailed(written.fail, retryable=written.retryable, usage=written.usage)
     return ModelReply(
         text=written.text,
         values=written.values,
@@ -114,6 +125,8 @@ def _reply(written: Written) -> ModelReply:
         exit_reason=written.exit_reason,
         understanding=written.understanding,
         has_questions=written.has_questions,
+        progress=written.progress,
         intent=written.intent,
+        usage=written.usage,
         raw=msgspec.json.encode(written).decode(),
     )

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from runtime.engine import Chosen, Filled, Input, InputRefused, Limits, Moved, Reply, Start, TurnFailed
 from runtime.events import ActionEntered, ActionLeft, ActionSkipped, ScopeEntered, Warned
@@ -20,7 +21,7 @@ from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel
 from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
-from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest
+from runtime.ports import Advance, Hear, ModelFailed, ModelReply, ModelRequest, Usage, Verdict
 from runtime.program import Program
 from runtime.state import decode, encode
 from scripts.actions import Action, walk
@@ -119,6 +120,7 @@ FORMS = """
 REPAIRS = ["repeat", "skip", "cancel", "correct", "hand_over"]
 DETECTORS = """
 - detector: words
+  define: a word that matters
   "on": both
   cooldown: 1
   rules: [{words: ["yes", 嗯, "28"], label: heard, score: 0.8}, {words: ["no"], label: grave}]
@@ -477,6 +479,21 @@ async def test_a_recorded_model_replayed_gives_the_same_session(
     event(f"{len(recorded.model.replies)} actions asked it")
     assert await lived(replayed, said) == account
     assert replayed.state == recorded.state
+    assert calls_of(replayed) == calls_of(recorded)
+
+
+def calls_of(session: Any) -> list[tuple[ModelRequest, ModelReply | None, str, Usage | None]]:
+    """The calls of the turns that were taken, with what came of them but for what the model said to the letter."""
+    made = [call for turn in session.turns for call in turn.model_calls]
+    return [
+        (
+            call.request,
+            call.reply and replace(call.reply, raw=""),
+            call.ended.error if call.ended else "",
+            call.ended.usage if call.ended else None,
+        )
+        for call in made
+    ]
 
 
 class Wordy(OfflineModel):
@@ -485,11 +502,19 @@ class Wordy(OfflineModel):
     def __init__(self) -> None:
         self._calls = 0
 
+    def goes_to(self, request: ModelRequest) -> str:
+        return "wordy"
+
     async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         self._calls += 1
         offline = await super().complete(request)
+        usage = USED[self._calls % len(USED)]
         if self._calls % 7 == 6:
-            raise ModelFailed(f"lost: call {self._calls}", retryable=False)
+            raise ModelFailed(f"lost: call {self._calls}", retryable=False, usage=usage)
+        if request.purpose == "detect":
+            seen = [name for at, name in enumerate(request.detectors) if (at + self._calls) % 2]
+            verdicts = {name: Verdict(self._calls % 5 / 5 + 0.1, SAID[self._calls % len(SAID)]) for name in seen}
+            return ModelReply(detected=verdicts, usage=usage)
         return ModelReply(
             text=f"{offline.text}{SAID[self._calls % len(SAID)]}",
             values={**offline.values, "loose": TAKEN[self._calls % len(TAKEN)], "s_num": self._calls},
@@ -498,11 +523,32 @@ class Wordy(OfflineModel):
             exit_reason="enough\n",
             understanding=self._calls * 10 % 101,
             has_questions=self._calls % 2 == 0,
+            progress=[None, *get_args(Advance)][self._calls % 5],
             intent=next(iter(request.intents), "") if self._calls % 3 else "",
+            usage=usage,
         )
 
 
 SAID = ["", " yes", "\n- a: 'b'\n\n", "1e5", "\u2028\x85\t\x07", "null", "# 字 {{ x }}", "0o17 ", '"', "~"]
+USED = [
+    None,
+    Usage(model="tea-1"),
+    Usage(
+        model="tea-2: large",
+        prompt_digest="1e5" * 21,
+        parameters={"temperature": 0.5, "stop": ["\n"], "format": {"type": "json"}},
+        input_tokens=812,
+        cached_tokens=512,
+        output_tokens=64,
+        counted=False,
+        cost=0.00123,
+        latency_ms=840,
+        first_words_ms=0,
+        attempts=3,
+        failures=("429", "cut off: no end"),
+        degraded="no JSON",
+    ),
+]
 TAKEN = [1e16, -0.0, "", "1_000", [1, [], {"a: b": None}], {"k": True}, "2026-01-31", "on", 0.1]
 
 
