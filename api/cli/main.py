@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "api.cli.serve:serve",
     "sessions": "api.cli.sessions:sessions",
     "migrate": "api.cli.migrate:migrate",
+    "replay": "api.cli.replay:replay_sessions",
     "query": "api.cli.analyst:query",
 }
 """Where each command is: module and name."""

@@ -64,6 +64,21 @@ class ScriptedModel:
             raise ModelFailed(message, retryable=False)
         return _reply(replies[request.round])
 
+    def holds(self, request: ModelRequest) -> bool:
+        """Whether a reply is written for this very request."""
+        if request.purpose == "detect":
+            return all(self._seen(name, request) for name in request.detectors)
+        aside = request.purpose in ASIDES
+        visits = self._replies.get(f"{request.action_id}.{request.purpose}" if aside else request.action_id)
+        replies = visits.of(request.visit) if visits is not None else None
+        if not replies:
+            return False
+        return aside or (request.round < len(replies) and replies[request.round] != ScriptedReply())
+
+    def can_pass(self, request: ModelRequest) -> bool:
+        """Whether the file need not say anything to a request: what is asked beside the conversation."""
+        return request.purpose in ASIDES or request.purpose == "detect"
+
     def _aside(self, request: ModelRequest) -> ModelReply:
         """What is asked beside the conversation; the file need not say anything to it."""
         visits = self._replies.get(f"{request.action_id}.{request.purpose}")

@@ -1,0 +1,221 @@
+"""A recorded session, turn by turn, with all that it takes to run each turn again."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from api.catalogue import Catalogue
+from api.rows import messages_of
+from runtime.engine import Chosen, Filled, Input, Reply, Start
+from runtime.events import Message
+from runtime.models.recorded import RecordedCall
+from runtime.ports import ModelReply, Purpose, Usage
+from runtime.program import Program
+from runtime.run import HISTORY_MAX
+from runtime.state import Cell, State, decode
+from scripts.values import infer_type
+from store.record import Record
+from store.rows import CallRow, MessageRow, MigrationRow, SessionHead, TurnRow
+
+PAGE = 200
+
+
+class SessionUnknown(Exception):
+    """There is no such session, or not this turn of it; the message says which."""
+
+
+class Session(Struct, frozen=True):
+    """What holds for all turns of a recorded session."""
+
+    head: SessionHead
+    moves: Mapping[int, MigrationRow]  # by turn
+
+    def digest_at(self, turn: int) -> str:
+        """The text a turn ran on."""
+        later = [move for number, move in sorted(self.moves.items()) if number > turn]
+        return later[0].from_digest if later else self.head.digest
+
+
+class Step(Struct, frozen=True):
+    """A recorded turn. `given` is what the user did; None where the session moved, or could not begin."""
+
+    row: TurnRow
+    before: State
+    after: State
+    given: Input | None
+    move: MigrationRow | None
+    others: Mapping[str, Cell | None]  # the user's variables that were changed elsewhere since the turn before
+    calls: tuple[RecordedCall, ...]
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the session could not begin: nothing happened in this turn."""
+        return not self.after.begun and self.move is None
+
+
+async def find_session(record: Record, tenant: str, session_id: str) -> Session:
+    """A session of the record. Raises SessionUnknown."""
+    head = await record.session_head(tenant, session_id)
+    if head is None:
+        raise SessionUnknown(f"there is no session {session_id}")
+    moves = await record.migrations(tenant, session_id)
+    return Session(head, {move.turn: move for move in moves})
+
+
+async def program_at(catalogue: Catalogue, session: Session, turn: int) -> Program:
+    """The script a turn ran on, in the language of the session. Raises ApiError."""
+    head = session.head
+    return await catalogue.program_in(decode(bytes(head.state)).locale, head.tenant, session.digest_at(turn))
+
+
+async def steps(record: Record, catalogue: Catalogue, session: Session, first: int = 0) -> AsyncIterator[Step]:
+    """The turns of a session from the `first` on. Raises SessionUnknown, StateUnreadable, ApiError."""
+    head = session.head
+    calls = _Calls(record, session)
+    before = await _state_before(record, session, first)
+    for number in range(first, head.turn + 1):
+        row = await turn_row(record, session, number)
+        after = decode(bytes(row.state))
+        program = await program_at(catalogue, session, number)
+        move = session.moves.get(number)
+        begun = before is not None and before.begun
+        before = before or _first_state(session, row, after)
+        given: Input | None = None
+        if move is None and after.begun:
+            given = _said(row.messages) if begun else Start()
+        others = _others(before, after, row, program) if program.global_names else {}
+        yield Step(row, before, after, given, move, others, await calls.of(number))
+        before = after
+
+
+async def turn_row(record: Record, session: Session, number: int) -> TurnRow:
+    """A turn as it is recorded. Raises SessionUnknown."""
+    row = await record.turn(session.head.tenant, session.head.session_id, number)
+    if row is None:
+        raise SessionUnknown(f"turn {number} of session {session.head.session_id} is not in the record")
+    return row
+
+
+async def history_before(record: Record, step: Step) -> tuple[Message, ...]:
+    """The last messages before a turn."""
+    last = step.before.message_seq
+    after = max(0, last - HISTORY_MAX)
+    kept = await record.messages(step.row.tenant, step.row.session_id, after_seq=after, limit=HISTORY_MAX)
+    return messages_of([row for row in kept if row.seq <= last])
+
+
+async def _state_before(record: Record, session: Session, turn: int) -> State | None:
+    if turn == 0:
+        return None
+    return decode(bytes((await turn_row(record, session, turn - 1)).state))
+
+
+def _first_state(session: Session, row: TurnRow, after: State) -> State:
+    """The state of a session before its first turn; what it was created with stands among the first writes."""
+    given = {write.name: write.new for write in row.variables if write.source == "api"}
+    return State(
+        seed=session.head.seed,
+        locale=after.locale,
+        user_id=session.head.user_id,
+        start_variables=given if after.begun else dict(after.start_variables),
+    )
+
+
+def _said(messages: Iterable[MessageRow]) -> Input:
+    """What the user did in a turn: the message with what came along with it."""
+    said = next((message for message in messages if message.role == "user"), None)
+    if said is None:
+        return Reply("")
+    if isinstance(choice := said.metadata.get("choice"), str):
+        return Chosen(choice)
+    if isinstance(values := said.metadata.get("form"), dict):
+        return Filled(values)
+    return Reply(said.content)
+
+
+# -- the user's variables ---------------------------------------------------------------------------------------------
+
+
+def _others(before: State, after: State, row: TurnRow, program: Program) -> dict[str, Cell | None]:
+    """What became of the user's variables elsewhere between a turn and the one before it; None: it is gone."""
+    found = _cells_at_start(before, after, row, program)
+    gone: dict[str, Cell | None] = dict.fromkeys(before.global_cells.keys() - found.keys())
+    return gone | {name: cell for name, cell in found.items() if not _is_same(before.global_cells.get(name), cell)}
+
+
+def _cells_at_start(before: State, after: State, row: TurnRow, program: Program) -> dict[str, Cell]:
+    """The user's variables when a turn began: as it left them, without its own writes."""
+    cells = dict(after.global_cells)
+    written: set[str] = set()
+    for write in row.variables:
+        if write.scope != "global" or write.name in written:
+            continue
+        written.add(write.name)
+        cells.pop(write.name, None)
+        kept, declared = before.global_cells.get(write.name), program.global_names.get(write.name)
+        if kept is not None and kept.value == write.old:
+            cells[write.name] = kept
+        elif write.old is not None and (declared is None or declared.value != write.old):
+            cells[write.name] = Cell(write.old, infer_type(write.old), row.started_at, "api")
+    return cells
+
+
+def _is_same(one: Cell | None, other: Cell) -> bool:
+    return one is not None and one.value == other.value
+
+
+def with_others(cells: Mapping[str, Cell], others: Mapping[str, Cell | None]) -> dict[str, Cell]:
+    """The user's variables with what was changed elsewhere."""
+    kept = {name: cell for name, cell in cells.items() if name not in others}
+    return kept | {name: cell for name, cell in others.items() if cell is not None}
+
+
+# -- calls of the model -----------------------------------------------------------------------------------------------
+
+
+class _Calls:
+    """The calls that turns were taken with, read as the turns go on."""
+
+    def __init__(self, record: Record, session: Session) -> None:
+        self._record = record
+        self._session = session
+        self._ahead: list[CallRow] = []
+        self._cursor: str | None = None
+        self._is_over = False
+
+    async def of(self, turn: int) -> tuple[RecordedCall, ...]:
+        """Those of one turn; of turns that are asked for in their order."""
+        head = self._session.head
+        while not self._is_over and (not self._ahead or self._ahead[-1].turn <= turn):
+            page = await self._record.calls(head.tenant, head.session_id, limit=PAGE, cursor=self._cursor)
+            self._ahead += page.rows
+            self._cursor, self._is_over = page.next, page.next is None
+        found = [row for row in self._ahead if row.turn == turn and row.used]
+        self._ahead = [row for row in self._ahead if row.turn > turn]
+        return tuple(map(_recorded, found))
+
+
+def _recorded(row: CallRow) -> RecordedCall:
+    reply = msgspec.json.decode(bytes(row.reply), type=ModelReply | None)
+    usage = _usage(row)
+    if reply is not None and reply.usage is None:
+        reply = msgspec.structs.replace(reply, usage=usage)
+    return RecordedCall(
+        digest=row.request_digest,
+        purpose=msgspec.convert(row.purpose, Purpose),
+        action_id=row.action_id,
+        round=row.round,
+        reply=reply,
+        error=row.error or "",
+        usage=usage,
+    )
+
+
+def _usage(row: CallRow) -> Usage | None:
+    """What a call took, where anything is known of it."""
+    if row.endpoint_model is None:
+        return None
+    known = {name: getattr(row, name) for name in Usage.__struct_fields__ if name != "model"}
+    given = {name: value for name, value in known.items() if value is not None}
+    return msgspec.convert({"model": row.endpoint_model, **given}, Usage)

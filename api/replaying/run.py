@@ -1,0 +1,253 @@
+"""Runs a recorded session again: turn by turn as it was, or on a new version of its script as far as that goes."""
+
+import itertools
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from api import rows
+from api.catalogue import Catalogue
+from api.replaying.compare import Difference, differences
+from api.replaying.recorded import (
+    Session,
+    Step,
+    history_before,
+    program_at,
+    steps,
+    turn_row,
+    with_others,
+)
+from runtime.engine import Input, InputRefused, Moved, Turn, TurnFailed, run_turn
+from runtime.events import Message
+from runtime.migration import MOVING, Plan, place_of, plan, undo
+from runtime.models.offline import OfflineModel
+from runtime.models.recorded import NotRecorded, RecordedModel, ShadowModel
+from runtime.models.recording import RecordingModel
+from runtime.models.scripted import ScriptedModel
+from runtime.ports import Hear, Model, ModelReply, ModelRequest
+from runtime.program import Program
+from runtime.run import HISTORY_MAX, Limits
+from runtime.state import State, decode
+from store.record import Record
+from store.rows import TurnRow
+
+Outcome: TypeAlias = Literal["same", "differs", "passed over", "stopped"]
+
+
+class TurnReplay(Struct, frozen=True):
+    """What came of a turn: `stopped`, nothing can be run from there on; `why` it was so, or was passed over."""
+
+    turn: int
+    outcome: Outcome
+    differences: tuple[Difference, ...] = ()
+    why: str = ""
+    action: str = ""  # where it stopped
+
+
+class _Stopped(Exception):
+    """A turn that cannot be run; the message says why."""
+
+    def __init__(self, message: str, action: str = "") -> None:
+        super().__init__(message)
+        self.action = action
+
+
+class Source(Struct, frozen=True):
+    """Where recorded sessions and their scripts are, and what a turn may cost."""
+
+    record: Record
+    catalogue: Catalogue
+    limits: Limits
+
+
+async def replay(source: Source, session: Session, first: int = 0) -> AsyncIterator[TurnReplay]:
+    """Runs a session again as it was recorded, from the `first` turn on, up to where the two part.
+
+    Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    again: _Again | None = None
+    async for step in steps(source.record, source.catalogue, session, first):
+        program = await program_at(source.catalogue, session, step.row.turn)
+        if again is None:
+            again = _Again(source, session, step.before, await history_before(source.record, step))
+        if step.is_failure:
+            again.state = step.after
+            yield TurnReplay(step.row.turn, "passed over", why="the session could not begin")
+            continue
+        try:
+            row = await _taken_again(source, session, again, program, step)
+        except _Stopped as stopped:
+            yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
+            return
+        found = differences(step.row, row, same_script=True)
+        yield TurnReplay(step.row.turn, "differs" if found else "same", found)
+        if found:
+            return
+
+
+async def shadow(
+    source: Source, session: Session, program: Program, further: Model | None, first: int = 0
+) -> AsyncIterator[TurnReplay]:
+    """Runs what the user did in a session on another version of its script, as far as that goes.
+
+    From the `first` turn on it is moved there first. What the model says is taken from the recording, or asked of a
+    `further` model. Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    again: _Again | None = None
+    model = await _model_of(source, session, further, first)
+    async for step in steps(source.record, source.catalogue, session, first):
+        try:
+            if again is None:
+                again = await _shadow_of(source, session, program, step, model)
+            if step.given is None:
+                again.take_over(step)
+                why = "the session moved to another version here" if step.move else "the session could not begin"
+                yield TurnReplay(step.row.turn, "passed over", why=why)
+                continue
+            row = await again.turn(program, step, step.given, model)
+        except _Stopped as stopped:
+            yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
+            return
+        found = differences(step.row, row, same_script=False)
+        yield TurnReplay(step.row.turn, "differs" if found else "same", found)
+
+
+class _Again:
+    """A session that is being run again, in memory."""
+
+    def __init__(self, source: Source, session: Session, state: State, history: tuple[Message, ...]) -> None:
+        self.state = state
+        self._source = source
+        self._session = session
+        self._history = history
+        self._numbers = itertools.count(1)
+
+    def take_over(self, step: Step) -> None:
+        """What became of the user's variables elsewhere before a turn."""
+        self.state = msgspec.structs.replace(self.state, global_cells=with_others(self.state.global_cells, step.others))
+
+    async def turn(self, program: Program, step: Step, given: Input | Moved, model: Model) -> TurnRow:
+        """Takes a turn at the moment it was taken, as the record would keep it. Raises _Stopped."""
+        if not isinstance(given, Moved):  # its state was made with them
+            self.take_over(step)
+        cells = None if isinstance(given, Moved) or not program.global_names else self.state.global_cells
+        try:
+            turn = await run_turn(
+                program,
+                self.state,
+                given,
+                model=model,
+                clock=_clock_at(step.row.started_at),
+                ids=lambda: str(next(self._numbers)),
+                limits=self._source.limits,
+                global_cells=cells,
+                history=self._history,
+                now=step.row.started_at,
+            )
+        except InputRefused as error:
+            raise _Stopped(f"what the user did then is not taken here: {error}") from error
+        except TurnFailed as error:
+            raise _Stopped(f"the turn fails: {error}", error.place[2]) from error
+        except NotRecorded as error:
+            raise _Stopped(str(error), error.action_id) from error
+        return self._follow(program, step, turn)
+
+    def _follow(self, program: Program, step: Step, turn: Turn) -> TurnRow:
+        self.state = turn.state
+        self._history = (*self._history, *turn.messages)[-HISTORY_MAX:]
+        return rows.turn_row(
+            rows.session_of(self._session.head),
+            program,
+            turn,
+            started_at=step.row.started_at,
+            finished_at=step.row.finished_at,
+            idempotency_key=None,
+            fingerprint=None,
+            execution_status="" if turn.state.begun else "error",
+        )
+
+
+def _clock_at(moment: datetime) -> Callable[[], datetime]:
+    return lambda: moment
+
+
+# -- as it was --------------------------------------------------------------------------------------------------------
+
+
+async def _taken_again(source: Source, session: Session, again: _Again, program: Program, step: Step) -> TurnRow:
+    """A turn as it comes out now. Raises _Stopped."""
+    model = RecordedModel(step.calls)
+    if step.given is not None:
+        return await again.turn(program, step, step.given, model)
+    planned = await _planned_again(source, session, again, program, step)
+    if planned.verdict not in MOVING:
+        raise _Stopped(f"the session cannot move any more: {'; '.join(planned.why)}")
+    again.state = planned.state
+    return await again.turn(program, step, Moved(planned.account, planned.restart), model)
+
+
+async def _planned_again(source: Source, session: Session, again: _Again, program: Program, step: Step) -> Plan:
+    """The move of a session to another version, or back, made once more."""
+    number = step.row.turn
+    if step.move is not None and step.move.kind == "undo":
+        before = await turn_row(source.record, session, number - 2)
+        return undo(again.state, decode(bytes(before.state)))
+    again.take_over(step)
+    old = await program_at(source.catalogue, session, number - 1)
+    return plan(old, program, again.state, step.row.started_at)
+
+
+# -- on another version -----------------------------------------------------------------------------------------------
+
+
+async def _shadow_of(source: Source, session: Session, program: Program, step: Step, model: Model) -> _Again:
+    """The session before a turn, in the new version. Raises _Stopped."""
+    history = await history_before(source.record, step)
+    again = _Again(source, session, step.before, history)
+    if step.row.turn == 0:
+        return again
+    again.take_over(step)
+    old = await program_at(source.catalogue, session, step.row.turn - 1)
+    planned = plan(old, program, again.state, step.row.started_at)
+    if planned.verdict not in MOVING:
+        raise _Stopped(f"at {place_of(again.state)} the session cannot move there: {'; '.join(planned.why)}")
+    again.state = planned.state
+    await again.turn(program, step, Moved(planned.account, planned.restart), model)
+    return again
+
+
+class _Turns:
+    """The recorded models of all turns, one after the other; where nothing is recorded, none."""
+
+    def __init__(self) -> None:
+        self.now: Model = OfflineModel()
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return self.now.goes_to(request)
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        return await self.now.complete(request, hear)
+
+
+async def _model_of(source: Source, session: Session, further: Model | None, first: int) -> Model:
+    """What the recorded session was told by its model, by action, visit and round: it is run again to find out."""
+    turns = _Turns()
+    listening = RecordingModel(turns)
+    has_calls = False
+    async for step in steps(source.record, source.catalogue, session, first):
+        if step.given is None or not step.calls:
+            continue
+        has_calls = True
+        turns.now = RecordedModel(step.calls)
+        program = await program_at(source.catalogue, session, step.row.turn)
+        then = _Again(source, session, step.before, await history_before(source.record, step))
+        try:
+            await then.turn(program, step, step.given, listening)
+        except _Stopped:
+            continue  # its own version takes another way by now; what it said up to there holds
+    if not has_calls and further is None:
+        return OfflineModel()
+    return ShadowModel(ScriptedModel(listening.replies), further)
