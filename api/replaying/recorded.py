@@ -6,11 +6,12 @@ import msgspec
 from msgspec import Struct
 
 from api.catalogue import Catalogue
+from api.journal import usage_of
 from api.rows import messages_of
 from runtime.engine import Chosen, Filled, Input, Reply, Start
 from runtime.events import Message
 from runtime.models.recorded import RecordedCall
-from runtime.ports import ModelReply, Purpose, Usage
+from runtime.ports import ModelReply, Purpose
 from runtime.program import Program
 from runtime.run import HISTORY_MAX
 from runtime.state import Cell, State, decode
@@ -193,29 +194,18 @@ class _Calls:
             self._cursor, self._is_over = page.next, page.next is None
         found = [row for row in self._ahead if row.turn == turn and row.used]
         self._ahead = [row for row in self._ahead if row.turn > turn]
-        return tuple(map(_recorded, found))
+        return tuple(map(_recorded, sorted(found, key=lambda row: row.number)))
 
 
 def _recorded(row: CallRow) -> RecordedCall:
     reply = msgspec.json.decode(bytes(row.reply), type=ModelReply | None)
-    usage = _usage(row)
-    if reply is not None and reply.usage is None:
-        reply = msgspec.structs.replace(reply, usage=usage)
+    usage = usage_of(row)
     return RecordedCall(
         digest=row.request_digest,
         purpose=msgspec.convert(row.purpose, Purpose),
         action_id=row.action_id,
         round=row.round,
-        reply=reply,
+        reply=reply and msgspec.structs.replace(reply, usage=usage),
         error=row.error or "",
         usage=usage,
     )
-
-
-def _usage(row: CallRow) -> Usage | None:
-    """What a call took, where anything is known of it."""
-    if row.endpoint_model is None:
-        return None
-    known = {name: getattr(row, name) for name in Usage.__struct_fields__ if name != "model"}
-    given = {name: value for name, value in known.items() if value is not None}
-    return msgspec.convert({"model": row.endpoint_model, **given}, Usage)

@@ -9,6 +9,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from runtime.models.cassette import ScriptedReply
+from runtime.models.scripted import ScriptedModel
+from runtime.ports import Usage
+
 TALK = """\
 script: talk
 use: [globals.yaml]
@@ -16,7 +20,7 @@ declare: [{var: seen, type: number, value: 0}]
 detectors:
   - {detector: sad, rules: [{words: [sad], label: low}], do: [{set: {mood: detected.label}, id: keep}]}
 interrupts:
-  - {interrupt: price, on: [price], do: [{ask: "Do you ask for yourself?", id: own, output: [{get: own, type: boolean}]}]}
+  - {interrupt: price, on: [price], do: [{ask: For yourself?, id: own, output: [{get: own, type: boolean}]}]}
 forms:
   - {form: about, title: About you, fields: [{field: age, type: number}, {field: city}]}
 phases:
@@ -106,3 +110,198 @@ def test_a_turn_that_was_changed_in_the_record_is_told(
     assert lines[1 : turn + 1] == [f"turn {each}: same" for each in range(turn)]
     assert all(each in result.stdout for each in told), result.stdout
     assert f"they part in turn {turn}" in result.stderr
+
+
+LED = """\
+script: led
+declare: [{var: mood, define: how it is, auto: true}]
+detectors: [{detector: tired, define: signs of being tired, threshold: 0.5, do: [{emit: tired, id: tell}]}]
+phases:
+  - phase: main
+    topics:
+      - topic: talk
+        actions:
+          - {ai_say: Greet them., id: greet}
+          - foreach: "['rent', 'exams'] as worry"
+            id: each
+            do: [{ai_ask: "How heavy is {{ worry }}?", id: weigh, output: [{get: weight, type: number}]}]
+          - {ai_think: Sum it up., id: sum, output: [{get: summary}]}
+          - {say: "{{ summary }}, {{ mood }}.", id: told}
+          - {ask: Anything else?, id: more}
+"""
+REPLIES = {
+    "greet": [ScriptedReply(text="Good to see you.", usage=Usage(model="tea-1", input_tokens=40, output_tokens=5))],
+    "weigh": [
+        ["Is the rent heavy?", "A little or a lot?", ScriptedReply(exit=True, values={"weight": 2})],
+        ["And the exams?", ScriptedReply(exit=True, values={"weight": 9})],
+    ],
+    "weigh.extract": [[ScriptedReply(values={"mood": "low"}), ScriptedReply(fail="overloaded")], [ScriptedReply()]],
+    "sum": [ScriptedReply(values={"summary": "It is a lot"})],
+    "tired.detect": [ScriptedReply(), ScriptedReply(score=0.9, label="worn out"), ScriptedReply(fail="too slow")],
+}
+SAID = ["hm", "a little", "a lot", "no"]
+
+
+@pytest.fixture
+def led(app: Any, tmp_path: Path) -> str:
+    """A session that a model led."""
+
+    async def talk() -> str:
+        (tmp_path / "led.yaml").write_text(LED)
+        async with app(tmp_path / "data", ScriptedModel(REPLIES)) as api:
+            await api.keep(LED)
+            session = await api.begin("led")
+            await api.say(session, *SAID)
+            said = [content for role, content in await api.transcript(session) if role == "ai"]
+        assert said[:4] == ["Good to see you.", "Is the rent heavy?", "A little or a lot?", "And the exams?"]
+        assert said[4:] == ["It is a lot, low.", "Anything else?"]
+        return str(session["sessionId"])
+
+    return asyncio.run(talk())
+
+
+def test_what_a_model_said_is_said_again_from_the_record(cuebook: Callable[..., Any], led: str) -> None:
+    result = cuebook("replay", led, "--data", "data")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"turn {turn}: same" for turn in range(5)])
+
+
+def test_another_request_than_the_recorded_one_is_told(cuebook: Callable[..., Any], led: str, tmp_path: Path) -> None:
+    change(tmp_path / "data", "UPDATE turns SET messages = replace(messages, 'hm', 'Hm?') WHERE turn = 1")
+    result = cuebook("replay", led, "--data", "data")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[2].startswith("turn 1: stopped at weigh: the model is asked something else than")
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_model_is_not_asked_for_what_it_said_when_another_version_is_tried(
+    cuebook: Callable[..., Any], led: str, write: Any, first: int
+) -> None:
+    write("new.yaml", LED.replace("{{ summary }}, {{ mood }}.", "So: {{ summary }}."))
+    result = cuebook("replay", led, "--script", "new.yaml", "--from", first, "--data", "data", "--json")
+    assert result.exit_code == 1
+    [shown] = json.loads(result.stdout)["sessions"]
+    assert shown["parted"] == 3
+    outcomes = ["same", "same", "same", "differs", "same"]
+    assert [turn["outcome"] for turn in shown["turns"]] == outcomes[first:]
+    assert shown["turns"][3 - first]["differences"] == [
+        {
+            "what": "message",
+            "action": "told",
+            "recorded": {"role": "assistant", "content": "It is a lot, low.", "metadata": {}},
+            "now": {"role": "assistant", "content": "So: It is a lot.", "metadata": {}},
+        }
+    ]
+
+
+def test_what_nobody_recorded_ends_the_replay_or_is_asked_of_a_model(
+    cuebook: Callable[..., Any], led: str, write: Any
+) -> None:
+    write("new.yaml", LED.replace("- {ai_think: Sum", "- {ai_say: Thank them., id: thank}\n          - {ai_think: Sum"))
+    result = cuebook("replay", led, "--script", "new.yaml", "--data", "data")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[4] == (
+        "turn 3: stopped at thank: nothing is recorded that thank could say (say, round 0)"
+    )
+    result = cuebook("replay", led, "--script", "new.yaml", "--data", "data", "--model", "offline")
+    assert "    now       assistant: Thank them." in result.stdout
+    assert result.stdout.splitlines()[-1] == "turn 4: same"
+
+
+def test_a_new_version_is_tried_with_what_the_users_said(cuebook: Callable[..., Any], talked: Talk, write: Any) -> None:
+    [ana, ben] = talked(ANA, BEN)
+    same = cuebook("replay", "--all", "--script", "talk.yaml", "--data", "data")
+    assert same.exit_code == 0, same.stdout
+    write("new.yaml", TALK.replace("Which colour, {{ name }}?", "What colour?").replace("id: pick", "id: hue"))
+    result = cuebook("replay", "--all", "--script", "new.yaml", "--data", "data", "--json")
+    assert result.exit_code == 1
+    shown = json.loads(result.stdout)
+    assert [each["sessionId"] for each in shown["sessions"]] == [ana, ben]
+    assert [each["parted"] for each in shown["sessions"]] == [2, 3]
+    first = shown["sessions"][0]["turns"][2]["differences"][0]
+    assert (first["recorded"]["content"], first["now"]["content"]) == ("Which colour, Ana?", "What colour?")
+
+
+def test_a_new_version_that_does_not_take_what_the_user_did_stops_there(
+    cuebook: Callable[..., Any], talked: Talk, write: Any
+) -> None:
+    [session] = talked(ANA)
+    write("new.yaml", TALK.replace("{blue: Blue}", "{green: Green}"))
+    result = cuebook("replay", session, "--script", "new.yaml", "--data", "data")
+    assert result.exit_code == 1
+    assert "turn 4: differs at pick" in result.stdout
+    last = "turn 5: stopped: what the user did then is not taken here: there is no choice 'blue'; there are red, green"
+    assert result.stdout.splitlines()[-1] == last
+
+
+def test_a_session_that_moved_is_run_again_on_the_versions_it_ran_on(
+    cuebook: Callable[..., Any], talked: Talk, app: Any, tmp_path: Path, write: Any
+) -> None:
+    [session, _] = talked(ANA[:4], BEN)
+    write("new.yaml", TALK.replace("Which colour, {{ name }}?", "What colour?").replace("id: pick", "id: hue"))
+    moved = cuebook("migrate", "new.yaml", "--session", session, "--data", "data", "--yes")
+    assert "restart_topic" in moved.stdout, moved.stderr
+
+    async def go_on() -> None:
+        async with app(tmp_path / "data") as api:
+            await api.say({"sessionId": session}, "Anna", "age: 4")
+
+    asyncio.run(go_on())
+    result = cuebook("replay", "--all", "--data", "data")
+    assert result.exit_code == 0, result.stdout
+    result = cuebook("replay", session, "--script", "new.yaml", "--data", "data")
+    assert "turn 5: passed over: the session moved to another version here" in result.stdout
+    assert cuebook("migrate", "--undo", session, "--data", "data").exit_code == 2
+
+
+def test_a_session_that_could_not_begin_and_did_later_is_run_again(
+    cuebook: Callable[..., Any], app: Any, tmp_path: Path
+) -> None:
+    text = (
+        "script: late\nphases: [{phase: p, topics: [{topic: t, actions: [{ai_say: Hi., id: a}, {ask: So?, id: b}]}]}]"
+    )
+
+    async def talk() -> None:
+        async with app(tmp_path / "data", ScriptedModel({})) as api:
+            await api.keep(text)
+            await api.post("/api/sessions", json={"userId": "ana", "scriptId": "late", "initialVariables": {"x": 1}})
+            session = (await api.read("/api/sessions"))["data"][0]
+        async with app(tmp_path / "data", ScriptedModel({"a": ["Hello."]})) as api:
+            await api.say(session, "go", "well")
+
+    asyncio.run(talk())
+    result = cuebook("replay", "--all", "--data", "data")
+    assert result.stdout.splitlines()[1:] == ["turn 0: passed over: the session could not begin"] + [
+        f"turn {turn}: same" for turn in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["replay"], "name sessions by their ids, or all of them with --all"),
+        (["replay", "--all", "x"], "name sessions by their ids, or all of them with --all"),
+        (["replay", "x"], "there is no session x"),
+        (["replay", "x", "--model", "offline"], "--model goes with --script"),
+        (["replay", "x", "--script", "bad.yaml"], "bad.yaml cannot be run"),
+        (["replay", "x", "--data", "nowhere"], "there is no record in nowhere"),
+    ],
+)
+def test_what_cannot_be_replayed_is_told(
+    cuebook: Callable[..., Any], talked: Talk, write: Any, arguments: list[str], told: str
+) -> None:
+    talked(["Ana"])
+    write("bad.yaml", "script: bad\nphases: 3\n")
+    result = cuebook(*arguments, *([] if "--data" in arguments else ["--data", "data"]))
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_a_server_that_holds_the_record_is_to_be_stopped(
+    cuebook: Callable[..., Any], serve: Callable[..., Any], tmp_path: Path
+) -> None:
+    server = serve()
+    asyncio.run(server.ready())
+    result = cuebook("replay", "--all", "--data", tmp_path / "data")
+    assert result.exit_code == 2
+    assert "stop that process" in result.stderr
+    assert "replay a copy of the folder" in result.stderr
