@@ -1,5 +1,6 @@
 """Whatever the script and the replies: stopping between turns changes nothing, and nothing but a named error leaves."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -8,12 +9,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from api.catalogue import Catalogue
+from api.replaying.recorded import find_session
+from api.replaying.run import Source as Replayed
+from api.replaying.run import replay
 from runtime.engine import Chosen, Filled, Input, InputRefused, Limits, Moved, Reply, Start, TurnFailed
 from runtime.events import ActionEntered, ActionLeft, ActionSkipped, ScopeEntered, Warned
 from runtime.migration import MOVING, plan, undo
@@ -31,6 +37,7 @@ from scripts.analysis.layout import Layout
 from scripts.changes import changes
 from scripts.native_yaml import native_yaml, without_places
 from scripts.parse import Source, read_script
+from store.record import Record
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 LIMITS = Limits(actions_max=300)  # an endless loop is found sooner
@@ -550,6 +557,59 @@ USED = [
     ),
 ]
 TAKEN = [1e16, -0.0, "", "1_000", [1, [], {"a: b": None}], {"k": True}, "2026-01-31", "on", 0.1]
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts(), said=inputs, also_said=inputs, which=st.integers(0, 2))
+async def test_any_recorded_session_comes_out_again_as_it_was(
+    app: Callable[..., Any], script: str, said: list[Any], also_said: list[Any], which: int
+) -> None:
+    """Two sessions of one user go on in turn, and change the variables that both have."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        async with app(folder, [OfflineModel, Unsteady, Wordy][which](), scripts=folder) as api:
+            await api.keep(script, strict=False, files={"globals.yaml": GLOBALS})
+            sessions = [await begun(api) for _ in range(2)]
+            for inputs_now in itertools.zip_longest(said, also_said):
+                for at, each in enumerate(inputs_now):
+                    sessions[at] = await told(api, sessions[at], each)
+        record = Record.open(folder, read_only=True)
+        try:
+            source = Replayed(record, Catalogue(record, lambda: NOON), LIMITS)
+            for row in (await record.list_sessions("default")).rows:
+                session = await find_session(record, "default", row.session_id)
+                turns = [turn async for turn in replay(source, session)]
+                event(f"{min(len(turns), 4)} turns")
+                assert len(turns) == session.head.turn + 1
+                assert {turn.outcome for turn in turns} <= {"same", "passed over"}, turns[-1]
+        finally:
+            await record.close()
+
+
+async def begun(api: Any) -> Any:
+    """A session, also one that cannot begin yet."""
+    body = {"userId": "ana", "scriptId": "any", "initialVariables": {"s_text": "a", "g_num": "2"}}
+    answer = (await api.post("/api/sessions", json=body)).json()
+    return answer if "sessionId" in answer else answer["error"]["context"]
+
+
+async def told(api: Any, session: Any, said: Any) -> Any:
+    """A session after a message, sent again where the model failed; one that is refused changes nothing."""
+    wait = session.get("wait") or {}
+    message: dict[str, Any] = {"content": str(said)}
+    if isinstance(said, dict) and wait.get("form"):
+        message = {"form": said}
+    if isinstance(said, int) and wait.get("kind") == "choice":
+        message = {"choice": wait["choices"][said % len(wait["choices"])]["key"]}
+    for _ in range(20):
+        path = f"/api/sessions/{session['sessionId']}/messages"
+        answer = await api.post(path, content=msgspec.json.encode(message))
+        if answer.status_code == 200:
+            return {**answer.json(), "sessionId": session["sessionId"]}
+        if answer.status_code != 503:
+            break
+    return session
 
 
 WAITING = {"ask", "ai_ask", "choose", "user_say", "call", "key", "get"}
