@@ -12,11 +12,12 @@ from msgspec import Struct, to_builtins
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from api.app import ModelUnknown, make_model, utc_now
+from api.app import utc_now
 from api.catalogue import Catalogue
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, errors, fail, print_json
 from api.errors import ApiError
+from api.models import ModelUnknown, close_model, make_model
 from api.replaying.compare import Difference
 from api.replaying.recorded import Session, SessionUnknown, find_session
 from api.replaying.run import Source, TurnReplay, replay, shadow
@@ -90,8 +91,9 @@ def replay_sessions(
         fail("name sessions by their ids, or all of them with --all")
     if model is not None and script is None:
         fail("--model goes with --script: a session that is run again as it was is told what it was told")
-    settings = settings_of(config, **flags)
-    wanted = _Wanted(tuple(sessions), _program(script), first, _model(model))
+    settings = settings_of(config, model=model, **flags)
+    further = _model(settings) if model is not None else None
+    wanted = _Wanted(tuple(sessions), _program(script), first, further)
     replayed = _run(_replay_all(settings, wanted))
     if as_json:
         print_json({"sessions": [_document(each) for each in replayed], "parted": sum(map(_has_parted, replayed))})
@@ -110,9 +112,9 @@ def _program(script: Path | None) -> Program | None:
     return Program(reading.script)
 
 
-def _model(name: str | None) -> Model | None:
+def _model(settings: Settings) -> Model:
     try:
-        return make_model(name) if name is not None else None
+        return make_model(settings)
     except (ModelUnknown, ScriptedFileInvalid) as error:
         fail(str(error))
 
@@ -140,6 +142,8 @@ async def _replay_all(settings: Settings, wanted: _Wanted) -> list[_Replayed]:
             return [await _replayed(source, each, wanted, tick) for each in sessions]
     finally:
         await record.close()
+        if wanted.further is not None:
+            await close_model(wanted.further)
 
 
 async def _sessions(record: Record, wanted: _Wanted) -> list[Session]:

@@ -24,7 +24,7 @@ from runtime.engine import Input, InputRefused, Moved, Turn, TurnFailed, run_tur
 from runtime.events import Message
 from runtime.migration import MOVING, Plan, place_of, plan, undo
 from runtime.models.offline import OfflineModel
-from runtime.models.recorded import NotRecorded, RecordedModel, ShadowModel
+from runtime.models.recorded import NotKept, NotRecorded, RecordedModel, ShadowModel
 from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Hear, Model, ModelReply, ModelRequest
@@ -74,11 +74,15 @@ async def replay(source: Source, session: Session, first: int = 0) -> AsyncItera
         if again is None:
             again = _Again(source, session, step.before, await history_before(source.record, step))
         if step.is_failure:
-            again.state = step.after
+            again.pass_over(step)
             yield TurnReplay(step.row.turn, "passed over", why="the session could not begin")
             continue
         try:
             row = await _taken_again(source, session, again, program, step)
+        except NotKept as withheld:
+            again.pass_over(step)
+            yield TurnReplay(step.row.turn, "passed over", why=str(withheld), action=withheld.action_id)
+            continue
         except _Stopped as stopped:
             yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
             return
@@ -129,8 +133,13 @@ class _Again:
         """What became of the user's variables elsewhere before a turn."""
         self.state = msgspec.structs.replace(self.state, global_cells=with_others(self.state.global_cells, step.others))
 
+    def pass_over(self, step: Step) -> None:
+        """Goes on from where a turn left the session when it was recorded."""
+        self.state = step.after
+        self._history = (*self._history, *rows.messages_of(step.row.messages))[-HISTORY_MAX:]
+
     async def turn(self, program: Program, step: Step, given: Input | Moved, model: Model) -> TurnRow:
-        """Takes a turn at the moment it was taken, as the record would keep it. Raises _Stopped."""
+        """Takes a turn at the moment it was taken, as the record would keep it. Raises _Stopped, NotKept."""
         if not isinstance(given, Moved):  # its state was made with them
             self.take_over(step)
         cells = None if isinstance(given, Moved) or not program.global_names else self.state.global_cells
@@ -151,6 +160,8 @@ class _Again:
             raise _Stopped(f"what the user did then is not taken here: {error}") from error
         except TurnFailed as error:
             raise _Stopped(f"the turn fails: {error}", error.place[2]) from error
+        except NotKept:
+            raise
         except NotRecorded as error:
             raise _Stopped(str(error), error.action_id) from error
         return self._follow(program, step, turn)
@@ -178,7 +189,7 @@ def _clock_at(moment: datetime) -> Callable[[], datetime]:
 
 
 async def _taken_again(source: Source, session: Session, again: _Again, program: Program, step: Step) -> TurnRow:
-    """A turn as it comes out now. Raises _Stopped."""
+    """A turn as it comes out now. Raises _Stopped, NotKept."""
     model = RecordedModel(step.calls)
     if step.given is not None:
         return await again.turn(program, step, step.given, model)
@@ -246,7 +257,7 @@ async def _model_of(source: Source, session: Session, further: Model | None, fir
         then = _Again(source, session, step.before, await history_before(source.record, step))
         try:
             await then.turn(program, step, step.given, listening)
-        except _Stopped:
+        except (_Stopped, NotKept):
             continue  # its own version takes another way by now; what it said up to there holds
     if not has_calls and further is None:
         return OfflineModel()

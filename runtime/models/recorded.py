@@ -10,6 +10,7 @@ from runtime.models.scripted import ScriptedModel
 from runtime.ports import Hear, Model, ModelFailed, ModelReply, ModelRequest, Purpose, Usage
 
 _NAME = "recorded"
+_WORDING: frozenset[Purpose] = frozenset({"say", "ask", "chat"})
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
@@ -23,6 +24,11 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     error: str = ""
     usage: Usage | None = None
 
+    @property
+    def is_withheld(self) -> bool:
+        """Whether a detector kept its words from the user: they are not in the record then."""
+        return self.purpose in _WORDING and self.reply is not None and not (self.reply.text or self.reply.raw)
+
 
 class NotRecorded(Exception):
     """A request that the record has no reply to; the message says for what. No turn goes on after it."""
@@ -30,6 +36,10 @@ class NotRecorded(Exception):
     def __init__(self, request: ModelRequest, why: str) -> None:
         super().__init__(f"{why} ({request.purpose}, round {request.round})")
         self.action_id = request.action_id
+
+
+class NotKept(NotRecorded):
+    """A request whose reply was withheld from the user, and is not kept."""
 
 
 class RecordedModel:
@@ -51,6 +61,8 @@ class RecordedModel:
         for call in self._calls:
             if call.digest == digest:
                 self._calls.remove(call)
+                if call.is_withheld:
+                    raise NotKept(request, "what the model said here was withheld, and is not kept")
                 if call.reply is None:
                     raise ModelFailed(call.error, usage=call.usage)
                 return call.reply

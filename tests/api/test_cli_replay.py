@@ -172,6 +172,20 @@ def test_another_request_than_the_recorded_one_is_told(cuebook: Callable[..., An
     assert result.stdout.splitlines()[2].startswith("turn 1: stopped at weigh: the model is asked something else than")
 
 
+def test_what_was_withheld_is_not_in_the_record_and_passed_over(
+    cuebook: Callable[..., Any], led: str, tmp_path: Path
+) -> None:
+    gone = """json_merge_patch(reply, '{"text": "", "raw": ""}')"""
+    change(tmp_path / "data", f"UPDATE settled_calls SET reply = {gone} WHERE turn = 1 AND action_id = 'weigh'")
+    result = cuebook("replay", led, "--data", "data")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1:] == [
+        "turn 0: same",
+        "turn 1: passed over at weigh: what the model said here was withheld, and is not kept (ask, round 1)",
+        *(f"turn {turn}: same" for turn in (2, 3, 4)),
+    ]
+
+
 @pytest.mark.parametrize("first", [0, 2])
 def test_a_model_is_not_asked_for_what_it_said_when_another_version_is_tried(
     cuebook: Callable[..., Any], led: str, write: Any, first: int

@@ -533,6 +533,7 @@ class Wordy(OfflineModel):
             progress=[None, *get_args(Advance)][self._calls % 5],
             intent=next(iter(request.intents), "") if self._calls % 3 else "",
             usage=usage,
+            raw=f"call {self._calls}",
         )
 
 
