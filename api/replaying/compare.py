@@ -1,6 +1,7 @@
 """Two accounts of one turn side by side: what happened first in one and not in the other."""
 
 import difflib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,8 +13,26 @@ from runtime.state import State, decode
 from store.rows import TurnRow
 
 DIFFERENCES_MAX = 20  # told of one turn
+ALIGNED_MAX = 200  # events from the first difference on that are put side by side
 _SHOWN = frozenset({"message", "variable", "emitted", "wait", "ended"})
 """What users and applications notice; the rest is the script's own affair."""
+_COMPARED = _SHOWN | {
+    "scope_entered",
+    "scope_left",
+    "scope_skipped",
+    "action_entered",
+    "action_left",
+    "action_skipped",
+    "variant",
+    "exit",
+    "jump",
+    "warning",
+    "interrupted",
+    "repaired",
+    "detected",
+    "migrated",
+}
+"""The course of a turn. Kinds of events that came later only explain it, and older records have none of them."""
 
 
 class Difference(Struct, frozen=True):
@@ -48,6 +67,9 @@ def differences(recorded: TurnRow, now: TurnRow, *, same_script: bool) -> tuple[
 
 def _happened(recorded: TurnRow, now: TurnRow, *, same_script: bool) -> Iterable[Difference]:
     one, other = _account(recorded, same_script=same_script), _account(now, same_script=same_script)
+    alike = zip((each.key for each in one), (each.key for each in other), strict=False)
+    first = sum(1 for _ in itertools.takewhile(lambda keys: keys[0] == keys[1], alike))
+    one, other = one[first : first + ALIGNED_MAX], other[first : first + ALIGNED_MAX]
     matcher = difflib.SequenceMatcher(None, [each.key for each in one], [each.key for each in other], autojunk=False)
     for tag, start, end, start_now, end_now in matcher.get_opcodes():
         if tag != "equal":
@@ -80,7 +102,7 @@ def _account(row: TurnRow, *, same_script: bool) -> list[_Happening]:
             write = row.variables[event.data["variable"]]
             written = {"name": write.name, "scope": write.scope, "value": write.new}
             found.append(_happening("variable", write.action_id or "", written, same_script))
-        elif event.kind not in {"message", "variable"} and (same_script or event.kind in _SHOWN):
+        elif event.kind not in {"message", "variable"} and event.kind in (_COMPARED if same_script else _SHOWN):
             found.append(_event(event.kind, event.data, same_script))
     return found
 

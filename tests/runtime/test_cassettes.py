@@ -1,12 +1,16 @@
 """Cassettes: what a model said, kept by action, visit and round, written to a file and said again."""
 
+import msgspec
 import pytest
 
-from runtime.engine import TurnFailed
+from runtime.engine import Start, TurnFailed
+from runtime.events import Emitted
 from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid, ScriptedReply, cassette_text, read_cassette
 from runtime.models.offline import OfflineModel
 from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
+from runtime.ports import Usage
+from runtime.state import State
 
 WORRIES = """
 script: worries
@@ -162,3 +166,74 @@ async def test_what_is_asked_beside_the_conversation_is_replayed_call_by_call(dr
     replayed.model = ScriptedModel.from_file(file)
     await replayed.reply(*said)
     assert [turn.events for turn in replayed.turns] == [turn.events for turn in recorded.turns]
+
+
+WATCHED = """
+script: watched
+detectors:
+- {detector: sad, define: sadness, do: [{emit: {event: sad, data: {said: detected.message}}, id: tell}]}
+- {detector: rude, "on": both, define: rudeness, cooldown: 0, do: [{emit: {event: rude}, id: note}]}
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - {say: "Hello, you.", id: hello}
+    - {ask: "How are you?", id: ask_how, output: [{get: mood}]}
+    - {say: "So, {{ mood }}.", id: so}
+    - {ask: "And now?", id: ask_now}
+"""
+SEEN = {
+    "sad.detect": [{"score": 0.9, "label": "low"}, {}],
+    "rude.detect": [[{"score": 0.8}, {}], [{}, {"score": 1, "label": "mocking"}], []],
+}
+
+
+async def test_what_detectors_see_in_each_message_is_replayed_also_at_the_beginning(drive, tmp_path):
+    recorded = await drive(WATCHED, replies=SEEN)
+    recorded.model = RecordingModel(
+        ScriptedModel(msgspec.convert(SEEN, dict[str, list[str | ScriptedReply | list[str | ScriptedReply]]]))
+    )
+    recorded.turns.clear()
+    recorded.state = State(seed=1, locale="en")
+    await recorded.start()
+    await recorded.reply("so low", "fine")
+    assert [[each.event for each in events_of(turn)] for turn in recorded.turns] == [["rude"], ["sad", "rude"], []]
+    replies = recorded.model.replies
+    assert replies["sad.detect"] == [ScriptedReply(score=0.9, label="low"), ScriptedReply()]
+    assert replies["rude.detect"][:2] == [
+        [ScriptedReply(score=0.8), ScriptedReply()],
+        [ScriptedReply(), ScriptedReply(score=1, label="mocking"), ScriptedReply()],
+    ]
+    file = tmp_path / "watched.yaml"
+    file.write_text(cassette_text(replies), "utf-8")
+    replayed = await drive(WATCHED, replies={}, saved=True)
+    replayed.model = ScriptedModel.from_file(file)
+    replayed.turns.clear()
+    replayed.state = State(seed=1, locale="en")
+    await replayed.start()
+    await replayed.reply("so low", "fine")
+    assert [turn.events for turn in replayed.turns] == [turn.events for turn in recorded.turns]
+
+
+def events_of(turn):
+    return [event.body for event in turn.events if isinstance(event.body, Emitted)]
+
+
+async def test_what_a_call_took_is_in_its_reply_and_in_its_failure(drive, tmp_path):
+    file = tmp_path / "replies.yaml"
+    file.write_text(
+        "replies:\n"
+        "  weigh:\n"
+        "    - {text: How heavy?, usage: {model: tea-1, input_tokens: 12, cost: 0.5, failures: ['429']}}\n"
+        "    - {fail: overloaded, usage: {model: tea-1, attempts: 3, latency_ms: 900}}\n",
+        "utf-8",
+    )
+    session = await drive(WORRIES, replies={"weigh": ["?"]})
+    session.model, session.state = ScriptedModel.from_file(file), State(seed=1, locale="en")
+    turn = await session.turn(Start())
+    took = Usage(model="tea-1", input_tokens=12, cost=0.5, failures=("429",))
+    assert [call.reply.usage for call in turn.model_calls] == [took]
+    with pytest.raises(TurnFailed) as failed:
+        await session.reply("little")
+    assert failed.value.model_calls[-1].ended.usage == Usage(model="tea-1", attempts=3, latency_ms=900)
