@@ -147,7 +147,7 @@ async def _replay_all(settings: Settings, wanted: _Wanted) -> list[_Replayed]:
 
 
 async def _sessions(record: Record, wanted: _Wanted) -> list[Session]:
-    """The sessions that were named, or all of them, in the order they began."""
+    """The sessions that were named, or all that have the first turn, in the order they began."""
     if wanted.sessions:
         return [await find_session(record, TENANT, each) for each in wanted.sessions]
     found: list[Session] = []
@@ -156,7 +156,7 @@ async def _sessions(record: Record, wanted: _Wanted) -> list[Session]:
         page = await record.list_sessions(TENANT, limit=PAGE, cursor=cursor)
         for row in page.rows:
             if wanted.program is None or row.script_id == wanted.program.script.id:
-                found.append(await find_session(record, TENANT, row.session_id))
+                found += [await find_session(record, TENANT, row.session_id)] if row.turn >= wanted.first else []
         cursor = page.next
         if cursor is None:
             return found[::-1]
@@ -170,9 +170,12 @@ async def _replayed(source: Source, session: Session, wanted: _Wanted, tick: Cal
         program = wanted.program.in_locale(decode(bytes(session.head.state)).locale)
         turns = shadow(source, session, program, wanted.further, wanted.first)
     done: list[TurnReplay] = []
-    async for turn in turns:
-        done.append(turn)
-        tick()
+    try:
+        async for turn in turns:
+            done.append(turn)
+            tick()
+    except (StateUnreadable, ApiError) as error:  # kept by another version of Cuebook; the other sessions go on
+        done.append(TurnReplay(wanted.first + len(done), "stopped", why=str(error)))
     return _Replayed(session, tuple(done))
 
 

@@ -289,6 +289,19 @@ def test_a_session_that_could_not_begin_and_did_later_is_run_again(
     ]
 
 
+def test_of_all_sessions_those_that_cannot_be_read_any_more_are_told(
+    cuebook: Callable[..., Any], talked: Talk, tmp_path: Path
+) -> None:
+    talked(ANA, BEN[:2])
+    change(
+        tmp_path / "data", "UPDATE turns SET state = replace(state, '\"version\":1', '\"version\":99') WHERE turn = 1"
+    )
+    result = cuebook("replay", "--all", "--data", "data")
+    assert result.exit_code == 1
+    assert result.stdout.count("turn 1: stopped: the saved state has version 99; this program reads 1 to 1") == 2
+    assert cuebook("replay", "--all", "--from", 3, "--data", "data").stdout.count("  talk, version 1") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
