@@ -21,8 +21,9 @@ from store.database import Database
 
 openai_server = sys.modules["openai_server"]  # loaded by the conftest of all tests
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
+ASKED_S = 60.0
 KILLS = 12  # for each of the two ways
 TALKERS = 4
 SCRIPT = """
@@ -59,6 +60,15 @@ class Witness(openai_server.Endpoint):  # type: ignore[misc,name-defined]
         super().__init__()
         self.counted: Counter[tuple[str, str]] = Counter()
         self._chance = chance
+
+    async def asked(self, more: int) -> None:
+        """Waits for so many requests more."""
+        enough = len(self.requests) + more
+        async with asyncio.timeout(ASKED_S):
+            while True:
+                if len(self.requests) >= enough:
+                    return
+                await asyncio.sleep(0.001)
 
     def _answer(self, asked: Any) -> Any:
         action = re.findall(r"Say ([A-Z]+)\b", asked.text)[-1]
@@ -112,7 +122,7 @@ class Talker:
 
 
 @pytest.mark.parametrize("policy", ["retry", "fail"])
-async def test_killed_while_it_calls(serve: Callable[..., Any], tmp_path: Path, policy: str) -> None:
+async def test_killed_while_it_calls(serve_often: Callable[..., Any], tmp_path: Path, policy: str) -> None:
     chance = random.Random(policy)
     witness = Witness(random.Random(f"{policy} endpoint"))
     endpoint = await witness.start()
@@ -124,7 +134,7 @@ async def test_killed_while_it_calls(serve: Callable[..., Any], tmp_path: Path, 
     }
     talkers = [Talker(number, policy) for number in range(TALKERS)]
     for number in range(KILLS + 1):
-        server = serve(**settings)
+        server = serve_often(**settings)
         await server.ready()
         async with server.client() as client:
             if number == 0:
@@ -132,7 +142,8 @@ async def test_killed_while_it_calls(serve: Callable[..., Any], tmp_path: Path, 
             target = 1_000 if number < KILLS else max(talker.turns for talker in talkers) + 2
             talking = asyncio.gather(*(talker.talk(client, target) for talker in talkers))
             if number < KILLS:
-                await asyncio.sleep(chance.uniform(0, 0.2))
+                await witness.asked(chance.randrange(1, 25))
+                await asyncio.sleep(chance.uniform(0, 0.02))
                 await server.stop(signal.SIGKILL)
             await talking
             if number == KILLS:

@@ -215,14 +215,15 @@ async def test_words_of_a_broken_stream_give_way_to_those_of_the_next(endpoint, 
         ("protocol", {"body": "data: {garbage\n\n"}),
         ("protocol", {"body": "[1]"}),
         ("protocol", {"body": 'data: {"choices": 7}\n\n'}),
-        ("timeout", {"wait_s": 2.0}),
+        ("timeout", {"wait_s": 60.0}),
         ("unusable", {"status": 400, "error": {"message": "Failed to generate JSON", "code": "json_validate_failed"}}),
     ],
 )
 async def test_what_may_pass_is_tried_again(endpoint, models, kind, answer, streamed):
     endpoint.will(**answer)
     endpoint.will(content="Good morning!")
-    reply = await models(timeout_s=0.5).complete(say(), Heard() if streamed else None)
+    timeout_s = 2.0 if kind == "timeout" else 30.0
+    reply = await models(timeout_s=timeout_s).complete(say(), Heard() if streamed else None)
     assert reply.text == "Good morning!"
     assert (reply.usage.attempts, reply.usage.failures, reply.usage.degraded) == (2, (kind,), "")
 
@@ -233,13 +234,13 @@ async def test_what_may_pass_is_tried_again(endpoint, models, kind, answer, stre
         ("cut", {"content": "Good morning!", "cut": 1}),
         ("cut", {"content": "Good morning!", "finish": ""}),
         ("cut", {"body": 'data: {"error": {"message": "out of memory"}}\n\n'}),
-        ("timeout", {"content": "Good morning!", "pause_s": 0.2, "piece_chars": 1}),
+        ("timeout", {"content": "Good morning!", "pause_s": 2.0, "piece_chars": 1}),
     ],
 )
 async def test_a_stream_that_breaks_off_is_tried_again(endpoint, models, kind, answer):
     endpoint.will(**answer)
     endpoint.will(content="Hello!")
-    reply = await models(timeout_s=0.5).complete(say(), Heard())
+    reply = await models(timeout_s=2.0 if kind == "timeout" else 30.0).complete(say(), Heard())
     assert (reply.text, reply.usage.failures) == ("Hello!", (kind,))
 
 
@@ -486,7 +487,7 @@ async def test_an_endpoint_that_refuses_is_not_down(endpoint, models):
 
 
 async def test_no_more_calls_at_a_time_than_there_are_places_over_as_many_connections(endpoint, models):
-    endpoint.always(content="Good morning!", wait_s=0.02)
+    endpoint.always(content="Good morning!", wait_s=0.2)
     used = models(concurrency=3, others={"large": {"concurrency": 3}})
     await asyncio.gather(*(used.complete(say(model=name)) for name in ("tiny", "large", "openai:x") for _ in range(6)))
     await used.complete(say(), Heard())
@@ -495,9 +496,9 @@ async def test_no_more_calls_at_a_time_than_there_are_places_over_as_many_connec
 
 
 async def test_who_waits_too_long_for_a_place_is_told_so(endpoint, models):
-    endpoint.always(content="Good morning!", wait_s=0.4)
-    used = models(concurrency=1, timeout_s=0.5, attempts=1)
-    several = await asyncio.gather(*(used.complete(say()) for _ in range(4)), return_exceptions=True)
+    endpoint.always(content="Good morning!", wait_s=0.2)
+    used = models(concurrency=1, timeout_s=2.0, attempts=1)
+    several = await asyncio.gather(*(used.complete(say()) for _ in range(12)), return_exceptions=True)
     told = {str(each) for each in several if isinstance(each, ModelFailed)}
     assert told == {"the endpoint of model `tiny` has too many calls waiting"}
 
