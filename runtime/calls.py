@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
+from runtime.budgets import Purse
+from runtime.events import Message
 from runtime.ports import (
     Ended,
     Hear,
@@ -20,6 +22,7 @@ from runtime.ports import (
     ModelFailed,
     ModelReply,
     ModelRequest,
+    Purpose,
     Usage,
 )
 from scripts.actions import OnInterrupted
@@ -40,6 +43,7 @@ class ModelCall(Struct, frozen=True, kw_only=True):
     intent: Intent | None = None
     ended: Ended | None = None
     is_reused: bool = False  # an earlier attempt at the turn had made it
+    is_withheld: bool = False  # its words were not said after all; they are not kept
 
 
 class NoJournal:
@@ -79,15 +83,16 @@ def digest_of(request: ModelRequest) -> str:
 class Calls:
     """The calls of one turn."""
 
-    def __init__(self, model: Model, journal: Journal) -> None:
+    def __init__(self, model: Model, journal: Journal, purse: Purse) -> None:
         self.made: list[ModelCall] = []
         self._model = model
         self._journal = journal
+        self._purse = purse
 
     async def make(
         self, request: ModelRequest, on_interrupted: OnInterrupted = "retry", hear: Hear | None = None
     ) -> ModelReply:
-        """The model's reply. Raises ModelFailed, CallInterrupted."""
+        """The model's reply. Raises ModelFailed, CallInterrupted, BudgetExceeded."""
         name = self._model.goes_to(request)
         if not name:
             reply = await self._model.complete(request, hear)
@@ -101,6 +106,7 @@ class Calls:
         if known is not None and known.ended is None and on_interrupted == "fail":
             await self._journal.told(known.intent)
             raise CallInterrupted("a call of the model was interrupted, and may have been carried out; say it again")
+        self._purse.check()
         return await self._made(request, await self._journal.begin(request, digest, name), hear)
 
     async def _made(self, request: ModelRequest, intent: Intent, hear: Hear | None) -> ModelReply:
@@ -119,4 +125,27 @@ class Calls:
         return reply
 
     def _add(self, request: ModelRequest, intent: Intent, ended: Ended, *, is_reused: bool = False) -> None:
+        usage = ended.usage if ended.usage is not None else ended.reply.usage if ended.reply is not None else None
+        self._purse.count(usage, is_reused=is_reused)
         self.made.append(ModelCall(request=request, reply=ended.reply, intent=intent, ended=ended, is_reused=is_reused))
+
+    def withhold(self, said: Message, instead: Message) -> None:
+        """Forgets the text of a message that is not said after all: where it was worded, and where it was looked at."""
+        self.made = [_without(call, said, instead) for call in self.made]
+
+
+_WORDING: frozenset[Purpose] = frozenset({"say", "ask", "chat"})
+
+
+def _without(call: ModelCall, said: Message, instead: Message) -> ModelCall:
+    replace = msgspec.structs.replace
+    request, reply, ended = call.request, call.reply, call.ended
+    history = tuple(instead if each is said else each for each in request.history)
+    request = replace(request, history=history, task="" if request.task == said.content else request.task)
+    if request.purpose == "detect" and request.reply == said.content:
+        request = replace(request, reply=instead.content)
+    is_its = reply is not None and request.purpose in _WORDING and reply.text == said.content
+    if reply is not None and is_its:
+        reply = replace(reply, text="", raw="")
+        ended = replace(ended, reply=reply) if ended is not None else None
+    return replace(call, request=request, reply=reply, ended=ended, is_withheld=is_its or call.is_withheld)

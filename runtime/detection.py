@@ -11,14 +11,13 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from runtime.actions import assigning, speaking
-from runtime.events import ActionEntered, ActionLeft, ActionSkipped, Detected, Message
+from runtime.asides import Aside, perform
+from runtime.budgets import BudgetExceeded
+from runtime.events import Detected, Message
 from runtime.outcomes import Finish
 from runtime.ports import ModelFailed, Verdict, Watched
 from runtime.run import ActionFailed, LimitExceeded, Run
-from runtime.scopes import WriteRefused
-from runtime.state import Cell, Frame, Watch
-from scripts.actions import Action, Emit, End, If, Say, Scene, Set, Show, action_type
+from runtime.state import Cell, Watch
 from scripts.detectors.estimate import Measured
 from scripts.detectors.judge import Found, Heard, estimates, is_enough, judge
 from scripts.model import Detector
@@ -53,23 +52,42 @@ async def of_user(run: Run) -> Reaction:
     return structs.replace(reaction, finish=finish, withheld=bool(texts))
 
 
-async def of_session(run: Run) -> Finish | None:
-    """Lets the detectors look at everything the session said in this turn, before anyone sees it."""
-    if not any(each.watches_assistant for each in run.program.script.detectors):
-        return None
-    finish: Finish | None = None
-    acted: set[str] = set()
-    for said in [each.body for each in run.events if isinstance(each.body, Message) and each.body.role == "assistant"]:
-        found = await _look(run, said, "assistant", acted)
+class Gate:
+    """What the session says in one turn, on its way to the user: the detectors look at it first."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._passed = run.state.message_seq  # the number of the last message that was looked at
+        self._acted: set[str] = set()
+
+    async def look(self) -> Finish | None:
+        """Lets the detectors look at what was said since it last looked, before anything else sees it.
+
+        What they say themselves comes right after the message, and is not looked at again.
+        """
+        run = self._run
+        if not any(each.watches_assistant for each in run.program.script.detectors):
+            return None
+        finish: Finish | None = None
+        said = [each.body for each in run.events if isinstance(each.body, Message) and each.body.role == "assistant"]
+        for message in [each for each in said if each.number > self._passed]:
+            finish = await self._at(message) or finish
+        self._passed = run.state.message_seq
+        return finish
+
+    async def _at(self, said: Message) -> Finish | None:
+        run = self._run
+        found = await _look(run, said, "assistant", self._acted)
         reaction = Reaction({detector.id: _record(detector, each, said) for detector, each in found})
         texts = [text for detector, _ in found if (text := _replacement(run, detector, reaction)) is not None]
         for text in texts[:1]:
-            run.withhold(said, text)
+            said = run.withhold(said, text)  # from here on nobody sees what it was, not even the detectors
+        finish: Finish | None = None
         for detector, each in found:
-            if detector.id not in acted:
+            if detector.id not in self._acted:
                 finish = finish or _act(run, detector, each, said)
-            acted.add(detector.id)
-    return finish
+            self._acted.add(detector.id)
+        return finish
 
 
 # -- seeing -----------------------------------------------------------------------------------------------------------
@@ -86,6 +104,8 @@ async def _look(
         and said.content.strip()
         and (each.when is None or run.holds(each.when))
     ]
+    if not watching:
+        return []
     messages = [Heard(each.role, each.content) for each in run.history() if each.number <= said.number]
     found = {each.id: judge(each, run.program.vocabularies[each.id], messages) for each in watching}
     at_rest = {each.id for each in watching if _rests(run, each) and each.id not in (acted or ())}
@@ -121,7 +141,7 @@ async def _asked(
         async with asyncio.timeout(MODEL_S):
             answered = (await run.detect(said, {each.id: _watched(each) for each in detectors})).detected
         verdicts = {each.id: _sound(answered.get(each.id, Verdict(0.0))) for each in detectors}
-    except (ModelFailed, LimitExceeded, TimeoutError) as error:
+    except (ModelFailed, LimitExceeded, BudgetExceeded, TimeoutError) as error:
         run.warn("detectors_failed", str(error) or f"the model took longer than {MODEL_S:g} s")
         verdicts = {each.id: _previous(run, each) for each in detectors}
     found: dict[str, Found | None] = {}
@@ -201,80 +221,22 @@ def _act(run: Run, detector: Detector, found: Found, said: Message) -> Finish | 
     )
     watch = run.state.watches.get(detector.id, Watch())
     run.state.watches[detector.id] = structs.replace(watch, acted=run.state.turn)
-    before = run.action_id
-    with _AsDetector(run, detector, _record(detector, found, said)):
-        finish = _perform(run, detector.actions)
-    run.action_id = before
-    return finish
+    with _sight_of(run, detector, _record(detector, found, said)):
+        return perform(run, detector.actions)
 
 
-class _AsDetector:
-    """Puts a detector's own sight in the place of the conversation's: `detected`, the session and the globals."""
-
-    def __init__(self, run: Run, detector: Detector, record: dict[str, Value]) -> None:
-        cells = {NAME: Cell(record, "record", run.now(), "script")}
-        self._frames = run.state.frames
-        self._frame = Frame("", detector=detector.id, cells=cells)
-
-    def __enter__(self) -> None:
-        self._frames.append(self._frame)
-
-    def __exit__(self, *_: object) -> None:
-        self._frames.pop()
-
-
-def _perform(run: Run, actions: tuple[Action, ...]) -> Finish | None:
-    detector = run.state.frames[-1].detector
-    for action in actions:
-        run.action_id = action.id
-        run.count_action()
-        if action.when is not None and not run.holds(action.when):
-            run.record(ActionSkipped(action.id, action_type(action), detector=detector))
-            continue
-        run.record(ActionEntered(action.id, action_type(action), detector=detector))
-        finish: Finish | None = None
-        try:
-            finish = _do(run, action)
-        except (ActionFailed, WriteRefused) as error:
-            run.warn("detector_failed", str(error))
-        run.record(ActionLeft(action.id, 0, detector=detector))
-        if finish is not None:
-            return finish
-    return None
-
-
-def _do(run: Run, action: Action) -> Finish | None:
-    """One action. Raises ActionFailed, WriteRefused."""
-    match action:
-        case If():
-            return _perform(run, action.then if run.holds(action.condition) else action.otherwise)
-        case Say():
-            speaking.say(run, action)
-        case Show():
-            speaking.show(run, action)
-        case Scene():
-            speaking.scene(run, action)
-        case Set():
-            assigning.assign(run, action)
-        case Emit():
-            assigning.emit(run, action)
-        case End():
-            return Finish(action.reason or "")
-        case _:
-            raise ActionFailed(f"a detector cannot `{action_type(action)}`")
-    return None
+def _sight_of(run: Run, detector: Detector, record: dict[str, Value]) -> Aside:
+    """What a detector's actions and words see besides the session and the globals: `detected`."""
+    return Aside(run, detector.id, {NAME: Cell(record, "record", run.now(), "script")})
 
 
 def _replacement(run: Run, detector: Detector, reaction: Reaction) -> str | None:
     """What a detector has to say instead, or None."""
     if detector.replace is None:
         return None
-    with _AsDetector(run, detector, reaction.seen[detector.id]):
-        before, run.action_id = run.action_id, ""
+    with _sight_of(run, detector, reaction.seen[detector.id]):
         try:
             return run.text(detector.replace)
         except ActionFailed as error:
             run.warn("detector_failed", str(error))
             return ""
-        finally:
-            run.action_id = before

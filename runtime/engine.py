@@ -6,7 +6,7 @@ tried again and nothing is skipped.
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -16,7 +16,9 @@ from msgspec import Struct
 from runtime import detection, interrupts, listening, repairs
 from runtime.actions import filling, leading_away
 from runtime.actions.dispatch import enter, resume
+from runtime.budgets import BudgetExceeded, Unmetered
 from runtime.calls import CallInterrupted, ModelCall, NoJournal
+from runtime.copies import copy_of, own_copy
 from runtime.cursor import Cursor
 from runtime.events import (
     ActionEntered,
@@ -31,13 +33,14 @@ from runtime.events import (
     Waiting,
 )
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
-from runtime.ports import Clock, Ids, Journal, Live, Model, ModelFailed
+from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelFailed
 from runtime.program import PlaceLost, Program
-from runtime.run import ActionFailed, LimitExceeded, Limits, Run, copy_of, own_copy
+from runtime.run import ActionFailed, LimitExceeded, Limits, Run
+from runtime.running_out import run_out
 from runtime.scopes import WriteRefused
 from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import Cell, Frame, Held, State, Wait, encode
-from scripts.actions import Action, action_type
+from scripts.actions import Action, ModelStep, action_type
 from scripts.model import After, Interrupt, Scope
 from scripts.values import Value, is_unicode
 from scripts.words import folded
@@ -127,14 +130,15 @@ async def run_turn(
     global_cells: Mapping[str, Cell] | None = None,
     history: tuple[Message, ...] = (),
     journal: Journal | None = None,
+    meter: Meter | None = None,
     live: Live | None = None,
     now: datetime | None = None,
 ) -> Turn:
     """Runs one turn. `state` is not changed.
 
     `global_cells` are the user's now, None: as the state has them; `history` are the messages so far. `journal` keeps
-    the calls of the model while the turn runs, `live` hears the words of messages as they come. For the script all
-    of it happens `now`, None: as the clock has it.
+    the calls of the model while the turn runs, `meter` counts them beyond the turn and the session, `live` hears the
+    words of messages as they come. For the script all of it happens `now`, None: as the clock has it.
 
     Raises InputRefused, and TurnFailed with everything else that can go wrong.
     """
@@ -151,6 +155,7 @@ async def run_turn(
         limits=limits,
         history=history,
         journal=journal or NoJournal(),
+        meter=meter or Unmetered(),
         live=live,
         now=now,
     )
@@ -226,6 +231,7 @@ class _Engine:
         self._run = run
         self._state = run.state
         self._cursor = Cursor(run)
+        self._gate = detection.Gate(run)
 
     def failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
         inner = self._run.action_id
@@ -249,7 +255,7 @@ class _Engine:
             await self._resume(given, content)
         await self._go_on()
         self._run.speech.drop()
-        finish = await detection.of_session(self._run)
+        finish = await self._gate.look()
         if finish is not None and self._state.status == "active":
             self._state.wait = None
             self._follow(self._run.program.action(*self._state.home(), self._state.frames[-1].action), finish)
@@ -302,18 +308,42 @@ class _Engine:
         if reaction.withheld and wait is not None:
             self._follow(action, Waits(wait))
             return
-        picked = given.choice if isinstance(given, Chosen) else None
         if wait is not None and isinstance(given, Reply):
             await listening.keep_up(self._run, action, content)
+        await self._carry_out(action, wait or Wait("text"), self._answered(action, wait, given, content, reaction))
+
+    async def _answered(
+        self, action: Action, wait: Wait | None, given: Input, content: str, reaction: detection.Reaction
+    ) -> Outcome | None:
+        """What comes of a reply; None where it was no answer, and what it brought up has happened already."""
         is_answer = wait is None or not isinstance(given, Reply) or _is_answer(wait, content)
         if (
             wait is not None
             and (reaction.seen or not is_answer)
             and await self._is_turned_aside(action, wait, content, reaction, is_answer=is_answer)
         ):
-            return
+            return None
+        if wait is not None and wait.begins:
+            return await enter(self._run, action)
+        picked = given.choice if isinstance(given, Chosen) else None
         sent = given.values if isinstance(given, Filled) else None
-        self._follow(action, await resume(self._run, action, content, picked, sent))
+        return await resume(self._run, action, content, picked, sent)
+
+    async def _carry_out(self, action: Action, wait: Wait, work: Awaitable[Outcome | None]) -> None:
+        """Lets an action begin or take a reply; where a budget keeps it from that, nothing of it stays."""
+        mark = self._run.mark()
+        try:
+            outcome = await work
+        except BudgetExceeded as exceeded:
+            self._run.back_to(mark)
+            outcome = run_out(self._run, exceeded, wait)
+        if outcome is not None:
+            await self._pass_on(action, outcome)
+
+    async def _pass_on(self, action: Action, outcome: Outcome) -> None:
+        """Goes on as an action says, once the detectors have looked at what it said; they may end the session."""
+        finish = await self._gate.look()
+        self._follow(action, finish or outcome)
 
     async def _is_turned_aside(
         self, action: Action, wait: Wait, said: str, reaction: detection.Reaction, *, is_answer: bool
@@ -371,7 +401,10 @@ class _Engine:
             return
         self._run.record(ActionEntered(action.id, action_type(action), *self._cursor.called()))
         state.progress = None
-        self._follow(action, await enter(self._run, action))
+        if isinstance(action, ModelStep):
+            await self._carry_out(action, Wait("text", begins=True), enter(self._run, action))
+        else:
+            await self._pass_on(action, await enter(self._run, action))
 
     def _follow(self, action: Action, outcome: Outcome) -> None:
         match outcome:

@@ -12,6 +12,10 @@ from scripts.values import Value, ValueType
 Role: TypeAlias = Literal["user", "assistant"]
 
 
+Advance: TypeAlias = Literal["continue_needed", "completed", "blocked", "off_topic"]
+"""What a reply did for an action that leads a conversation, as the model judges it."""
+
+
 class Message(Struct, frozen=True, tag_field="kind", tag="message"):
     """Something said. `number` counts the session's messages from 1."""
 
@@ -105,6 +109,18 @@ class Exited(Struct, frozen=True, tag_field="kind", tag="exit"):
     reason: str
 
 
+class Judged(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="judged"):
+    """What a reply came to for an action that leads a conversation."""
+
+    action_id: str
+    round: int
+    progress: Advance
+    understanding: int | None = None  # percent
+    has_questions: bool | None = None
+    exit: bool = False
+    reason: str = ""
+
+
 class Jumped(Struct, frozen=True, tag_field="kind", tag="jump"):
     """A `goto` was taken."""
 
@@ -189,6 +205,7 @@ Body: TypeAlias = (
     | ActionLeft
     | ActionSkipped
     | VariantChosen
+    | Judged
     | Exited
     | Jumped
     | Waiting

@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from runtime.ports import ModelReply
 from runtime.scopes import Scopes
-from scripts.actions import CustomCondition, ExitCriteria
+from scripts.actions import CustomCondition, ExitCriteria, PolicyKey
 from scripts.meaning import compare
 from scripts.values import Value
 
-ExitSource: TypeAlias = Literal["exit_when", "model", "exit_criteria", "max_rounds", ""]
+ExitSource: TypeAlias = Literal["exit_when", "model", "exit_criteria", "on_blocked", "on_off_topic", "max_rounds", ""]
 
 _SIGNS = {"==": "eq", "!=": "ne", ">": "gt", "<": "lt", ">=": "gteq", "<=": "lteq"}
 
@@ -33,21 +33,30 @@ def decide_exit(
     criteria: ExitCriteria | None,
     scopes: Scopes,
     taken: Mapping[str, Value],
+    given_up: PolicyKey | Literal[""] = "",
 ) -> ExitDecision:
-    """The exit decision after a round: `exit_when`, the model, the criteria, then the rounds.
+    """The exit decision after a round: `exit_when`, the model, the criteria, a policy that gives up, then the rounds.
 
-    `taken` are the action's own values so far, which are written only once it is done.
+    `taken` are the action's own values so far, which are written only once it is done. `given_up` is the policy that
+    ends the action if nothing else does.
     """
     if exit_when:
         return ExitDecision(True, "exit_when", "the condition holds")
-    if reply.exit:
+    if says_done(reply):
         return ExitDecision(True, "model", reply.exit_reason or "the task is done")
     unmet = _unmet(criteria, round_number, reply, scopes, taken) if criteria is not None else "no criteria"
     if not unmet:
         return ExitDecision(True, "exit_criteria", "all criteria are met")
+    if given_up:
+        return ExitDecision(True, given_up, reply.exit_reason or f"the reply is {reply.progress}")
     if round_number >= rounds_max:
         return ExitDecision(True, "max_rounds", f"round {round_number} of {rounds_max}")
     return ExitDecision(False, "", unmet)
+
+
+def says_done(reply: ModelReply) -> bool:
+    """Whether the model says that the action is done: outright, or by how far it is."""
+    return reply.exit if reply.exit is not None else reply.progress == "completed"
 
 
 def _unmet(

@@ -1,5 +1,6 @@
 """What is taken from every message of the user's, whatever is being asked: the variables declared `auto`."""
 
+from runtime.budgets import BudgetExceeded
 from runtime.models.parsing import read_labelled
 from runtime.ports import ModelFailed
 from runtime.run import Run, Wording
@@ -27,7 +28,7 @@ async def keep_up(run: Run, action: Action, said: str) -> None:
     if others:
         try:
             values |= (await run.complete("extract", action, Wording(), outputs=others, reply=said)).values
-        except ModelFailed as failed:
+        except (ModelFailed, BudgetExceeded) as failed:
             run.warn("auto_failed", str(failed))
     for output in outputs:
         value = checked(run, output, values.get(output.get))

@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from runtime.copies import copy_of
 from runtime.events import Body, Migrated, ScopeEntered, ScopeLeft
 from runtime.migrated_cells import Blocked, Cells, differences
 from runtime.program import PlaceLost, Program
-from runtime.run import copy_of
 from runtime.scopes import Scopes
 from runtime.state import INTERRUPTS, Frame, Progress, State, Wait
 from scripts.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type

@@ -26,6 +26,7 @@ _PHRASES: dict[str, dict[Phrase, str]] = {
         "unread": "I could not read that. Say it like this: {choices}",
         "multichoice": "Sorry, please choose any of these: {choices}.",
         "table": "Sorry, I could not read these rows.",
+        "busy": "I cannot go on just now. Please try again later.",
     },
     "zh": {
         "invalid": "抱歉，这个回答不符合要求，可以再说一次吗？",
@@ -47,6 +48,7 @@ _PHRASES: dict[str, dict[Phrase, str]] = {
         "unread": "抱歉，我没能读懂。可以这样说：{choices}",
         "multichoice": "抱歉，请从以下选项中选择一项或多项：{choices}。",
         "table": "抱歉，我没能读懂这些行。",
+        "busy": "现在暂时无法继续，请稍后再试。",
     },
 }
 OTHERWISE = "en"  # for the languages that have no sentences here

@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from runtime.events import Advance as Advance
 from runtime.events import Message
 from scripts.expressions import Spans
 from scripts.model import Locale, Role
@@ -19,9 +20,6 @@ Ids: TypeAlias = Callable[[], str]
 """A new id, unique for ever."""
 
 Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route", "detect"]
-
-Advance: TypeAlias = Literal["continue_needed", "completed", "blocked", "off_topic"]
-"""What a reply did for an action that leads a conversation, as the model judges it."""
 
 
 class Watched(Struct, frozen=True):
@@ -177,6 +175,16 @@ class Journal(Protocol):
 
     async def told(self, intent: Intent) -> None:
         """Keeps durably that a call of an earlier attempt was interrupted, and that the user was told."""
+
+
+class Meter(Protocol):
+    """Counts what calls of language models take beyond one turn and session: by user, by day."""
+
+    def exceeded(self) -> str | None:
+        """The name of a budget that is used up, or None."""
+
+    def count(self, usage: Usage | None) -> None:
+        """Counts a call that was made, also one that failed; None where it told nothing of its usage."""
 
 
 class Words(Struct, frozen=True):

@@ -40,8 +40,8 @@ class Program:
         for each in script.interrupts:
             self._add_actions(INTERRUPTS, each.id, each.actions)
         self.vocabularies = {each.id: Vocabulary(each.measures, each.signs) for each in script.detectors}
-        for detector in script.detectors:
-            self._add_actions(DETECTORS, detector.id, detector.actions)
+        for watcher in script.watchers:
+            self._add_actions(DETECTORS, watcher.id, watcher.actions)
         self.roles = {role.id: role for role in script.roles}
         self.forms = {form.id: form for form in script.forms}
         self.session_names = _declared(script.declare)

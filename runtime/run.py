@@ -8,9 +8,11 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
+from runtime.budgets import Bounds, Purse
 from runtime.calls import Calls
+from runtime.copies import copy_of, own_copy, take_back
 from runtime.events import Body, Event, Message, VariableChanged, Warned
-from runtime.ports import Clock, Ids, Journal, Live, Model, ModelReply, ModelRequest, Purpose, Watched
+from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelReply, ModelRequest, Purpose, Watched
 from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.speech import Speech
@@ -35,6 +37,8 @@ class Limits(Struct, frozen=True):
     events_max: int = 10_000
     state_bytes_max: int = 1_000_000
     turn_s: float = 120.0
+    turn_budget: Bounds = Bounds()
+    session_budget: Bounds = Bounds()
 
 
 class Wording(Struct, frozen=True):
@@ -52,6 +56,14 @@ class ActionFailed(Exception):
     """An action could not be carried out; the message is for the script's author."""
 
 
+class Mark(Struct, frozen=True):
+    """Where a turn was, to go back to."""
+
+    state: State
+    events: int
+    history: tuple[Message, ...]
+
+
 class Run:
     """The state being worked on and everything that happened to it so far in this turn."""
 
@@ -66,6 +78,7 @@ class Run:
         limits: Limits,
         history: tuple[Message, ...],
         journal: Journal,
+        meter: Meter,
         live: Live | None,
         now: datetime | None,
     ) -> None:
@@ -75,7 +88,7 @@ class Run:
         self.limits = limits
         self.events: list[Event] = []
         self.action_id = ""
-        self.calls = Calls(model, journal)
+        self.calls = Calls(model, journal, Purse(state, limits.turn_budget, limits.session_budget, meter))
         # where detectors watch what the session says, nobody hears a word before they have
         watched = any(each.watches_assistant for each in program.script.detectors)
         self.speech = Speech(None if watched else live)
@@ -137,20 +150,34 @@ class Run:
         self._history.append(message)
         self.record(message)
 
-    def withhold(self, message: Message, text: str) -> None:
-        """Puts another text in the place of a message of this turn, which then was never said."""
+    def withhold(self, message: Message, text: str) -> Message:
+        """Puts another text in the place of a message of this turn, which then was never said; what stands there."""
         speaker = {key: value for key, value in message.metadata.items() if key == "speaker"}
         instead = msgspec.structs.replace(message, content=text, metadata=speaker)
         self.events = [Event(each.seq, instead) if each.body is message else each for each in self.events]
         self._history = [instead if each is message else each for each in self._history]
-        held = [frame.held.progress for frame in self.state.frames if frame.held is not None]
-        for progress in (self.state.progress, *held):
-            if progress is not None and progress.prompt == message.content:
-                progress.prompt = text
+        self.calls.withhold(message, instead)
+        for frame in self.state.frames:
+            if frame.held is not None:
+                held = _reworded(frame.held.progress, message.content, text)
+                frame.held = msgspec.structs.replace(frame.held, progress=held)
+        self.state.progress = _reworded(self.state.progress, message.content, text)
+        return instead
 
     def warn(self, code: str, message: str) -> None:
         """Something the script's author should know."""
         self.record(Warned(code, message, self.action_id))
+
+    def mark(self) -> Mark:
+        """Where the turn is now."""
+        return Mark(copy_of(self.state), len(self.events), tuple(self._history))
+
+    def back_to(self, mark: Mark) -> None:
+        """Takes back everything since a mark, which is used up, but for the calls of the model and what they took."""
+        take_back(self.state, mark.state)
+        del self.events[mark.events :]
+        self._history = list(mark.history)
+        self.speech.drop()
 
     @contextmanager
     def trial(self) -> Iterator[None]:
@@ -283,7 +310,7 @@ class Run:
         """Asks the model; `until` is when it is to call the action done. `speak` tells from everything but its words
         whether they are going to be said; then the user hears them as they come.
 
-        Raises ModelFailed, LimitExceeded, CallInterrupted.
+        Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
         """
         goal, strategy = self._purpose()
         role = self.role
@@ -323,7 +350,7 @@ class Run:
     async def detect(self, said: Message, watched: Mapping[str, Watched]) -> ModelReply:
         """Asks the model what some detectors look for in a message.
 
-        Raises ModelFailed, LimitExceeded, CallInterrupted.
+        Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
         """
         request = ModelRequest(
             purpose="detect",
@@ -373,6 +400,13 @@ class Run:
         before = self.progress.asked.get(purpose, 0)
         self.progress.asked[purpose] = before + 1
         return before
+
+
+def _reworded(progress: Progress | None, text: str, instead: str) -> Progress | None:
+    """The same progress, where its prompt is a certain text with another one."""
+    if progress is None or progress.prompt != text:
+        return progress
+    return msgspec.structs.replace(progress, prompt=instead)
 
 
 def _model_of(action: Action) -> str:
@@ -456,27 +490,3 @@ _BUILTINS: Mapping[str, Callable[[Run], object]] = {
     "history": _history_function,
     "vars": _Variables,
 }
-
-
-def copy_of(state: State) -> State:
-    """A state to work on, so that a turn that fails leaves the one it began with untouched."""
-    return msgspec.structs.replace(
-        state,
-        frames=[msgspec.structs.replace(frame, cells=dict(frame.cells)) for frame in state.frames],
-        progress=own_copy(state.progress),
-        global_cells=dict(state.global_cells),
-        session_cells=dict(state.session_cells),
-        phase_cells=dict(state.phase_cells),
-        watches=dict(state.watches),
-        topic_cells=dict(state.topic_cells),
-        visits=dict(state.visits),
-    )
-
-
-def own_copy(progress: Progress | None) -> Progress | None:
-    """The same progress, free to be changed."""
-    if progress is None:
-        return None
-    return msgspec.structs.replace(
-        progress, values=dict(progress.values), replies=list(progress.replies), asked=dict(progress.asked)
-    )

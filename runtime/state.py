@@ -41,9 +41,18 @@ class Progress(Struct, omit_defaults=True):
     prompt: str = ""  # the last thing it said, to say again after a blank reply
     values: dict[str, Value] = {}
     replies: list[str] = []  # what the user answered to this action, for extraction at its end
+    astray: dict[str, int] = {}  # by policy, how many of the last replies in a row it is for
     visit: int = 0  # the number of this visit among those in which the model was asked; 0: not asked yet
     errors: dict[str, str] = {}  # what was wrong with the form as it was last sent, by field
     asked: dict[str, int] = {}  # by purpose, how often it was asked in this visit
+
+
+class Spent(Struct, frozen=True, omit_defaults=True):
+    """What calls of language models took so far."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
 
 
 class Wait(Struct, frozen=True, omit_defaults=True):
@@ -53,6 +62,7 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     choices: tuple[Choice, ...] = ()
     suggestion: str = ""
     form: DrawnForm | None = None
+    begins: bool = False  # a budget kept the action from beginning; it does so after the next message
 
 
 class Held(Struct, frozen=True, omit_defaults=True):
@@ -136,6 +146,7 @@ class State(Struct, omit_defaults=True):
     human_role: str = ""  # who is spoken to
     visits: dict[str, int] = {}  # by action id, in how many visits the model was asked
     watches: dict[str, Watch] = {}  # by detector
+    spent: Spent = Spent()  # by the calls of language models in all its turns
     end_reason: str = ""
 
     def home(self, depth: int | None = None) -> tuple[str, str]:

@@ -41,6 +41,25 @@ class OnFail(Node, frozen=True, kw_only=True):
     target: str = ""
 
 
+PolicyKey: TypeAlias = Literal["on_blocked", "on_off_topic"]
+"""Which replies a policy is for: those that show the user cannot or will not answer, and those about something else."""
+
+
+class Onward(Node, frozen=True, kw_only=True):
+    """Where an action goes on after replies that lead nowhere."""
+
+    policy: Literal["continue", "skip", "goto", "end"] = "continue"
+    target: str = ""
+
+
+class Policy(Node, frozen=True, kw_only=True):
+    """What follows when the model judges so many replies in a row to lead nowhere."""
+
+    say: Template | None = None  # in place of what the model would say
+    then: Onward = Onward()
+    after: Annotated[int, Meta(ge=1, le=ROUNDS_MAX)] = 1
+
+
 class Step(Node, frozen=True, kw_only=True):
     """What every action may have."""
 
@@ -111,6 +130,8 @@ class AiAsk(ModelStep, frozen=True, kw_only=True):
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
+    on_blocked: Policy | None = None
+    on_off_topic: Policy | None = None
 
 
 class AiThink(ModelStep, frozen=True, kw_only=True):
@@ -245,6 +266,8 @@ class Chat(ModelStep, frozen=True, kw_only=True):
     exit_when: Expression | None = None
     exit_criteria: ExitCriteria | None = None
     max_rounds: Annotated[int, Meta(ge=1, le=CHAT_ROUNDS_MAX)] = ROUNDS_MAX
+    on_blocked: Policy | None = None
+    on_off_topic: Policy | None = None
 
 
 class Speakers(Node, frozen=True, kw_only=True):
@@ -335,6 +358,14 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
             return {choice.key: choice.actions for choice in action.choices if choice.actions}
         case _:
             return {}
+
+
+def policies(action: Action) -> "Mapping[PolicyKey, Policy]":
+    """What an action says of replies that lead nowhere, by the key it says it with."""
+    if not isinstance(action, AiAsk | Chat):
+        return {}
+    found: Mapping[PolicyKey, Policy | None] = {"on_blocked": action.on_blocked, "on_off_topic": action.on_off_topic}
+    return {key: policy for key, policy in found.items() if policy is not None}
 
 
 def rounds_of(action: Ask | AiAsk | Choose | Form | Chat) -> int:

@@ -29,11 +29,14 @@ from scripts.actions import (
     Set,
     Show,
     UserSay,
+    action_type,
+    policies,
+    rounds_of,
     walk,
 )
 from scripts.analysis.run import analyse
 from scripts.analysis.within import where
-from scripts.detectors.check import check_detector
+from scripts.detectors.check import check_detector, unable
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.diagnostics import Problems
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
@@ -109,6 +112,7 @@ class _Checker:
             self.add("CONSTRAINT_VIOLATION", f"a script may have {DETECTORS_MAX} detectors", script.at)
         for detector in script.detectors:
             self.check_detector(detector)
+        self.check_on_budget()
         for repair in script.repairs:
             self.texts(repair.say)
         self.forms()
@@ -181,6 +185,17 @@ class _Checker:
         self.loop_names.pop()
         self.detector = None
 
+    def check_on_budget(self) -> None:
+        """What `on_budget` does is in sight of what a detector's actions see, and like them it cannot wait."""
+        for each in self.script.watchers[len(self.script.detectors) :]:
+            self.detector = each
+            for action in unable(each.actions):
+                message = f"`on_budget` cannot `{action_type(action)}`: it acts at once, in the middle of a turn"
+                self.add("ON_BUDGET_WAITS", message, action.at)
+            self.ids(list(walk(each.actions)), "action", "id")
+            self.block(each.actions)
+            self.detector = None
+
     # -- names --------------------------------------------------------------------------------------------------
 
     def ids(self, nodes: Sequence[_Named], kind: str, key: str) -> None:
@@ -252,6 +267,7 @@ class _Checker:
                 self.asking(action)
                 self.expression(action.exit_when)
                 self.criteria(action.exit_criteria)
+                self.policies(action)
             case AiThink():
                 self.texts(action.task)
                 self.outputs(action.outputs)
@@ -286,6 +302,7 @@ class _Checker:
                 self.texts(action.task, action.exit)
                 self.expression(action.exit_when)
                 self.criteria(action.exit_criteria)
+                self.policies(action)
             case Scene():
                 for role in (action.speakers.ai, action.speakers.human):
                     self.role(role, action.speakers.at)
@@ -411,6 +428,15 @@ class _Checker:
     def on_fail(self, on_fail: OnFail) -> None:
         if on_fail.policy == "goto":
             self.target(on_fail.target, on_fail.at)
+
+    def policies(self, action: AiAsk | Chat) -> None:
+        for key, policy in policies(action).items():
+            self.texts(policy.say)
+            if policy.then.policy == "goto":
+                self.target(policy.then.target, policy.then.at)
+            if policy.after > rounds_of(action):
+                message = f"`{key}` waits for {policy.after} replies, and there are {rounds_of(action)} at most"
+                self.add("POLICY_TOO_LATE", message, policy.mark("after"))
 
     def target(self, target: str, at: Location) -> None:
         if self.skill is not None:

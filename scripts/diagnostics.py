@@ -192,6 +192,16 @@ CODES: dict[str, Code] = {
         "A detector does what it does at once, and cannot wait, jump or call.",
         "Let it `set`, `emit`, `say`, `show` or `end`; for more write an interrupt `on: {detector: NAME}`.",
     ),
+    "ON_BUDGET_WAITS": Code(
+        "error",
+        "What is done when a budget is used up is done at once, and cannot wait, jump, call or ask a model.",
+        "Let it `say`, `show`, `set`, `emit` or `end`.",
+    ),
+    "POLICY_TOO_LATE": Code(
+        "warning",
+        "A policy waits for more replies than the action takes.",
+        "Lower `after`, or raise `max_rounds`.",
+    ),
     "DETECTOR_EXAMPLE_FAILS": Code(
         "warning",
         "An example of a detector does not come out as it says, though it needs no model.",

@@ -27,6 +27,7 @@ from scripts.actions import (
     Goto,
     If,
     OnFail,
+    Onward,
     Repeat,
     Say,
     Scene,
@@ -35,6 +36,7 @@ from scripts.actions import (
     UserSay,
     action_type,
     arms,
+    policies,
 )
 from scripts.model import Detector, Interrupt, Phase, Script, Skill, Topic
 from scripts.nodes import Expression
@@ -46,7 +48,8 @@ SKILLS = ":skills"
 INTERRUPTS = ":interrupts"
 DETECTORS = ":detectors"
 
-EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "end", "call", "detect"]
+EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "on_blocked", "on_off_topic", "end", "call", "detect"]
+FAILING: frozenset[EdgeKind] = frozenset({"on_fail", "on_blocked", "on_off_topic"})
 
 
 class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -59,6 +62,8 @@ class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
     when: str = ""
     detail: str = ""  # what its verb says: a text, a condition, a target
     on_fail: str = ""  # as an author writes it, where it leads away from the topic
+    on_blocked: str = ""  # the same
+    on_off_topic: str = ""
 
 
 class StartNode(Struct, frozen=True, tag_field="kind", tag="start"):
@@ -121,7 +126,7 @@ class Edge(Struct, frozen=True):
         """What an author reads along the edge; nothing for the plain order."""
         if self.kind == "order":
             return ""
-        has_condition = self.when and self.kind != "on_fail"  # there, where it leads from says enough
+        has_condition = self.when and self.kind not in FAILING  # there, where it leads from says enough
         return f"{self.kind} when {' and '.join(self.when)}" if has_condition else self.kind
 
 
@@ -164,10 +169,10 @@ def build_graph(script: Script) -> Graph:
             nodes.append(_topic_node(phase, topic, steps))
             jumps += [edge for step in steps for edge in _jumps(script, phase.id, _topic_id(phase, topic), step)]
     nodes += [*_beside(SKILLS, script.skills), *_beside(INTERRUPTS, script.interrupts)]
-    nodes += _beside(DETECTORS, script.detectors)
+    nodes += _beside(DETECTORS, script.watchers)
     beside = {f"{SKILLS}/{each.id}": each.actions for each in script.skills}
     beside |= {f"{INTERRUPTS}/{each.id}": each.actions for each in script.interrupts}
-    beside |= {f"{DETECTORS}/{each.id}": each.actions for each in script.detectors}
+    beside |= {f"{DETECTORS}/{each.id}": each.actions for each in script.watchers}
     for here, actions in beside.items():
         jumps += [edge for step in _steps(actions) for edge in _jumps(script, "", here, step)]
     jumps += [edge for interrupt in script.interrupts for edge in _afterwards(script, interrupt)]
@@ -186,7 +191,7 @@ def _beside(group: str, owners: Sequence[Skill | Interrupt | Detector]) -> Itera
         yield PhaseNode(id=group)
     for owner in owners:
         actions = tuple(_item(step) for step in _steps(owner.actions))
-        node = TopicNode(id=f"{group}/{owner.id}", phase=group, topic=owner.id, actions=actions)
+        node = TopicNode(id=f"{group}/{owner.id}", phase=group, topic=owner.id.lstrip(":"), actions=actions)
         if isinstance(owner, Skill):
             yield structs.replace(node, title=owner.title, goal=owner.goal)
         else:
@@ -254,8 +259,7 @@ def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
 
 def _item(step: _Step) -> ActionItem:
     action = step.action
-    on_fail = _on_fail(action)
-    leads_away = on_fail is not None and on_fail.policy in {"goto", "end"}
+    away = {kind: f"{then.policy} {then.target}".rstrip() for kind, then in _led_away(action)}
     return ActionItem(
         id=action.id,
         type=action_type(action),
@@ -263,7 +267,9 @@ def _item(step: _Step) -> ActionItem:
         arm=step.arm,
         when=_source(action.when),
         detail=" ".join(_detail(action).split()),
-        on_fail=f"{on_fail.policy} {on_fail.target}".rstrip() if on_fail is not None and leads_away else "",
+        on_fail=away.get("on_fail", ""),
+        on_blocked=away.get("on_blocked", ""),
+        on_off_topic=away.get("on_off_topic", ""),
     )
 
 
@@ -307,8 +313,12 @@ def _detail(action: Action) -> str:
             assert_never(action)
 
 
-def _on_fail(action: Action) -> OnFail | None:
-    return action.on_fail if isinstance(action, Ask | AiAsk | Choose | Form) else None
+def _led_away(action: Action) -> Iterator[tuple[EdgeKind, OnFail | Onward]]:
+    """What leads away from an action that got no answer."""
+    found: list[tuple[EdgeKind, OnFail | Onward]] = [(key, each.then) for key, each in policies(action).items()]
+    if isinstance(action, Ask | AiAsk | Choose | Form):
+        found = [("on_fail", action.on_fail), *found]
+    yield from ((kind, then) for kind, then in found if then.policy in {"goto", "end"})
 
 
 def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]:
@@ -320,13 +330,11 @@ def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]
         yield Edge(here, END, "end", action.id, step.when)
     if isinstance(action, Goto) and (target := resolve_target(script, action.target, phase)) is not None:
         yield Edge(here, "/".join(target), "goto", action.id, step.when)
-    on_fail = _on_fail(action)
-    if on_fail is None:
-        return
-    if on_fail.policy == "end":
-        yield Edge(here, END, "on_fail", action.id, step.when)
-    if on_fail.policy == "goto" and (target := resolve_target(script, on_fail.target, phase)) is not None:
-        yield Edge(here, "/".join(target), "on_fail", action.id, step.when)
+    for kind, then in _led_away(action):
+        if then.policy == "end":
+            yield Edge(here, END, kind, action.id, step.when)
+        elif (found := resolve_target(script, then.target, phase)) is not None:
+            yield Edge(here, "/".join(found), kind, action.id, step.when)
 
 
 def _order(script: Script) -> Iterator[Edge]:

@@ -39,6 +39,7 @@ def _with_ids(script: Script, problems: Problems) -> Script:
         skills=tuple(_named_within(skill, problems) for skill in script.skills),
         interrupts=tuple(_named_within(each, problems) for each in _named_interrupts(script, problems)),
         detectors=tuple(_named_within(each, problems) for each in script.detectors),
+        on_budget=_named(script.on_budget, _derived_ids({each.id for each in walk(script.on_budget)}, problems)),
     )
 
 

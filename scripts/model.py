@@ -177,6 +177,9 @@ class Detector(Node, frozen=True, kw_only=True):
         return self.on != "user"
 
 
+ON_BUDGET = ":on_budget"  # no detector's id begins with a colon
+
+
 class Topic(Node, frozen=True, kw_only=True):
     """A unit of conversation with variables of its own."""
 
@@ -265,7 +268,15 @@ class Script(Node, frozen=True, kw_only=True):
     repairs: tuple[Repair, ...] = ()
     migrations: Migrations = Migrations()
     detectors: tuple[Detector, ...] = ()
+    on_budget: tuple[Action, ...] = ()  # done when a budget for language models is used up
     globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
     strings: tuple[StringTable, ...] = ()  # from side files as well
     phrases: Mapping[str, str] = {}  # what a translated script says in place of the runtime's own sentences
     form: FormName = "native"
+
+    @property
+    def watchers(self) -> tuple[Detector, ...]:
+        """What acts at once in the middle of a turn: the detectors, and `on_budget`, which acts as they do."""
+        if not self.on_budget:
+            return self.detectors
+        return (*self.detectors, Detector(id=ON_BUDGET, actions=self.on_budget, at=self.mark("on_budget")))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from scripts.actions import ChoiceItem, Choose, Loop, Media, OnFail, Step
+from scripts.actions import ChoiceItem, Choose, Loop, Media, OnFail, Onward, Policy, Step
 from scripts.detectors.parts import Example, Line
 from scripts.model import After, Detector, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic, Trigger
 from scripts.nodes import NOWHERE, Expression, Location, Node, Reference, Template
@@ -95,7 +95,7 @@ class _Writer:
         pairs = self.pairs(script)
         if script.form in FILES_OF_DETECTORS:
             pairs = tuple(pair for pair in pairs if pair[0] in {"use", "detectors"})
-        apart = {"declare", "phases", *_SHARED}
+        apart = {"declare", "phases", "on_budget", *_SHARED}
         parts = [Record(tuple(pair for pair in pairs if pair[0] not in apart))]
         parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
         return document(*parts)
@@ -119,7 +119,9 @@ class _Writer:
                 return Source(value.source)
             case Reference():
                 return value.id
-            case OnFail() | After():
+            case Policy(say=None, after=1):
+                return self.layout(value.then)
+            case OnFail() | After() | Onward():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
             case Trigger(keywords=words, intent="", detector=""):
                 return self.tuple(words)
@@ -183,7 +185,9 @@ def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:
 
 
 def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
-    if isinstance(value, OnFail | After):
-        return value.policy in {"default", "resume"} and not (isinstance(value, After) and field.default is None)
+    if isinstance(value, OnFail | After | Onward):
+        return value.policy in {"default", "resume", "continue"} and not (
+            isinstance(value, After) and field.default is None
+        )
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     return type(value) is type(default) and value == default

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.actions import ChoiceItem, Loop, OnFail
+from scripts.actions import ChoiceItem, Loop, OnFail, Onward, Policy
 from scripts.diagnostics import Problems
 from scripts.model import After, FormField, FormSheet, Trigger
 from scripts.nodes import Expression, Location, Node, Reference, Template
@@ -357,7 +357,17 @@ class Reader:
     def _after(self, tree: Tree) -> Any:
         return self._leading(tree, After, ("resume", "restart_topic", "leave_topic", "skip", "end"))
 
-    def _leading(self, tree: Tree, kind: type[OnFail | After], policies: tuple[str, ...]) -> Any:
+    def _onward(self, tree: Tree) -> Any:
+        return self._leading(tree, Onward, ("continue", "skip", "end"))
+
+    def _policy(self, tree: Tree) -> Any:
+        """Where to go on, alone, or what is said before as well."""
+        if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
+            return self._struct(tree, Policy)
+        then = self._onward(tree)
+        return then if then is _FAILED else Policy(then=then, at=tree.at)
+
+    def _leading(self, tree: Tree, kind: type[OnFail | After | Onward], policies: tuple[str, ...]) -> Any:
         """A word of a policy, ``goto phase/topic`` or ``{goto: phase/topic}``."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
             target = self._any(tree.pairs[0][1], str)
@@ -414,6 +424,8 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Expression: Reader._expression,
     OnFail: Reader._on_fail,
     After: Reader._after,
+    Onward: Reader._onward,
+    Policy: Reader._policy,
     Trigger: Reader._trigger,
     Reference: Reader._reference,
     Loop: Reader._loop,

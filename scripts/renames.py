@@ -156,7 +156,7 @@ def paths_of(script: Script) -> set[Path]:
     topics = [((phase.id, topic.id), topic.actions) for phase in script.phases for topic in phase.topics]
     topics += [(("", skill.id), skill.actions) for skill in script.skills]
     topics += [((INTERRUPTS, each.id), each.actions) for each in script.interrupts]
-    topics += [((DETECTORS, each.id), each.actions) for each in script.detectors]
+    topics += [((DETECTORS, each.id), each.actions) for each in script.watchers]
     found: set[Path] = {(phase.id,) for phase in script.phases} | {path for path, _ in topics}
     return found | {(*path, action.id) for path, actions in topics for action in walk(actions)}
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.actions import ACTION_TYPES, ChoiceItem, Loop, OnFail
+from scripts.actions import ACTION_TYPES, ChoiceItem, Loop, OnFail, Onward, Policy
 from scripts.model import After, Script, Trigger
 from scripts.nodes import Expression, Reference, Template
 from scripts.reader import ALIASES, SHORTHANDS
@@ -86,6 +86,10 @@ _KEYS = {
     "output": "What to take from the answers.",
     "max_rounds": "How many answers, or utterances, at most.",
     "on_fail": "What follows when no valid answer came within the rounds.",
+    "on_blocked": "What follows when the user cannot or will not answer, as the model judges.",
+    "on_off_topic": "What follows when the user talks of something else, as the model judges.",
+    "after": "How many such replies in a row it takes.",
+    "on_budget": "What is done when a budget for language models is used up; the session then waits where it was.",
     "require_acknowledgment": "Whether to wait for the user after a single utterance.",
     "exit": "When to stop, in words; the model judges.",
     "exit_when": "When to stop, as an expression.",
@@ -102,7 +106,7 @@ _KEYS = {
     "image": "The address of a picture.",
     "url": "The address of a page.",
     "caption": "What stands below.",
-    "then": "What happens when the condition holds.",
+    "then": "What happens when the condition holds, or where it goes on afterwards.",
     "else": "What happens when it does not.",
     "do": "What happens in each pass, or when an interrupt comes up.",
     "auto": "Kept up to date from what the user says, whatever is being asked.",
@@ -204,6 +208,7 @@ class _Definitions:
             Expression: {},
             OnFail: _ON_FAIL,
             After: _AFTER,
+            Onward: _ONWARD,
             Loop: _LOOP,
         }.get(kind)
         if special is not None:
@@ -211,6 +216,8 @@ class _Definitions:
         whole = self._object(kind)
         if kind is Trigger:
             return _documented(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
+        if kind is Policy:
+            return _documented(kind) | {"anyOf": [*_ONWARD["anyOf"], whole]}
         if kind is ChoiceItem:
             return _documented(kind) | {"anyOf": [_WORD, self._short_choice(whole), whole]}
         short = SHORTHANDS.get(kind.__name__)
@@ -339,4 +346,5 @@ def _leading(*policies: str) -> Schema:
 
 _ON_FAIL = _leading("default", "skip", "end")
 _AFTER = _leading("resume", "restart_topic", "leave_topic", "skip", "end")
+_ONWARD = _leading("continue", "skip", "end")
 _LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}

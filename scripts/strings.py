@@ -1,8 +1,8 @@
 """The lines of a script, what everyone who talks with it reads, and the script in another language.
 
 A line's id is made of ids: ``phase/topic/action`` (or ``skill:ID/action``, ``interrupt:ID/action``,
-``detector:ID/action``, ``form:ID/field``) and what the text is to it, such as ``.say``, ``.choices.KEY`` or
-``.output.NAME.invalid``. Several texts of one `say` are told apart by their number alone.
+``detector:ID/action``, ``on_budget/action``, ``form:ID/field``) and what the text is to it, such as ``.say``,
+``.choices.KEY`` or ``.output.NAME.invalid``. Several texts of one `say` are told apart by their number alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,12 +27,14 @@ from scripts.actions import (
     Form,
     Goto,
     If,
+    Policy,
     Repeat,
     Say,
     Scene,
     Set,
     Show,
     UserSay,
+    policies,
 )
 from scripts.model import Detector, FormField, FormSheet, Interrupt, Locale, Repair, Script, Skill, StringTable
 from scripts.nodes import Location, Template
@@ -58,6 +60,7 @@ Phrase: TypeAlias = Literal[
     "unread",
     "multichoice",
     "table",
+    "busy",
 ]
 """What the runtime says by itself: to an answer that does not do, by the type that is wanted, and around it."""
 
@@ -143,6 +146,7 @@ def _with_lines(script: Script, change: Change) -> Script:
         skills=tuple(_with_skill(skill, shared, texts) for skill in script.skills),
         interrupts=tuple(_with_interrupt(each, session, texts) for each in script.interrupts),
         detectors=tuple(_with_detector(each, session, texts) for each in script.detectors),
+        on_budget=_Walker("on_budget", session, texts).actions(script.on_budget),
         forms=tuple(_with_form(sheet, texts) for sheet in script.forms),
         repairs=tuple(_with_repair(repair, texts) for repair in script.repairs),
     )
@@ -257,6 +261,7 @@ class _Walker:
                     task=self.text(action, "ai_ask", action.task),
                     invalid=self.maybe(action, "invalid", action.invalid),
                     outputs=self.outputs(action, action.outputs),
+                    **self.policies(action),
                 )
             case Choose():
                 return replace(
@@ -276,13 +281,19 @@ class _Walker:
             case Foreach() | Repeat():
                 return replace(action, do=self.actions(action.do))
             case Chat():
-                return replace(action, task=self.text(action, "chat", action.task))
+                return replace(action, task=self.text(action, "chat", action.task), **self.policies(action))
             case Form():
                 return replace(action, invalid=self.maybe(action, "invalid", action.invalid))
             case AiThink() | Set() | Call() | Emit() | Goto() | End() | Scene():
                 return action  # nobody reads their texts
             case _:
                 assert_never(action)
+
+    def policies(self, action: AiAsk | Chat) -> Mapping[str, Policy]:
+        return {
+            key: msgspec.structs.replace(policy, say=self.maybe(action, key, policy.say))
+            for key, policy in policies(action).items()
+        }
 
     def choice(self, action: Choose, choice: ChoiceItem) -> ChoiceItem:
         text = self.text(action, f"choices.{choice.key}", choice.text)

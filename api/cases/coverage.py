@@ -1,13 +1,13 @@
 """What of a script its conversations reached: phases, topics, actions, branches and conditions, from the events.
 
 A branch is an arm of an `if` (also an `else` nobody wrote), a choice of a `choose`, an `on_fail` that leads away
-(`goto`, `end`), an interrupt that comes up, or a detector that acts; a condition is a `when` that held, or did not. No
-branches, since many a sound script cannot take both ways: a `foreach` over an empty list, the other texts of a `say`,
-and an `on_fail` that goes on with what follows.
+(`goto`, `end`), an `on_blocked` or `on_off_topic` that gives up, an interrupt that comes up, or a detector that acts; a
+condition is a `when` that held, or did not. No branches, since many a sound script cannot take both ways: a `foreach`
+over an empty list, the other texts of a `say`, and an `on_fail` that goes on with what follows.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from runtime.events import (
     Body,
     Detected,
     Ended,
+    Exited,
     Interrupted,
     Jumped,
     Message,
@@ -29,8 +30,8 @@ from runtime.events import (
 )
 from runtime.program import Program
 from runtime.state import DETECTORS, INTERRUPTS, Wait
-from scripts.actions import Action, AiAsk, Ask, Choose, Form, If, arms, rounds_of, walk
-from scripts.model import Phase, Script, Topic
+from scripts.actions import Action, AiAsk, Ask, Choose, Form, If, PolicyKey, arms, policies, rounds_of, walk
+from scripts.model import ON_BUDGET, Phase, Script, Topic
 from scripts.nodes import Location
 
 Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
@@ -122,8 +123,14 @@ def _items(script: Script) -> Iterator[tuple[Item, Location]]:
             yield from _action_items(f"{INTERRUPT}{each.id}/{action.id}", action)
     for detector in script.detectors:
         yield Item("branch", f"{DETECTOR}{detector.id}", ACTED), detector.at
-        for action in walk(detector.actions):
-            yield from _action_items(f"{DETECTOR}{detector.id}/{action.id}", action)
+    for watcher in script.watchers:
+        for action in walk(watcher.actions):
+            yield from _action_items(f"{_beside(watcher.id)}/{action.id}", action)
+
+
+def _beside(watcher: str) -> str:
+    """What begins the names of what a detector, or `on_budget`, does."""
+    return ON_BUDGET.lstrip(":") if watcher == ON_BUDGET else f"{DETECTOR}{watcher}"
 
 
 def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
@@ -140,6 +147,9 @@ def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
             pass
     if isinstance(action, Ask | AiAsk | Choose | Form) and action.on_fail.policy in LEADS_AWAY:
         yield Item("branch", name, ON_FAIL), action.mark("on_fail")
+    for key, policy in policies(action).items():
+        if policy.then.policy != "continue":
+            yield Item("branch", name, key), action.mark(key)
 
 
 def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item, Location]]:
@@ -166,6 +176,7 @@ class _Tracker:
         self._fork: Action | None = None
         self._picked: str | None = None  # the choice that a reply to a `choose` means
         self._left: Item | None = None  # the branch that was taken if the question just left leads away
+        self._given_up = ""  # the question that a policy ended, just before it is left
         self._leaving = False  # whether actions are being left, of which only the first counts
 
     def follow(self, session: Iterable[Turn]) -> Iterator[Item]:
@@ -224,6 +235,9 @@ class _Tracker:
             case Jumped() | Ended() if self._leaving and self._left is not None:
                 if isinstance(body, Jumped) or body.reason:  # else the script just came to its end
                     yield self._left
+            case Exited() if body.source in get_args(PolicyKey):
+                yield Item("branch", self._name(body.action_id), body.source)
+                self._given_up = body.action_id
             case Interrupted():
                 yield Item("branch", f"{INTERRUPT}{body.interrupt}", CAME_UP)
             case Detected():
@@ -235,7 +249,8 @@ class _Tracker:
         """The branch that a question takes which is left with all its rounds used up, if what follows leads away."""
         action = self._program.action(*self._home, body.action_id)
         used_up = isinstance(action, Ask | AiAsk | Choose | Form) and body.rounds >= rounds_of(action)
-        return Item("branch", self._name(body.action_id), ON_FAIL) if used_up else None
+        given_up, self._given_up = self._given_up == body.action_id, ""
+        return Item("branch", self._name(body.action_id), ON_FAIL) if used_up and not given_up else None
 
     def _hear(self, message: Message) -> None:
         """Notes what a reply to a `choose` picks, as the action itself will see it."""
@@ -265,7 +280,7 @@ class _Tracker:
 
     def _name(self, action_id: str = "") -> str:
         if self._detector and action_id:
-            return f"{DETECTOR}{self._detector}/{action_id}"
+            return f"{_beside(self._detector)}/{action_id}"
         if self._skill and action_id:
             return f"{SKILL}{self._skill}/{action_id}"
         if self._interrupt and action_id:

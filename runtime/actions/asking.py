@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from runtime.actions.leading_away import after_failure
+from runtime import judging
+from runtime.actions.leading_away import after_failure, onward
 from runtime.answers import parse_answer
 from runtime.events import Exited
-from runtime.exits import ExitDecision, decide_exit
+from runtime.exits import ExitDecision
+from runtime.judging import Judgement
 from runtime.models.parsing import choices_of, read_further
 from runtime.outcomes import DONE, Outcome, Waits, offering
 from runtime.phrases import phrase
@@ -20,7 +22,7 @@ from runtime.run import Run
 from runtime.speech import always
 from runtime.state import Source, Wait
 from runtime.validation import Refused, checked
-from scripts.actions import AiAsk, AiThink, Ask, rounds_of
+from scripts.actions import AiAsk, AiThink, Ask, Policy, rounds_of
 from scripts.nodes import Template
 from scripts.values import Value, is_given
 from scripts.variables import Assignment, Output, OutputItem, Records
@@ -123,12 +125,17 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
         reply=reply,
         speak=lambda verdict: _goes_on(run, action, outputs, verdict),
     )
-    refused, decision = _judged(run, action, outputs, answered)
+    refused, judgement = _judged(run, action, outputs, answered)
+    judging.record(run, action, answered, judgement)
+    decision, policy = judgement.decision, judgement.policy
+    if policy is not None and judgement.is_given_up:
+        return _given_up(run, action, decision, policy)
     last = run.progress.round >= rounds_of(action)
     if refused and not last:
         return _prompt(run, action, _complaint(run, action, refused, []))
     if not decision.exit:
-        return _prompt(run, action, answered.text or run.progress.prompt)
+        own = policy.say if policy is not None else None
+        return _prompt(run, action, run.text(own) if own is not None else answered.text or run.progress.prompt)
     await _fill_missing(run, action, outputs, reply)
     missing = _missing(run, action.outputs)
     required = [output for output in missing if output.required]
@@ -143,26 +150,29 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
 
 def _judged(
     run: Run, action: AiAsk, outputs: tuple[Output, ...], answered: ModelReply
-) -> tuple[dict[str, Refused], ExitDecision]:
+) -> tuple[dict[str, Refused], Judgement]:
     """Keeps what the model took from a reply, and decides whether the action is done; which values do not pass."""
     refused = _take(run, action.outputs, outputs, answered)
-    decision = decide_exit(
-        round_number=run.progress.round,
-        rounds_max=rounds_of(action),
-        reply=answered,
-        exit_when=action.exit_when is not None and run.holds(action.exit_when, run.progress.values),
-        criteria=action.exit_criteria,
-        scopes=run.scopes,
-        taken=run.progress.values,
-    )
-    return refused, decision
+    return refused, judging.judge(run, action, answered, run.progress.values)
 
 
 def _goes_on(run: Run, action: AiAsk, outputs: tuple[Output, ...], verdict: ModelReply) -> bool:
     """Whether the words that come with a verdict are sure to be said."""
     with run.trial():
-        refused, decision = _judged(run, action, outputs, verdict)
-    return not refused and not decision.exit
+        refused, judgement = _judged(run, action, outputs, verdict)
+    says_own = judgement.policy is not None and judgement.policy.say is not None
+    return not refused and not judgement.decision.exit and not says_own
+
+
+def _given_up(run: Run, action: AiAsk, decision: ExitDecision, policy: Policy) -> Outcome:
+    """The user does not answer, and the script leaves it at that: keeps what is valid and goes where it says."""
+    if policy.say is not None:
+        run.say(run.text(policy.say))
+    run.record(Exited(action.id, decision.source, decision.reason))
+    _write(run, action.outputs, "user")
+    for output in _unset(run, action):
+        _default_or_warn(run, output, decision.reason)
+    return onward(run, policy.then, action.id) or _then_computed(run, action)
 
 
 def typed(run: Run, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:

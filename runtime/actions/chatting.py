@@ -1,7 +1,8 @@
 """`chat`: free conversation, until the model or a condition ends it or its rounds are used up."""
 
+from runtime import judging
+from runtime.actions.leading_away import onward
 from runtime.events import Exited
-from runtime.exits import decide_exit
 from runtime.outcomes import DONE, Outcome, Waits
 from runtime.ports import ModelReply
 from runtime.run import Run
@@ -12,7 +13,7 @@ from scripts.actions import Chat, rounds_of
 
 async def chat(run: Run, action: Chat) -> Outcome:
     """Lets the model open the conversation."""
-    return _says(run, await _complete(run, action, None))
+    return _says(run, (await _complete(run, action, None)).text)
 
 
 async def answer_chat(run: Run, action: Chat, reply: str) -> Outcome:
@@ -23,28 +24,32 @@ async def answer_chat(run: Run, action: Chat, reply: str) -> Outcome:
     run.progress.round += 1
     run.progress.replies = [*run.progress.replies, reply][-rounds_of(action) :]
     answered = await _complete(run, action, reply)
-    decision = decide_exit(
-        round_number=run.progress.round,
-        rounds_max=rounds_of(action),
-        reply=answered,
-        exit_when=action.exit_when is not None and run.holds(action.exit_when),
-        criteria=action.exit_criteria,
-        scopes=run.scopes,
-        taken={},
-    )
+    judgement = judging.judge(run, action, answered, {})
+    judging.record(run, action, answered, judgement)
+    decision, policy = judgement.decision, judgement.policy
+    text = run.text(policy.say) if policy is not None and policy.say is not None else answered.text
     if not decision.exit:
-        return _says(run, answered)
-    run.say(answered.text)
+        return _says(run, text)
+    run.say(text)
     run.record(Exited(action.id, decision.source, decision.reason))
-    return DONE
+    away = onward(run, policy.then, action.id) if policy is not None and judgement.is_given_up else None
+    return away or DONE
+
+
+def _are_said(run: Run, action: Chat, verdict: ModelReply) -> bool:
+    """Whether the words that come with a verdict are said, and not the script's own in their place."""
+    with run.trial():
+        policy = judging.judge(run, action, verdict, {}).policy
+    return policy is None or policy.say is None
 
 
 async def _complete(run: Run, action: Chat, reply: str | None) -> ModelReply:
     task, until = run.wording(action.task), run.wording(action.exit)
-    return await run.complete("chat", action, task, until=until, reply=reply, speak=always)
+    speak = always if reply is None else lambda verdict: _are_said(run, action, verdict)
+    return await run.complete("chat", action, task, until=until, reply=reply, speak=speak)
 
 
-def _says(run: Run, answered: ModelReply) -> Outcome:
-    run.progress.prompt = answered.text
-    run.say(answered.text)
+def _says(run: Run, text: str) -> Outcome:
+    run.progress.prompt = text
+    run.say(text)
     return Waits(Wait("text"))

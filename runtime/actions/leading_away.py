@@ -1,10 +1,10 @@
-"""Where the conversation goes on when an action does not simply end: the policies of `on_fail` and of interrupts."""
+"""Where the conversation goes on when an action does not simply end: the policies of questions and of interrupts."""
 
 from typing import assert_never
 
 from runtime.outcomes import DONE, Finish, Jump, Leave, Outcome
 from runtime.run import ActionFailed, Run
-from scripts.actions import OnFail
+from scripts.actions import OnFail, Onward
 from scripts.model import After
 from scripts.targets import resolve_target
 
@@ -14,6 +14,13 @@ def after_failure(run: Run, on_fail: OnFail, action_id: str) -> Outcome | None:
     if on_fail.policy == "end":
         return Finish(f"no valid answer to {action_id}")
     return jump(run, on_fail.target) if on_fail.policy == "goto" else None
+
+
+def onward(run: Run, then: Onward, action_id: str) -> Outcome | None:
+    """Where a policy for replies that lead nowhere leads away to; None where the script just goes on."""
+    if then.policy == "end":
+        return Finish(f"no answer to {action_id}")
+    return jump(run, then.target) if then.policy == "goto" else None
 
 
 def after(run: Run, then: After) -> Outcome:

@@ -1,7 +1,7 @@
 """What the assistant says without asking: `say`, `ai_say`, `show`."""
 
 from runtime.events import Exited, VariantChosen
-from runtime.exits import decide_exit
+from runtime.exits import decide_exit, says_done
 from runtime.outcomes import DONE, Outcome, Waits
 from runtime.run import Run
 from runtime.speech import always
@@ -47,7 +47,7 @@ async def ai_say(run: Run, action: AiSay, reply: str | None) -> Outcome:
             run.record(Exited(action.id, decision.source, decision.reason))
             return DONE
     run.say(answered.text)
-    if answered.exit:
+    if says_done(answered):
         run.record(Exited(action.id, "model", answered.exit_reason))
         return DONE
     return ACKNOWLEDGE if run.progress.round < action.utterances or action.waits_after else DONE

@@ -31,6 +31,7 @@ from scripts.actions import (
     Set,
     Show,
     UserSay,
+    policies,
 )
 from scripts.conditions import Unknown
 from scripts.expressions import compile_expression, compile_template
@@ -146,7 +147,8 @@ def deed_of(action: Action, sheets: tuple[FormSheet, ...] = ()) -> Deed:
             steps = (*_looks(action.question, action.invalid), *_outputs(action.outputs, action.on_fail))
             return Deed(steps, leaves=_on_fail(action.on_fail), waits="always", says=True)
         case AiAsk():
-            return Deed(_leading(action), leaves=_on_fail(action.on_fail), waits="always", says=True)
+            leaves = (*_on_fail(action.on_fail), *_led_away(action))
+            return Deed(_leading(action), leaves=leaves, waits="always", says=True)
         case AiThink():
             return Deed((*_looks(action.task), *_outputs(action.outputs, OnFail())))
         case Set():
@@ -173,7 +175,8 @@ def deed_of(action: Action, sheets: tuple[FormSheet, ...] = ()) -> Deed:
             return Deed(steps, leaves=_on_fail(action.on_fail), waits="always", says=True)
         case Chat():
             asked = [Look(action.exit_when, is_condition=True)] if action.exit_when is not None else []
-            return Deed((*_looks(action.task, action.exit), *asked), waits="always", says=True)
+            looks = _looks(action.task, action.exit, *(each.say for each in policies(action).values()))
+            return Deed((*looks, *asked), leaves=_led_away(action), waits="always", says=True)
         case Scene():
             return Deed()
         case Goto():
@@ -262,10 +265,11 @@ def _skipped(action: Form) -> str:
 
 
 def _leading(action: AiAsk) -> tuple[Look | Put, ...]:
-    looks = list(_looks(action.task, action.invalid, action.exit))
+    looks = list(_looks(action.task, action.invalid, action.exit, *(each.say for each in policies(action).values())))
     if action.exit_when is not None:
         looks.append(Look(action.exit_when, _taken(action.outputs), is_condition=True))
-    return (*looks, *_outputs(action.outputs, action.on_fail))
+    skipped = next((f"`{key}: skip`" for key, each in policies(action).items() if each.then.policy == "skip"), "")
+    return (*looks, *_outputs(action.outputs, action.on_fail, f"no valid answer comes ({skipped})" if skipped else ""))
 
 
 def _taken(items: tuple[OutputItem, ...]) -> frozenset[str]:
@@ -288,8 +292,8 @@ def questions_in(item: OutputItem) -> tuple[Output, ...]:
             assert_never(item)
 
 
-def _outputs(items: tuple[OutputItem, ...], on_fail: OnFail) -> tuple[Look | Put, ...]:
-    """What an answer gives, then what is computed from it."""
+def _outputs(items: tuple[OutputItem, ...], on_fail: OnFail, skipped: str = "") -> tuple[Look | Put, ...]:
+    """What an answer gives, then what is computed from it; `skipped` says when it may be given up without one."""
     steps: list[Look | Put] = []
     for output in (output for item in items for output in questions_in(item)):
         steps += _looks(output.invalid)
@@ -297,9 +301,11 @@ def _outputs(items: tuple[OutputItem, ...], on_fail: OnFail) -> tuple[Look | Put
     for item in items:
         if isinstance(item, Output):
             is_open = item.required is False and item.default is None
-            steps.append(Put(item.get, item.mark("get"), doubt=_doubt(on_fail, is_open=is_open)))
+            doubt = _doubt(on_fail, is_open=is_open) or ("" if item.default is not None else skipped)
+            steps.append(Put(item.get, item.mark("get"), doubt=doubt))
         elif isinstance(item, Records):
-            steps.append(Put(item.tolist, item.mark("tolist"), doubt=_doubt(on_fail, is_open=item.required is False)))
+            doubt = _doubt(on_fail, is_open=item.required is False) or skipped
+            steps.append(Put(item.tolist, item.mark("tolist"), doubt=doubt))
     for each in items:
         if isinstance(each, Assignment):
             looks = [Look(each.when, is_condition=True)] if each.when is not None else []
@@ -321,6 +327,12 @@ def _on_fail(on_fail: OnFail) -> tuple[Leave, ...]:
         target = on_fail.target if on_fail.policy == "goto" else None
         return (Leave(target, on_fail.at, is_on_fail=True),)
     return ()
+
+
+def _led_away(action: AiAsk | Chat) -> tuple[Leave, ...]:
+    """Where replies that lead nowhere lead."""
+    thens = [each.then for each in policies(action).values() if each.then.policy in {"goto", "end"}]
+    return tuple(Leave(then.target if then.policy == "goto" else None, then.at, is_on_fail=True) for then in thens)
 
 
 def _choosing(action: Choose) -> Deed:

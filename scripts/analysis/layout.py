@@ -39,8 +39,8 @@ class Layout:
         }
         self._skills = {skill.id: Node(_SKILLS, number, 1) for number, skill in enumerate(script.skills)}
         self._sights: dict[Node, Sight] = {}
-        # What a detector sets and nobody declares is the session's, from whenever it acts.
-        self._watched = {name for each in script.detectors for name in self._written(each.actions)}
+        # What a detector or `on_budget` sets and nobody declares is the session's, from whenever it acts.
+        self._watched = {name for each in script.watchers for name in self._written(each.actions)}
         watched = tuple(Declaration(var=name) for name in sorted(self._watched))
         self._session, self._globals = _by_name((*watched, *script.declare)), _by_name(script.globals)
         self._otherwise = Level.SESSION if script.default_scope == "session" else Level.TOPIC

@@ -86,7 +86,7 @@ def _all_read(layout: Layout) -> tuple[set[str], bool]:
     conditions += [topic.when for phase in script.phases for topic in phase.topics]
     lists = [topic.actions for phase in script.phases for topic in phase.topics]
     lists += [skill.actions for skill in script.skills]
-    lists += [*(each.actions for each in script.interrupts), *(each.actions for each in script.detectors)]
+    lists += [*(each.actions for each in script.interrupts), *(each.actions for each in script.watchers)]
     conditions += [*(each.when for each in script.interrupts), *(each.when for each in script.detectors)]
     facts = [facts_in(each) for each in conditions if each is not None]
     facts += [facts_in(source) for actions in lists for action in walk(actions) for source in sources_of(action)]

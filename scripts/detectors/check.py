@@ -24,10 +24,9 @@ def check_detector(detector: Detector) -> Iterator[Finding]:
         yield "DETECTOR_WITHOUT_RULE", message, detector.mark("detector"), ""
     yield from _limits(detector)
     yield from _names(detector)
-    for action in walk(detector.actions):
-        if not can_do(action):
-            message = f"a detector cannot `{action_type(action)}`: it acts at once, in the middle of a turn"
-            yield "DETECTOR_WAITS", message, action.at, ""
+    for action in unable(detector.actions):
+        message = f"a detector cannot `{action_type(action)}`: it acts at once, in the middle of a turn"
+        yield "DETECTOR_WAITS", message, action.at, ""
     for outcome in run_examples(detector):
         for what, expected, got in outcome.differences:
             message = f"{outcome.name}: {what} should be {expected}, and is {got}"
@@ -37,6 +36,11 @@ def check_detector(detector: Detector) -> Iterator[Finding]:
 def can_do(action: Action) -> bool:
     """Whether a detector may do this: nothing that waits, jumps, calls or needs a model."""
     return isinstance(action, _AT_ONCE)
+
+
+def unable(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """The actions of a list that nothing can do which acts in the middle of a turn."""
+    return tuple(action for action in walk(actions) if not can_do(action))
 
 
 def _limits(detector: Detector) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from scripts.actions import Call, Form, Goto, OnFail, Speakers, Step
+from scripts.actions import Call, Form, Goto, OnFail, Onward, Speakers, Step
 from scripts.dialects.stage_names import word_id
 from scripts.model import After, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic
 from scripts.nodes import Location
@@ -76,7 +76,7 @@ class _Renaming:
         for name in _REFERENCES.get(type(node), ()):
             if getattr(node, name):
                 changed[name] = word_id(getattr(node, name))
-        if isinstance(node, Goto | OnFail | After) and node.target:
+        if isinstance(node, Goto | OnFail | Onward | After) and node.target:
             changed["target"] = self._target(node.target, phase)
         return msgspec.structs.replace(node, **changed)
 

@@ -13,7 +13,8 @@ from scripts.pictures.widths import fit
 LABEL_EM_MAX = 30.0
 
 _ARROWS: Mapping[EdgeKind, str] = {
-    "order": "-->", "goto": "==>", "on_fail": "-.->", "end": "-.->", "call": "-->", "detect": "-.->",
+    "order": "-->", "goto": "==>", "on_fail": "-.->", "on_blocked": "-.->", "on_off_topic": "-.->",
+    "end": "-.->", "call": "-->", "detect": "-.->",
 }  # fmt: skip
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MARKUP = frozenset("!\"#$%&'*:;<>@[]\\^`{|}~")  # what may mean something to Mermaid, Markdown or HTML

@@ -32,6 +32,8 @@ _COLOURS: Mapping[EdgeKind, str] = {
     "order": "#8a94a3",
     "goto": "#2563eb",
     "on_fail": "#c2410c",
+    "on_blocked": "#c2410c",
+    "on_off_topic": "#c2410c",
     "end": "#1f2937",
     "call": "#7c3aed",
     "detect": "#be185d",

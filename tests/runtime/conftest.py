@@ -14,7 +14,7 @@ from runtime.events import Message, Warned
 from runtime.models.cassette import ScriptedReply
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
-from runtime.ports import Model
+from runtime.ports import Live, Meter, Model
 from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.state import Cell, State, decode, encode
@@ -33,6 +33,8 @@ class Session:
         self.state = state
         self.model = model
         self.limits = limits
+        self.meter: Meter | None = None
+        self.live: Live | None = None
         self.turns: list[Turn] = []
         self._saved = saved
 
@@ -48,6 +50,8 @@ class Session:
             clock=lambda: NOON,
             ids=lambda: f"{len(self.turns)}.{next(ids)}",
             limits=self.limits,
+            meter=self.meter,
+            live=self.live,
             history=tuple(message for turn in self.turns for message in turn.messages),
         )
         self.state = turn.state
