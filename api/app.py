@@ -21,6 +21,7 @@ from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import errors
+from api.budgets import Spending
 from api.catalogue import Catalogue, Saved
 from api.chat import Chat
 from api.errors import ApiError
@@ -69,7 +70,7 @@ def create_app(
     `announce` is called once it is ready. With `reload` it publishes scripts of the folder anew when they change.
     """
     catalogue = Catalogue(record, clock)
-    running = Running(record, model, settings, clock, ids)
+    running = Running(record, model, settings, clock, ids, Spending(record, settings.budgets))
     chat = Chat(running, catalogue)
     migrating = Migrating(chat, running, catalogue)
 

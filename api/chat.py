@@ -305,7 +305,9 @@ class Chat:
         )
         start = session if row.turn == 0 else None
         try:
-            await self._record.commit(row, hot.state.turn, start, migration, _calls_used(hot, turn))
+            await self._record.commit(
+                row, hot.state.turn, start, migration, _calls_used(hot, turn), _calls_withheld(turn)
+            )
         except TurnConflict as error:
             self._forget(session)
             raise self._conflict(hot) from error
@@ -422,6 +424,11 @@ def _calls_used(hot: Hot, turn: Turn) -> tuple[str, ...] | None:
     if not hot.attempts.rows or not turn.state.begun:
         return None
     return tuple(call.intent.call_id for call in turn.model_calls if call.intent is not None)
+
+
+def _calls_withheld(turn: Turn) -> tuple[str, ...]:
+    """The calls of models whose words detectors kept from being said."""
+    return tuple(call.intent.call_id for call in turn.model_calls if call.is_withheld and call.intent is not None)
 
 
 def _failure(row: FailureRow) -> Failure:

@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from api import rows
+from api.budgets import Spending
 from api.journal import Attempts, TurnJournal
 from api.settings import Settings
 from runtime.engine import FailureKind, Input, Moved, Turn, run_turn
@@ -30,6 +31,7 @@ class Running(Struct, frozen=True):
     settings: Settings
     clock: Clock
     ids: Ids
+    spending: Spending
 
     async def turn(
         self,
@@ -61,6 +63,7 @@ class Running(Struct, frozen=True):
             global_cells=cells,
             history=history,
             journal=TurnJournal(self.record, session, state.turn + 1, attempts, self.clock, self.ids),
+            meter=await self.spending.meter(session.tenant, session.user_id, started),
             now=started,
         )
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from api.budgets import Budgets
 from api.wording import worded
 from runtime.models.hosted.settings import (
     OPENAI,
@@ -27,6 +28,7 @@ from scripts.model import Locale
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 _FOLDERS = frozenset({"data", "scripts", "prompts"})
+_BUDGET = "budgets_"  # begins the names of budgets among variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 
 OFFLINE = "offline"
@@ -66,6 +68,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model_calls_max: Count = 50
     output_chars_max: Count = 100_000
     turn_s: Seconds = 120.0
+    budgets: Budgets = Budgets()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:
@@ -96,6 +99,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             model_calls_max=self.model_calls_max,
             output_chars_max=self.output_chars_max,
             turn_s=self.turn_s,
+            turn_budget=self.budgets.bounds("turn"),
+            session_budget=self.budgets.bounds("session"),
         )
 
 
@@ -108,7 +113,8 @@ def load_settings(
 ) -> Settings:
     """The settings from file, environment and flags; a flag of None counts as not given. Raises SettingsInvalid."""
     given = dict(_from_file(file))
-    given |= _from_environment(os.environ if environment is None else environment)
+    from_environment = _from_environment(os.environ if environment is None else environment)
+    given |= from_environment | {"budgets": given.get("budgets", {}) | from_environment.get("budgets", {})}
     given |= {name: value for name, value in (flags or {}).items() if value is not None}
     return _convert(given, "settings")
 
@@ -130,9 +136,12 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     given = {name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
+    budgets = {name: given.pop(name) for name in list(given) if name.startswith(_BUDGET)}
     for name, value in given.items():
         _convert({name: value}, PREFIX + name.upper())
-    return dict(given)
+    for name, value in budgets.items():
+        _convert({"budgets": {name.removeprefix(_BUDGET): value}}, PREFIX + name.upper())
+    return given | {"budgets": {name.removeprefix(_BUDGET): value for name, value in budgets.items()}}
 
 
 def _convert(given: Mapping[str, Any], origin: str) -> Settings:

@@ -1,10 +1,12 @@
 """Calls of language models: kept in the journal while a turn runs, settled when it is committed, and read again."""
 
+from datetime import datetime
+
 import msgspec
 
 from store.fetch import Cursor, Page, Parameters, after, bounded, fetch, page, utc
 from store.insert import as_list, encode
-from store.rows import CallRow
+from store.rows import CallRow, SpentRow
 
 UNSETTLED_MAX = 500
 """Calls of one turn that are read again: the latest."""
@@ -14,12 +16,15 @@ _TIMES = utc("started_at", "ended_at")
 
 
 class Settlement(msgspec.Struct, frozen=True):
-    """A turn that settles what its session's journal holds; `used` are the ids of those calls it was taken with."""
+    """A turn that settles what its session's journal holds; `used` are the ids of those calls it was taken with, and
+    `withheld` of those whose words were not said after all: they are not kept.
+    """
 
     tenant: str
     session_id: str
     turn: int
     used: tuple[str, ...]
+    withheld: tuple[str, ...] = ()
 
 
 def settle(cursor: Cursor, settlements: list[Settlement]) -> None:
@@ -56,13 +61,41 @@ def calls(cursor: Cursor, tenant: str, session_id: str, limit: int, page_cursor:
     return page(rows, limit, lambda row: (row.started_at, row.call_id))
 
 
+def spent(cursor: Cursor, tenant: str, since: datetime, until: datetime, user_id: str | None) -> SpentRow:
+    """What a tenant's calls, or one user's, took that were begun within a time."""
+    which = """tenant = $tenant AND started_at >= $since::TIMESTAMPTZ AND started_at < $until::TIMESTAMPTZ
+        AND ($user_id IS NULL OR user_id = $user_id)"""
+    select = f"""
+        SELECT count(*) AS calls,
+            coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0)::BIGINT AS tokens,
+            coalesce(sum(cost), 0)::DOUBLE AS cost
+        FROM (
+            SELECT * FROM settled_calls WHERE {which}
+            UNION ALL BY NAME
+            SELECT * FROM call_journal WHERE {which}
+            QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1
+        )"""  # noqa: S608
+    parameters: Parameters = {
+        "tenant": tenant,
+        "user_id": user_id,
+        "since": since.isoformat(),
+        "until": until.isoformat(),
+    }
+    return fetch(cursor, SpentRow, select, parameters)[0]
+
+
 _SETTLING = """
 SELECT unnest(from_json_strict(?::JSON, '[{"tenant": "VARCHAR", "session_id": "UUID", "turn": "INTEGER",
-    "used": ["VARCHAR"]}]'), max_depth := 2)
+    "used": ["VARCHAR"], "withheld": ["VARCHAR"]}]'), max_depth := 2)
 """
 _SETTLE = f"""
 INSERT INTO settled_calls BY NAME
-SELECT kept.* REPLACE (settling.turn AS turn, list_contains(settling.used, kept.call_id) AS used)
+SELECT kept.* REPLACE (
+    settling.turn AS turn,
+    list_contains(settling.used, kept.call_id) AS used,
+    CASE WHEN list_contains(settling.withheld, kept.call_id)
+        THEN json_merge_patch(kept.reply, '{{"text": "", "raw": ""}}') ELSE kept.reply END AS reply
+)
 FROM (
     SELECT * FROM call_journal QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1
 ) AS kept

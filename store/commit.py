@@ -51,6 +51,7 @@ class Proposal(NamedTuple):
     session: SessionRow | None
     migration: MigrationRow | None = None
     calls_used: tuple[str, ...] | None = None  # it settles its session's journal, and was taken with these
+    calls_withheld: tuple[str, ...] = ()  # the words of these are not kept
 
 
 Entry: TypeAlias = Proposal | CallRow
@@ -184,7 +185,8 @@ class _Admission:
         if migration is not None:
             self.migration_documents.append(migration)
         if proposal.calls_used is not None:
-            self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, proposal.calls_used))
+            used, withheld = proposal.calls_used, proposal.calls_withheld
+            self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, used, withheld))
         if session is not None and start is not None:
             self.session_documents.append(start)
             self._keys.update(dict.fromkeys(_keys_of(session), session.session_id))

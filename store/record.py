@@ -1,6 +1,7 @@
 """The record: the only thing the rest of the program uses of this package."""
 
 import asyncio
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -24,6 +25,7 @@ from store.rows import (
     SessionHead,
     SessionRow,
     SessionSummary,
+    SpentRow,
     TurnRow,
     UserVariableRow,
     VariableWriteRow,
@@ -82,16 +84,18 @@ class Record:
         session: SessionRow | None = None,
         migration: MigrationRow | None = None,
         calls_used: tuple[str, ...] | None = None,
+        calls_withheld: tuple[str, ...] = (),
     ) -> None:
         """Record a turn; returns once it is durable, with all it holds or nothing.
 
         `expected_turn` is the turn it was computed from: NO_TURN at creation, which also brings the `session`. A turn
         that moves the session to another version of its script brings the `migration`. With `calls_used`, the calls
-        of models in the session's journal are settled: these ids were used, the others were not.
+        of models in the session's journal are settled: these ids were used, the others were not; the words of
+        `calls_withheld` are not kept.
         Raises TurnConflict where another turn was first, KeyTaken where a new session's key is another's, RowRefused
         for a row that cannot be held.
         """
-        await self._writing.commit(Proposal(turn, expected_turn, session, migration, calls_used))
+        await self._writing.commit(Proposal(turn, expected_turn, session, migration, calls_used, calls_withheld))
 
     async def note_call(self, call: CallRow) -> None:
         """Keep a call of a model in the journal: before it is made, and again, in full, when it has ended.
@@ -183,6 +187,10 @@ class Record:
     ) -> Page[CallRow]:
         """A page of a session's calls of models, in their order, settled or not. Raises CursorInvalid."""
         return await self._readers.read(lambda reader: calls.calls(reader, tenant, session_id, limit, cursor))
+
+    async def spent(self, tenant: str, since: datetime, until: datetime, user_id: str | None = None) -> SpentRow:
+        """What a tenant's calls of models, or one user's, took that were begun within a time."""
+        return await self._readers.read(lambda cursor: calls.spent(cursor, tenant, since, until, user_id))
 
     async def scripts(
         self,

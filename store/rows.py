@@ -208,6 +208,14 @@ class FailureRow(msgspec.Struct, frozen=True):
     failed_at: datetime
 
 
+class SpentRow(msgspec.Struct, frozen=True):
+    """What some calls of language models took together."""
+
+    calls: int
+    tokens: int
+    cost: float
+
+
 class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     """A call of a language model, as it is known before it is made; once it has ended, with what came of it."""
 

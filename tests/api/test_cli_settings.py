@@ -8,8 +8,10 @@ from typing import Any
 import click
 import pytest
 
+from api.budgets import Budgets
 from api.cli.main import main
 from api.settings import SettingsInvalid, load_settings
+from runtime.budgets import Bounds
 
 
 def commands(group: click.Group, *names: str) -> list[tuple[str, ...]]:
@@ -50,6 +52,15 @@ def test_flags_come_before_the_environment_before_the_file(write: Callable[..., 
     assert load_settings(file, {}, {}).port == 1
 
 
+def test_a_variable_sets_one_budget_and_leaves_the_others_of_the_file(write: Callable[..., Path]) -> None:
+    file = write("cuebook.toml", "[budgets]\nturn_tokens = 100\nday_cost = 2.5\nsession_calls = 7\n")
+    settings = load_settings(file, {}, {"CUEBOOK_BUDGETS_TURN_TOKENS": "200"})
+    assert settings.budgets == Budgets(turn_tokens=200, day_cost=2.5, session_calls=7)
+    assert settings.limits.turn_budget == Bounds(tokens=200)
+    assert settings.limits.session_budget == Bounds(calls=7)
+    assert load_settings(None, {}, {}).budgets == Budgets()
+
+
 def test_the_file_in_the_working_folder_is_taken(
     cuebook: Callable[..., Any], write: Callable[..., Path], conversations: Path
 ) -> None:
@@ -72,6 +83,10 @@ def test_the_file_in_the_working_folder_is_taken(
         ("port = \n", {}, {}, ["cuebook.toml", "line 1"]),
         ("queue_max = 0\n", {}, {}, ["cuebook.toml", "queue_max"]),
         ("turn_s = -1\n", {}, {}, ["cuebook.toml", "turn_s"]),
+        ("[budgets]\nturn_token = 1\n", {}, {}, ["cuebook.toml", "turn_token"]),
+        ("[budgets]\nday_cost = 0\n", {}, {}, ["cuebook.toml", "budgets.day_cost"]),
+        ("", {"CUEBOOK_BUDGETS_DAY": "1"}, {}, ["CUEBOOK_BUDGETS_DAY", "day"]),
+        ("", {"CUEBOOK_BUDGETS_DAY_CALLS": "x"}, {}, ["CUEBOOK_BUDGETS_DAY_CALLS"]),
         ("", {"CUEBOOK_PROT": "1"}, {}, ["CUEBOOK_PROT", "prot"]),
         ("", {"CUEBOOK_PORT": "many"}, {}, ["CUEBOOK_PORT"]),
         ("", {"CUEBOOK_BUSY": "wait"}, {}, ["CUEBOOK_BUSY"]),

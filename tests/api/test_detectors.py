@@ -5,6 +5,9 @@ import json
 from click.testing import CliRunner
 
 from api.cli.main import main
+from runtime.models.offline import OfflineModel
+from runtime.ports import Hear, ModelReply, ModelRequest
+from store.analytics import query
 
 SIDE = """
 detectors:
@@ -41,6 +44,46 @@ async def test_a_crisis_over_http(api):
     assert events["emitted"]["event"] == "alert"
     answer = await api.say(session, "better")
     assert [message["content"] for message in answer["messages"]] == ["And now?"]
+
+
+GUARDED = """
+script: guarded
+detectors:
+  - {detector: advice, on: assistant, rules: [{words: [ibuprofen]}], replace: Ask a doctor.}
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions: [{ai_say: Comfort them., id: comfort}, {ask: "And now?", id: later, output: [{get: later}]}]
+"""
+
+
+class Careless(OfflineModel):
+    """A language model that says what it must not."""
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "careless"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        return ModelReply(text="Take ibuprofen, 400 mg.", raw='{"text": "Take ibuprofen, 400 mg."}', exit=False)
+
+
+async def test_what_was_withheld_is_in_no_answer_and_nowhere_on_record(app, tmp_path):
+    async with app(tmp_path, Careless()) as api:
+        await api.keep(GUARDED)
+        body = {"userId": "ana", "scriptId": "guarded"}
+        begun = await api.post("/api/sessions", params={"debug": True, "events": True}, json=body)
+        session = begun.json()
+        assert [message["content"] for message in session["messages"]] == ["Ask a doctor.", "And now?"]
+        shown = await api.message(session, {"content": "fine"}, debug=True, events=True)
+        looked = await api.get(f"/api/sessions/{session['sessionId']}")
+        assert [answer.status_code for answer in (begun, shown, looked)] == [200, 200, 200]
+        assert "400 mg" not in begun.text + shown.text + looked.text
+    kept = list(query(tmp_path, "SELECT purpose, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    assert [purpose for purpose, _ in kept] == ["say"]
+    turns = list(query(tmp_path, "SELECT to_json(turns)::VARCHAR FROM turns").rows)
+    assert len(turns) == 2
+    assert "400 mg" not in f"{kept} {turns}"
 
 
 def test_the_examples_of_a_folder_are_run_once_each(tmp_path, monkeypatch):

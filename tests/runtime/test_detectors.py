@@ -3,7 +3,9 @@
 import pytest
 
 from runtime.engine import Chosen
-from runtime.events import Detected, Emitted, Interrupted, Waiting
+from runtime.events import ActionLeft, Detected, Emitted, Interrupted, Waiting
+from runtime.models.offline import OfflineModel
+from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.state import decode
 
 HEAD = "script: t\n"
@@ -166,7 +168,7 @@ repairs: [repeat]
     session = await drive(script, replies={"help": ["Hello.", "You should take ibuprofen.", "And then?"]})
     await session.reply("my back hurts")
     assert session.said == ["Please ask your doctor about that."]
-    assert "ibuprofen" not in str([each.content for each in session.messages])
+    assert "400 mg" not in str([each.content for each in session.messages])
     assert [body.data["said"] for body in session.happened(Emitted)] == [session.said[0]]
     await session.reply("repeat")
     assert session.said == ["Please ask your doctor about that."]
@@ -183,6 +185,85 @@ async def test_a_detector_may_end_the_session_for_what_it_says_even_at_its_begin
     session = await drive(script.replace("How old are you?", "Will you take ibuprofen?"))
     assert session.said == ["Please ask your doctor about that."]
     assert (session.state.status, session.state.end_reason, session.state.wait) == ("completed", "bad advice", None)
+
+
+UNSAID = "You should take ibuprofen, 400 mg."
+TALK = """
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {ai_say: Comfort them., id: comfort}
+          - {ai_ask: Help., id: help, output: [{get: pain}], max_rounds: 4}
+"""
+
+
+class Careless(OfflineModel):
+    """A language model that says what it must not whenever it is told to comfort, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ModelRequest] = []
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "careless"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        self.asked.append(request)
+        if request.purpose == "detect":
+            return ModelReply()
+        text = UNSAID if request.purpose == "say" or request.reply == "what now" else "How are you?"
+        if hear is not None:
+            hear(ModelReply(text=text))
+        return ModelReply(text=text, exit=False, raw=f"raw {text}")
+
+
+@pytest.fixture
+def careless(prepare):
+    """A session with such a model, and everything that was heard of it while its turns ran."""
+
+    async def begun(detectors: str, *, saved: bool = False):
+        session = prepare(HEAD + detectors + TALK, saved=saved)
+        session.model = Careless()
+        heard: list[object] = []
+        session.live = heard.append
+        return await session.start(), heard
+
+    return begun
+
+
+@pytest.mark.parametrize("saved", [False, True])
+async def test_a_withheld_text_is_nowhere(careless, saved):
+    """Not in what is said, heard or recorded, not in what the model is asked later, not in the state or the calls."""
+    session, heard = await careless(ADVICE + "  - {detector: tone, on: both, define: harsh words}\n", saved=saved)
+    await session.reply("what now", "", "and now")
+    said = [each.content for each in session.messages]
+    assert said[0] == said[3] == said[5] == "Please ask your doctor about that."
+    for each in (heard, session.turns, session.state):
+        assert "400 mg" not in str(each)
+    watching = [each for each in session.model.asked if each.purpose == "detect" and each.reply == UNSAID]
+    assert len(watching) == 2  # what is looked for beyond words is asked before anything is said
+    assert "400 mg" not in str([each for each in session.model.asked if each not in watching])
+    withheld = [call for turn in session.turns for call in turn.model_calls if call.is_withheld]
+    assert [(call.request.purpose, call.reply, call.ended.reply) for call in withheld] == [
+        (purpose, ModelReply(exit=False), ModelReply(exit=False)) for purpose in ("say", "ask")
+    ]
+
+
+async def test_what_a_detector_adds_comes_right_after_the_message(careless):
+    adding = ADVICE.replace("    replace: Please ask your doctor about that.\n", "")
+    session, heard = await careless(adding.replace("do: [", "do: [{say: 'I am no doctor.', id: add}, "))
+    assert session.said == [UNSAID, "I am no doctor.", "How are you?"]
+    assert heard == []
+    assert [body.data for body in session.happened(Emitted)] == [{"said": UNSAID}]
+
+
+async def test_an_end_keeps_what_would_follow_from_happening(careless):
+    session, _ = await careless(ADVICE.replace("do: [", "do: [{end: bad advice, id: stop}, "))
+    assert session.said == ["Please ask your doctor about that."]
+    assert [each.purpose for each in session.model.asked] == ["say"]
+    assert (session.state.status, session.state.end_reason, session.state.wait) == ("completed", "bad advice", None)
+    assert [each.action_id for each in session.happened(ActionLeft) if not each.detector] == ["comfort"]
 
 
 # -- measures ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from store.database import Database
 from store.errors import CursorInvalid, RowRefused, TurnConflict
 from store.insert import as_list, insert_statement
 from store.record import Record
+from store.rows import SpentRow
 
 ALL = "SELECT call_id, outcome, used FROM llm_calls ORDER BY number, call_id"
 
@@ -86,6 +88,36 @@ async def test_a_refused_turn_leaves_the_journal_as_it_was(record, conversation)
     assert await record.unsettled_calls("clinic", conversation.session_id) == [call]
     await record.commit(stale, 0, calls_used=("a",))
     assert await record.unsettled_calls("clinic", conversation.session_id) == []
+
+
+async def test_the_words_of_a_call_that_were_withheld_are_not_settled(record, conversation) -> None:
+    await conversation.create(record)
+    reply = msgspec.Raw(b'{"text": "bad", "raw": "{bad}", "exit": false, "values": {"a": null}}')
+    calls = [await conversation.ask(record, name, number, reply=reply) for number, name in enumerate("ab", 1)]
+    await record.commit(conversation.next_turn(), 0, calls_used=("a", "b"), calls_withheld=("a",))
+    settled = [msgspec.json.decode(row.reply) for row in (await record.calls("clinic", calls[0].session_id)).rows]
+    assert settled == [
+        {"text": "", "raw": "", "exit": False, "values": {"a": None}},
+        {"text": "bad", "raw": "{bad}", "exit": False, "values": {"a": None}},
+    ]
+
+
+async def test_what_calls_took_is_summed_by_tenant_user_and_time(record, rows) -> None:
+    ana, ben, other = rows.Conversation(), rows.Conversation(user_id="ben"), rows.Conversation(tenant="school")
+    for each in (ana, ben, other):
+        await each.create(record)
+    taken = {"input_tokens": 10, "output_tokens": 5, "cost": 0.5}
+    await ana.ask(record, "a", 1, **taken)
+    await ben.ask(record, "b", 1, **taken)
+    await other.ask(record, "c", 1, **taken)
+    await ana.say(record, calls_used=("a",))
+    await ana.ask(record, "d", 2, **taken, outcome="failed", error="no answer")
+    await record.note_call(ana.call("e", 3))
+    since = rows.MOMENT - timedelta(hours=1)
+    until = rows.MOMENT + timedelta(hours=1)
+    assert await record.spent("clinic", since, until) == SpentRow(4, 45, 1.5)
+    assert await record.spent("clinic", since, until, "ana") == SpentRow(3, 30, 1.0)
+    assert await record.spent("clinic", until, until + timedelta(hours=1)) == SpentRow(0, 0, 0.0)
 
 
 async def test_a_turn_without_calls_settles_nothing(record, conversation) -> None:
