@@ -143,6 +143,11 @@ DETECTORS = """
   replace: "{{ detected.now.valence }}"
 - {detector: last, "on": assistant, rules: [{words: [Hello]}], replace: Hi., do: [{end: over, when: "s_num > 3"}]}
 """
+ON_BUDGET = """
+- {say: "{{ s_num }}, not now.", id: not_now}
+- {if: "s_bool", then: [{emit: used_up, id: told}], id: whether}
+- {show: {image: "{{ g_text }}"}, when: s_num > 1, id: picture}
+"""
 parameters = st.fixed_dictionaries({}, optional={"value": st.just("s_num"), "extra": st.just("item")})
 returned = st.sampled_from([{}, {"loose": "loose"}])
 answered = st.sampled_from([{}, {"loose": "answer"}])
@@ -207,6 +212,17 @@ def asking(targets: tuple[str, ...]) -> dict[str, st.SearchStrategy[Any]]:
     }
 
 
+@st.composite
+def policy(draw: st.DrawFn, targets: tuple[str, ...]) -> Any:
+    """What follows when replies lead nowhere."""
+    then = draw(st.sampled_from(["continue", "skip", "end", *({"goto": target} for target in targets)]))
+    return draw(st.sampled_from([then, {"then": then, "after": 2}, {"say": draw(texts), "then": then}]))
+
+
+def led(targets: tuple[str, ...]) -> dict[str, st.SearchStrategy[Any]]:
+    return {"on_blocked": policy(targets), "on_off_topic": policy(targets)}
+
+
 def keyed(verb: str, value: st.SearchStrategy[Any], **keys: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
     """One action, as the list that stands for it."""
     return st.tuples(value, maybe(**keys), seldom(when=conditions, role=st.just("guide"))).map(
@@ -241,7 +257,9 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
         keyed("say", texts | st.lists(texts, min_size=2, max_size=3)),
         keyed("ai_say", texts, max_rounds=rounds, require_acknowledgment=st.booleans(), exit_criteria=criteria),
         keyed("ask", texts, **asking(targets)),
-        keyed("ai_ask", texts, exit_when=conditions, exit_criteria=criteria, exit=texts, **asking(targets)),
+        keyed(
+            "ai_ask", texts, exit_when=conditions, exit_criteria=criteria, exit=texts, **asking(targets), **led(targets)
+        ),
         keyed("ai_think", texts, output=outputs()),
         keyed("set", names.flatmap(assigned)),
         keyed("user_say", texts),
@@ -249,7 +267,14 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
         keyed("call", st.just("helper"), input=parameters, output=returned, foreach=st.just("s_list as item")),
         keyed("call", st.just("asker"), output=answered, foreach=st.just("[{'k': 1}, {'k': s_num}] as item")),
         *[shown_forms()] * 3,
-        keyed("chat", texts, exit_when=conditions, max_rounds=st.integers(1, 3), exit_criteria=criteria),
+        keyed(
+            "chat",
+            texts,
+            exit_when=conditions,
+            max_rounds=st.integers(1, 3),
+            exit_criteria=criteria,
+            **led(targets),
+        ),
         keyed("scene", st.sampled_from([{"ai": "guide"}, {"ai": "pet", "human": "guest"}])),
         keyed("show", st.fixed_dictionaries({"image": texts}, optional={"caption": texts})),
         st.sampled_from(targets).map(hop),
@@ -261,7 +286,7 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
     kinds += kinds[2:4] * 2  # what waits for an answer is what can go wrong
     if depth:
         inner = actions(targets, depth - 1)
-        some = inner.filter(bool)
+        some = inner.map(lambda found: found or [{"set": {"loose": "round"}}])
         choice = st.fixed_dictionaries({"key": st.just("red"), "text": texts, "actions": inner})
         kinds += [
             st.tuples(conditions, inner, inner).map(lambda it: [{"if": it[0], "then": it[1], "else": it[2]}]),
@@ -310,6 +335,7 @@ def scripts(draw: st.DrawFn) -> str:
         for p, size in enumerate(sizes)
     ]
     asides = draw(seldom(interrupts=st.just(yaml.safe_load(ASIDES))))
+    asides |= draw(seldom(on_budget=st.just(yaml.safe_load(ON_BUDGET))))
     asides |= draw(seldom(repairs=st.lists(st.sampled_from(REPAIRS), min_size=1, unique=True)))
     auto = draw(st.booleans())
     session = [{**each, "auto": auto} if each["var"] in {"s_text", "s_num"} else each for each in declared("s")]
@@ -401,17 +427,19 @@ class Unsteady(OfflineModel):
 
 async def lived(session: Any, given_inputs: list[Any]) -> list[Any]:
     """What each input came to: the events of its turn, or the error that refused it and changed nothing."""
-    account: list[Any] = []
-    for said in [None, *given_inputs]:
-        given_input: Input = Start() if said is None else Reply(str(said))
-        wait = session.state.wait
-        if isinstance(said, dict) and wait is not None and wait.form is not None:
-            known = {field.name for field in wait.form.fields if not field.computed}
-            given_input = Filled({name: value for name, value in said.items() if name in known or len(said) == 1})
-        if isinstance(said, int) and wait is not None and wait.kind == "choice":
-            given_input = Chosen(wait.choices[said % len(wait.choices)].key)
-        account.append(await outcome(session, given_input))
-    return account
+    return [await lived_on(session, said) for said in [None, *given_inputs]]
+
+
+async def lived_on(session: Any, said: Any) -> Any:
+    """What one input came to; None is the start."""
+    given_input: Input = Start() if said is None else Reply(str(said))
+    wait = session.state.wait
+    if isinstance(said, dict) and wait is not None and wait.form is not None:
+        known = {field.name for field in wait.form.fields if not field.computed}
+        given_input = Filled({name: value for name, value in said.items() if name in known or len(said) == 1})
+    if isinstance(said, int) and wait is not None and wait.kind == "choice":
+        given_input = Chosen(wait.choices[said % len(wait.choices)].key)
+    return await outcome(session, given_input)
 
 
 async def outcome(session: Any, given_input: Input | Moved) -> Any:
@@ -501,6 +529,98 @@ def calls_of(session: Any) -> list[tuple[ModelRequest, ModelReply | None, str, U
         )
         for call in made
     ]
+
+
+class Paid(OfflineModel):
+    """The offline model, as if every call of it cost something."""
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "paid"
+
+
+class Meter:
+    """Lets no call pass at certain tries."""
+
+    def __init__(self, refused: set[int]) -> None:
+        self._refused = refused
+        self._tries = 0
+
+    def exceeded(self) -> str | None:
+        self._tries += 1
+        return "day_calls" if self._tries in self._refused else None
+
+    def count(self, usage: Usage | None) -> None:
+        pass
+
+
+def place_of(session: Any) -> Any:
+    """Where a session is and what it knows, but for what tells of the turns and calls it took."""
+    state = session.state
+    cells = [
+        {name: cell.value for name, cell in layer.items()}
+        for layer in (state.session_cells, state.phase_cells, state.topic_cells, state.global_cells)
+    ]
+    places = [(each.action, each.block, each.arm, each.passes, each.items, sorted(each.cells)) for each in state.frames]
+    progress = state.progress and (state.progress.round, state.progress.values, state.progress.replies)
+    return state.status, state.phase, state.topic, places, progress, cells, state.wait, state.end_reason, state.draws
+
+
+async def paid(session: Any, given_inputs: list[Any]) -> list[Any]:
+    """Says everything until it is taken; after each input where the session is, or None once a turn has failed."""
+    found = []
+    for said in [None, *given_inputs]:
+        saying = said
+        for _ in range(30):
+            told = await lived_on(session, saying)
+            if not was_taken(told):
+                return [*found, None]
+            if not any(isinstance(each.body, Warned) and each.body.code == "budget_exceeded" for each in told):
+                break
+            wait = session.state.wait
+            assert wait is not None
+            saying = "" if wait.begins else said
+        found.append(place_of(session))
+    return found
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts(), said=inputs, refused=st.sets(st.integers(1, 25), max_size=12))
+async def test_a_budget_that_is_used_up_anywhere_costs_a_session_nothing(
+    program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[Any], refused: set[int]
+) -> None:
+    """But words: what tells how often something was said is left out here, and what goes on without the model."""
+    for telling, instead in TELLING_TIME.items():
+        script = script.replace(telling, instead)
+    whole = yaml.safe_load(script) | {"detectors": []}
+    whole["declare"] = [{key: each[key] for key in each if key != "auto"} for each in whole["declare"]]
+    program = program_of(yaml.safe_dump(whole, allow_unicode=True, sort_keys=False), GLOBALS)
+    free = prepare(program, limits=LIMITS)
+    free.model = Paid()
+    expected = await paid(free, said)
+    accounts = []
+    for saved in (True, False):
+        broke = prepare(program, limits=LIMITS, saved=saved)
+        broke.model, broke.meter = Paid(), Meter(refused)
+        for want, got in zip(expected, await paid(broke, said), strict=False):
+            if want is None or got is None:
+                break
+            assert got == want
+        numbers = [each.seq for turn in broke.turns for each in turn.events]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert [message.number for message in broke.messages] == list(range(1, len(broke.messages) + 1))
+        assert decode(encode(broke.state)) == broke.state
+        accounts.append([turn.events for turn in broke.turns])
+    event(f"{len(broke.turns) - len(free.turns)} more turns")
+    assert accounts[0] == accounts[1]
+
+
+TELLING_TIME = {
+    "history(1)[0].content": "s_text",
+    "history(2)|length > 1": "s_num > 2",
+    "history(2)": "[]",
+    "{{ history(3)|length }}": "",
+}
 
 
 class Wordy(OfflineModel):
