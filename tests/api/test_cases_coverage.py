@@ -1,11 +1,22 @@
 """What conversations reach of a script: counted by hand here, and shown as text, JSON and a page."""
 
+import itertools
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from api.cases.coverage import cover, reached_by
+from runtime.budgets import Bounds
+from runtime.engine import Limits, Reply, Start, run_turn
+from runtime.models.offline import OfflineModel
+from runtime.ports import Hear, ModelReply, ModelRequest
+from runtime.program import Program
+from runtime.state import State
+from scripts.parse import Source, read_script
 
 SCRIPT = """\
 script: fork
@@ -227,6 +238,64 @@ def test_an_on_fail_that_leads_away_is_a_branch(cuebook: Any, write: Any, turns:
     (coverage,) = json.loads(cuebook("test", "leaving.case.yaml", "--coverage", "json").stdout)
     missing = {each["name"].split("/")[-1] for each in coverage["missing"] if each["arm"] == "on_fail"}
     assert {"age", "drink", "town"} - missing == taken
+
+
+STRAYING = """
+script: straying
+on_budget: [{say: Later., id: later}]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {ai_ask: Sleep?, id: slept, max_rounds: 1, on_fail: end, on_blocked: goto u, on_off_topic: {say: Hm.}}
+      - {topic: u, actions: [{ai_ask: And?, id: rest, max_rounds: 1, on_fail: end}]}
+"""
+
+
+class Judging(OfflineModel):
+    """Judges every reply to be what it says itself."""
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "judging"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        said = request.reply
+        return ModelReply(text="Well?", exit=False, progress="blocked" if said == "blocked" else "continue_needed")
+
+
+@pytest.mark.parametrize(
+    ("turns", "taken"),
+    [
+        (["blocked"], {"p/t/slept (on_blocked)"}),
+        (["off topic"], set()),
+        (["blocked", "well"], {"p/t/slept (on_blocked)"}),
+    ],
+)
+async def test_a_policy_that_gives_up_is_a_branch_and_no_on_fail(turns: list[str], taken: set[str]) -> None:
+    reading = read_script(Source(STRAYING, "straying.yaml"))
+    assert reading.script is not None
+    program, state, played = Program(reading.script), State(seed=1, locale="en"), []
+    ids = itertools.count()
+    for given in [Start(), *map(Reply, turns)]:
+        turn = await run_turn(
+            program,
+            state,
+            given,
+            model=Judging(),
+            clock=lambda: datetime(2026, 3, 4, tzinfo=UTC),
+            ids=lambda: str(next(ids)),
+            limits=Limits(turn_budget=Bounds(calls=2 if given != Reply("blocked") else 1)),
+        )
+        state = turn.state
+        played.append(turn)
+    reached = reached_by(program, played)
+    coverage = cover(program, [reached])
+    assert {str(item) for item in coverage.items if item.kind == "branch"} == {
+        "p/t/slept (on_fail)", "p/t/slept (on_blocked)", "p/u/rest (on_fail)"
+    }  # fmt: skip
+    assert {str(item) for item in reached & coverage.items.keys() if item.kind == "branch"} == taken
+    assert ("on_budget/later" in {str(item) for item in reached}) is ("blocked" in turns)
 
 
 def test_what_is_missed_in_a_side_file_is_named_with_that_file(cuebook: Any, write: Any) -> None:
