@@ -1,15 +1,19 @@
 """A budget that is used up: the turn still ends well, nothing half-done stays, and the session goes on where it was."""
 
+from datetime import UTC, datetime
+
 import pytest
 from msgspec import structs
 
 from runtime.budgets import Bounds
-from runtime.engine import Limits
+from runtime.engine import Limits, Moved
 from runtime.events import ActionEntered, ActionLeft, Interrupted, Message, VariableChanged, Waiting
+from runtime.migration import plan
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage
 from runtime.state import Spent, decode, encode
 
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 BUSY = "I cannot go on just now. Please try again later."
 
 
@@ -232,3 +236,36 @@ async def test_the_state_says_what_is_waited_for(broke):
     assert session.state.wait.begins
     assert decode(encode(session.state)) == session.state
     assert [each for each in session.turns[0].messages if isinstance(each, Message)]
+
+
+def test_a_state_saved_before_there_were_budgets_is_still_read():
+    state = decode(b'{"seed":1,"locale":"en","version":1,"wait":{"kind":"text"},"progress":{"round":1}}')
+    assert (state.spent, state.wait.begins, state.progress.astray) == (Spent(), False, {})
+
+
+@pytest.mark.parametrize(("now", "verdict"), [("it", "safe"), ("other", "mapped"), ("gone", "restart_topic")])
+async def test_a_session_that_waits_for_a_budget_can_move(broke, program_of, now, verdict):
+    script = """
+        script: t
+        {migrations}
+        phases:
+          - phase: p
+            topics:
+              - topic: t
+                actions: [{{say: Hello., id: hi}}, {{ai_ask: How old?, id: {id}, output: [{{get: age}}]}}]
+    """
+    session = await broke(script.format(id="it", migrations=""))
+    renamed = "migrations: {actions: {p/t/it: p/t/other}}" if now == "other" else ""
+    new = program_of(script.format(id=now, migrations=renamed))
+    planned = plan(session.program, new, session.state, NOON)
+    assert planned.verdict == verdict
+    session.program, session.state, session.meter.left = new, planned.state, 100
+    await session.turn(Moved(planned.account, planned.restart))
+    if verdict == "restart_topic":
+        assert session.said == ["Hello.", "How old?"]
+    else:
+        assert (session.said, session.state.wait.begins) == ([], True)
+        await session.reply("now?")
+        assert session.said == ["How old?"]
+    await session.reply("28")
+    assert session.state.status == "completed"
