@@ -8,6 +8,7 @@ from msgspec import Struct
 from api.app import new_id, utc_now
 from runtime import detection, interrupts
 from runtime.actions import asking, chatting, filling, speaking
+from runtime.budgets import Unmetered
 from runtime.calls import NoJournal
 from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.program import Program
@@ -79,6 +80,7 @@ def request_of(
         limits=Limits(),
         history=(),
         journal=NoJournal(),
+        meter=Unmetered(),
         live=None,
         now=None,
     )

@@ -141,7 +141,9 @@ def _without(call: ModelCall, said: Message, instead: Message) -> ModelCall:
     replace = msgspec.structs.replace
     request, reply, ended = call.request, call.reply, call.ended
     history = tuple(instead if each is said else each for each in request.history)
-    request = replace(request, history=history, task="" if request.task == said.content else request.task)
+    request = replace(request, history=history)
+    if request.task == said.content:  # a model that says its task word for word
+        request = replace(request, task="", task_spans=())
     if request.purpose == "detect" and request.reply == said.content:
         request = replace(request, reply=instead.content)
     is_its = reply is not None and request.purpose in _WORDING and reply.text == said.content
