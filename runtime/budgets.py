@@ -38,6 +38,8 @@ def added(spent: Spent, usage: Usage | None) -> Spent:
     """What was spent with one more call; one that told nothing of its usage is a call all the same."""
     if usage is None:
         return Spent(spent.calls + 1, spent.tokens, spent.cost)
+    if not usage.attempts:  # the endpoint was not asked at all
+        return spent
     tokens = usage.input_tokens + usage.output_tokens
     return Spent(spent.calls + 1, spent.tokens + tokens, spent.cost + (usage.cost or 0.0))
 

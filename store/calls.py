@@ -66,7 +66,7 @@ def spent(cursor: Cursor, tenant: str, since: datetime, until: datetime, user_id
     which = """tenant = $tenant AND started_at >= $since::TIMESTAMPTZ AND started_at < $until::TIMESTAMPTZ
         AND ($user_id IS NULL OR user_id = $user_id)"""
     select = f"""
-        SELECT count(*) AS calls,
+        SELECT count(*) FILTER (attempts IS DISTINCT FROM 0) AS calls,
             coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0)::BIGINT AS tokens,
             coalesce(sum(cost), 0)::DOUBLE AS cost
         FROM (
