@@ -1,5 +1,6 @@
 """A recorded session, turn by turn, with all that it takes to run each turn again."""
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 
 import msgspec
@@ -8,6 +9,7 @@ from msgspec import Struct
 from api.catalogue import Catalogue
 from api.journal import usage_of
 from api.rows import messages_of
+from runtime.budgets import BudgetExceeded
 from runtime.engine import Chosen, Filled, Input, Reply, Start
 from runtime.events import Message
 from runtime.models.recorded import RecordedCall
@@ -20,6 +22,7 @@ from store.record import Record
 from store.rows import CallRow, MessageRow, MigrationRow, SessionHead, TurnRow
 
 PAGE = 200
+_USED_UP = re.compile(str(BudgetExceeded("(\\w+)")))
 
 
 class SessionUnknown(Exception):
@@ -48,6 +51,12 @@ class Step(Struct, frozen=True):
     move: MigrationRow | None
     others: Mapping[str, Cell | None]  # the user's variables that were changed elsewhere since the turn before
     calls: tuple[RecordedCall, ...]
+
+    @property
+    def budget(self) -> str:
+        """The budget for language models that was used up in this turn; empty where none was."""
+        warned = [str(event.data.get("message", "")) for event in self.row.events if event.kind == "warning"]
+        return next((found[1] for message in warned if (found := _USED_UP.search(message))), "")
 
     @property
     def is_failure(self) -> bool:

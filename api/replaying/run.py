@@ -20,6 +20,7 @@ from api.replaying.recorded import (
     turn_row,
     with_others,
 )
+from runtime.budgets import Bounds
 from runtime.engine import Input, InputRefused, Moved, Turn, TurnFailed, run_turn
 from runtime.events import Message
 from runtime.migration import MOVING, Plan, place_of, plan, undo
@@ -56,7 +57,7 @@ class _Stopped(Exception):
 
 
 class Source(Struct, frozen=True):
-    """Where recorded sessions and their scripts are, and what a turn may cost."""
+    """Where recorded sessions and their scripts are, and what a turn may cost; budgets end where they ended then."""
 
     record: Record
     catalogue: Catalogue
@@ -151,7 +152,8 @@ class _Again:
                 model=model,
                 clock=_clock_at(step.row.started_at),
                 ids=lambda: str(next(self._numbers)),
-                limits=self._source.limits,
+                limits=msgspec.structs.replace(self._source.limits, turn_budget=Bounds(), session_budget=Bounds()),
+                meter=model if isinstance(model, RecordedModel) else None,
                 global_cells=cells,
                 history=self._history,
                 now=step.row.started_at,
@@ -190,7 +192,7 @@ def _clock_at(moment: datetime) -> Callable[[], datetime]:
 
 async def _taken_again(source: Source, session: Session, again: _Again, program: Program, step: Step) -> TurnRow:
     """A turn as it comes out now. Raises _Stopped, NotKept."""
-    model = RecordedModel(step.calls)
+    model = RecordedModel(step.calls, step.budget)
     if step.given is not None:
         return await again.turn(program, step, step.given, model)
     planned = await _planned_again(source, session, again, program, step)

@@ -43,11 +43,14 @@ class NotKept(NotRecorded):
 
 
 class RecordedModel:
-    """Says in one turn what was said then. A turn that called no model was taken without one."""
+    """Says in one turn what was said then. A turn that called no model was taken without one, unless a `budget` was
+    used up in it. It is also the meter of that turn: the budget is used up again after the last call that was made.
+    """
 
-    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+    def __init__(self, calls: Sequence[RecordedCall], budget: str = "") -> None:
         self._calls = list(calls)
-        self._offline = OfflineModel() if not calls else None
+        self._budget = budget
+        self._offline = OfflineModel() if not calls and not budget else None
 
     def goes_to(self, request: ModelRequest) -> str:
         """The record stands for one, where it holds any reply."""
@@ -67,6 +70,13 @@ class RecordedModel:
                     raise ModelFailed(call.error, usage=call.usage)
                 return call.reply
         raise NotRecorded(request, self._why(request))
+
+    def exceeded(self) -> str | None:
+        """The budget that was used up, once all calls are made that were made before it was."""
+        return None if self._calls else self._budget or None
+
+    def count(self, usage: Usage | None) -> None:
+        """Counts nothing: it knows what comes."""
 
     def _why(self, request: ModelRequest) -> str:
         same = [call for call in self._calls if (call.action_id, call.purpose) == (request.action_id, request.purpose)]

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import pytest
 
+from api.budgets import Budgets
 from runtime.models.cassette import ScriptedReply
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Usage
@@ -165,6 +167,24 @@ def test_what_a_model_said_is_said_again_from_the_record(cuebook: Callable[..., 
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"turn {turn}: same" for turn in range(5)])
 
 
+@pytest.mark.parametrize("budget", ["turn_calls", "session_calls", "user_day_calls"])
+@pytest.mark.parametrize("calls", [1, 2, 4, 7])
+def test_a_budget_is_used_up_where_it_was(
+    cuebook: Callable[..., Any], app: Any, tmp_path: Path, budget: str, calls: int
+) -> None:
+    async def talk() -> Any:
+        budgets = msgspec.convert({budget: calls}, Budgets)
+        async with app(tmp_path / "data", ScriptedModel(REPLIES), budgets=budgets) as api:
+            await api.keep(LED)
+            session = await api.begin("led")
+            answers = [await api.message(session, {"content": said}) for said in SAID]
+            assert {answer.status_code for answer in answers} == {200}
+
+    asyncio.run(talk())
+    result = cuebook("replay", "--all", "--data", "data")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"turn {turn}: same" for turn in range(5)])
+
+
 def test_another_request_than_the_recorded_one_is_told(cuebook: Callable[..., Any], led: str, tmp_path: Path) -> None:
     change(tmp_path / "data", "UPDATE turns SET messages = replace(messages, 'hm', 'Hm?') WHERE turn = 1")
     result = cuebook("replay", led, "--data", "data")
@@ -172,17 +192,33 @@ def test_another_request_than_the_recorded_one_is_told(cuebook: Callable[..., An
     assert result.stdout.splitlines()[2].startswith("turn 1: stopped at weigh: the model is asked something else than")
 
 
+GATED = """\
+script: gated
+detectors: [{detector: dose, "on": assistant, rules: [{words: [milligrams]}], replace: Ask a doctor.}]
+phases:
+  - {phase: p, topics: [{topic: t, actions: [{ai_ask: How is it?, id: lead, output: [{get: so}]}, {ask: And?, id: a}]}]}
+"""
+
+
 def test_what_was_withheld_is_not_in_the_record_and_passed_over(
-    cuebook: Callable[..., Any], led: str, tmp_path: Path
+    cuebook: Callable[..., Any], app: Any, tmp_path: Path
 ) -> None:
-    gone = """json_merge_patch(reply, '{"text": "", "raw": ""}')"""
-    change(tmp_path / "data", f"UPDATE settled_calls SET reply = {gone} WHERE turn = 1 AND action_id = 'weigh'")
-    result = cuebook("replay", led, "--data", "data")
+    replies = {"lead": ["How is it?", ScriptedReply(text="Take 50 milligrams."), ScriptedReply(exit=True)]}
+
+    async def talk() -> None:
+        async with app(tmp_path / "data", ScriptedModel(replies)) as api:
+            await api.keep(GATED)
+            assert "Ask a doctor." in str(await api.say(await api.begin("gated"), "bad"))
+            await api.say((await api.read("/api/sessions"))["data"][0], "better", "bye")
+
+    asyncio.run(talk())
+    result = cuebook("replay", "--all", "--data", "data")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1:] == [
         "turn 0: same",
-        "turn 1: passed over at weigh: what the model said here was withheld, and is not kept (ask, round 1)",
-        *(f"turn {turn}: same" for turn in (2, 3, 4)),
+        "turn 1: passed over at lead: what the model said here was withheld, and is not kept (ask, round 1)",
+        "turn 2: same",
+        "turn 3: same",
     ]
 
 
