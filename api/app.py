@@ -25,17 +25,17 @@ from api.budgets import Spending
 from api.catalogue import Catalogue, Saved
 from api.chat import Chat
 from api.errors import ApiError
+from api.live import Live
 from api.migrating import Migrating
 from api.models import close_model
 from api.reloading import Reloader
-from api.routes import migrations, operations, scripts, sessions
+from api.routes import events, migrations, operations, scripts, sessions
 from api.routes.sessions import TENANT
 from api.running import Running
 from api.settings import Settings
-from api.wording import worded
+from api.streams import Streams
 from runtime.ports import Clock, Ids, Model
 from scripts.parse import Reading
-from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
 from store.record import Record
 
 REQUEST_ID = "x-request-id"
@@ -64,14 +64,17 @@ def create_app(
     ids: Ids = new_id,
     announce: Callable[[], None] = lambda: None,
     reload: bool = False,
+    live: Live | None = None,
 ) -> Litestar:
     """The application over an open record, which it closes as it does the model when it stops.
 
     `announce` is called once it is ready. With `reload` it publishes scripts of the folder anew when they change.
+    `live` are its turns under way, for who wants to end their streams before the server stops.
     """
+    live = live or Live(settings)
     catalogue = Catalogue(record, clock)
     running = Running(record, model, settings, clock, ids, Spending(record, settings.budgets))
-    chat = Chat(running, catalogue)
+    chat = Chat(running, catalogue, live)
     migrating = Migrating(chat, running, catalogue)
 
     @asynccontextmanager
@@ -81,14 +84,16 @@ def create_app(
                 announce()
                 yield
         finally:
+            live.close()
             await chat.close()
             await record.close()
             await close_model(model)
 
     return Litestar(
-        route_handlers=[sessions.router, migrations.router, scripts.router, operations.router],
+        route_handlers=[sessions.router, events.router, migrations.router, scripts.router, operations.router],
         dependencies={
             "chat": _provide(chat),
+            "streams": _provide(Streams(settings, live, record, clock)),
             "migrating": _provide(migrating),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
@@ -200,18 +205,11 @@ def _exception_handlers(
     clock: Clock, ids: Ids
 ) -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Any]]]:
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
-        failure = translate(error)
+        failure = errors.translate(error)
         routed = request.scope["state"].get("request_id")  # none: no route, so no middleware ran
         request_id = routed or ids()
         kind = failure.kind
-        if kind.status >= 500:
-            log.error(
-                failure.message,
-                code=failure.code,
-                request_id=request_id,
-                path=request.url.path,
-                exc_info=None if isinstance(error, ApiError) else error,
-            )
+        errors.log_failure(failure, error, request_id, request.url.path)
         headers = ({} if routed else {REQUEST_ID: request_id}) | (
             {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
         )
@@ -219,44 +217,3 @@ def _exception_handlers(
         return Response(body, status_code=kind.status, headers=headers, media_type="application/json")
 
     return {Exception: handle, HTTPException: handle}
-
-
-def translate(error: Exception) -> ApiError:
-    """What a client hears of any exception."""
-    match error:
-        case ApiError():
-            return error
-        case HTTPException():
-            return _http_error(error)
-        case CursorInvalid():
-            return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
-        case StoreBusy() | ReadTimedOut():
-            return ApiError("SERVER_BUSY", "the record has too much to do")
-        case StoreError():
-            return ApiError("DATABASE_ERROR", "the record could not be read or written")
-        case _:
-            return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
-
-
-def _http_error(error: HTTPException) -> ApiError:
-    """The server's own refusals: routes, methods, bodies, parameters."""
-    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
-    if error.status_code in codes:
-        return ApiError(codes[error.status_code], error.detail or "not possible")
-    if error.status_code >= 500:
-        return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
-    if not isinstance(error.extra, list):
-        return ApiError("REQUEST_INVALID", error.detail, details=error.extra if isinstance(error.extra, dict) else None)
-    details = [_reworded(each) if isinstance(each, dict) else each for each in error.extra]
-    first = next(iter(details), None)
-    problem = _request_problem(first, error.detail) if isinstance(first, dict) else error.detail
-    return ApiError("REQUEST_INVALID", problem, details=details)
-
-
-def _reworded(detail: dict[str, Any]) -> dict[str, Any]:
-    return {key: worded(each) if key == "message" and isinstance(each, str) else each for key, each in detail.items()}
-
-
-def _request_problem(detail: dict[str, Any], otherwise: str) -> str:
-    key = "the body" if detail.get("key") in {None, "data"} else detail["key"]
-    return f"{key}: {detail.get('message', otherwise)}".replace("the body: 'data'", "the body is empty")

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import itertools
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from api import rows
 from api.catalogue import Catalogue
 from api.errors import ApiError
 from api.journal import Attempts
+from api.live import Live, Underway
 from api.locks import KeysInFlight, SessionLocks
 from api.running import Running, code_of
 from api.schemas import NewMessage, NewSession
@@ -110,11 +111,12 @@ class Condition(Struct, frozen=True):
 class Chat:
     """The sessions of all tenants, over the record."""
 
-    def __init__(self, running: Running, catalogue: Catalogue) -> None:
+    def __init__(self, running: Running, catalogue: Catalogue, live: Live) -> None:
         settings = running.settings
         self._running = running
         self._record = running.record
         self._catalogue = catalogue
+        self._live = live
         self._settings = settings
         self._clock = running.clock
         self._ids = running.ids
@@ -130,23 +132,46 @@ class Chat:
 
     async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs work that goes on when whoever asked for it is gone."""
+        return await asyncio.shield(self._task(work))
+
+    def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        return task
+
+    def _under_way(
+        self,
+        place: tuple[str | None, ...],
+        body: Struct,
+        condition: Condition,
+        join: bool,
+        work: Callable[[Underway[Answer]], Coroutine[Any, Any, Answer]],
+    ) -> Underway[Answer]:
+        """A request that is being answered, by a task that goes on when whoever sent it is gone."""
+        fingerprint = _fingerprint(body, condition)
+        known = self._in_flight.get(place)
+        if join and known is not None and known.fingerprint == fingerprint:
+            return known
+        return Underway(fingerprint, lambda own: self._task(self._live.through(own, work(own))))
 
     # -- begin ----------------------------------------------------------------------------------------------------
 
     async def start(self, tenant: str, new: NewSession, condition: Condition) -> Answer:
         """Begins a session. Raises ApiError."""
-        return await self.to_its_end(self._start(tenant, new, condition))
+        return await self.starting(tenant, new, condition, join=False).answer()
 
-    async def _start(self, tenant: str, new: NewSession, condition: Condition) -> Answer:
-        key, fingerprint = condition.idempotency_key, _fingerprint(new, condition)
-        with self._in_flight.claim(None if key is None else (tenant, key)):
+    def starting(self, tenant: str, new: NewSession, condition: Condition, *, join: bool = True) -> Underway[Answer]:
+        """Begins a session without waiting for its answer; `join` the same request, where it is being answered."""
+        place = (tenant, condition.idempotency_key)
+        return self._under_way(place, new, condition, join, lambda own: self._start(tenant, new, condition, own))
+
+    async def _start(self, tenant: str, new: NewSession, condition: Condition, underway: Underway[Answer]) -> Answer:
+        key = condition.idempotency_key
+        with self._in_flight.claim(None if key is None else (tenant, key), underway):
             known = None if key is None else await self._record.creation_by_key(tenant, key)
             if known is not None:
-                return await self._started_before(known, fingerprint)
+                return await self._started_before(known, underway)
             script = await self._catalogue.find(tenant, new.script_id)
             program = await self._catalogue.program(tenant, script.digest)
             locale = new.locale or self._settings.locale or program.locale
@@ -172,7 +197,7 @@ class Chat:
             if key is not None:
                 hot.attempts = Attempts(await self._record.unsettled_calls(tenant, session_id))
             async with self._locks.hold((tenant, session_id), queue=True):
-                return await self._begin(hot, key, fingerprint)
+                return await self._begin(hot, key, underway)
 
     def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:
         variables = _plain(new.initial_variables, "initialVariables")
@@ -190,24 +215,24 @@ class Chat:
                 raise ApiError("REQUEST_INVALID", f"initialVariables: {error}") from error
         return state
 
-    async def _begin(self, hot: Hot, key: str | None, fingerprint: str | None) -> Answer:
+    async def _begin(self, hot: Hot, key: str | None, underway: Underway[Answer]) -> Answer:
         """The first turn. A session whose first turn fails is kept, to be begun again."""
         hot.knows_all_keys = True
         started = self._clock()
         try:
-            turn = await self._run(hot, Start(), started)
+            turn = await self._run(hot, Start(), started, underway)
         except TurnFailed as failed:
-            await self._commit(hot, rows.unbegun(hot.state), started, key, fingerprint, "error")
+            await self._commit(hot, rows.unbegun(hot.state), started, key, underway.fingerprint, "error")
             raise await self._failed(hot, failed) from failed
-        return await self._commit(hot, turn, started, key, fingerprint)
+        return await self._commit(hot, turn, started, key, underway.fingerprint)
 
-    async def _started_before(self, session: SessionRow, fingerprint: str | None) -> Answer:
+    async def _started_before(self, session: SessionRow, underway: Underway[Answer]) -> Answer:
         """The recorded answer to a creation; one that failed is tried again."""
         hot = await self._load(session.tenant, session.session_id)
-        row = _same_request(await self._record.turn(session.tenant, session.session_id, 0), fingerprint)
+        row = _same_request(await self._record.turn(session.tenant, session.session_id, 0), underway.fingerprint)
         async with self._locks.hold((session.tenant, session.session_id), queue=True):
             if not hot.state.begun:
-                return await self._take(hot, NewMessage(content=""), None, None)
+                return await self._take(hot, NewMessage(content=""), None, underway)
         while row.execution_status == "error":  # what began it in the end is a turn after
             following = await self._record.turn(session.tenant, session.session_id, row.turn + 1)
             if following is None:
@@ -228,21 +253,32 @@ class Chat:
 
     async def turn(self, tenant: str, session_id: str, message: NewMessage, condition: Condition) -> Answer:
         """Takes the user's message and answers it. Raises ApiError."""
-        return await self.to_its_end(self._turn(tenant, session_id, message, condition))
+        return await self.taking(tenant, session_id, message, condition, join=False).answer()
 
-    async def _turn(self, tenant: str, session_id: str, message: NewMessage, condition: Condition) -> Answer:
-        key, fingerprint = condition.idempotency_key, _fingerprint(message, condition)
-        with self._in_flight.claim(None if key is None else (tenant, session_id, key)):
+    def taking(
+        self, tenant: str, session_id: str, message: NewMessage, condition: Condition, *, join: bool = True
+    ) -> Underway[Answer]:
+        """Takes a message without waiting for its answer; `join` the same request, where it is being answered."""
+        place = (tenant, session_id, condition.idempotency_key)
+        return self._under_way(
+            place, message, condition, join, lambda own: self._turn(tenant, session_id, message, condition, own)
+        )
+
+    async def _turn(
+        self, tenant: str, session_id: str, message: NewMessage, condition: Condition, underway: Underway[Answer]
+    ) -> Answer:
+        key = condition.idempotency_key
+        with self._in_flight.claim(None if key is None else (tenant, session_id, key), underway):
             queue = condition.queue or self._settings.busy == "queue"
             async with self._locks.hold((tenant, session_id), queue=queue):
                 hot = await self._load(tenant, session_id)
-                if key is not None and (known := await self._recorded(hot, key, fingerprint)) is not None:
+                if key is not None and (known := await self._recorded(hot, key, underway)) is not None:
                     return known
                 if condition.expected_turn not in {None, hot.state.turn}:
                     raise self._conflict(hot)
-                return await self._take(hot, message, key, fingerprint)
+                return await self._take(hot, message, key, underway)
 
-    async def _recorded(self, hot: Hot, key: str, fingerprint: str | None) -> Answer | None:
+    async def _recorded(self, hot: Hot, key: str, underway: Underway[Answer]) -> Answer | None:
         """The recorded answer to a request with this key, if there was one. Raises IDEMPOTENCY_MISMATCH."""
         session = hot.session
         if key not in hot.keys and hot.knows_all_keys:
@@ -250,23 +286,25 @@ class Chat:
         row = await self._record.turn_by_key(session.tenant, session.session_id, key)
         if row is None:
             return None
-        _same_request(row, fingerprint)
+        _same_request(row, underway.fingerprint)
         return Answer(session, await self._program_at(hot, row.turn), decode(bytes(row.state)), row)
 
-    async def _take(self, hot: Hot, message: NewMessage, key: str | None, fingerprint: str | None) -> Answer:
+    async def _take(self, hot: Hot, message: NewMessage, key: str | None, underway: Underway[Answer]) -> Answer:
         if hot.state.status == "completed":
             raise ApiError("SESSION_ENDED", "the conversation is over", context=_context(hot))
         given = Start() if not hot.state.begun else _input(message)
         started = self._clock()
         try:
-            turn = await self._run(hot, given, started)
+            turn = await self._run(hot, given, started, underway)
         except InputRefused as error:
             raise ApiError("REQUEST_INVALID", str(error), context=_context(hot)) from error
         except TurnFailed as failed:
             raise await self._failed(hot, failed) from failed
+        fingerprint = underway.fingerprint if key is not None else None
         return await self._commit(hot, turn, started, key, fingerprint)
 
-    async def _run(self, hot: Hot, given: Input, started: datetime) -> Turn:
+    async def _run(self, hot: Hot, given: Input, started: datetime, underway: Underway[Answer]) -> Turn:
+        live = self._live.begin((hot.session.tenant, hot.session.session_id), hot.state, underway)
         try:
             return await self._running.turn(
                 hot.session,
@@ -276,6 +314,7 @@ class Chat:
                 started=started,
                 history=hot.history,
                 attempts=hot.attempts,
+                live=live.hear,
             )
         except StoreError:
             self._forget(hot.session)  # what the record holds of its calls is read again
@@ -319,6 +358,7 @@ class Chat:
             raise
         hot.follow(row, turn)
         self._put(hot)
+        self._live.committed(row)
         return Answer(session, hot.program, turn.state, row, turn.model_calls)
 
     async def _failed(self, hot: Hot, failed: TurnFailed) -> ApiError:

@@ -3,8 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
+import structlog
+from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
+
+from api.wording import worded
+from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
+
+log = structlog.get_logger()
 
 ErrorType: TypeAlias = Literal["syntax", "configuration", "runtime", "session", "system"]
 
@@ -42,6 +49,7 @@ CODES: Mapping[str, Kind] = {
     "LLM_CALL_INTERRUPTED": Kind(503, "runtime", "Send the same message again: the call is made anew.", "resend", 1),
     "VARIABLE_STORE_INIT_ERROR": Kind(500, "system", "The saved session needs another version of Cuebook."),
     "DATABASE_ERROR": Kind(500, "system", "See the log for this request id."),
+    "STREAMS_FULL": Kind(429, "system", "Close streams that nobody reads, or ask again later.", "wait", 5),
     "SERVER_BUSY": Kind(503, "system", "Send the same request again.", "resend", 1),
     "INTERNAL_ERROR": Kind(500, "system", "See the log for this request id."),
 }
@@ -116,3 +124,51 @@ def described(*codes: str) -> dict[int, ResponseSpec]:
         status: ResponseSpec(ErrorAnswer, generate_examples=False, description=", ".join(found))
         for status, found in by_status.items()
     }
+
+
+def log_failure(failure: ApiError, error: BaseException, request_id: str, path: str) -> None:
+    """Writes down what is no mistake of the client's."""
+    if failure.kind.status >= 500:
+        unexpected = None if isinstance(error, ApiError) else error
+        log.error(failure.message, code=failure.code, request_id=request_id, path=path, exc_info=unexpected)
+
+
+def translate(error: BaseException) -> ApiError:
+    """What a client hears of any exception."""
+    match error:
+        case ApiError():
+            return error
+        case HTTPException():
+            return _http_error(error)
+        case CursorInvalid():
+            return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
+        case StoreBusy() | ReadTimedOut():
+            return ApiError("SERVER_BUSY", "the record has too much to do")
+        case StoreError():
+            return ApiError("DATABASE_ERROR", "the record could not be read or written")
+        case _:
+            return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
+
+
+def _http_error(error: HTTPException) -> ApiError:
+    """The server's own refusals: routes, methods, bodies, parameters."""
+    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
+    if error.status_code in codes:
+        return ApiError(codes[error.status_code], error.detail or "not possible")
+    if error.status_code >= 500:
+        return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
+    if not isinstance(error.extra, list):
+        return ApiError("REQUEST_INVALID", error.detail, details=error.extra if isinstance(error.extra, dict) else None)
+    details = [_reworded(each) if isinstance(each, dict) else each for each in error.extra]
+    first = next(iter(details), None)
+    problem = _request_problem(first, error.detail) if isinstance(first, dict) else error.detail
+    return ApiError("REQUEST_INVALID", problem, details=details)
+
+
+def _reworded(detail: dict[str, Any]) -> dict[str, Any]:
+    return {key: worded(each) if key == "message" and isinstance(each, str) else each for key, each in detail.items()}
+
+
+def _request_problem(detail: dict[str, Any], otherwise: str) -> str:
+    key = "the body" if detail.get("key") in {None, "data"} else detail["key"]
+    return f"{key}: {detail.get('message', otherwise)}".replace("the body: 'data'", "the body is empty")

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Hashable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 from weakref import WeakValueDictionary
 
 from api.errors import ApiError
+from api.live import Underway
 
 
 class _Place:
@@ -45,21 +47,25 @@ class SessionLocks:
 
 
 class KeysInFlight:
-    """The idempotency keys of the requests that are being answered."""
+    """The requests with an idempotency key that are being answered, by that key."""
 
     def __init__(self) -> None:
-        self._keys: set[Hashable] = set()
+        self._requests: dict[Hashable, Underway[Any]] = {}
+
+    def get(self, key: Hashable | None) -> Underway[Any] | None:
+        """The request with this key that is being answered, if there is one."""
+        return self._requests.get(key)
 
     @contextmanager
-    def claim(self, key: Hashable | None) -> Iterator[None]:
-        """Claims a key, None claims nothing. Raises ApiError IDEMPOTENCY_IN_FLIGHT."""
+    def claim(self, key: Hashable | None, underway: Underway[Any]) -> Iterator[None]:
+        """Claims a key for a request, None claims nothing. Raises ApiError IDEMPOTENCY_IN_FLIGHT."""
         if key is None:
             yield
             return
-        if key in self._keys:
+        if key in self._requests:
             raise ApiError("IDEMPOTENCY_IN_FLIGHT", "a request with this Idempotency-Key is being answered")
-        self._keys.add(key)
+        self._requests[key] = underway
         try:
             yield
         finally:
-            self._keys.discard(key)
+            del self._requests[key]

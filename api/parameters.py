@@ -39,6 +39,24 @@ Prefer: TypeAlias = Annotated[
         examples=[Example(value="busy=queue")],
     ),
 ]
+Accept: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Accept",
+        required=False,
+        description="`text/event-stream` for a stream; JSON is the default.",
+        examples=[Example(value="text/event-stream")],
+    ),
+]
+LastEventId: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Last-Event-ID",
+        required=False,
+        description="The `id` of the last frame there was; a stream goes on right after it.",
+        examples=[Example(value="0b8a4a4e-5f0e-4c39-9e57-6f1f3a1c2d4e:12")],
+    ),
+]
 Debug: TypeAlias = Annotated[
     bool, QueryParameter(name="debug", description="With `debugInfo`: the model calls of the turn.")
 ]
@@ -56,6 +74,15 @@ def condition(key: str | None, if_match: str | None, prefer: str | None) -> Cond
     if key is not None and not key.strip():
         raise ApiError("REQUEST_INVALID", "Idempotency-Key is empty")
     return Condition(key, _expected_turn(if_match), "busy=queue" in (prefer or "").replace(" ", ""))
+
+
+def seconds_to_wait(prefer: str | None) -> int:
+    """The `wait=SECONDS` of a `Prefer` header (RFC 7240); 0 where there is none."""
+    for preference in (prefer or "").split(","):
+        name, _, value = preference.replace(" ", "").partition("=")
+        if name.lower() == "wait" and value.isascii() and value.isdigit() and len(value) < 10:
+            return int(value)
+    return 0
 
 
 def _expected_turn(if_match: str | None) -> int | None:

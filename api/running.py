@@ -10,7 +10,7 @@ from api.journal import Attempts, TurnJournal
 from api.settings import Settings
 from runtime.engine import FailureKind, Input, Moved, Turn, run_turn
 from runtime.events import Message
-from runtime.ports import Clock, Ids, Model
+from runtime.ports import Clock, Ids, Live, Model
 from runtime.program import Program
 from runtime.state import Cell, State
 from store.record import Record
@@ -43,8 +43,10 @@ class Running(Struct, frozen=True):
         started: datetime,
         history: tuple[Message, ...],
         attempts: Attempts,
+        live: Live | None = None,
     ) -> Turn:
-        """One turn, which is not kept yet; for the script all of it happens at the moment it `started`.
+        """One turn, which is not kept yet; for the script all of it happens at the moment it `started`. `live` hears
+        the words of its messages as they come.
 
         Its calls of models join those of the earlier `attempts` at it.
 
@@ -64,6 +66,7 @@ class Running(Struct, frozen=True):
             history=history,
             journal=TurnJournal(self.record, session, state.turn + 1, attempts, self.clock, self.ids),
             meter=await self.spending.meter(session.tenant, session.user_id, started),
+            live=live,
             now=started,
         )
 

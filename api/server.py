@@ -15,11 +15,13 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 
 from api.app import create_app
+from api.live import Live
 from api.models import make_model
 from api.settings import Settings
 from runtime.models.hosted.settings import is_loopback
 from store.record import Record
 
+GOODBYE_S = 3.0  # how long clients have for the last of their answers when the server stops
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
 
 
@@ -45,22 +47,35 @@ def serve(settings: Settings, announce: Callable[[str], None], *, reload: bool =
     model = make_model(settings)
     record = Record.open(settings.data)
     address = f"http://{settings.host}:{settings.port}"
-    app = create_app(settings, record, model, announce=lambda: announce(address), reload=reload)
+    live = Live(settings)
+    app = create_app(settings, record, model, announce=lambda: announce(address), reload=reload, live=live)
     server = Server(
         app,
         address=settings.host,
         port=settings.port,
-        interface=Interfaces.ASGI,
+        interface=Interfaces.ASGINL,  # its lifespan is run here, so that it ends whatever the clients do
         websockets=False,
         log_enabled=False,
         log_level=LogLevels.warning,
     )
 
     async def run() -> None:
-        loop = asyncio.get_running_loop()
+        loop, stopping = asyncio.get_running_loop(), asyncio.Event()
         for name in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(name, server.stop)
-        await server.serve()
+            loop.add_signal_handler(name, stopping.set)
+        async with app.lifespan():
+            serving = asyncio.create_task(server.serve())
+            asked = asyncio.create_task(stopping.wait())
+            await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+            asked.cancel()
+            live.close()
+            server.stop()  # type: ignore[no-untyped-call]
+            await live.quiet(settings.turn_s)
+            # it waits until the last answer is read, by clients that may never read it
+            await asyncio.wait({serving}, timeout=GOODBYE_S)
+            if serving.done():
+                serving.result()
+            serving.cancel()
 
     # What lives as long as the server need not be walked at every collection: 15 % more turns a second.
     gc.freeze()

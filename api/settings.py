@@ -69,6 +69,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     output_chars_max: Count = 100_000
     turn_s: Seconds = 120.0
     budgets: Budgets = Budgets()
+    streams_max: Count = 1_000
+    session_streams_max: Count = 10
+    stream_s: Seconds = 3_600.0
+    stream_write_s: Seconds = 30.0
+    keep_alive_s: Seconds = 15.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ from runtime.state import Cell, ExecutionStatus, State, Wait
 from scripts.actions import Action, AiAsk, AiSay, Ask, Choose, Form, action_type, rounds_of
 from scripts.model import Script
 from scripts.values import Value, infer_type
-from store.rows import CallRow, MessageRow, TurnRow
+from store.rows import CallRow, HappenedRow, MessageRow, TurnRow
 
 
 def snapshot(
@@ -168,18 +168,30 @@ def said(row: TurnRow) -> list[MessageView]:
     return [message_view(message) for message in row.messages if message.role != "user"]
 
 
-def event_views(row: TurnRow) -> list[EventView]:
+def event_views(row: TurnRow | HappenedRow) -> list[EventView]:
     """The events of a turn, with the messages and variable writes they stand for."""
     messages = {message.seq: message for message in row.messages}
     views = []
     for event in row.events:
         data: Mapping[str, Any] = event.data
         if event.kind == "message":
-            data = msgspec.to_builtins(message_view(messages[event.data["message"]]))
+            message = messages[event.data["message"]]
+            data = {"number": message.seq, **msgspec.to_builtins(message_view(message))}
         elif event.kind == "variable":
             data = msgspec.to_builtins(row.variables[event.data["variable"]])
-        views.append(EventView(seq=event.seq, kind=event.kind, data=data))
+        elif event.kind == "wait":
+            wait = msgspec.convert(event.data["wait"], Wait)
+            data = {**event.data, "wait": msgspec.to_builtins(wait_view(wait))}
+        elif event.kind == "detected" and messages[event.data["message"]].role != "user":
+            data = {name: value for name, value in event.data.items() if name != "words"}  # it may be withheld
+        camel = {_camel(name): value for name, value in data.items()}
+        views.append(EventView(seq=event.seq, kind=event.kind, data=camel))
     return views
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:

@@ -14,7 +14,7 @@ from runtime.copies import copy_of, own_copy, take_back
 from runtime.events import Body, Event, Message, VariableChanged, Warned
 from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelReply, ModelRequest, Purpose, Watched
 from runtime.program import Program
-from runtime.scopes import Scopes
+from runtime.scopes import Scopes, WriteRefused
 from runtime.speech import Speech
 from runtime.state import Progress, Source, State
 from scripts.actions import Action, AiAsk, AiSay, Chat, ModelStep
@@ -427,9 +427,18 @@ class _Hearing:
         verdict = msgspec.structs.replace(reply, text="")
         if verdict != self._verdict:
             self._verdict = verdict
-            self._is_said = self._speak(verdict)
+            self._is_said = self._judged(verdict)
         if self._is_said:
             self._run.speech.grow(self._number, self._run.action_id, reply.text)
+        else:
+            self._run.speech.drop()
+
+    def _judged(self, verdict: ModelReply) -> bool:
+        """Whether the words are sure to be said; what goes wrong here goes wrong again where it counts."""
+        try:
+            return self._speak(verdict)
+        except (ActionFailed, LimitExceeded, WriteRefused):
+            return False
 
 
 class _Names:

@@ -17,7 +17,7 @@ class Speech:
 
     def __init__(self, live: Live | None) -> None:
         self._live = live
-        self._number = 0
+        self._of = (0, "")  # number and action of the message whose words were sent
         self._sent = ""
 
     @property
@@ -29,12 +29,12 @@ class Speech:
         """The message has this text so far; where that does not go on from what was sent, it begins anew."""
         if self._live is None:
             return
-        if self._sent and (number != self._number or not text.startswith(self._sent)):
+        if (number, action_id) != self._of or not text.startswith(self._sent):
             self.drop()
         more = text[len(self._sent) :]
         if more:
             self._live(Words(number, action_id, more))
-            self._number, self._sent = number, text
+            self._of, self._sent = (number, action_id), text
 
     def said(self, number: int, action_id: str, text: str) -> None:
         """The message is said, with this text."""
@@ -44,5 +44,5 @@ class Speech:
     def drop(self) -> None:
         """What was sent of a message is not said after all."""
         if self._live is not None and self._sent:
-            self._live(Unsaid(self._number))
+            self._live(Unsaid(self._of[0]))
         self._sent = ""

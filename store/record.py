@@ -15,8 +15,8 @@ from store.readers import READ_TIMEOUT_S, Readers
 from store.rows import (
     NO_TURN,
     CallRow,
-    EventRow,
     FailureRow,
+    HappenedRow,
     MessageRow,
     MigrationRow,
     ScriptRow,
@@ -158,9 +158,9 @@ class Record:
         """The last `limit` messages, in order."""
         return await self._readers.read(lambda cursor: turns.recent_messages(cursor, tenant, session_id, limit))
 
-    async def events(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 100) -> list[EventRow]:
-        """At most `limit` events numbered above `after_seq`, in order."""
-        return await self._readers.read(lambda cursor: turns.events(cursor, tenant, session_id, after_seq, limit))
+    async def happened(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 20) -> list[HappenedRow]:
+        """At most `limit` turns with events numbered above `after_seq`, in order."""
+        return await self._readers.read(lambda cursor: turns.happened(cursor, tenant, session_id, after_seq, limit))
 
     async def variable_history(
         self, tenant: str, session_id: str, *, name: str | None = None, after_turn: int = NO_TURN, limit: int = 100

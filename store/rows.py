@@ -94,6 +94,21 @@ class TurnRow(msgspec.Struct, frozen=True):
     events: list[EventRow]
 
 
+class HappenedRow(msgspec.Struct, frozen=True):
+    """What happened in one turn, and where it left the session: a turn without its state."""
+
+    turn: int
+    status: str
+    execution_status: str
+    phase_id: str | None
+    topic_id: str | None
+    action_id: str | None
+    action_type: str | None
+    messages: list[MessageRow]
+    variables: list[VariableRow]
+    events: list[EventRow]
+
+
 class SessionRow(msgspec.Struct, frozen=True):
     """What is fixed when a session is created."""
 

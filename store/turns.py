@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from store.fetch import Cursor, Parameters, bounded, decode, fetch, fetch_one, iso, utc
-from store.rows import NO_TURN, EventRow, MessageRow, TurnRow, VariableRow, VariableWriteRow
+from store.rows import NO_TURN, HappenedRow, MessageRow, TurnRow, VariableRow, VariableWriteRow
 
 _OF_SESSION = "tenant = $tenant AND session_id = try_cast($session_id AS UUID)"
 _TURN = f"SELECT * {utc('started_at', 'finished_at')} FROM turns WHERE {_OF_SESSION}"  # noqa: S608
@@ -45,11 +45,13 @@ def recent_messages(cursor: Cursor, tenant: str, session_id: str, limit: int) ->
     return rows[-bounded(limit) :]
 
 
-def events(cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int) -> list[EventRow]:
-    """At most `limit` events numbered above `after_seq`, in order."""
-    texts = _texts(cursor, "events", "event_count > $after", "turn", tenant, session_id, after_seq, bounded(limit))
-    rows = [row for text in texts for row in decode(list[EventRow], text) if row.seq > after_seq]
-    return rows[: bounded(limit)]
+def happened(cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int) -> list[HappenedRow]:
+    """At most `limit` turns with events numbered above `after_seq`, in order."""
+    select = f"""
+        SELECT turn, status, execution_status, phase_id, topic_id, action_id, action_type, messages, variables, events
+        FROM turns WHERE {_OF_SESSION} AND event_count > $after AND events <> '[]' ORDER BY turn LIMIT $limit"""  # noqa: S608
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id, "after": after_seq, "limit": bounded(limit)}
+    return fetch(cursor, HappenedRow, select, parameters)
 
 
 def variable_history(

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import json
 import os
 import signal
 import socket
@@ -14,10 +15,13 @@ from typing import Any, TypeAlias
 
 import httpx
 import pytest
+from granian.constants import Interfaces
+from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, settings
 from litestar import Litestar
 
 from api.app import create_app
+from api.live import Live
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
 from runtime.ports import Model
@@ -74,6 +78,13 @@ class Api(httpx.AsyncClient):
         path = f"/api/sessions/{session['sessionId']}/messages"
         return await self.post(path, json=message, headers=headers, params=query)
 
+    def telling(
+        self, path: str, body: Json = None, headers: dict[str, str] | None = None, **query: Any
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        """Asks for a stream: of a turn where a body is sent, else of what happens in a session."""
+        accepting = {"Accept": "text/event-stream"} | (headers or {})
+        return self.stream("GET" if body is None else "POST", path, json=body, headers=accepting, params=query)
+
     async def transcript(self, session: Json) -> list[tuple[str, str]]:
         """Everything said, as (role, content)."""
         said: list[Json] = []
@@ -114,6 +125,88 @@ async def running(app: Litestar) -> AsyncIterator[None]:
     finally:
         stop.set()
         await life
+
+
+@asynccontextmanager
+async def open_server(
+    folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
+) -> AsyncIterator[Api]:
+    """The application behind a real server in this very event loop: for what a client gets bit by bit."""
+    record, port = Record.open(folder), free_port()
+    all_settings = Settings(data=folder, scripts=scripts, **settings)
+    live, started = Live(all_settings), asyncio.Event()
+    app = create_app(all_settings, record, model or OfflineModel(), announce=started.set, live=live)
+    server = Granian(app, port=port, interface=Interfaces.ASGI, websockets=False, log_enabled=False)
+    serving = asyncio.create_task(server.serve())
+    await asyncio.wait([serving, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        async with Api(base_url=f"http://127.0.0.1:{port}", timeout=START_S) as api:
+            yield api
+    finally:
+        live.close()
+        server.stop()  # type: ignore[no-untyped-call]
+        await serving
+
+
+class Listener:
+    """A client that puts together what it hears, and minds that nothing is missing, doubled or contradicted."""
+
+    def __init__(self) -> None:
+        self.last_id = ""
+        self.seq = 0  # of the last whole event
+        self.kinds: list[str] = []
+        self.words: dict[int, str] = {}  # of messages that are being said, by number
+        self.transcript: list[tuple[str, str]] = []
+        self.turn: Json = None
+        self.error: Json = None
+        self._rest = b""
+        self._stream: httpx.Response | None = None
+
+    def take(self, chunk: bytes) -> None:
+        """Some bytes of the stream."""
+        *frames, self._rest = (self._rest + chunk).split(b"\n\n")
+        for frame in frames:
+            fields = dict(line.split(": ", 1) for line in frame.decode().split("\n") if not line.startswith(":"))
+            if "event" in fields:
+                self.last_id = fields.get("id", self.last_id)
+                self._heard(fields["event"], json.loads(fields["data"]))
+
+    def cut(self) -> None:
+        """The connection broke: half a frame is none."""
+        self._rest = b""
+
+    def _heard(self, kind: str, data: Json) -> None:
+        self.kinds.append(kind)
+        match kind:
+            case "message.delta":
+                self.words[data["message"]] = self.words.get(data["message"], "") + data["text"]
+            case "message.reset":
+                self.words = {number: text for number, text in self.words.items() if number < data["message"]}
+            case "turn":
+                assert self.words == {}
+                self.turn = data
+            case "error":
+                assert self.words == {}
+                self.error = data["error"]
+            case "position":
+                pass
+            case _:
+                self.seq += 1
+                assert self.last_id.rpartition(":")[2] == str(self.seq)
+                if kind == "message":
+                    assert self.words.pop(data["number"], data["content"]) == data["content"]
+                    self.transcript.append((data["role"], data["content"]))
+
+    async def hear(self, stream: httpx.Response, enough: Callable[["Listener"], object] = lambda _: False) -> None:
+        """Listens until it has heard enough, or the stream ends."""
+        assert stream.status_code == 200, await stream.aread()
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        if stream is not self._stream:
+            self._stream, self._chunks = stream, stream.aiter_raw()
+        async for chunk in self._chunks:
+            self.take(chunk)
+            if enough(self):
+                return
 
 
 Start: TypeAlias = Callable[[list[str], Path, Path, dict[str, str]], Any]
@@ -203,6 +296,18 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def app() -> Opener:
     """Opens the application: ``async with app(tmp_path, hot_sessions_max=1) as api``."""
     return open_app
+
+
+@pytest.fixture(scope="session")
+def server() -> Opener:
+    """Opens the application behind a server: ``async with server(tmp_path, stream_s=1) as api``."""
+    return open_server
+
+
+@pytest.fixture
+def listener() -> Callable[[], Listener]:
+    """Clients of streams: ``await listener().hear(stream)``."""
+    return Listener
 
 
 @pytest.fixture

@@ -4,15 +4,17 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Request, Response, Router, get, post
 from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
 from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
 
+from api.accept import wants_stream
 from api.chat import Answer, Chat, Hot
 from api.errors import described
 from api.parameters import (
+    Accept,
     Cursor,
     Debug,
     IdempotencyKey,
@@ -22,6 +24,7 @@ from api.parameters import (
     WithEvents,
     condition,
 )
+from api.routes.streamed import StreamedTurn, asked_by
 from api.schemas import (
     CallList,
     Failed,
@@ -35,6 +38,7 @@ from api.schemas import (
     Snapshot,
     TurnAnswer,
 )
+from api.streams import Streams
 from api.views import (
     call_view,
     debug_info,
@@ -59,6 +63,7 @@ _TURN = described(
     "LIMIT_EXCEEDED",
     "LLM_SERVICE_ERROR",
     "LLM_CALL_INTERRUPTED",
+    "STREAMS_FULL",
     "SERVER_BUSY",
 )
 _KNOWN = described("REQUEST_INVALID", "SESSION_NOT_FOUND")
@@ -86,6 +91,7 @@ _MESSAGE_EXAMPLES = [
     summary="Begin a session",
     response_headers=[ETAG],
     description="Runs the script up to its first question.",
+    operation_class=StreamedTurn,
     responses=_TURN
     | described(
         "REQUEST_INVALID", "SCRIPT_NOT_FOUND", "SESSION_KEY_TAKEN", "IDEMPOTENCY_IN_FLIGHT", "IDEMPOTENCY_MISMATCH"
@@ -94,19 +100,28 @@ _MESSAGE_EXAMPLES = [
 async def create_session(
     data: Annotated[NewSession, BodyKwarg(examples=_SESSION_EXAMPLES)],
     chat: NamedDependency[Chat],
+    streams: NamedDependency[Streams],
+    request: Request[Any, Any, Any],
+    accept: Accept = None,
     idempotency_key: IdempotencyKey = None,
     debug: Debug = False,
     events: WithEvents = False,
 ) -> Response[SessionCreated]:
     """Begins a session."""
-    answer = await chat.start(TENANT, data, condition(idempotency_key, None, None))
-    created = SessionCreated(
-        **_turn_fields(answer, events=events, debug=debug),
-        session_id=answer.session.session_id,
-        status=answer.state.status,
-        created_at=answer.session.created_at,
-    )
-    return Response(created, headers=_etag(answer.state.turn))
+
+    def shown(answer: Answer) -> SessionCreated:
+        return SessionCreated(
+            **_turn_fields(answer, events=events, debug=debug),
+            session_id=answer.session.session_id,
+            status=answer.state.status,
+            created_at=answer.session.created_at,
+        )
+
+    asked = condition(idempotency_key, None, None)
+    if wants_stream(accept):
+        return await streams.of_turn(lambda: chat.starting(TENANT, data, asked), shown, asked_by(request))
+    answer = await chat.start(TENANT, data, asked)
+    return Response(shown(answer), headers=_etag(answer.state.turn))
 
 
 @post(
@@ -114,6 +129,7 @@ async def create_session(
     status_code=200,
     response_headers=[ETAG],
     summary="Say something to a session",
+    operation_class=StreamedTurn,
     responses=_TURN
     | described(
         "REQUEST_INVALID",
@@ -129,6 +145,9 @@ async def send_message(
     session_id: FromPath[str],
     data: Annotated[NewMessage, BodyKwarg(examples=_MESSAGE_EXAMPLES)],
     chat: NamedDependency[Chat],
+    streams: NamedDependency[Streams],
+    request: Request[Any, Any, Any],
+    accept: Accept = None,
     idempotency_key: IdempotencyKey = None,
     if_match: IfMatch = None,
     prefer: Prefer = None,
@@ -136,12 +155,18 @@ async def send_message(
     events: WithEvents = False,
 ) -> Response[TurnAnswer]:
     """Takes a message and answers it."""
-    answer = await chat.turn(TENANT, session_id, data, condition(idempotency_key, if_match, prefer))
-    taken = TurnAnswer(
-        **_turn_fields(answer, events=events, debug=debug),
-        session_status=answer.state.status,
-    )
-    return Response(taken, headers=_etag(answer.state.turn))
+
+    def shown(answer: Answer) -> TurnAnswer:
+        return TurnAnswer(**_turn_fields(answer, events=events, debug=debug), session_status=answer.state.status)
+
+    asked = condition(idempotency_key, if_match, prefer)
+    if wants_stream(accept):
+        hot = await chat.session(TENANT, session_id)
+        return await streams.of_turn(
+            lambda: chat.taking(TENANT, session_id, data, asked), shown, asked_by(request), hot
+        )
+    answer = await chat.turn(TENANT, session_id, data, asked)
+    return Response(shown(answer), headers=_etag(answer.state.turn))
 
 
 @get("/sessions/{session_id:str}", summary="Look at a session", responses=_KNOWN, response_headers=[ETAG])

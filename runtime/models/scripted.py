@@ -1,6 +1,8 @@
 """A model that says what a file says (`runtime.models.cassette`): for tests, demonstrations and replays."""
 
+import asyncio
 import difflib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, rea
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage, Verdict
 
 _YES = {"true", "yes", "1", "y", "是"}
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"  # scripts that put no blanks between words
+_PIECE = re.compile(rf"\s*(?:[{_WIDE}]{{1,3}}|[^\s{_WIDE}]+)\s*|\s+")
 
 
 class _Visits(Struct, frozen=True):
@@ -45,7 +49,13 @@ class ScriptedModel:
         return "scripted"
 
     async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
-        """The reply written for this action, visit and round. Raises ModelFailed."""
+        """The reply written for this action, visit and round, heard word by word. Raises ModelFailed."""
+        reply = self._reply(request)
+        if hear is not None:
+            await _speak(reply, hear)
+        return reply
+
+    def _reply(self, request: ModelRequest) -> ModelReply:
         name = request.action_id
         if request.purpose == "detect":
             return self._detect(request)
@@ -125,6 +135,12 @@ def _visits(replies: Sequence[Written] | Sequence[Sequence[Written]]) -> _Visits
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
+
+
+async def _speak(reply: ModelReply, hear: Hear) -> None:
+    for piece in _PIECE.finditer(reply.text):
+        hear(msgspec.structs.replace(reply, text=reply.text[: piece.end()]))
+        await asyncio.sleep(0)  # whoever listens gets it now
 
 
 def _reply(written: Written) -> ModelReply:

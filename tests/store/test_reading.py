@@ -93,8 +93,11 @@ async def test_messages_and_events_come_in_pages(record, conversation) -> None:
         for limit in (1, 2, 3, 7, 1_000):
             messages = await record.messages("clinic", session_id, after_seq=after, limit=limit)
             assert [message.seq for message in messages] == list(range(after + 1, 51))[:limit]
-            events = await record.events("clinic", session_id, after_seq=after, limit=limit)
-            assert [event.seq for event in events] == list(range(after + 1, 76))[:limit]
+            happened = await record.happened("clinic", session_id, after_seq=after, limit=limit)
+            assert [row.turn for row in happened] == list(range(after // 3, 25))[:limit]
+            for row in happened:
+                assert [event.seq for event in row.events] == [3 * row.turn + step for step in (1, 2, 3)]
+                assert [message.seq for message in row.messages] == [2 * row.turn + 1, 2 * row.turn + 2]
     for limit in (1, 2, 3, 50, 60):
         recent = await record.recent_messages("clinic", session_id, limit)
         assert [message.seq for message in recent] == list(range(1, 51))[-limit:]
@@ -207,7 +210,7 @@ async def test_failures_are_kept(record, conversation, rows) -> None:
 READS = {
     "session_head": ("session_id",), "session_by_key": ("key",), "creation_by_key": ("key",), "list_sessions": (),
     "turn": ("session_id", "number"), "turn_by_key": ("session_id", "key"), "messages": ("session_id",),
-    "recent_messages": ("session_id", "limit"), "events": ("session_id",), "variable_history": ("session_id",),
+    "recent_messages": ("session_id", "limit"), "happened": ("session_id",), "variable_history": ("session_id",),
     "user_variables": ("user_id",), "failures": ("session_id",), "scripts": (), "script": ("script_uuid",),
     "script_versions": ("script_uuid",), "latest_published": ("script_id",), "script_text": ("digest",),
     "migrations": ("session_id",), "unsettled_calls": ("session_id",), "calls": ("session_id",),

@@ -1,0 +1,292 @@
+"""The turns that run now: the words of their messages for whoever listens, and what came of them.
+
+Every reader keeps its own place in what a turn has said; there is nothing to fill up for one that does not read.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeAlias, TypeVar
+
+from api.errors import ApiError
+from api.frames import encoded, frame_id, taken_back
+from api.schemas import DeltaView, ResetView
+from api.settings import Settings
+from runtime.ports import Unsaid, Words
+from runtime.state import State
+from store.rows import HappenedRow, TurnRow
+
+FRAMES_MAX = 20_000  # frames of words in one turn; beyond, its messages come whole
+KEPT_S = 60.0  # how long a turn that is over can be resumed in the midst of its words
+KEPT_TURNS = 2  # of one session
+KEPT_SESSIONS = 256  # without a reader
+
+Key: TypeAlias = tuple[str, str]
+"""A session: its tenant and id."""
+
+T = TypeVar("T")
+
+
+class Bell:
+    """Wakes everybody who waits for something to happen."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def ring(self) -> None:
+        """Something happened."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def heard(self, timeout_s: float) -> bool:
+        """Waits for the next ring; whether it came in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class LiveTurn:
+    """One run of one turn: its words as encoded frames, and once it is durable, what happened in it."""
+
+    def __init__(self, session_id: str, base: int, bells: tuple[Bell, ...], chars_max: int) -> None:
+        self.base = base
+        self.attempt = secrets.token_hex(4)
+        self.frames: list[bytes] = []
+        self.is_over = False
+        self.happened: HappenedRow | None = None  # none though it is over: it failed, and nothing happened
+        self._session_id = session_id
+        self._bells = bells
+        self._chars_left = chars_max
+        self._from: int | None = None  # the first message whose words are out
+
+    def hear(self, heard: Words | Unsaid) -> None:
+        """More words, or those of a message are taken back."""
+        match heard:
+            case Unsaid(number):
+                self._take_back(number)
+            case Words():
+                self._say(heard)
+
+    def _say(self, words: Words) -> None:
+        if self._chars_left < 0:
+            return
+        self._chars_left -= len(words.text)
+        if self._chars_left < 0 or len(self.frames) >= FRAMES_MAX:
+            self._chars_left = -1  # silence: the messages come whole when the turn is over
+            self._take_back(words.number)
+            return
+        delta = DeltaView(message=words.number, action_id=words.action_id, text=words.text)
+        self._add(encoded("message.delta", delta, self._next_id()))
+        self._from = self._from or words.number
+
+    def end(self) -> None:
+        """The turn is over; where it failed, it has said nothing."""
+        if self._from is not None and self.happened is None:
+            self._add(taken_back(self._session_id, self.base, self._from))
+        self.is_over = True
+        self._ring()
+
+    @property
+    def base_id(self) -> str:
+        """The id of the last event before the turn."""
+        return frame_id(self._session_id, self.base)
+
+    def _take_back(self, number: int) -> None:
+        if self._from is not None:
+            self._add(encoded("message.reset", ResetView(message=number), self._next_id()))
+            self._from = None if number <= self._from else self._from
+
+    def _next_id(self) -> str:
+        return f"{self.base_id}.{self.attempt}.{len(self.frames) + 1}"
+
+    def _add(self, frame: bytes) -> None:
+        self.frames.append(frame)
+        self._ring()
+
+    def _ring(self) -> None:
+        for bell in self._bells:
+            bell.ring()
+
+
+class Channel:
+    """What the readers of one session share: how far it is, and the turn that runs."""
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq  # the last event that is durable
+        self.is_completed = False
+        self.bell = Bell()
+        self.current: LiveTurn | None = None
+        self.readers = 0
+        self.used_at = 0.0
+        self._over: deque[LiveTurn] = deque(maxlen=KEPT_TURNS)
+
+    def turn_of(self, attempt: str, base: int) -> LiveTurn | None:
+        """The turn that runs, or that was over a moment ago, by its attempt."""
+        known = (*self._over, *([self.current] if self.current is not None else []))
+        return next((turn for turn in known if (turn.attempt, turn.base) == (attempt, base)), None)
+
+    def follow(self, state: State) -> None:
+        """Takes over how far the session is."""
+        self.seq = max(self.seq, state.event_seq)
+        self.is_completed = state.status == "completed"
+
+    def committed(self, row: TurnRow) -> None:
+        """A turn is durable."""
+        if self.current is not None and row.events:
+            fields = {name: getattr(row, name) for name in HappenedRow.__struct_fields__}
+            self.current.happened = HappenedRow(**fields)
+        self.seq = max([self.seq, *(event.seq for event in row.events[-1:])])
+        self.is_completed = row.status == "completed"
+        self.bell.ring()
+
+    def over(self, turn: LiveTurn) -> None:
+        """A turn is over, durable or not."""
+        self.current = None
+        self._over.append(turn)
+        turn.end()
+
+
+class Underway(Generic[T]):
+    """A request for a turn while it is being answered: its turn as soon as it runs, its answer in the end."""
+
+    def __init__(self, fingerprint: str | None, start: "Callable[[Underway[T]], asyncio.Task[T]]") -> None:
+        self.fingerprint = fingerprint
+        self.turn: LiveTurn | None = None
+        self.channel: Channel | None = None
+        self.bell = Bell()
+        self._task = start(self)
+        self._task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[T]) -> None:
+        if not task.cancelled():
+            task.exception()  # looked at, though nobody may ask for it
+        self.bell.ring()
+
+    @property
+    def frames(self) -> list[bytes]:
+        """What the turn has said so far."""
+        return self.turn.frames if self.turn is not None else []
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether there is an answer, or an error."""
+        return self._task.done()
+
+    async def answer(self) -> T:
+        """The answer, which is worked out even when whoever waits for it goes away. Raises ApiError."""
+        return await asyncio.shield(self._task)
+
+
+class Seat:
+    """A reader's place at a session, or at one that is about to begin; held until it is given back."""
+
+    def __init__(self, live: "Live", channel: Channel) -> None:
+        self.channel = channel
+        self._live = live
+        self._is_held = True
+
+    def give_back(self) -> None:
+        """Makes room for another reader; once is enough."""
+        if self._is_held:
+            self._is_held = False
+            self._live.leave(self.channel)
+
+
+class Live:
+    """The sessions that have a turn under way, or readers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.closing = asyncio.Event()  # the server stops: nobody need wait any more
+        self._settings = settings
+        self._channels: OrderedDict[Key, Channel] = OrderedDict()
+        self._readers = 0
+        self._requests = 0
+        self._answered = Bell()
+
+    # -- turns ------------------------------------------------------------------------------------------------------
+
+    def begin(self, key: Key, state: State, underway: Underway[T]) -> LiveTurn:
+        """A turn begins to run."""
+        channel = self._channel(key, state)
+        chars_max = 2 * self._settings.output_chars_max  # words that are taken back count too
+        turn = LiveTurn(key[1], state.event_seq, (underway.bell, channel.bell), chars_max)
+        underway.channel = channel
+        channel.current = underway.turn = turn
+        return turn
+
+    def committed(self, row: TurnRow) -> None:
+        """A turn is durable."""
+        channel = self._channels.get((row.tenant, row.session_id))
+        if channel is not None:
+            channel.committed(row)
+
+    async def through(self, underway: Underway[T], work: Awaitable[T]) -> T:
+        """Sees a request through; with it ends the turn that it began."""
+        self._requests += 1
+        try:
+            return await work
+        finally:
+            self._requests -= 1
+            self._answered.ring()
+            if underway.turn is not None and underway.channel is not None:
+                underway.channel.over(underway.turn)
+
+    # -- readers ----------------------------------------------------------------------------------------------------
+
+    def knows(self, key: Key) -> bool:
+        """Whether a session has a turn under way, or had one or a reader a moment ago."""
+        return key in self._channels
+
+    def take_seat(self, key: Key | None = None, state: State | None = None) -> Seat:
+        """Lets one more client listen, for as long as it holds its seat; without a state at a session that is known,
+        without a key at one that is about to begin. Raises ApiError STREAMS_FULL.
+        """
+        channel = Channel(0) if key is None else self._channel(key, state)
+        if self._readers >= self._settings.streams_max or channel.readers >= self._settings.session_streams_max:
+            raise ApiError("STREAMS_FULL", "too many clients are listening already")
+        self._readers += 1
+        channel.readers += 1
+        return Seat(self, channel)
+
+    def leave(self, channel: Channel) -> None:
+        """A reader has gone."""
+        self._readers -= 1
+        channel.readers -= 1
+
+    def close(self) -> None:
+        """Ends every stream."""
+        self.closing.set()
+
+    async def quiet(self, timeout_s: float) -> None:
+        """Waits until no turn is under way, or the time is up."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._requests:
+                    await self._answered.heard(timeout_s)
+
+    def _channel(self, key: Key, state: State | None) -> Channel:
+        if state is None:
+            return self._channels[key]
+        now = asyncio.get_running_loop().time()
+        self._forget_unused(now)
+        channel = self._channels.setdefault(key, Channel(state.event_seq))
+        self._channels.move_to_end(key)
+        channel.used_at = now
+        channel.follow(state)
+        return channel
+
+    def _forget_unused(self, now: float) -> None:
+        """Lets go of sessions that nobody has listened or talked to for a while, the longest unused first."""
+        for key, channel in list(itertools.islice(self._channels.items(), 8)):
+            if channel.current is not None or channel.readers:
+                self._channels.move_to_end(key)
+            elif channel.used_at < now - KEPT_S or len(self._channels) > KEPT_SESSIONS:
+                del self._channels[key]
+            else:
+                return

@@ -1,0 +1,594 @@
+"""Streams as a client gets them: words while a turn runs, its events once it is durable, and going on after a cut."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from api.accept import wants_stream
+from api.live import FRAMES_MAX, KEPT_SESSIONS, Live, LiveTurn, Underway
+from api.settings import Settings
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Unsaid, Words
+from runtime.state import State
+
+TALK = """
+script: talk
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - {say: Let us talk., id: opening}
+    - {chat: "Talk about anything.", id: talk, max_rounds: 100}
+"""
+SSE = {"Accept": "text/event-stream"}
+
+
+class Teller:
+    """A model that tells what a test gives it: words, an error to fail with, None to begin anew, or an event to wait
+    for.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[str | asyncio.Event | ModelFailed | None] = []
+        self.calls = 0
+        self.asked = asyncio.Event()
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "teller"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        self.calls += 1
+        self.asked.set()
+        parts, self.parts = self.parts or ["And?"], []
+        text = ""
+        for part in parts:
+            if isinstance(part, asyncio.Event):
+                await part.wait()
+            elif isinstance(part, ModelFailed):
+                raise part
+            else:
+                text = "" if part is None else text + part
+                if hear is not None:
+                    hear(ModelReply(text=text))
+            await asyncio.sleep(0)
+        return ModelReply(text=text)
+
+
+@pytest.fixture
+def model() -> Teller:
+    return Teller()
+
+
+@pytest.fixture
+async def api(server: Any, model: Teller, tmp_path: Path) -> Any:
+    async with server(tmp_path / "data", model, keep_alive_s=0.5) as api:
+        await api.keep(TALK)
+        yield api
+
+
+def turns(session: Any) -> str:
+    return f"/api/sessions/{session['sessionId']}/messages"
+
+
+def events(session: Any) -> str:
+    return f"/api/sessions/{session['sessionId']}/events"
+
+
+def heard_words(text: str) -> Any:
+    return lambda client: any(words.startswith(text) for words in client.words.values())
+
+
+# -- a turn -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_turn_comes_as_words_then_as_events_and_last_as_its_answer(
+    api: Any, model: Teller, listener: Any
+) -> None:
+    session = await api.begin("talk")
+    client = listener()
+    client.seq = len((await api.read(events(session)))["data"])
+    model.parts = ["Tell ", "me ", None, "Say ", "more."]
+    headers = {"Idempotency-Key": "k"}
+    async with api.telling(turns(session), {"content": "hello"}, headers, events=True) as stream:
+        assert stream.headers["cache-control"] == "no-store"
+        await client.hear(stream)
+    words = ["message.delta", "message.delta", "message.reset", "message.delta", "message.delta"]
+    assert client.kinds == [*words, "message", "message", "position", "wait", "turn"]
+    assert client.transcript == [("user", "hello"), ("ai", "Say more.")]
+    answer = (await api.message(session, {"content": "hello"}, headers, events=True)).json()
+    assert client.turn == answer
+    assert client.last_id == f"{session['sessionId']}:{answer['events'][-1]['seq']}"
+
+
+async def test_a_session_begins_as_a_stream(api: Any, model: Teller, listener: Any) -> None:
+    client = listener()
+    body = {"userId": "ana", "scriptId": "talk"}
+    async with api.telling("/api/sessions", body, {"Idempotency-Key": "k"}) as stream:
+        await client.hear(stream)
+    assert client.transcript == [("ai", "Let us talk."), ("ai", "And?")]
+    assert client.turn == (await api.post("/api/sessions", json=body, headers={"Idempotency-Key": "k"})).json()
+
+
+async def test_a_fixed_text_is_there_before_a_slow_model_has_answered(api: Any, model: Teller, listener: Any) -> None:
+    client, go = listener(), asyncio.Event()
+    model.parts = [go, "Hello."]
+    async with api.telling("/api/sessions", {"userId": "ana", "scriptId": "talk"}) as stream:
+        chunks = stream.aiter_raw()
+        client.take(await anext(chunks))
+        assert client.words == {1: "Let us talk."}
+        go.set()
+        async for chunk in chunks:
+            client.take(chunk)
+    assert client.transcript == [("ai", "Let us talk."), ("ai", "Hello.")]
+
+
+async def test_while_nothing_comes_the_connection_is_kept_alive(api: Any, model: Teller, listener: Any) -> None:
+    session = await api.begin("talk")
+    go, said = asyncio.Event(), b""
+    model.parts = [go, "Hello."]
+    async with api.telling(turns(session), {"content": "hello"}) as stream:
+        async for chunk in stream.aiter_raw():
+            said += chunk
+            if said.count(b": nothing yet\n\n") == 2:
+                go.set()
+    assert said.startswith(b": nothing yet")
+    assert b"event: turn" in said
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("/api/sessions", {"userId": "ana", "scriptId": "nothing"}, 404, "SCRIPT_NOT_FOUND"),
+        ("/api/sessions", {"userId": "ana"}, 400, "REQUEST_INVALID"),
+        ("/api/sessions/nothing/messages", {"content": "x"}, 404, "SESSION_NOT_FOUND"),
+        ("{}/messages", {}, 400, "REQUEST_INVALID"),
+        ("{}/messages", {"choice": "x"}, 400, "REQUEST_INVALID"),
+    ],
+)
+async def test_what_is_refused_is_refused_as_json(api: Any, path: str, body: Any, status: int, code: str) -> None:
+    session = await api.begin("talk")
+    answer = await api.post(path.format(f"/api/sessions/{session['sessionId']}"), json=body, headers=SSE)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert answer.headers["content-type"] == "application/json"
+
+
+async def test_a_turn_that_fails_before_its_first_word_is_an_ordinary_error(api: Any, model: Teller) -> None:
+    session = await api.begin("talk")
+    model.parts = [ModelFailed("no answer")]
+    answer = await api.message(session, {"content": "x"}, SSE)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "LLM_SERVICE_ERROR")
+    assert answer.headers["retry-after"] == "5"
+
+
+async def test_a_turn_that_fails_later_takes_its_words_back_and_ends_with_the_error(
+    api: Any, model: Teller, listener: Any
+) -> None:
+    session = await api.begin("talk")
+    client, follower, go = listener(), listener(), asyncio.Event()
+    before = f"{session['sessionId']}:{len((await api.read(events(session)))['data'])}"
+    async with api.telling(events(session)) as following:
+        await follower.hear(following, lambda heard: heard.seq and heard.kinds[-1:] == ["wait"])
+        client.seq = follower.seq
+        model.parts = ["Tell ", go, "me ", ModelFailed("gone")]
+        async with api.telling(turns(session), {"content": "x"}) as stream:
+            await client.hear(stream, heard_words("Tell "))
+            go.set()
+            await client.hear(stream)
+        assert (client.error["code"], client.error["recovery"]["retryAction"]) == ("LLM_SERVICE_ERROR", "resend")
+        assert client.error["context"]["requestId"] == stream.headers["x-request-id"]
+        assert (client.kinds[-2:], client.last_id) == (["message.reset", "error"], before)
+        await follower.hear(following, lambda heard: heard.kinds[-1:] == ["message.reset"])
+        assert (follower.words, follower.last_id) == ({}, before)
+        model.parts = ["Tell ", "all."]
+        await api.say(session, "x")
+        await follower.hear(following, lambda heard: heard.transcript[-1:] == [("ai", "Tell all.")])
+    assert follower.transcript == await api.transcript(session)
+    assert "error" not in follower.kinds
+
+
+async def test_a_client_that_goes_away_does_not_stop_the_turn(api: Any, model: Teller, listener: Any) -> None:
+    session = await api.begin("talk")
+    client, go = listener(), asyncio.Event()
+    model.parts = ["Tell ", go, "me."]
+    async with api.telling(turns(session), {"content": "x"}) as stream:
+        await client.hear(stream, heard_words("Tell "))
+    go.set()
+    await until(api, session, [("user", "x"), ("ai", "Tell me.")])
+
+
+async def until(api: Any, session: Any, said: list[tuple[str, str]]) -> None:
+    """Waits until the last things said are these."""
+    after = len((await api.read(events(session), limit=200))["data"])
+    while (await api.transcript(session))[-len(said) :] != said:
+        await api.get(events(session), params={"after": after}, headers={"Prefer": "wait=5"})
+
+
+# -- the same request again -------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_asked_for_again_tells_the_recorded_turn(api: Any, model: Teller, listener: Any) -> None:
+    session = await api.begin("talk")
+    seq = len((await api.read(events(session)))["data"])
+    first, again, headers = listener(), listener(), {"Idempotency-Key": "k"}
+    for client in (first, again):
+        client.seq = seq
+        async with api.telling(turns(session), {"content": "x"}, headers) as stream:
+            await client.hear(stream)
+    assert (again.turn, again.transcript, again.last_id) == (first.turn, first.transcript, first.last_id)
+    assert again.kinds == ["message", "message", "position", "wait", "turn"]
+    other = await api.message(session, {"content": "y"}, SSE | headers)
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
+
+
+async def test_a_stream_asked_for_again_joins_the_turn_that_runs(api: Any, model: Teller, listener: Any) -> None:
+    session = await api.begin("talk")
+    seq = len((await api.read(events(session)))["data"])
+    first, again, headers, go = listener(), listener(), {"Idempotency-Key": "k"}, asyncio.Event()
+    first.seq = again.seq = seq
+    model.parts = ["Tell ", go, "me."]
+    async with api.telling(turns(session), {"content": "x"}, headers) as stream:
+        await first.hear(stream, heard_words("Tell "))
+        async with api.telling(turns(session), {"content": "x"}, headers) as second:
+            await again.hear(second, heard_words("Tell "))
+            refused = [
+                await api.message(session, {"content": "x"}, headers),
+                await api.message(session, {"content": "y"}, headers | SSE),
+            ]
+            go.set()
+            await asyncio.gather(first.hear(stream), again.hear(second))
+    assert [answer.json()["error"]["code"] for answer in refused] == ["IDEMPOTENCY_IN_FLIGHT"] * 2
+    assert (again.turn, again.transcript) == (first.turn, first.transcript)
+    assert model.calls == 2
+
+
+async def test_a_stream_joins_a_turn_that_was_asked_for_as_json(api: Any, model: Teller, listener: Any) -> None:
+    session = await api.begin("talk")
+    client, headers, go = listener(), {"Idempotency-Key": "k"}, asyncio.Event()
+    client.seq = len((await api.read(events(session)))["data"])
+    model.parts = ["Tell ", go, "me."]
+    model.asked.clear()
+    answer = asyncio.create_task(api.message(session, {"content": "x"}, headers))
+    await model.asked.wait()
+    async with api.telling(turns(session), {"content": "x"}, headers) as stream:
+        await client.hear(stream, heard_words("Tell "))
+        go.set()
+        await client.hear(stream)
+    assert client.turn == (await answer).json()
+
+
+# -- a session --------------------------------------------------------------------------------------------------------
+
+
+async def test_everybody_who_follows_hears_the_same_wherever_they_come_in(
+    api: Any, model: Teller, listener: Any
+) -> None:
+    session = await api.begin("talk")
+    clients, go = [listener() for _ in range(4)], asyncio.Event()
+    model.parts = ["Tell ", "me ", go, "more."]
+
+    async def follow(client: Any, place: str, until: Any) -> None:
+        headers = {"Last-Event-ID": place} if place else {}
+        async with api.telling(events(session), headers=headers) as stream:
+            await client.hear(stream, until)
+
+    is_over = heard_all([("user", "x"), ("ai", "Tell me more.")])
+    early = asyncio.create_task(follow(clients[0], "", is_over))
+    answer = asyncio.create_task(api.message(session, {"content": "x"}))
+    await follow(clients[1], "", heard_words("Tell me "))
+    clients[1].cut()
+    await follow(clients[2], "", heard_words("Tell "))
+    late = [asyncio.create_task(follow(client, client.last_id, is_over)) for client in clients[1:]]
+    await asyncio.sleep(0.05)
+    go.set()
+    await asyncio.gather(early, answer, *late)
+    for client in clients:
+        assert client.transcript == await api.transcript(session)
+    assert clients[1].kinds.count("message.delta") == 3
+
+
+def heard_all(said: list[tuple[str, str]]) -> Any:
+    return lambda client: client.transcript[-len(said) :] == said and client.kinds[-1:] == ["wait"]
+
+
+async def test_a_turn_that_was_over_in_between_is_told_from_the_very_word_on(
+    api: Any, model: Teller, listener: Any
+) -> None:
+    session = await api.begin("talk")
+    client, go = listener(), asyncio.Event()
+    client.seq = len((await api.read(events(session)))["data"])
+    model.parts = ["Tell ", go, "me ", "more."]
+    async with api.telling(turns(session), {"content": "x"}) as stream:
+        await client.hear(stream, heard_words("Tell "))
+    client.cut()
+    go.set()
+    await until(api, session, [("ai", "Tell me more.")])
+    async with api.telling(events(session), headers={"Last-Event-ID": client.last_id}) as stream:
+        await client.hear(stream, heard_all([("ai", "Tell me more.")]))
+    assert client.kinds == ["message.delta"] * 3 + ["message", "message", "position", "wait"]
+
+
+async def test_words_of_a_turn_that_nobody_knows_any_more_are_taken_back(
+    api: Any, model: Teller, listener: Any
+) -> None:
+    session = await api.begin("talk")
+    await api.say(session, "x")
+    seq = len((await api.read(events(session), limit=200))["data"])
+    client = listener()
+    client.seq, client.words = seq - 3, {3: "Forgotten", 4: "words"}
+    place = f"{session['sessionId']}:{seq - 3}.0badc0de.7"
+    async with api.telling(events(session), headers={"Last-Event-ID": place}) as stream:
+        await client.hear(stream, lambda heard: heard.kinds[-1:] == ["wait"])
+    assert (client.kinds[0], client.words) == ("message.reset", {})
+    assert client.transcript == (await api.transcript(session))[2:]
+    client.words = {5: "Forgotten"}
+    for number in (seq, seq + 100):
+        place = f"{session['sessionId']}:{number}.0badc0de.7"
+        async with api.telling(events(session), headers={"Last-Event-ID": place}) as stream:
+            await client.hear(stream, lambda heard: heard.kinds[-1:] == ["message.reset"])
+        assert (client.words, client.last_id) == ({}, f"{session['sessionId']}:{seq}")
+
+
+async def test_an_id_of_nowhere_is_refused(api: Any) -> None:
+    session, other = await api.begin("talk"), await api.begin("talk")
+    own = session["sessionId"]
+    for place in ("7", f"{own}", f"{own}:", f"{own}:-1", f"{own}:1.2", f"{own}:1.ab.x", f"{other['sessionId']}:1"):
+        for headers in ({}, SSE):
+            answer = await api.get(events(session), headers=headers | {"Last-Event-ID": place})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "REQUEST_INVALID"), place
+    unknown = await api.get(f"/api/sessions/{own[:-1]}x/events", headers=SSE)
+    assert unknown.status_code == 404
+
+
+async def test_what_is_above_all_there_is_means_from_now_on(api: Any, model: Teller, listener: Any) -> None:
+    session = await api.begin("talk")
+    client = listener()
+    client.seq = len((await api.read(events(session)))["data"])
+    async with api.telling(events(session), after=1_000) as stream:
+        answer = asyncio.create_task(api.message(session, {"content": "x"}))
+        await client.hear(stream, heard_all([("ai", "And?")]))
+        await answer
+    assert client.transcript == [("user", "x"), ("ai", "And?")]
+    assert (await api.read(events(session), after=1_000))["data"] == []
+
+
+async def test_the_stream_of_a_session_ends_with_it(api: Any, listener: Any) -> None:
+    session = await api.begin("diary")
+    client = listener()
+    async with api.telling(events(session)) as stream:
+        hearing = asyncio.create_task(client.hear(stream))
+        await api.say(session, "one", "stop")
+        await hearing
+    assert client.transcript == await api.transcript(session)
+    assert client.kinds[-2:] == ["position", "ended"]
+    over = await api.get(events(session), headers=SSE | {"Last-Event-ID": client.last_id})
+    assert (over.status_code, over.content) == (204, b"")
+
+
+async def test_a_stream_lasts_a_bounded_time(server: Any, tmp_path: Path, listener: Any) -> None:
+    async with server(tmp_path, stream_s=0.3) as api:
+        session = await api.begin("diary")
+        client = listener()
+        async with api.telling(events(session)) as stream:
+            await client.hear(stream)
+        assert client.transcript == await api.transcript(session)
+
+
+# -- pages ------------------------------------------------------------------------------------------------------------
+
+
+async def test_events_come_in_pages_too(api: Any) -> None:
+    session = await api.begin("diary")
+    for number in range(25):
+        await api.say(session, str(number))
+    found, after = [], 0
+    while after is not None:
+        page = await api.read(events(session), after=after, limit=7)
+        assert len(page["data"]) <= 7
+        found += page["data"]
+        after = page["nextAfter"]
+    assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
+    said = [(event["data"]["role"], event["data"]["content"]) for event in found if event["kind"] == "message"]
+    assert said == await api.transcript(session)
+    ids = [event["data"]["actionId"] for event in found if event["kind"] == "wait"]
+    assert ids == ["next"] * 26
+    place = {"Last-Event-ID": f"{session['sessionId']}:{len(found) - 1}.ab12.3"}
+    assert (await api.get(events(session), headers=place)).json()["data"] == found[-1:]
+
+
+async def test_a_page_can_be_waited_for(api: Any, model: Teller) -> None:
+    session = await api.begin("talk")
+    after = len((await api.read(events(session)))["data"])
+    waiting = [
+        asyncio.create_task(api.get(events(session), params={"after": after}, headers={"Prefer": f"wait={seconds}"}))
+        for seconds in (10, 999)
+    ]
+    await asyncio.sleep(0.05)
+    assert not any(task.done() for task in waiting)
+    await api.say(session, "x")
+    for answer in await asyncio.gather(*waiting):
+        assert answer.json()["data"][0]["data"]["content"] == "x"
+    assert [task.result().headers["preference-applied"] for task in waiting] == ["wait=10", "wait=60"]
+    nothing = await api.get(events(session), params={"after": 10_000}, headers={"Prefer": "wait=1"})
+    assert nothing.json() == {"data": [], "nextAfter": None, "success": True}
+    assert "preference-applied" not in (await api.get(events(session))).headers
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+async def test_there_are_only_so_many_streams(server: Any, tmp_path: Path, listener: Any) -> None:
+    async with server(tmp_path, streams_max=3, session_streams_max=2) as api:
+        session, other = await api.begin("diary"), await api.begin("diary")
+        async with api.telling(events(session)) as one, api.telling(events(session)) as two:
+            assert [one.status_code, two.status_code] == [200, 200]
+            refused = [
+                await api.get(events(session), headers=SSE),
+                await api.message(session, {"content": "x"}, SSE),
+                await api.get(events(session), params={"after": 99}, headers={"Prefer": "wait=5"}),
+            ]
+            async with api.telling(events(other)):
+                refused.append(await api.get(events(other), headers=SSE))
+                refused.append(await api.post("/api/sessions", json={"userId": "a", "scriptId": "diary"}, headers=SSE))
+        for answer in refused:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (429, "STREAMS_FULL")
+            assert answer.headers["retry-after"] == "5"
+        assert await api.transcript(session) == (await api.transcript(other))
+        client = listener()
+        client.seq = len((await api.read(events(session)))["data"])
+        answer = await api.message(session, {"content": "x"}, SSE)
+        while answer.status_code == 429:  # until the server notices who left
+            answer = await api.message(session, {"content": "x"}, SSE)
+        client.take(answer.content)
+        assert client.turn["turn"] == 1
+
+
+async def test_a_client_that_does_not_read_is_left_and_comes_back(server: Any, tmp_path: Path, listener: Any) -> None:
+    async with server(tmp_path, session_streams_max=1, stream_write_s=0.3) as api:
+        session, entry = await api.begin("diary"), {"content": "x" * 15_000}
+        client, said = listener(), 0
+        async with api.telling(events(session)) as stream:
+            while (await api.message(session, entry, SSE)).status_code == 429:
+                said += 1
+                assert said < 1_000
+                await api.message(session, entry)
+            try:
+                await client.hear(stream)
+            except httpx.RemoteProtocolError:
+                client.cut()
+        assert said > 10  # the others were answered all the while
+        assert 0 < len(client.transcript) < 3 * said
+        async with api.telling(events(session), headers={"Last-Event-ID": client.last_id}) as stream:
+            await client.hear(stream, lambda heard: len(heard.transcript) == 3 * said + 5)
+        assert client.transcript == await api.transcript(session)
+
+
+def test_the_words_of_a_turn_are_bounded() -> None:
+    turn = LiveTurn("s", 0, (), chars_max=10)
+    turn.hear(Words(1, "a", "12345"))
+    turn.hear(Words(2, "b", "1234"))
+    turn.hear(Words(2, "b", "56"))
+    turn.hear(Words(2, "b", "7"))
+    kept = [json.loads(frame.split(b"data: ")[1]) for frame in turn.frames]
+    assert [part.get("text") for part in kept] == ["12345", "1234", None]
+    assert kept[-1] == {"message": 2}
+    many = LiveTurn("s", 0, (), chars_max=10 * FRAMES_MAX)
+    for _ in range(FRAMES_MAX + 100):
+        many.hear(Words(1, "a", "."))
+    many.hear(Unsaid(1))
+    assert len(many.frames) == FRAMES_MAX + 1
+
+
+async def test_sessions_that_nobody_follows_are_forgotten() -> None:
+    live = Live(Settings())
+
+    async def turn(number: int) -> None:
+        state = State(seed=0, locale="en", event_seq=0)
+
+        async def work(own: Underway[None]) -> None:
+            live.begin(("t", str(number)), state, own)
+
+        await Underway(None, lambda own: asyncio.create_task(live.through(own, work(own)))).answer()
+
+    seat = live.take_seat(("t", "followed"), State(seed=0, locale="en"))
+    for number in range(KEPT_SESSIONS * 2):
+        await turn(number)
+    assert len(live._channels) <= KEPT_SESSIONS + 1
+    assert ("t", "followed") in live._channels
+    seat.give_back()
+    seat.give_back()
+    assert seat.channel.readers == 0
+
+
+# -- what nobody is to see --------------------------------------------------------------------------------------------
+
+
+WATCHED = """
+script: watched
+phases: [{phase: p, topics: [{topic: t, actions: [{say: Hello., id: hello}, {chat: Talk., id: c}]}]}]
+detectors:
+- {detector: d, on: assistant, rules: [{words: [SECRET], label: s}], replace: I cannot say that.}
+"""
+
+
+async def test_a_text_that_is_withheld_is_in_no_frame(api: Any, model: Teller, listener: Any) -> None:
+    await api.keep(WATCHED)
+    heard, follower = b"", listener()
+    model.parts = ["The SECRET is 42."]
+    answers = [await api.post("/api/sessions", json={"userId": "a", "scriptId": "watched"}, headers=SSE)]
+    session = json.loads(answers[0].text.rpartition("data: ")[2])
+    async with api.telling(events(session)) as stream:
+        for parts in (["A SECRET", None, "Another SECRET."], ["SEC", "RET", ModelFailed("gone")], ["Fine."]):
+            model.parts = list(parts)
+            answers.append(await api.message(session, {"content": "x"}, SSE))
+        async for chunk in stream.aiter_raw():
+            heard += chunk
+            if b"Fine." in heard:
+                break
+    follower.take(heard)
+    everything = heard + b"".join(answer.content for answer in answers)
+    everything += (await api.get(events(session), params={"limit": 200})).content
+    assert b"SECRET" not in everything
+    assert b"message.delta" not in everything
+    assert [answer.status_code for answer in answers] == [200, 200, 503, 200]
+    assert ("ai", "I cannot say that.") in follower.transcript
+
+
+# -- HTTP -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, False),
+        ("", False),
+        ("*/*", False),
+        ("application/json", False),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", False),
+        ("text/event-stream", True),
+        ("Text/Event-Stream ; charset=utf-8", True),
+        ("text/event-stream, application/json", False),
+        ("text/event-stream, application/json;q=0.9", True),
+        ("text/event-stream;q=0.5, application/json;q=0.4", True),
+        ("text/event-stream;q=0.5, application/json", False),
+        ("text/event-stream, */*", True),
+        ("text/event-stream, */*;q=0.1", True),
+        ("text/event-stream;q=0.3, */*;q=0.5", False),
+        ("text/*, application/json;q=0.5", True),
+        ("text/event-stream;q=0, */*", False),
+        ("text/event-stream;q=0", False),
+        ("text/event-stream;q=2", False),
+        ("text/event-stream;q=", False),
+        (";;;,,,text/event-stream", True),
+    ],
+)
+def test_what_a_client_accepts_decides(accept: str | None, expected: bool) -> None:
+    assert wants_stream(accept) is expected
+
+
+async def test_a_stream_answers_what_it_is_for_and_nothing_else(api: Any) -> None:
+    session = await api.begin("talk")
+    options = await api.options(events(session))
+    assert (options.status_code, options.headers["allow"]) == (204, "GET, OPTIONS")
+    for method in ("HEAD", "POST", "DELETE"):
+        answer = await api.request(method, events(session), headers=SSE)
+        assert answer.status_code == 405
+    crowd = await api.get(events(session), headers={"Accept": "application/json"})
+    assert crowd.headers["content-type"] == "application/json"
+
+
+async def test_streams_are_described(api: Any) -> None:
+    paths = (await api.read("/schema/openapi.json"))["paths"]
+    for method, path in [
+        ("post", "/api/sessions"),
+        ("post", "/api/sessions/{session_id}/messages"),
+        ("get", "/api/sessions/{session_id}/events"),
+    ]:
+        answer = paths[path][method]["responses"]["200"]
+        assert set(answer["content"]) == {"application/json", "text/event-stream"}
+        stream = answer["content"]["text/event-stream"]
+        assert "event: message.delta" in stream["examples"]["stream"]["value"]
+        assert "429" in paths[path][method]["responses"]

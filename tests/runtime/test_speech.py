@@ -1,0 +1,257 @@
+"""Words on their way while a turn still runs: what is heard of a message is what it says, or is taken back."""
+
+import itertools
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from runtime.engine import Input, Limits, Reply, Start, Turn, TurnFailed, run_turn
+from runtime.events import Message
+from runtime.models.scripted import ScriptedModel
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Unsaid, Words
+from runtime.program import Program
+from runtime.speech import Speech
+from runtime.state import State
+
+AGE = """
+    - {say: Welcome., id: welcome}
+    - ai_ask: Ask for the age.
+      id: age
+      output: [{get: age, type: number, min: 0, max: 120, invalid: "Between 0 and 120, please."}]
+      exit: the age is known
+      max_rounds: 3
+    - {say: "{{ age }}, noted.", id: noted}
+    - user_say: ok
+"""
+
+
+def _noon() -> datetime:
+    return datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+class Told(Struct, frozen=True):
+    """What the model lets hear of a reply before it gives it."""
+
+    reply: ModelReply
+    heard: tuple[ModelReply, ...] = ()
+    fails: bool = False
+
+
+class Teller:
+    """A model that lets hear whatever a test wants to be heard."""
+
+    def __init__(self, *told: Told) -> None:
+        self._told = list(told)
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "teller"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        told = self._told.pop(0)
+        for each in told.heard if hear is not None else ():
+            hear(each)
+        if told.fails:
+            raise ModelFailed("gone")
+        return told.reply
+
+
+def growing(text: str, *cuts: int, **verdict: Any) -> Told:
+    """A text heard up to each of the cuts, and then whole; the verdict is there from the first word on."""
+    reply = ModelReply(text=text, **verdict)
+    return Told(reply, tuple(ModelReply(text=text[:cut], **verdict) for cut in (*cuts, len(text))))
+
+
+class Talk:
+    """A session of which the test hears everything."""
+
+    def __init__(self, program: Program, model: Any) -> None:
+        self.program = program
+        self.model = model
+        self.state = State(seed=1, locale=program.locale, user_id="ana")
+        self.history: tuple[Message, ...] = ()
+        self.heard: list[Words | Unsaid] = []
+
+    async def turn(self, given: Input) -> Turn:
+        self.heard = []
+        ids = itertools.count()
+        turn = await run_turn(
+            self.program,
+            self.state,
+            given,
+            model=self.model,
+            clock=_noon,
+            ids=lambda: str(next(ids)),
+            limits=Limits(),
+            history=self.history,
+            live=self.heard.append,
+        )
+        self.state, self.history = turn.state, (*self.history, *turn.messages)
+        assert self.standing == {
+            message.number: message.content for message in turn.messages if message.number in self.standing
+        }
+        assert all(
+            self.program.script.detectors or message.number in self.standing
+            for message in turn.messages
+            if message.role == "assistant" and message.content
+        )
+        return turn
+
+    @property
+    def standing(self) -> dict[int, str]:
+        """The words that were not taken back, by message."""
+        words: dict[int, str] = {}
+        for each in self.heard:
+            if isinstance(each, Unsaid):
+                words.pop(each.number)
+            else:
+                words[each.number] = words.get(each.number, "") + each.text
+        return words
+
+    @property
+    def parts(self) -> list[str | None]:
+        """What was heard, bit by bit; None where something was taken back."""
+        return [each.text if isinstance(each, Words) else None for each in self.heard]
+
+
+@pytest.fixture
+def talk(program_of: Callable[..., Program]) -> Callable[..., Any]:
+    """Begins a session with a model that tells this: ``await talk(yaml, growing(...))``."""
+
+    async def started(text: str, *told: Told, model: Any = None) -> Talk:
+        session = Talk(program_of(text), model or Teller(*told))
+        await session.turn(Start())
+        return session
+
+    return started
+
+
+async def say(session: Talk, text: str) -> list[str | None]:
+    await session.turn(Reply(text))
+    return session.parts
+
+
+OPENING = growing("How old are you?", 3, 9)
+
+
+async def test_texts_of_the_script_go_out_whole_and_the_model_s_as_they_grow(talk: Any) -> None:
+    session = await talk(AGE, OPENING)
+    assert session.parts == ["Welcome.", "How", " old a", "re you?"]
+    assert [each.number for each in session.heard] == [1, 2, 2, 2]
+    assert [each.action_id for each in session.heard] == ["welcome", "age", "age", "age"]
+
+
+async def test_the_next_question_is_heard_when_it_is_sure_to_be_asked(talk: Any) -> None:
+    session = await talk(AGE, OPENING, growing("In years, please?", 3, exit=False))
+    assert await say(session, "old") == ["In ", "years, please?"]
+
+
+async def test_words_that_come_with_the_end_are_not_heard(talk: Any) -> None:
+    session = await talk(AGE, OPENING, growing("Thank you!", 3, 5, exit=True, values={"age": 34}))
+    assert await say(session, "34") == ["34, noted."]
+
+
+async def test_words_that_come_with_a_value_that_is_refused_are_not_heard(talk: Any) -> None:
+    session = await talk(AGE, OPENING, growing("Wonderful!", 3, exit=False, values={"age": 340}))
+    assert await say(session, "340") == ["Between 0 and 120, please."]
+
+
+async def test_words_that_come_before_their_verdict_are_taken_back(talk: Any) -> None:
+    reply = ModelReply(text="Thank you!", exit=True, values={"age": 34})
+    session = await talk(AGE, OPENING, Told(reply, (ModelReply(text="Thank"), ModelReply(text="Thank you", exit=True))))
+    heard = await say(session, "34")
+    assert (heard, session.standing) == (["Thank", None, "34, noted."], {4: "34, noted."})
+
+
+async def test_a_text_that_restarts_is_taken_back(talk: Any) -> None:
+    final = ModelReply(text="And your age?")
+    restart = Told(final, tuple(ModelReply(text=text) for text in ("How", "How old", "", "And", "And your age?")))
+    session = await talk(AGE, restart)
+    assert session.parts == ["Welcome.", "How", " old", None, "And", " your age?"]
+
+
+async def test_a_text_that_ends_otherwise_than_it_was_heard_is_said_anew(talk: Any) -> None:
+    session = await talk(AGE, Told(ModelReply(text="How old?"), (ModelReply(text="How old? "),)))
+    assert session.parts == ["Welcome.", "How old? ", None, "How old?"]
+
+
+async def test_words_of_a_text_that_is_not_said_do_not_stay(talk: Any) -> None:
+    script = """
+        - {chat: Talk., id: talk, max_rounds: 2}
+        - user_say: ok
+    """
+    session = await talk(script, growing("Hello."), Told(ModelReply(text=" ", exit=True), (ModelReply(text=" "),)))
+    await say(session, "bye")
+    assert session.standing == {}
+
+
+async def test_a_turn_that_fails_says_so_by_its_failure_alone(talk: Any) -> None:
+    broken = Told(ModelReply(), (ModelReply(text="In years", exit=False),), fails=True)
+    session = await talk(AGE, OPENING, broken, growing("In years?", exit=False))
+    with pytest.raises(TurnFailed):
+        await say(session, "old")
+    assert session.parts == ["In years"]
+    assert await say(session, "old") == ["In years?"]
+
+
+async def test_the_judgement_that_lets_words_through_leaves_no_trace(talk: Any) -> None:
+    script = AGE.replace("exit: the age is known", 'exit_when: "nothing > 3"')
+    verdict = {"exit": False, "values": {"age": 3}}
+    heard = await talk(script, OPENING, growing("And?", 1, 2, **verdict))
+    turn = await heard.turn(Reply("3"))
+    silent = await talk(script, Told(OPENING.reply), Told(ModelReply(text="And?", **verdict)))
+    same = await silent.turn(Reply("3"))
+    assert (turn.events, turn.saved) == (same.events, same.saved)
+
+
+async def test_where_detectors_watch_nobody_hears_a_word(talk: Any) -> None:
+    script = (
+        "script: t\nphases: [{phase: p, topics: [{topic: t, actions: [{say: Hi., id: w}, {chat: Talk., id: c}]}]}]\n"
+        "detectors: [{detector: d, on: assistant, rules: [{words: [secret], label: s}], replace: No.}]\n"
+    )
+    session = await talk(script, growing("The secret is out.", 4, 9))
+    assert session.heard == []
+    assert [message.content for message in session.history] == ["Hi.", "No."]
+
+
+async def test_the_scripted_model_speaks_word_by_word(talk: Any) -> None:
+    model = ScriptedModel({"c": ["How are  you,\nAna?", "今天过得怎么样？ Fine"]})
+    session = await talk("- {chat: Talk., id: c}", model=model)
+    assert session.parts == ["How ", "are  ", "you,\n", "Ana?"]
+    assert await say(session, "hm") == ["今天过", "得怎么", "样？ ", "Fine"]
+
+
+@pytest.mark.parametrize("seed", range(50))
+async def test_whatever_a_model_lets_hear_what_stands_in_the_end_is_what_was_said(talk: Any, seed: int) -> None:
+    chance = random.Random(seed)
+
+    def anything() -> Told:
+        def verdict() -> dict[str, Any]:
+            values = chance.choice([{}, {}, {"age": chance.choice([3, 300, "x", None])}])
+            return {"exit": chance.choice([None, False, True]), "values": values}
+
+        text = chance.choice(["", " ", "Yes?", "How old are you, then?", "多大了？"])
+        final = ModelReply(text=text, **verdict())
+        heard = [
+            ModelReply(text=chance.choice([text, text[: chance.randrange(9)], "Else", ""]), **verdict())
+            for _ in range(chance.randrange(6))
+        ]
+        return Told(final, tuple(heard))
+
+    session = await talk(AGE, *(anything() for _ in range(30)))
+    for reply in ("one", "34", "two", "ok"):
+        if session.state.status == "active":
+            await session.turn(Reply(reply))
+
+
+def test_what_is_said_by_another_action_begins_anew() -> None:
+    heard: list[Words | Unsaid] = []
+    speech = Speech(heard.append)
+    speech.grow(1, "a", "Hel")
+    speech.said(1, "b", "Hello")
+    assert heard == [Words(1, "a", "Hel"), Unsaid(1), Words(1, "b", "Hello")]
+    speech.drop()
+    assert len(heard) == 3
