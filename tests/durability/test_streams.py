@@ -200,7 +200,7 @@ async def test_a_client_that_does_not_read_does_not_keep_a_server_from_stopping(
     async with server.client() as api:
         session = await api.begin("diary")
         for _ in range(150):
-            await api.say(session, "x" * 20_000)
+            await api.say(session, "x" * 19_000)
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         deaf.connect(("127.0.0.1", server.port))
