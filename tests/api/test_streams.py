@@ -97,7 +97,7 @@ async def test_a_turn_comes_as_words_then_as_events_and_last_as_its_answer(
         assert stream.headers["cache-control"] == "no-store"
         await client.hear(stream)
     words = ["message.delta", "message.delta", "message.reset", "message.delta", "message.delta"]
-    assert client.kinds == [*words, "message", "message", "position", "wait", "turn"]
+    assert client.kinds == [*words, "message", "judged", "message", "position", "wait", "turn"]
     assert client.transcript == [("user", "hello"), ("ai", "Say more.")]
     answer = (await api.message(session, {"content": "hello"}, headers, events=True)).json()
     assert client.turn == answer
@@ -219,7 +219,7 @@ async def test_a_stream_asked_for_again_tells_the_recorded_turn(api: Any, model:
         async with api.telling(turns(session), {"content": "x"}, headers) as stream:
             await client.hear(stream)
     assert (again.turn, again.transcript, again.last_id) == (first.turn, first.transcript, first.last_id)
-    assert again.kinds == ["message", "message", "position", "wait", "turn"]
+    assert again.kinds == ["message", "judged", "message", "position", "wait", "turn"]
     other = await api.message(session, {"content": "y"}, SSE | headers)
     assert (other.status_code, other.json()["error"]["code"]) == (422, "IDEMPOTENCY_MISMATCH")
 
@@ -308,7 +308,7 @@ async def test_a_turn_that_was_over_in_between_is_told_from_the_very_word_on(
     await until(api, session, [("ai", "Tell me more.")])
     async with api.telling(events(session), headers={"Last-Event-ID": client.last_id}) as stream:
         await client.hear(stream, heard_all([("ai", "Tell me more.")]))
-    assert client.kinds == ["message.delta"] * 3 + ["message", "message", "position", "wait"]
+    assert client.kinds == ["message.delta"] * 3 + ["message", "judged", "message", "position", "wait"]
 
 
 async def test_words_of_a_turn_that_nobody_knows_any_more_are_taken_back(
@@ -318,8 +318,8 @@ async def test_words_of_a_turn_that_nobody_knows_any_more_are_taken_back(
     await api.say(session, "x")
     seq = len((await api.read(events(session), limit=200))["data"])
     client = listener()
-    client.seq, client.words = seq - 3, {3: "Forgotten", 4: "words"}
-    place = f"{session['sessionId']}:{seq - 3}.0badc0de.7"
+    client.seq, client.words = seq - 4, {3: "Forgotten", 4: "words"}
+    place = f"{session['sessionId']}:{seq - 4}.0badc0de.7"
     async with api.telling(events(session), headers={"Last-Event-ID": place}) as stream:
         await client.hear(stream, lambda heard: heard.kinds[-1:] == ["wait"])
     assert (client.kinds[0], client.words) == ("message.reset", {})
