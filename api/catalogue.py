@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from api.errors import ApiError
 from api.problems import problem_views
-from api.schemas import NewScript
+from api.schemas.scripts import NewScript
 from runtime.ports import Clock
 from runtime.program import Program
 from scripts.diagnostics import Problem

@@ -6,106 +6,35 @@ durable. What failed before that has not happened.
 
 import asyncio
 import hashlib
-import itertools
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
-import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from api import rows
+from api.answer import Answer
+from api.asking import Condition, fingerprint_of, input_of, same_request, values_of
 from api.catalogue import Catalogue
 from api.errors import ApiError
+from api.hot import Failure, Hot
+from api.hot_sessions import HotSessions
 from api.journal import Attempts
 from api.live import Live, Underway
 from api.locks import KeysInFlight, SessionLocks
 from api.running import Running, code_of
-from api.schemas import NewMessage, NewSession
-from runtime.calls import ModelCall
-from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, Start, Turn, TurnFailed
-from runtime.events import Message
+from api.schemas.sessions import NewMessage, NewSession
+from runtime.engine import Input, InputRefused, Start, Turn, TurnFailed
 from runtime.program import Program
-from runtime.run import HISTORY_MAX
 from runtime.scopes import Scopes, WriteRefused
-from runtime.state import ExecutionStatus, State, StateUnreadable, decode
+from runtime.state import State, decode
 from scripts.model import Locale
-from scripts.values import ValueRefused, bounded
 from store.errors import KeyTaken, StoreError, TurnConflict
-from store.rows import FailureRow, MigrationRow, SessionHead, SessionRow, TurnRow, is_uuid
-
-KEYS_MAX = 200  # idempotency keys kept with a hot session; older ones are looked up in the record
+from store.rows import FailureRow, MigrationRow, SessionRow
 
 T = TypeVar("T")
-
-
-class Failure(Struct, frozen=True):
-    """The last attempt at a turn, if it failed."""
-
-    code: str
-    message: str
-    place: tuple[str, str, str]
-
-
-class Hot:
-    """A session in memory, as the record has it."""
-
-    def __init__(self, session: SessionRow, program: Program, state: State, history: tuple[Message, ...]) -> None:
-        self.session = session
-        self.program = program
-        self.state = state
-        self.history = history
-        self.updated_at: datetime = session.created_at
-        self.failure: Failure | None = None
-        self.keys: OrderedDict[str, None] = OrderedDict()  # of the last requests, in their order
-        self.knows_all_keys = False
-        self.attempts = Attempts()  # at the next turn
-
-    @property
-    def execution_status(self) -> ExecutionStatus:
-        """What the session is doing."""
-        return "error" if self.failure is not None else self.state.execution_status
-
-    @property
-    def said_last(self) -> str:
-        """What the session has said since the user's last message: the question it stands at."""
-        said = itertools.takewhile(lambda message: message.role == "assistant", reversed(self.history))
-        return "\n\n".join(reversed([message.content for message in said if message.content]))
-
-    def follow(self, row: TurnRow, turn: Turn) -> None:
-        """Takes over what a committed turn left."""
-        self.state = turn.state
-        self.history = (*self.history, *turn.messages)[-HISTORY_MAX:]
-        self.updated_at = row.finished_at
-        self.failure = None
-        if turn.state.begun:
-            self.attempts = Attempts()
-        if row.idempotency_key is not None:
-            self.keys[row.idempotency_key] = None
-            if len(self.keys) > KEYS_MAX:
-                self.keys.popitem(last=False)
-                self.knows_all_keys = False
-
-
-class Answer(Struct, frozen=True):
-    """A session as a turn left it, with the record of that turn."""
-
-    session: SessionRow
-    program: Program
-    state: State
-    row: TurnRow
-    model_calls: tuple[ModelCall, ...] = ()
-
-
-class Condition(Struct, frozen=True):
-    """What a client asks of a turn beside its content."""
-
-    idempotency_key: str | None = None
-    expected_turn: int | None = None
-    queue: bool = False
 
 
 class Chat:
@@ -122,7 +51,7 @@ class Chat:
         self._ids = running.ids
         self._locks = SessionLocks(settings.queue_max, settings.queue_s)
         self._in_flight = KeysInFlight()
-        self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
+        self._hot = HotSessions(running.record, catalogue, settings.hot_sessions_max)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def close(self) -> None:
@@ -149,7 +78,7 @@ class Chat:
         work: Callable[[Underway[Answer]], Coroutine[Any, Any, Answer]],
     ) -> Underway[Answer]:
         """A request that is being answered, by a task that goes on when whoever sent it is gone."""
-        fingerprint = _fingerprint(body, condition)
+        fingerprint = fingerprint_of(body, condition)
         known = self._in_flight.get(place)
         if join and known is not None and known.fingerprint == fingerprint:
             return known
@@ -189,7 +118,7 @@ class Chat:
                 digest=script.digest,
                 locale=locale,
                 seed=new.seed if new.seed is not None else _seed_of(session_id),
-                metadata=_plain(new.metadata, "metadata"),
+                metadata=values_of(new.metadata, "metadata"),
                 created_at=self._clock(),
                 idempotency_key=key,
             )
@@ -200,7 +129,7 @@ class Chat:
                 return await self._begin(hot, key, underway)
 
     def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:
-        variables = _plain(new.initial_variables, "initialVariables")
+        variables = values_of(new.initial_variables, "initialVariables")
         state = State(
             seed=session.seed,
             locale=locale,
@@ -228,8 +157,8 @@ class Chat:
 
     async def _started_before(self, session: SessionRow, underway: Underway[Answer]) -> Answer:
         """The recorded answer to a creation; one that failed is tried again."""
-        hot = await self._load(session.tenant, session.session_id)
-        row = _same_request(await self._record.turn(session.tenant, session.session_id, 0), underway.fingerprint)
+        hot = await self._hot.load(session.tenant, session.session_id)
+        row = same_request(await self._record.turn(session.tenant, session.session_id, 0), underway.fingerprint)
         async with self._locks.hold((session.tenant, session.session_id), queue=True):
             if not hot.state.begun:
                 return await self._take(hot, NewMessage(content=""), None, underway)
@@ -271,7 +200,7 @@ class Chat:
         with self._in_flight.claim(None if key is None else (tenant, session_id, key), underway):
             queue = condition.queue or self._settings.busy == "queue"
             async with self._locks.hold((tenant, session_id), queue=queue):
-                hot = await self._load(tenant, session_id)
+                hot = await self._hot.load(tenant, session_id)
                 if key is not None and (known := await self._recorded(hot, key, underway)) is not None:
                     return known
                 if condition.expected_turn not in {None, hot.state.turn}:
@@ -286,13 +215,13 @@ class Chat:
         row = await self._record.turn_by_key(session.tenant, session.session_id, key)
         if row is None:
             return None
-        _same_request(row, underway.fingerprint)
+        same_request(row, underway.fingerprint)
         return Answer(session, await self._program_at(hot, row.turn), decode(bytes(row.state)), row)
 
     async def _take(self, hot: Hot, message: NewMessage, key: str | None, underway: Underway[Answer]) -> Answer:
         if hot.state.status == "completed":
             raise ApiError("SESSION_ENDED", "the conversation is over", context=_context(hot))
-        given = Start() if not hot.state.begun else _input(message)
+        given = Start() if not hot.state.begun else input_of(message)
         started = self._clock()
         try:
             turn = await self._run(hot, given, started, underway)
@@ -317,7 +246,7 @@ class Chat:
                 live=live.hear,
             )
         except StoreError:
-            self._forget(hot.session)  # what the record holds of its calls is read again
+            self._hot.forget(hot.session)  # what the record holds of its calls is read again
             raise
 
     async def _commit(
@@ -348,16 +277,16 @@ class Chat:
                 row, hot.state.turn, start, migration, _calls_used(hot, turn), _calls_withheld(turn)
             )
         except TurnConflict as error:
-            self._forget(session)
+            self._hot.forget(session)
             raise self._conflict(hot) from error
         except KeyTaken as error:
             context = {"key": session.key, "sessionId": error.session_id}
             raise ApiError("SESSION_KEY_TAKEN", "a session with this key exists", context=context) from error
         except StoreError:
-            self._forget(session)  # what the record holds now is read again
+            self._hot.forget(session)  # what the record holds now is read again
             raise
         hot.follow(row, turn)
-        self._put(hot)
+        self._hot.put(hot)
         self._live.committed(row)
         return Answer(session, hot.program, turn.state, row, turn.model_calls)
 
@@ -365,7 +294,7 @@ class Chat:
         """Records that a turn failed; the session stays where it was."""
         code = code_of(failed.kind)
         hot.failure = Failure(code, str(failed), failed.place)
-        self._put(hot)
+        self._hot.put(hot)
         phase, topic, action = failed.place
         await self._record.save_failure(
             FailureRow(
@@ -393,11 +322,11 @@ class Chat:
     async def held(self, tenant: str, session_id: str) -> AsyncIterator[Hot]:
         """A session that nothing else happens to meanwhile. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY."""
         async with self._locks.hold((tenant, session_id), queue=True):
-            hot = await self._load(tenant, session_id)
+            hot = await self._hot.load(tenant, session_id)
             try:
                 yield hot
             except StoreError:
-                self._forget(hot.session)
+                self._hot.forget(hot.session)
                 raise
 
     async def settle(self, hot: Hot, turn: Turn, started: datetime, migration: MigrationRow) -> Answer:
@@ -405,7 +334,7 @@ class Chat:
 
         Raises ApiError.
         """
-        self._forget(hot.session)
+        self._hot.forget(hot.session)
         status = "" if turn.state.begun else "error"  # as the turn 0 of a session that could not begin
         return await self._commit(hot, turn, started, None, None, status, migration)
 
@@ -413,50 +342,7 @@ class Chat:
 
     async def session(self, tenant: str, session_id: str) -> Hot:
         """A session as it stands. Raises ApiError SESSION_NOT_FOUND."""
-        return await self._load(tenant, session_id)
-
-    async def _load(self, tenant: str, session_id: str) -> Hot:
-        hot = self._hot.get((tenant, session_id))
-        if hot is not None:
-            self._hot.move_to_end((tenant, session_id))
-            return hot
-        head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
-        if head is None:
-            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-        hot = await self._thaw(head)
-        return self._remember(hot)
-
-    async def _thaw(self, head: SessionHead) -> Hot:
-        try:
-            state = decode(bytes(head.state))
-        except StateUnreadable as error:
-            context = {"sessionId": head.session_id}
-            raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
-        program = await self._catalogue.program_in(state.locale, head.tenant, head.digest)
-        recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX)
-        hot = Hot(rows.session_of(head), program, state, rows.messages_of(recent))
-        hot.updated_at = head.updated_at
-        hot.attempts = Attempts(await self._record.unsettled_calls(head.tenant, head.session_id))
-        failures = await self._record.failures(head.tenant, head.session_id)
-        if failures and failures[0].turn_attempted == head.turn + 1:
-            hot.failure = _failure(failures[0])
-        return hot
-
-    def _remember(self, hot: Hot) -> Hot:
-        key = (hot.session.tenant, hot.session.session_id)
-        kept = self._hot.setdefault(key, hot)
-        self._hot.move_to_end(key)
-        if len(self._hot) > self._settings.hot_sessions_max:
-            self._hot.popitem(last=False)
-        return kept
-
-    def _put(self, hot: Hot) -> None:
-        """Remembers a session as a turn left it, not as it was read while that turn was under way."""
-        self._forget(hot.session)
-        self._remember(hot)
-
-    def _forget(self, session: SessionRow) -> None:
-        self._hot.pop((session.tenant, session.session_id), None)
+        return await self._hot.load(tenant, session_id)
 
 
 def _calls_used(hot: Hot, turn: Turn) -> tuple[str, ...] | None:
@@ -471,51 +357,12 @@ def _calls_withheld(turn: Turn) -> tuple[str, ...]:
     return tuple(call.intent.call_id for call in turn.model_calls if call.is_withheld and call.intent is not None)
 
 
-def _failure(row: FailureRow) -> Failure:
-    return Failure(row.code, row.message, (row.phase_id or "", row.topic_id or "", row.action_id or ""))
-
-
 def _context(hot: Hot) -> dict[str, Any]:
     return {
         "scriptId": hot.session.script_uuid,
         "scriptName": hot.program.script.title or hot.session.script_id,
         "sessionId": hot.session.session_id,
     }
-
-
-def _input(message: NewMessage) -> Input:
-    form = None if message.form is UNSET else message.form
-    match message.content, message.choice, form:
-        case str(content), None, None:
-            return Reply(content)
-        case None, str(choice), None:
-            return Chosen(choice)
-        case None, None, dict(values):
-            return Filled(values)
-        case _:
-            raise ApiError("REQUEST_INVALID", "a message has one of `content`, `choice` and `form`")
-
-
-def _plain(value: dict[str, Any], name: str) -> dict[str, Any]:
-    try:
-        plain = bounded(value)
-    except ValueRefused as error:
-        raise ApiError("REQUEST_INVALID", f"{name}: {error}") from error
-    return plain if isinstance(plain, dict) else {}
-
-
-def _same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:
-    """The turn of a key, if this very request made it. Raises IDEMPOTENCY_MISMATCH."""
-    if row is None or row.fingerprint != fingerprint:
-        raise ApiError("IDEMPOTENCY_MISMATCH", "this Idempotency-Key came with another request before")
-    return row
-
-
-def _fingerprint(body: Struct, condition: Condition) -> str | None:
-    """The same for two requests that mean the same, whatever the order of their fields; none without a key."""
-    if condition.idempotency_key is None:
-        return None
-    return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
 
 
 def _seed_of(unique: str) -> int:

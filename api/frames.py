@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from api.errors import ApiError
-from api.schemas import ResetView, TurnPlace, View
+from api.schemas.base import View
+from api.schemas.events import ResetView, TurnPlace
 from api.views import event_views
 from store.rows import HappenedRow, TurnRow
 

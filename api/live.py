@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from api.errors import ApiError
 from api.frames import encoded, frame_id, taken_back
-from api.schemas import DeltaView, ResetView
+from api.schemas.events import DeltaView, ResetView
 from api.settings import Settings
 from runtime.ports import Unsaid, Words
 from runtime.state import State

@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from api.catalogue import Catalogue, unusable
-from api.chat import Chat, Hot
+from api.chat import Chat
 from api.errors import ApiError
+from api.hot import Hot
 from api.running import Running, code_of
-from api.schemas import NewVersion
+from api.schemas.migrations import NewVersion
 from runtime.engine import Moved, Turn, TurnFailed
 from runtime.migration import MOVING, Plan, Verdict, place_of, plan, undo
 from runtime.program import Program

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, QueryParameter
 
-from api.chat import Condition
+from api.asking import Condition
 from api.errors import ApiError
 
 KEY_CHARS_MAX = 255

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from api.schemas import ProblemView
+from api.schemas.scripts import ProblemView
 from scripts.diagnostics import Problem
 
 

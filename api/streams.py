@@ -7,11 +7,12 @@ import structlog
 from msgspec import Struct
 
 from api import errors
-from api.chat import Answer, Hot
+from api.answer import Answer
 from api.event_stream import EventStream, Pace
 from api.frames import KEEP_ALIVE, Place, encoded, frame_id, happened_frames, taken_back
+from api.hot import Hot
 from api.live import Channel, Key, Live, Seat, Underway
-from api.schemas import EventList, EventView
+from api.schemas.events import EventList, EventView
 from api.settings import Settings
 from api.views import event_views
 from runtime.ports import Clock

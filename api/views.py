@@ -6,21 +6,18 @@ from typing import Any
 import msgspec
 
 from api.journal import usage_of
-from api.schemas import (
-    CallView,
+from api.schemas.calls import CallView, DebugCall, DebugInfo, UsageView
+from api.schemas.events import EventView
+from api.schemas.sessions import (
     CellView,
     ChoiceView,
     ColumnView,
-    DebugCall,
-    DebugInfo,
-    EventView,
     FieldView,
     FormView,
     Layer,
     MessageView,
     Position,
     Snapshot,
-    UsageView,
     VariableStore,
     WaitView,
 )

@@ -13,7 +13,7 @@ from api.frames import Place, read_place
 from api.parameters import Accept, LastEventId, Limit, Prefer, seconds_to_wait
 from api.routes.sessions import TENANT
 from api.routes.streamed import StreamedEvents
-from api.schemas import EventList
+from api.schemas.events import EventList
 from api.streams import WAIT_S_MAX, Streams
 
 

@@ -10,7 +10,7 @@ from litestar.params import BodyKwarg, FromPath
 from api.errors import described
 from api.migrating import Migrating, Outcome
 from api.routes.sessions import ETAG, TENANT
-from api.schemas import MigrationView, NewVersion
+from api.schemas.migrations import MigrationView, NewVersion
 from api.views import position, said, wait_view
 
 _EXAMPLES = [

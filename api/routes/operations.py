@@ -7,7 +7,7 @@ from litestar.di import NamedDependency
 
 from api.models import state_of
 from api.running import Running
-from api.schemas import Health, Readiness
+from api.schemas.operations import Health, Readiness
 from store.record import Record
 
 

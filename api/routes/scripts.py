@@ -16,7 +16,7 @@ from api.errors import described
 from api.parameters import Cursor, Limit
 from api.problems import problem_views
 from api.routes.sessions import TENANT
-from api.schemas import NewScript, ScriptList, ScriptListed, ScriptToValidate, ScriptView, Validation
+from api.schemas.scripts import NewScript, ScriptList, ScriptListed, ScriptToValidate, ScriptView, Validation
 from api.views import script_outline
 from scripts.parse import Reading, Source, read_script
 from store.record import Record

@@ -11,8 +11,10 @@ from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.accept import wants_stream
-from api.chat import Answer, Chat, Hot
+from api.answer import Answer
+from api.chat import Chat
 from api.errors import described
+from api.hot import Hot
 from api.parameters import (
     Accept,
     Cursor,
@@ -25,8 +27,8 @@ from api.parameters import (
     condition,
 )
 from api.routes.streamed import StreamedTurn, asked_by
-from api.schemas import (
-    CallList,
+from api.schemas.calls import CallList
+from api.schemas.sessions import (
     Failed,
     MessageList,
     NewMessage,

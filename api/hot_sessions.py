@@ -1,0 +1,72 @@
+"""The sessions that are kept in memory, the last used, and those that come back from the record."""
+
+from collections import OrderedDict
+
+from api import rows
+from api.catalogue import Catalogue
+from api.errors import ApiError
+from api.hot import Failure, Hot
+from api.journal import Attempts
+from runtime.run import HISTORY_MAX
+from runtime.state import StateUnreadable, decode
+from store.record import Record
+from store.rows import FailureRow, SessionHead, SessionRow, is_uuid
+
+
+class HotSessions:
+    """At most `sessions_max` sessions of all tenants, over the record; the longest unused is let go first."""
+
+    def __init__(self, record: Record, catalogue: Catalogue, sessions_max: int) -> None:
+        self._record = record
+        self._catalogue = catalogue
+        self._sessions_max = sessions_max
+        self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
+
+    async def load(self, tenant: str, session_id: str) -> Hot:
+        """A session as it stands. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR."""
+        hot = self._hot.get((tenant, session_id))
+        if hot is not None:
+            self._hot.move_to_end((tenant, session_id))
+            return hot
+        head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
+        if head is None:
+            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+        hot = await self._thaw(head)
+        return self._remember(hot)
+
+    async def _thaw(self, head: SessionHead) -> Hot:
+        try:
+            state = decode(bytes(head.state))
+        except StateUnreadable as error:
+            context = {"sessionId": head.session_id}
+            raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
+        program = await self._catalogue.program_in(state.locale, head.tenant, head.digest)
+        recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX)
+        hot = Hot(rows.session_of(head), program, state, rows.messages_of(recent))
+        hot.updated_at = head.updated_at
+        hot.attempts = Attempts(await self._record.unsettled_calls(head.tenant, head.session_id))
+        failures = await self._record.failures(head.tenant, head.session_id)
+        if failures and failures[0].turn_attempted == head.turn + 1:
+            hot.failure = _failure(failures[0])
+        return hot
+
+    def put(self, hot: Hot) -> None:
+        """Remembers a session as a turn left it, not as it was read while that turn was under way."""
+        self.forget(hot.session)
+        self._remember(hot)
+
+    def forget(self, session: SessionRow) -> None:
+        """Lets go of a session: it is read from the record again."""
+        self._hot.pop((session.tenant, session.session_id), None)
+
+    def _remember(self, hot: Hot) -> Hot:
+        key = (hot.session.tenant, hot.session.session_id)
+        kept = self._hot.setdefault(key, hot)
+        self._hot.move_to_end(key)
+        if len(self._hot) > self._sessions_max:
+            self._hot.popitem(last=False)
+        return kept
+
+
+def _failure(row: FailureRow) -> Failure:
+    return Failure(row.code, row.message, (row.phase_id or "", row.topic_id or "", row.action_id or ""))
