@@ -7,12 +7,13 @@ import asyncio
 import contextlib
 import itertools
 import secrets
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeAlias, TypeVar
 
 from api.errors import ApiError
-from api.frames import encoded, frame_id, taken_back
+from api.frames import Place, encoded, frame_id, taken_back
+from api.kept import Kept
 from api.schemas.events import DeltaView, ResetView
 from api.settings import Settings
 from runtime.ports import Unsaid, Words
@@ -20,9 +21,8 @@ from runtime.state import State
 from store.rows import HappenedRow, TurnRow
 
 FRAMES_MAX = 20_000  # frames of words in one turn; beyond, its messages come whole
-KEPT_S = 60.0  # how long a turn that is over can be resumed in the midst of its words
-KEPT_TURNS = 2  # of one session
-KEPT_SESSIONS = 256  # without a reader
+KNOWN_S = 60.0  # how long a session without a turn and a reader is known
+KNOWN_SESSIONS = 256  # of them
 
 Key: TypeAlias = tuple[str, str]
 """A session: its tenant and id."""
@@ -52,18 +52,22 @@ class Bell:
 
 
 class LiveTurn:
-    """One run of one turn: its words as encoded frames, and once it is durable, what happened in it."""
+    """One run of one turn: its words as encoded frames, and once it is durable, what happened in it.
 
-    def __init__(self, session_id: str, base: int, bells: tuple[Bell, ...], chars_max: int) -> None:
+    Its frames hold at most `chars_max` characters of words; FRAMES_MAX tell of them, and as many may take them back.
+    """
+
+    def __init__(self, key: Key, base: int, bells: tuple[Bell, ...], chars_max: int) -> None:
+        self.key = key
         self.base = base
         self.attempt = secrets.token_hex(4)
         self.frames: list[bytes] = []
         self.is_over = False
         self.happened: HappenedRow | None = None  # none though it is over: it failed, and nothing happened
-        self._session_id = session_id
         self._bells = bells
         self._chars_left = chars_max
         self._from: int | None = None  # the first message whose words are out
+        self._to = 0  # and the last
 
     def hear(self, heard: Words | Unsaid) -> None:
         """More words, or those of a message are taken back."""
@@ -84,23 +88,25 @@ class LiveTurn:
         delta = DeltaView(message=words.number, action_id=words.action_id, text=words.text)
         self._add(encoded("message.delta", delta, self._next_id()))
         self._from = self._from or words.number
+        self._to = words.number
 
     def end(self) -> None:
         """The turn is over; where it failed, it has said nothing."""
         if self._from is not None and self.happened is None:
-            self._add(taken_back(self._session_id, self.base, self._from))
+            self._add(taken_back(self.key[1], self.base, self._from))
         self.is_over = True
         self._ring()
 
     @property
     def base_id(self) -> str:
         """The id of the last event before the turn."""
-        return frame_id(self._session_id, self.base)
+        return frame_id(self.key[1], self.base)
 
     def _take_back(self, number: int) -> None:
-        if self._from is not None:
+        if self._from is not None and number <= self._to:
             self._add(encoded("message.reset", ResetView(message=number), self._next_id()))
             self._from = None if number <= self._from else self._from
+            self._to = number - 1
 
     def _next_id(self) -> str:
         return f"{self.base_id}.{self.attempt}.{len(self.frames) + 1}"
@@ -124,12 +130,11 @@ class Channel:
         self.current: LiveTurn | None = None
         self.readers = 0
         self.used_at = 0.0
-        self._over: deque[LiveTurn] = deque(maxlen=KEPT_TURNS)
 
-    def turn_of(self, attempt: str, base: int) -> LiveTurn | None:
-        """The turn that runs, or that was over a moment ago, by its attempt."""
-        known = (*self._over, *([self.current] if self.current is not None else []))
-        return next((turn for turn in known if (turn.attempt, turn.base) == (attempt, base)), None)
+    def turn_at(self, place: Place) -> LiveTurn | None:
+        """The turn that runs, if that is where a client stands."""
+        turn = self.current
+        return turn if turn is not None and (turn.base, turn.attempt) == (place.seq, place.attempt) else None
 
     def follow(self, state: State) -> None:
         """Takes over how far the session is."""
@@ -148,7 +153,6 @@ class Channel:
     def over(self, turn: LiveTurn) -> None:
         """A turn is over, durable or not."""
         self.current = None
-        self._over.append(turn)
         turn.end()
 
 
@@ -208,6 +212,7 @@ class Live:
         self._readers = 0
         self._requests = 0
         self._answered = Bell()
+        self._kept = Kept()
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
@@ -215,7 +220,7 @@ class Live:
         """A turn begins to run."""
         channel = self._channel(key, state)
         chars_max = 2 * self._settings.output_chars_max  # words that are taken back count too
-        turn = LiveTurn(key[1], state.event_seq, (underway.bell, channel.bell), chars_max)
+        turn = LiveTurn(key, state.event_seq, (underway.bell, channel.bell), chars_max)
         underway.channel = channel
         channel.current = underway.turn = turn
         return turn
@@ -234,10 +239,16 @@ class Live:
         finally:
             self._requests -= 1
             self._answered.ring()
-            if underway.turn is not None and underway.channel is not None:
-                underway.channel.over(underway.turn)
+            if (turn := underway.turn) is not None and underway.channel is not None:
+                underway.channel.over(turn)
+                self._kept.keep((turn.key, turn.base, turn.attempt), turn.frames, asyncio.get_running_loop().time())
 
     # -- readers ----------------------------------------------------------------------------------------------------
+
+    def told(self, key: Key, place: Place) -> tuple[bytes, ...] | None:
+        """The frames after a place of a turn that was over a moment ago; None where they are not kept any more."""
+        frames = self._kept.frames((key, place.seq, place.attempt))
+        return frames[place.frame :] if frames is not None else None
 
     def knows(self, key: Key) -> bool:
         """Whether a session has a turn under way, or had one or a reader a moment ago."""
@@ -286,7 +297,7 @@ class Live:
         for key, channel in list(itertools.islice(self._channels.items(), 8)):
             if channel.current is not None or channel.readers:
                 self._channels.move_to_end(key)
-            elif channel.used_at < now - KEPT_S or len(self._channels) > KEPT_SESSIONS:
+            elif channel.used_at < now - KNOWN_S or len(self._channels) > KNOWN_SESSIONS:
                 del self._channels[key]
             else:
                 return

@@ -124,10 +124,13 @@ class Streams:
     async def _session(self, key: Key, channel: Channel, place: Place, next_message: int) -> Chunks:
         yield BEGINNING
         seq = min(place.seq, channel.seq)
-        turn = channel.turn_of(place.attempt, place.seq) if place.attempt else None
-        sent = place.frame if turn is not None else 0
+        turn, sent = channel.turn_at(place), place.frame
         if place.attempt and turn is None:
-            yield taken_back(key[1], seq, await self._first_message_after(key, seq) or next_message)
+            told = self._live.told(key, place)
+            if told is None:
+                told = (taken_back(key[1], seq, await self._first_message_after(key, seq) or next_message),)
+            for first in range(0, len(told), FRAMES_A_CHUNK):
+                yield b"".join(told[first : first + FRAMES_A_CHUNK])
         while True:
             if turn is None and channel.current is not None and channel.current.base == seq:
                 turn, sent = channel.current, 0

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from api.accept import wants_stream
-from api.live import FRAMES_MAX, KEPT_SESSIONS, Live, LiveTurn, Underway
+from api.kept import ENTRY_BYTES, KEPT_BYTES_MAX, KEPT_S, KEPT_TURN_BYTES_MAX, Kept
+from api.live import FRAMES_MAX, KNOWN_SESSIONS, Live, LiveTurn, Underway
 from api.settings import Settings
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Unsaid, Words
 from runtime.state import State
@@ -467,7 +468,7 @@ async def test_a_client_that_does_not_read_is_left_and_comes_back(server: Any, t
 
 
 def test_the_words_of_a_turn_are_bounded() -> None:
-    turn = LiveTurn("s", 0, (), chars_max=10)
+    turn = LiveTurn(("t", "s"), 0, (), chars_max=10)
     turn.hear(Words(1, "a", "12345"))
     turn.hear(Words(2, "b", "1234"))
     turn.hear(Words(2, "b", "56"))
@@ -475,11 +476,41 @@ def test_the_words_of_a_turn_are_bounded() -> None:
     kept = [json.loads(frame.split(b"data: ")[1]) for frame in turn.frames]
     assert [part.get("text") for part in kept] == ["12345", "1234", None]
     assert kept[-1] == {"message": 2}
-    many = LiveTurn("s", 0, (), chars_max=10 * FRAMES_MAX)
+    many = LiveTurn(("t", "s"), 0, (), chars_max=10 * FRAMES_MAX)
     for _ in range(FRAMES_MAX + 100):
         many.hear(Words(1, "a", "."))
     many.hear(Unsaid(1))
     assert len(many.frames) == FRAMES_MAX + 1
+
+
+def test_what_a_silent_turn_takes_back_is_bounded_too() -> None:
+    turn = LiveTurn(("t", "s"), 0, (), chars_max=5)
+    turn.hear(Words(1, "a", "12345"))
+    for number in range(2, 100):
+        turn.hear(Words(number, "b", "6"))
+        turn.hear(Unsaid(number))
+    assert len(turn.frames) == 1
+    turn.hear(Unsaid(1))
+    turn.hear(Unsaid(1))
+    assert len(turn.frames) == 2
+
+
+def test_the_words_of_turns_that_are_over_take_a_bounded_number_of_bytes() -> None:
+    kept, frames = Kept(), [b"x" * 99_000] * 10
+    runs = [(("t", str(number)), 0, "0badc0de") for number in range(2 * KEPT_BYTES_MAX // 990_000)]
+    for run in runs:
+        kept.keep(run, frames, 0.0)
+        assert kept.bytes <= KEPT_BYTES_MAX
+    left = [run for run in runs if kept.frames(run) is not None]
+    assert left == runs[-len(left) :]
+    assert (len(left) + 1) * (10 * 99_100 + ENTRY_BYTES) > KEPT_BYTES_MAX
+    assert kept.frames(left[0]) == tuple(frames)
+    kept.keep(runs[0], [b"x" * KEPT_TURN_BYTES_MAX], 0.0)
+    kept.keep(runs[0], [], 0.0)
+    assert kept.frames(runs[0]) is None
+    kept.keep(runs[0], [b"x"], KEPT_S + 1)
+    assert [run for run in runs if kept.frames(run) is not None] == [runs[0]]
+    assert 0 < kept.bytes - ENTRY_BYTES < 100
 
 
 async def test_sessions_that_nobody_follows_are_forgotten() -> None:
@@ -494,9 +525,9 @@ async def test_sessions_that_nobody_follows_are_forgotten() -> None:
         await Underway(None, lambda own: asyncio.create_task(live.through(own, work(own)))).answer()
 
     seat = live.take_seat(("t", "followed"), State(seed=0, locale="en"))
-    for number in range(KEPT_SESSIONS * 2):
+    for number in range(KNOWN_SESSIONS * 2):
         await turn(number)
-    assert len(live._channels) <= KEPT_SESSIONS + 1
+    assert len(live._channels) <= KNOWN_SESSIONS + 1
     assert ("t", "followed") in live._channels
     seat.give_back()
     seat.give_back()
