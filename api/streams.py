@@ -118,13 +118,13 @@ class Streams:
             return None
         seat = self._live.take_seat(key, hot.state if hot is not None else None)
         next_message = hot.state.message_seq + 1 if hot is not None else 1
+        place = Place(min(place.seq, seat.channel.seq), place.attempt, place.frame)  # from now on, not from later on
         chunks = self._session(key, seat.channel, place, next_message)
         return EventStream(chunks, seat.give_back, self._live.closing, self._pace)
 
     async def _session(self, key: Key, channel: Channel, place: Place, next_message: int) -> Chunks:
         yield BEGINNING
-        seq = min(place.seq, channel.seq)
-        turn, sent = channel.turn_at(place), place.frame
+        seq, sent, turn = place.seq, place.frame, channel.turn_at(place)
         if place.attempt and turn is None:
             told = self._live.told(key, place)
             if told is None:

@@ -78,6 +78,19 @@ class Api(httpx.AsyncClient):
         path = f"/api/sessions/{session['sessionId']}/messages"
         return await self.post(path, json=message, headers=headers, params=query)
 
+    async def awaited(self, path: str, after: int, seconds: int) -> httpx.Response:
+        """A page of events that is waited for, as soon as there is a place to wait at."""
+        while True:
+            answer = await self.get(path, params={"after": after}, headers={"Prefer": f"wait={seconds}"})
+            if answer.status_code != 429:
+                return answer
+            await asyncio.sleep(0.01)
+
+    async def crowded(self, path: str) -> None:
+        """Waits until as many follow a session as may; whether there is a place is tried for a second."""
+        while (await self.get(path, params={"after": 1_000_000}, headers={"Prefer": "wait=1"})).status_code != 429:
+            pass
+
     def telling(
         self, path: str, body: Json = None, headers: dict[str, str] | None = None, **query: Any
     ) -> AbstractAsyncContextManager[httpx.Response]:

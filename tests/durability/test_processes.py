@@ -56,8 +56,8 @@ async def test_a_second_server_on_the_same_record_stops_and_names_it(serve: Call
         assert (await api.begin("diary"))["turn"] == 0
 
 
-async def test_a_taken_port_and_an_address_for_all_are_refused(serve: Callable[..., Any], tmp_path: Path) -> None:
-    first = serve()
+async def test_a_taken_port_and_an_address_for_all_are_refused(serve_often: Callable[..., Any], tmp_path: Path) -> None:
+    first = serve_often()
     await first.ready()
     other = tmp_path / "other"
     other.mkdir()
@@ -66,7 +66,7 @@ async def test_a_taken_port_and_an_address_for_all_are_refused(serve: Callable[.
         (["--host", "0.0.0.0"], "loopback only"),  # noqa: S104
         (["--model", "no-such"], "no-such"),
     ]:
-        refused = serve(*flags, folder=other)
+        refused = serve_often(*flags, folder=other)
         assert await asyncio.to_thread(refused.process.wait, START_S) == 2
         assert message in refused.log
         assert "Traceback" not in refused.log
@@ -92,8 +92,8 @@ async def test_a_stop_finishes_the_turn_under_way(serve: Callable[..., Any], how
         assert again.content == answer.content
 
 
-async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve: Callable[..., Any]) -> None:
-    server = serve(CUEBOOK_ACTIONS_MAX="1000000")
+async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve_often: Callable[..., Any]) -> None:
+    server = serve_often(CUEBOOK_ACTIONS_MAX="1000000")
     await server.ready()
     async with server.client() as api:
         await api.keep(LONG, strict=False)
@@ -114,8 +114,10 @@ async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve: Callab
         assert [role for role, _ in await api.transcript(session)] == ["ai", "user", "ai"]
 
 
-async def test_bodies_too_large_are_refused_over_the_wire_however_they_are_sent(serve: Callable[..., Any]) -> None:
-    server = serve()
+async def test_bodies_too_large_are_refused_over_the_wire_however_they_are_sent(
+    serve_often: Callable[..., Any],
+) -> None:
+    server = serve_often()
     await server.ready()
 
     async def pieces() -> Any:
