@@ -8,12 +8,24 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from runtime.budgets import Bounds, Purse
-from runtime.calls import Calls
+from runtime.budgets import Bounds, BudgetExceeded, Purse
+from runtime.calls import CallInterrupted, Calls
 from runtime.copies import copy_of, own_copy, take_back
 from runtime.events import Body, Event, Message, VariableChanged, Warned
-from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelReply, ModelRequest, Purpose, Watched
-from runtime.program import Program
+from runtime.ports import (
+    Clock,
+    Ids,
+    Journal,
+    Live,
+    Meter,
+    Model,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Purpose,
+    Watched,
+)
+from runtime.program import PlaceLost, Program
 from runtime.scopes import Scopes, WriteRefused
 from runtime.speech import Speech
 from runtime.state import Progress, Source, State
@@ -54,6 +66,10 @@ class LimitExceeded(Exception):
 
 class ActionFailed(Exception):
     """An action could not be carried out; the message is for the script's author."""
+
+
+FAILURES = (ActionFailed, LimitExceeded, WriteRefused, ModelFailed, CallInterrupted, BudgetExceeded, PlaceLost)
+"""What may go wrong in a turn; anything else is a defect."""
 
 
 class Mark(Struct, frozen=True):
@@ -437,7 +453,7 @@ class _Hearing:
         """Whether the words are sure to be said; what goes wrong here goes wrong again where it counts."""
         try:
             return self._speak(verdict)
-        except (ActionFailed, LimitExceeded, WriteRefused):
+        except FAILURES:
             return False
 
 

@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from runtime.budgets import BudgetExceeded, Unmetered
+from runtime.calls import CallInterrupted, NoJournal
 from runtime.engine import Input, Limits, Reply, Start, Turn, TurnFailed, run_turn
 from runtime.events import Message
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Unsaid, Words
-from runtime.program import Program
+from runtime.program import PlaceLost, Program
+from runtime.run import ActionFailed, LimitExceeded, Run, Wording
+from runtime.scopes import WriteRefused
 from runtime.speech import Speech
 from runtime.state import State
 
@@ -205,6 +209,52 @@ async def test_the_judgement_that_lets_words_through_leaves_no_trace(talk: Any) 
     silent = await talk(script, Told(OPENING.reply), Told(ModelReply(text="And?", **verdict)))
     same = await silent.turn(Reply("3"))
     assert (turn.events, turn.saved) == (same.events, same.saved)
+
+
+FAILURES = [
+    ActionFailed("an expression"),
+    LimitExceeded("too many events"),
+    WriteRefused("a word in place of a number"),
+    ModelFailed("gone"),
+    CallInterrupted("in doubt"),
+    BudgetExceeded("turn_tokens"),
+    PlaceLost("a topic"),
+]
+
+
+async def hear_judged(session: Talk, error: Exception) -> list[Words | Unsaid]:
+    """What is heard of a reply whose judgement fails."""
+    heard: list[Words | Unsaid] = []
+    run = Run(
+        session.program,
+        session.state,
+        model=Teller(growing("Hello.", 2, 4)),
+        clock=_noon,
+        ids=lambda: "id",
+        limits=Limits(),
+        history=(),
+        journal=NoJournal(),
+        meter=Unmetered(),
+        live=heard.append,
+        now=None,
+    )
+
+    def fail(verdict: ModelReply) -> bool:
+        raise error
+
+    action = session.program.action(*session.state.home(), "age")
+    assert (await run.complete("ask", action, Wording("Ask."), speak=fail)).text == "Hello."
+    return heard
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+async def test_words_whose_judgement_fails_are_not_heard(talk: Any, error: Exception) -> None:
+    assert await hear_judged(await talk(AGE, OPENING), error) == []
+
+
+async def test_a_defect_in_a_judgement_is_not_passed_over(talk: Any) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await hear_judged(await talk(AGE, OPENING), ZeroDivisionError())
 
 
 async def test_where_detectors_watch_nobody_hears_a_word(talk: Any) -> None:
