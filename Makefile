@@ -35,6 +35,7 @@ check: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_turns.py
+	$(BIN)/python tests/benchmarks/bench_streams.py
 
 fuzz: .venv/dev
 	$(BIN)/python tests/scripts/mutants.py --count 100000

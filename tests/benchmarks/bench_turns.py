@@ -43,16 +43,16 @@ REPLY = "a reply of an ordinary length, such as people give"
 
 
 @contextlib.contextmanager
-def server(folder: Path) -> Iterator[int]:
+def server(folder: Path, script: str = SCRIPT, model: str = "offline") -> Iterator[int]:
     """A server of its own on a free port."""
     scripts = folder / "scripts"
     scripts.mkdir()
-    (scripts / "bench.yaml").write_text(SCRIPT)
+    (scripts / "bench.yaml").write_text(script)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [str(Path(sys.executable).parent / "cuebook"), "serve", "--port", str(port)]
-    command += ["--data", str(folder / "data"), "--scripts", str(scripts)]
+    command += ["--data", str(folder / "data"), "--scripts", str(scripts), "--model", model]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         for _ in range(200):

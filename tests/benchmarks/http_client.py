@@ -17,24 +17,37 @@ class Connection:
 
     async def post(self, path: str, body: Any) -> Any:
         """The JSON answer of a POST. Raises RuntimeError for any status but 200."""
+        reader, head = await self._ask(path, body, "application/json")
+        length = next(
+            int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
+        )
+        answer = await reader.readexactly(length)
+        if b" 200 " not in head.split(b"\r\n", 1)[0]:
+            raise RuntimeError(answer.decode())
+        return msgspec.json.decode(answer)
+
+    async def stream(self, path: str, body: Any) -> bytes:
+        """The whole stream that answers a POST. Raises RuntimeError where the answer is none."""
+        reader, head = await self._ask(path, body, "text/event-stream")
+        if b"text/event-stream" not in head:
+            raise RuntimeError(head.decode())
+        chunks = []
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            chunks.append((await reader.readexactly(size + 2))[:-2])
+        await reader.readexactly(2)
+        return b"".join(chunks)
+
+    async def _ask(self, path: str, body: Any, accept: str) -> tuple[asyncio.StreamReader, bytes]:
+        """Sends a POST; the head of its answer."""
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
         payload = msgspec.json.encode(body)
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(payload)}\r\n\r\n"
+            f"Accept: {accept}\r\nContent-Length: {len(payload)}\r\n\r\n"
         )
         self._writer.write(head.encode() + payload)
-        answer_head = await self._reader.readuntil(b"\r\n\r\n")
-        length = next(
-            int(line.split(b":")[1])
-            for line in answer_head.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
-        )
-        answer = await self._reader.readexactly(length)
-        if b" 200 " not in answer_head.split(b"\r\n", 1)[0]:
-            raise RuntimeError(answer.decode())
-        return msgspec.json.decode(answer)
+        return self._reader, await self._reader.readuntil(b"\r\n\r\n")
 
     async def close(self) -> None:
         """Ends the connection."""
