@@ -3,10 +3,11 @@
 import asyncio
 from collections import OrderedDict
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
+from runtime.amounts import Amount, Count
 from runtime.budgets import Bounds, added
 from runtime.ports import Usage
 from runtime.state import Spent
@@ -16,8 +17,6 @@ TOTALS_MAX = 10_000
 """Users and tenants whose totals of a day are kept in memory; others are read from the record again."""
 
 Span: TypeAlias = Literal["turn", "session", "user_day", "day"]
-_Whole = Annotated[int, Meta(ge=1)]
-_Money = Annotated[float, Meta(gt=0)]
 
 
 class Budgets(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -26,18 +25,18 @@ class Budgets(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     A day begins at midnight UTC; `day` is all of a tenant's.
     """
 
-    turn_tokens: _Whole | None = None
-    turn_cost: _Money | None = None
-    turn_calls: _Whole | None = None
-    session_tokens: _Whole | None = None
-    session_cost: _Money | None = None
-    session_calls: _Whole | None = None
-    user_day_tokens: _Whole | None = None
-    user_day_cost: _Money | None = None
-    user_day_calls: _Whole | None = None
-    day_tokens: _Whole | None = None
-    day_cost: _Money | None = None
-    day_calls: _Whole | None = None
+    turn_tokens: Count | None = None
+    turn_cost: Amount | None = None
+    turn_calls: Count | None = None
+    session_tokens: Count | None = None
+    session_cost: Amount | None = None
+    session_calls: Count | None = None
+    user_day_tokens: Count | None = None
+    user_day_cost: Amount | None = None
+    user_day_calls: Count | None = None
+    day_tokens: Count | None = None
+    day_cost: Amount | None = None
+    day_calls: Count | None = None
 
     def bounds(self, span: Span) -> Bounds:
         """How much a stretch of time may take."""

@@ -11,14 +11,13 @@ from msgspec import Meta, Struct
 
 from api.budgets import Budgets
 from api.wording import worded
+from runtime.amounts import Amount, Count
 from runtime.models.hosted.settings import (
     OPENAI,
     Attempts,
-    Count,
     FormatSetting,
     ModelSettings,
     Price,
-    Seconds,
     Secret,
     Temperature,
 )
@@ -47,7 +46,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: str = OFFLINE
     model_url: str | None = None  # of the server's own endpoint, as all that follows; what is not set is as in `models`
     model_key: Secret | None = None
-    model_timeout_s: Seconds | None = None
+    model_timeout_s: Amount | None = None
     model_attempts: Attempts | None = None
     model_concurrency: Count | None = None
     model_fallback: str | None = None
@@ -60,20 +59,20 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     models: dict[str, ModelSettings] = {}
     locale: Locale | None = None
     busy: Literal["reject", "queue"] = "reject"
-    queue_s: Seconds = 30.0
+    queue_s: Amount = 30.0
     queue_max: Count = 16
     hot_sessions_max: Count = 10_000
     body_bytes_max: Count = 1_000_000
     actions_max: Count = 1_000
     model_calls_max: Count = 50
     output_chars_max: Count = 100_000
-    turn_s: Seconds = 120.0
+    turn_s: Amount = 120.0
     budgets: Budgets = Budgets()
     streams_max: Count = 1_000
     session_streams_max: Count = 10
-    stream_s: Seconds = 3_600.0
-    stream_write_s: Seconds = 30.0
-    keep_alive_s: Seconds = 15.0
+    stream_s: Amount = 3_600.0
+    stream_write_s: Amount = 30.0
+    keep_alive_s: Amount = 15.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:

@@ -7,11 +7,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta, Struct
 
+from runtime.amounts import Amount, Count
+
 OPENAI = "openai:"  # before the name of a model at the server's own endpoint, whichever that is
 OPENAI_URL = "https://api.openai.com/v1"
 
-Count: TypeAlias = Annotated[int, Meta(ge=1)]
-Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 Attempts: TypeAlias = Annotated[int, Meta(ge=1, le=10)]
 Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=2)]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
@@ -57,7 +57,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     url: str = OPENAI_URL
     key: Secret = Secret("")
     key_env: str = ""  # the variable of the environment that holds the key
-    timeout_s: Seconds = 30.0
+    timeout_s: Amount = 30.0
     attempts: Attempts = 3
     concurrency: Count = 16
     fallback: str = ""
