@@ -5,13 +5,16 @@ A turn may be attempted several times, by one process after the other. What an a
 
 import asyncio
 import contextlib
+import functools
 from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import msgspec
 
+from runtime.budgets import added
 from runtime.ports import Clock, Ended, Ids, Intent, Known, ModelReply, ModelRequest, Purpose, Usage
+from runtime.state import Spent
 from store.errors import RowRefused
 from store.insert import encode
 from store.record import Record
@@ -29,6 +32,7 @@ class Attempts:
     def __init__(self, rows: Iterable[CallRow] = ()) -> None:
         self.rows: OrderedDict[str, CallRow] = OrderedDict()
         self.count = 0
+        self._gone = Spent()  # what those took that are not in memory any more
         for row in rows:
             self.keep(row)
 
@@ -37,7 +41,12 @@ class Attempts:
         self.rows[row.call_id] = row
         self.count = max(self.count, row.number)
         if len(self.rows) > CALLS_MAX:
-            self.rows.popitem(last=False)
+            _, gone = self.rows.popitem(last=False)
+            self._gone = added(self._gone, usage_of(gone))
+
+    def spent(self) -> Spent:
+        """What all of them took; one of which nobody knows what came of it is a call all the same."""
+        return functools.reduce(added, map(usage_of, self.rows.values()), self._gone)
 
 
 class TurnJournal:
@@ -52,7 +61,12 @@ class TurnJournal:
         self._attempts = attempts
         self._clock = clock
         self._ids = ids
+        self._spent = attempts.spent()
         self._earlier = [row for row in attempts.rows.values() if row.outcome == "done" or row.ended_at is None]
+
+    def spent(self) -> Spent:
+        """What all calls of earlier attempts took."""
+        return self._spent
 
     def known(self, digest: str) -> Known | None:
         """The next call of an earlier attempt for the same request: first those that have a reply."""

@@ -179,8 +179,6 @@ def event_views(row: TurnRow | HappenedRow) -> list[EventView]:
         elif event.kind == "wait":
             wait = msgspec.convert(event.data["wait"], Wait)
             data = {**event.data, "wait": msgspec.to_builtins(wait_view(wait))}
-        elif event.kind == "detected" and messages[event.data["message"]].role != "user":
-            data = {name: value for name, value in event.data.items() if name != "words"}  # it may be withheld
         camel = {_camel(name): value for name, value in data.items()}
         views.append(EventView(seq=event.seq, kind=event.kind, data=camel))
     return views

@@ -1,7 +1,7 @@
 """What calls of language models may take, per turn and per session; the edge's meter knows of users and days.
 
-A budget is looked at before a call is made, so the last call may go past it. What a reply from the journal took is
-counted for turn and session, which lost it with the attempt that failed, and not by the meter, which has it already.
+A budget is looked at before a call is made, so the last call may go past it. A turn begins with what the attempts at it
+that failed took, since the state they counted in is lost; the meter has it already.
 """
 
 from msgspec import Struct
@@ -44,6 +44,11 @@ def added(spent: Spent, usage: Usage | None) -> Spent:
     return Spent(spent.calls + 1, spent.tokens + tokens, spent.cost + (usage.cost or 0.0))
 
 
+def together(one: Spent, other: Spent) -> Spent:
+    """What was spent in both."""
+    return Spent(one.calls + other.calls, one.tokens + other.tokens, one.cost + other.cost)
+
+
 class Unmetered:
     """Counts nothing: for conversations that nobody pays for."""
 
@@ -58,12 +63,13 @@ class Unmetered:
 class Purse:
     """What one turn has spent, and what it still may."""
 
-    def __init__(self, state: State, turn: Bounds, session: Bounds, meter: Meter) -> None:
+    def __init__(self, state: State, turn: Bounds, session: Bounds, meter: Meter, earlier: Spent) -> None:
         self._state = state
         self._turn = turn
         self._session = session
         self._meter = meter
-        self._spent = Spent()
+        self._spent = earlier
+        state.spent = together(state.spent, earlier)
 
     def check(self) -> None:
         """Raises BudgetExceeded where a budget is used up."""
@@ -75,9 +81,8 @@ class Purse:
         if wider is not None:
             raise BudgetExceeded(wider)
 
-    def count(self, usage: Usage | None, *, is_reused: bool = False) -> None:
+    def count(self, usage: Usage | None) -> None:
         """Counts a call that was made, also one that failed."""
         self._spent = added(self._spent, usage)
         self._state.spent = added(self._state.spent, usage)
-        if not is_reused:
-            self._meter.count(usage)
+        self._meter.count(usage)

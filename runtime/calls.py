@@ -5,6 +5,7 @@ doubt: nobody knows whether the endpoint carried it out. It is made again, or fa
 """
 
 import hashlib
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec import Struct
 from runtime.budgets import Purse
 from runtime.events import Message
 from runtime.ports import (
+    SPEAKING,
     Ended,
     Hear,
     Intent,
@@ -22,9 +24,9 @@ from runtime.ports import (
     ModelFailed,
     ModelReply,
     ModelRequest,
-    Purpose,
     Usage,
 )
+from runtime.state import Spent
 from scripts.actions import OnInterrupted
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
@@ -48,6 +50,10 @@ class ModelCall(Struct, frozen=True, kw_only=True):
 
 class NoJournal:
     """Keeps nothing: for conversations that nobody records."""
+
+    def spent(self) -> Spent:
+        """Nothing."""
+        return Spent()
 
     def known(self, digest: str) -> Known | None:
         """None."""
@@ -126,28 +132,46 @@ class Calls:
 
     def _add(self, request: ModelRequest, intent: Intent, ended: Ended, *, is_reused: bool = False) -> None:
         usage = ended.usage if ended.usage is not None else ended.reply.usage if ended.reply is not None else None
-        self._purse.count(usage, is_reused=is_reused)
+        if not is_reused:  # it is among what earlier attempts took
+            self._purse.count(usage)
         self.made.append(ModelCall(request=request, reply=ended.reply, intent=intent, ended=ended, is_reused=is_reused))
 
     def withhold(self, said: Message, instead: Message) -> None:
-        """Forgets the text of a message that is not said after all: where it was worded, and where it was looked at."""
+        """Forgets the text of a message that is not said after all, in what was asked since."""
         self.made = [_without(call, said, instead) for call in self.made]
 
-
-_WORDING: frozenset[Purpose] = frozenset({"say", "ask", "chat"})
+    def forget_unsaid(self, said: Collection[str]) -> None:
+        """Forgets the words of all replies but those that were `said`."""
+        self.made = [_unsaid(call) if _has_words_besides(call, said) else call for call in self.made]
 
 
 def _without(call: ModelCall, said: Message, instead: Message) -> ModelCall:
     replace = msgspec.structs.replace
-    request, reply, ended = call.request, call.reply, call.ended
-    history = tuple(instead if each is said else each for each in request.history)
-    request = replace(request, history=history)
+    history = tuple(instead if each is said else each for each in call.request.history)
+    request = replace(call.request, history=history)
     if request.task == said.content:  # a model that says its task word for word
         request = replace(request, task="", task_spans=())
     if request.purpose == "detect" and request.reply == said.content:
         request = replace(request, reply=instead.content)
-    is_its = reply is not None and request.purpose in _WORDING and reply.text == said.content
-    if reply is not None and is_its:
-        reply = replace(reply, text="", raw="")
-        ended = replace(ended, reply=reply) if ended is not None else None
-    return replace(call, request=request, reply=reply, ended=ended, is_withheld=is_its or call.is_withheld)
+        call = _wordless(call)  # a model may quote what it looks at
+    return replace(call, request=request)
+
+
+def _has_words_besides(call: ModelCall, said: Collection[str]) -> bool:
+    if call.request.purpose not in SPEAKING or call.reply is None:
+        return False
+    return bool(call.reply.text.strip()) and call.reply.text not in said
+
+
+def _unsaid(call: ModelCall) -> ModelCall:
+    request = call.request
+    if call.reply is not None and request.task == call.reply.text:
+        request = msgspec.structs.replace(request, task="", task_spans=())
+    return msgspec.structs.replace(_wordless(call), request=request)
+
+
+def _wordless(call: ModelCall) -> ModelCall:
+    replace = msgspec.structs.replace
+    reply = replace(call.reply, text="", raw="") if call.reply is not None else None
+    ended = replace(call.ended, reply=reply) if call.ended is not None else None
+    return replace(call, reply=reply, ended=ended, is_withheld=True)

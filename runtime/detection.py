@@ -60,13 +60,18 @@ class Gate:
         self._passed = run.state.message_seq  # the number of the last message that was looked at
         self._acted: set[str] = set()
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether any detector looks at what the session says."""
+        return self._run.program.watches_assistant
+
     async def look(self) -> Finish | None:
         """Lets the detectors look at what was said since it last looked, before anything else sees it.
 
         What they say themselves comes right after the message, and is not looked at again.
         """
         run = self._run
-        if not any(each.watches_assistant for each in run.program.script.detectors):
+        if not self.is_watching:
             return None
         finish: Finish | None = None
         said = [each.body for each in run.events if isinstance(each.body, Message) and each.body.role == "assistant"]
@@ -82,6 +87,7 @@ class Gate:
         texts = [text for detector, _ in found if (text := _replacement(run, detector, reaction)) is not None]
         for text in texts[:1]:
             said = run.withhold(said, text)  # from here on nobody sees what it was, not even the detectors
+            found = [(detector, structs.replace(each, words=())) for detector, each in found]
         finish: Finish | None = None
         for detector, each in found:
             if detector.id not in self._acted:

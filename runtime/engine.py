@@ -259,6 +259,8 @@ class _Engine:
         if finish is not None and self._state.status == "active":
             self._state.wait = None
             self._follow(self._run.program.action(*self._state.home(), self._state.frames[-1].action), finish)
+        if self._gate.is_watching:
+            self._run.forget_unsaid()
 
     async def _go_on(self) -> None:
         """Carries out one action after the other until the session waits or ends."""

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from runtime.events import Advance as Advance
 from runtime.events import Message
+from runtime.state import Spent
 from scripts.expressions import Spans
 from scripts.model import Locale, Role
 from scripts.values import Value
@@ -20,6 +21,9 @@ Ids: TypeAlias = Callable[[], str]
 """A new id, unique for ever."""
 
 Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route", "detect"]
+
+SPEAKING: frozenset[Purpose] = frozenset({"say", "ask", "chat"})
+"""The purposes whose replies hold words for the user."""
 
 
 class Watched(Struct, frozen=True):
@@ -163,6 +167,9 @@ class Known(Struct, frozen=True):
 
 class Journal(Protocol):
     """Keeps the calls of one turn while it runs, so that none that was completed is ever made again."""
+
+    def spent(self) -> Spent:
+        """What all calls of earlier attempts at the turn took."""
 
     def known(self, digest: str) -> Known | None:
         """The next call for the same request that an earlier attempt made; each is given once."""

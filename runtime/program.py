@@ -39,6 +39,7 @@ class Program:
         self.interrupts = {each.id: each for each in script.interrupts}
         for each in script.interrupts:
             self._add_actions(INTERRUPTS, each.id, each.actions)
+        self.watches_assistant = any(each.watches_assistant for each in script.detectors)
         self.vocabularies = {each.id: Vocabulary(each.measures, each.signs) for each in script.detectors}
         for watcher in script.watchers:
             self._add_actions(DETECTORS, watcher.id, watcher.actions)

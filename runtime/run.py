@@ -104,10 +104,11 @@ class Run:
         self.limits = limits
         self.events: list[Event] = []
         self.action_id = ""
-        self.calls = Calls(model, journal, Purse(state, limits.turn_budget, limits.session_budget, meter))
+        self.calls = Calls(
+            model, journal, Purse(state, limits.turn_budget, limits.session_budget, meter, journal.spent())
+        )
         # where detectors watch what the session says, nobody hears a word before they have
-        watched = any(each.watches_assistant for each in program.script.detectors)
-        self.speech = Speech(None if watched else live)
+        self.speech = Speech(None if program.watches_assistant else live)
         self._now = now or clock()
         self._ids = ids
         self._history = list(history[-HISTORY_MAX:])
@@ -179,6 +180,10 @@ class Run:
                 frame.held = msgspec.structs.replace(frame.held, progress=held)
         self.state.progress = _reworded(self.state.progress, message.content, text)
         return instead
+
+    def forget_unsaid(self) -> None:
+        """Forgets all words of the model that were not said in this turn, for whatever reason."""
+        self.calls.forget_unsaid({each.body.content for each in self.events if isinstance(each.body, Message)})
 
     def warn(self, code: str, message: str) -> None:
         """Something the script's author should know."""

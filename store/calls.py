@@ -17,7 +17,7 @@ _TIMES = utc("started_at", "ended_at")
 
 class Settlement(msgspec.Struct, frozen=True):
     """A turn that settles what its session's journal holds; `used` are the ids of those calls it was taken with, and
-    `withheld` of those whose words were not said after all: they are not kept.
+    `withheld` of those whose words were not said after all. They are not kept, nor those of calls that were not used.
     """
 
     tenant: str
@@ -44,13 +44,13 @@ def unsettled_calls(cursor: Cursor, tenant: str, session_id: str) -> list[CallRo
 
 
 def calls(cursor: Cursor, tenant: str, session_id: str, limit: int, page_cursor: str | None) -> Page[CallRow]:
-    """A page of a session's calls, in the order they were made."""
+    """A page of a session's calls, in the order they were made; a reply is shown once the turn is taken with it."""
     # The condition stands in both parts of the view: through its window no filter is pushed down.
     select = f"""
         SELECT * {_TIMES} FROM (
             SELECT * FROM settled_calls WHERE {_OF_SESSION}
             UNION ALL BY NAME
-            SELECT * FROM call_journal WHERE {_OF_SESSION}
+            SELECT * REPLACE (NULL::JSON AS reply) FROM call_journal WHERE {_OF_SESSION}
             QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1
         ) AS found
         WHERE $after_time IS NULL OR (started_at, call_id) > ($after_time::TIMESTAMPTZ, $after_id)
@@ -88,13 +88,17 @@ _SETTLING = """
 SELECT unnest(from_json_strict(?::JSON, '[{"tenant": "VARCHAR", "session_id": "UUID", "turn": "INTEGER",
     "used": ["VARCHAR"], "withheld": ["VARCHAR"]}]'), max_depth := 2)
 """
+_WITHHELD = """(
+    (list_contains(settling.withheld, kept.call_id) OR NOT list_contains(settling.used, kept.call_id))
+    AND concat(kept.reply ->> 'text', kept.reply ->> 'raw') != ''
+)"""
 _SETTLE = f"""
 INSERT INTO settled_calls BY NAME
 SELECT kept.* REPLACE (
     settling.turn AS turn,
     list_contains(settling.used, kept.call_id) AS used,
-    CASE WHEN list_contains(settling.withheld, kept.call_id)
-        THEN json_merge_patch(kept.reply, '{{"text": "", "raw": ""}}') ELSE kept.reply END AS reply
+    {_WITHHELD} AS withheld,
+    CASE WHEN {_WITHHELD} THEN json_merge_patch(kept.reply, '{{"text": "", "raw": ""}}') ELSE kept.reply END AS reply
 )
 FROM (
     SELECT * FROM call_journal QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1

@@ -91,7 +91,7 @@ class Record:
         `expected_turn` is the turn it was computed from: NO_TURN at creation, which also brings the `session`. A turn
         that moves the session to another version of its script brings the `migration`. With `calls_used`, the calls
         of models in the session's journal are settled: these ids were used, the others were not; the words of
-        `calls_withheld` are not kept.
+        `calls_withheld`, and of those not used, are not kept.
         Raises TurnConflict where another turn was first, KeyTaken where a new session's key is another's, RowRefused
         for a row that cannot be held.
         """

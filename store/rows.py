@@ -272,6 +272,8 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     degraded: str | None = None
     reply: JsonText = msgspec.Raw(b"null")
     """As the runtime encodes it; `null` where there is none."""
+    withheld: bool = False
+    """Whether the reply is kept without its words: they were not said."""
 
 
 class UserVariableRow(msgspec.Struct, frozen=True):

@@ -217,4 +217,5 @@ def _recorded(row: CallRow) -> RecordedCall:
         reply=reply and msgspec.structs.replace(reply, usage=usage),
         error=row.error or "",
         usage=usage,
+        is_withheld=row.withheld,
     )

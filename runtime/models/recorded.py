@@ -7,10 +7,9 @@ from msgspec import Struct
 from runtime.calls import digest_of
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
-from runtime.ports import Hear, Model, ModelFailed, ModelReply, ModelRequest, Purpose, Usage
+from runtime.ports import SPEAKING, Hear, Model, ModelFailed, ModelReply, ModelRequest, Purpose, Usage
 
 _NAME = "recorded"
-_WORDING: frozenset[Purpose] = frozenset({"say", "ask", "chat"})
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
@@ -23,11 +22,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     reply: ModelReply | None
     error: str = ""
     usage: Usage | None = None
-
-    @property
-    def is_withheld(self) -> bool:
-        """Whether a detector kept its words from the user: they are not in the record then."""
-        return self.purpose in _WORDING and self.reply is not None and not (self.reply.text or self.reply.raw)
+    is_withheld: bool = False  # the words of the reply are not in the record
 
 
 class NotRecorded(Exception):
@@ -64,7 +59,7 @@ class RecordedModel:
         for call in self._calls:
             if call.digest == digest:
                 self._calls.remove(call)
-                if call.is_withheld:
+                if call.is_withheld and call.purpose in SPEAKING:
                     raise NotKept(request, "what the model said here was withheld, and is not kept")
                 if call.reply is None:
                     raise ModelFailed(call.error, usage=call.usage)

@@ -1,7 +1,8 @@
 -- Calls of language models. A call is written to the journal before it is made and again, in full, when it has ended:
 -- two appended rows of one shape, since an UPDATE costs more than an INSERT. The commit of its turn moves what is known of
 -- it to settled_calls, in the same transaction. So each call is in the view once, the journal stays small, and the calls
--- of a turn that failed for ever are still there. No indexes: 64 sessions settle in 7 ms, most of it per statement.
+-- of a turn that failed for ever are still there. Words that were not said stay behind when a call is settled, and the view
+-- shows no reply before: until then nobody knows whether it is said. No indexes: 64 sessions settle in 7 ms, most of it per statement.
 
 CREATE TABLE settled_calls (
     tenant VARCHAR NOT NULL,
@@ -35,7 +36,8 @@ CREATE TABLE settled_calls (
     attempts INTEGER,
     failures JSON,
     degraded VARCHAR,
-    reply JSON
+    reply JSON,
+    withheld BOOLEAN NOT NULL
 );
 COMMENT ON TABLE settled_calls IS 'One row a call of a language model whose turn was taken, or given up for another. Append-only.';
 COMMENT ON COLUMN settled_calls.tenant IS 'Who the data belongs to';
@@ -70,6 +72,7 @@ COMMENT ON COLUMN settled_calls.attempts IS 'How often the client tried';
 COMMENT ON COLUMN settled_calls.failures IS 'What went wrong in the tries that failed, as a JSON list of texts';
 COMMENT ON COLUMN settled_calls.degraded IS 'Why the reply had to be taken as plain text';
 COMMENT ON COLUMN settled_calls.reply IS 'The reply as the runtime took it, as a JSON object; null where there is none';
+COMMENT ON COLUMN settled_calls.withheld IS 'Whether the reply is kept without its words (text and raw), since they were not said';
 
 CREATE TABLE call_journal (
     tenant VARCHAR NOT NULL,
@@ -103,7 +106,8 @@ CREATE TABLE call_journal (
     attempts INTEGER,
     failures JSON,
     degraded VARCHAR,
-    reply JSON
+    reply JSON,
+    withheld BOOLEAN NOT NULL
 );
 COMMENT ON TABLE call_journal IS 'Calls of turns that are not taken (yet): one row before the call, one more, in full, when it has ended.';
 COMMENT ON COLUMN call_journal.tenant IS 'Who the data belongs to';
@@ -138,11 +142,12 @@ COMMENT ON COLUMN call_journal.attempts IS 'How often the client tried';
 COMMENT ON COLUMN call_journal.failures IS 'What went wrong in the tries that failed, as a JSON list of texts';
 COMMENT ON COLUMN call_journal.degraded IS 'Why the reply had to be taken as plain text';
 COMMENT ON COLUMN call_journal.reply IS 'The reply as the runtime took it, as a JSON object; null where there is none';
+COMMENT ON COLUMN call_journal.withheld IS 'Whether the reply is kept without its words (text and raw), since they were not said';
 
 CREATE VIEW llm_calls AS
 SELECT * FROM settled_calls
 UNION ALL BY NAME
-SELECT * FROM call_journal QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1;
+SELECT * REPLACE (NULL::JSON AS reply) FROM call_journal QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1;
 COMMENT ON VIEW llm_calls IS 'One row a call of a language model, also of turns that failed or are not taken yet.';
 COMMENT ON COLUMN llm_calls.tenant IS 'Who the data belongs to';
 COMMENT ON COLUMN llm_calls.session_id IS 'The session; one that was killed before its first turn was kept is in no other table';
@@ -175,4 +180,5 @@ COMMENT ON COLUMN llm_calls.first_words_ms IS 'Milliseconds to the first words o
 COMMENT ON COLUMN llm_calls.attempts IS 'How often the client tried';
 COMMENT ON COLUMN llm_calls.failures IS 'What went wrong in the tries that failed, as a JSON list of texts';
 COMMENT ON COLUMN llm_calls.degraded IS 'Why the reply had to be taken as plain text';
-COMMENT ON COLUMN llm_calls.reply IS 'The reply as the runtime took it, as a JSON object; null where there is none';
+COMMENT ON COLUMN llm_calls.reply IS 'The reply as the runtime took it, as a JSON object; null where there is none, or the turn is not taken (yet)';
+COMMENT ON COLUMN llm_calls.withheld IS 'Whether the reply is kept without its words (text and raw), since they were not said';

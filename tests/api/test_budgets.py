@@ -6,11 +6,12 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pytest
 from msgspec import structs
 
 from api.budgets import Budgets
 from runtime.models.offline import OfflineModel
-from runtime.ports import Hear, ModelReply, ModelRequest, Usage
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage
 
 Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Any]]
 BUSY = "I cannot go on just now. Please try again later."
@@ -77,3 +78,50 @@ async def test_a_session_has_its_own(tmp_path: Path, app: Open) -> None:
     async with app(tmp_path, Paid(), budgets=Budgets(session_cost=1.0)) as api:
         assert said(await api.say(session, "5")) == [BUSY]
         assert said(await api.begin("long")) == ["And?"]
+
+
+class Failing(Paid):
+    """Says one thing, and fails at the next as often as it is told to."""
+
+    def __init__(self, fails: int) -> None:
+        self.fails = fails
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        if request.action_id == "second" and self.fails:
+            self.fails -= 1
+            raise ModelFailed("overloaded", usage=Usage(model="paid", input_tokens=7, output_tokens=3, cost=0.5))
+        return await super().complete(request)
+
+
+TWO = """
+script: two
+phases:
+  - {phase: p, topics: [{topic: t, actions: [
+      {ask: Begin?, id: begin}, {ai_say: One., id: first}, {ai_say: Two., id: second}, {ask: And?, id: after}]}]}
+"""
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_what_failed_attempts_took_counts_against_the_session(tmp_path: Path, app: Open, restart: bool) -> None:
+    model, budgets = Failing(3), Budgets(session_calls=4)
+    async with app(tmp_path, model, budgets=budgets) as api:
+        await api.keep(TWO)
+        session = await api.begin("two")
+        for _ in range(1 if restart else 3):
+            assert (await api.message(session, {"content": "go"})).status_code == 503
+        if not restart:  # the first line was asked for once, the second three times
+            assert said(await api.say(session, "go")) == ["One.", BUSY]
+            return
+    async with app(tmp_path, model, budgets=budgets) as api:  # what was taken is on record
+        for _ in range(2):
+            assert (await api.message(session, {"content": "go"})).status_code == 503
+        assert said(await api.say(session, "go")) == ["One.", BUSY]
+
+
+async def test_what_is_taken_over_from_a_failed_attempt_counts_once(tmp_path: Path, app: Open) -> None:
+    async with app(tmp_path, Failing(1), budgets=Budgets(session_tokens=31)) as api:
+        await api.keep(TWO)
+        session = await api.begin("two")
+        assert (await api.message(session, {"content": "go"})).status_code == 503
+        assert said(await api.say(session, "go")) == ["One.", "Two.", "And?"]  # 10 each, and 10 that failed
+        assert (await api.read(f"/api/sessions/{session['sessionId']}/calls"))["data"][-1]["used"]

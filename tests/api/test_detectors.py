@@ -1,12 +1,15 @@
 """Detectors over HTTP and in `cuebook test`: a crisis is answered, visible in the events, and on record."""
 
 import json
+from typing import Any
 
 from click.testing import CliRunner
+from msgspec import structs
 
+from api.budgets import Budgets
 from api.cli.main import main
 from runtime.models.offline import OfflineModel
-from runtime.ports import Hear, ModelReply, ModelRequest
+from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage
 from store.analytics import query
 
 SIDE = """
@@ -84,6 +87,91 @@ async def test_what_was_withheld_is_in_no_answer_and_nowhere_on_record(app, tmp_
     turns = list(query(tmp_path, "SELECT to_json(turns)::VARCHAR FROM turns").rows)
     assert len(turns) == 2
     assert "400 mg" not in f"{kept} {turns}"
+
+
+TWICE = GUARDED.replace("actions: [", "actions: [{ask: Begin?, id: begin}, {ai_say: Comfort them., id: first}, ")
+
+
+class Halting(Careless):
+    """Says each time something else that it must not; fails at its second call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        self.calls += 1
+        if self.calls == 2:
+            raise ModelFailed("overloaded")
+        return structs.replace(await super().complete(request), usage=Usage(model="careless"))
+
+
+async def replies(api: Any, session: Any) -> list[tuple[Any, ...]]:
+    page = await api.read(f"/api/sessions/{session['sessionId']}/calls", debug=True)
+    return [(each["used"], each["reply"]) for each in page["data"]]
+
+
+async def test_what_a_failed_attempt_would_have_said_is_not_shown_and_not_kept(app, tmp_path):
+    model = Halting()
+    async with app(tmp_path, model) as api:
+        await api.keep(TWICE)
+        session = await api.begin("guarded")
+        failed = await api.message(session, {"content": "go"})
+        assert failed.status_code >= 500
+        assert await replies(api, session) == [(None, None), (None, None)]
+    shown = list(query(tmp_path, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    assert "400 mg" not in str(shown)
+    async with app(tmp_path, model) as api:
+        await api.say(session, "go on then")  # another message: what was made is not used
+        told = await replies(api, session)
+        assert [used for used, _ in told] == [False, False, True, True]
+        assert "400 mg" not in str(told)
+    kept = list(query(tmp_path, "SELECT withheld, to_json(llm_calls)::VARCHAR FROM llm_calls ORDER BY number").rows)
+    assert [withheld for withheld, _ in kept] == [True, False, True, True]
+    assert "400 mg" not in str(kept)
+
+
+async def test_what_a_budget_takes_back_is_not_shown_and_not_kept(app, tmp_path):
+    judged = "ai_ask: How old?, id: old, output: [{get: age, type: number}], max_rounds: 1"
+    script = GUARDED.replace("ai_say: Comfort them., id: comfort", judged)
+    async with app(tmp_path, Careless(), budgets=Budgets(turn_calls=1)) as api:
+        await api.keep(script)
+        session = await api.begin("guarded")
+        shown = await api.message(session, {"content": "well"}, debug=True, events=True)  # what is missing is asked for
+        assert [each["data"]["code"] for each in shown.json()["events"] if each["kind"] == "warning"] == [
+            "budget_exceeded"
+        ]
+        assert "400 mg" not in shown.text + str(await replies(api, session))
+    kept = list(query(tmp_path, "SELECT used, withheld, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    assert [each[:2] for each in kept] == [(True, True)] * 2
+    assert "400 mg" not in str(kept)
+
+
+QUOTING = GUARDED.replace(
+    "replace: Ask a doctor.", "replace: Ask a doctor., do: [{emit: {event: told, data: {w: detected.words}}}]"
+)
+
+
+async def test_a_judgement_does_not_quote_what_was_withheld(app, tmp_path):
+    async with app(tmp_path, Careless()) as api:
+        await api.keep(QUOTING)
+        body = {"userId": "ana", "scriptId": "guarded"}
+        begun = await api.post("/api/sessions", params={"events": True}, json=body)
+        judged = [each["data"] for each in begun.json()["events"] if each["kind"] == "detected"]
+        assert [(each["detector"], each["score"], each.get("words")) for each in judged] == [("advice", 1.0, None)]
+        assert "ibuprofen" not in begun.text
+    assert "ibuprofen" not in str(list(query(tmp_path, "SELECT to_json(turns)::VARCHAR FROM turns").rows))
+
+
+async def test_a_judgement_of_what_was_said_has_its_words_everywhere(app, tmp_path):
+    async with app(tmp_path, Careless()) as api:
+        await api.keep(GUARDED.replace("replace: Ask a doctor.", "do: [{emit: seen}]"))
+        body = {"userId": "ana", "scriptId": "guarded"}
+        begun = await api.post("/api/sessions", params={"events": True}, json=body)
+        assert [each["data"]["words"] for each in begun.json()["events"] if each["kind"] == "detected"] == [
+            ["ibuprofen"]
+        ]
+    kept = list(query(tmp_path, "SELECT data->>'words' FROM events WHERE kind = 'detected'").rows)
+    assert [json.loads(words) for (words,) in kept] == [["ibuprofen"]]
 
 
 def test_the_examples_of_a_folder_are_run_once_each(tmp_path, monkeypatch):

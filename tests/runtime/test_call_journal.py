@@ -15,6 +15,7 @@ from runtime.events import Message
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Ended, Hear, Intent, Known, ModelFailed, ModelReply, ModelRequest, Usage
 from runtime.run import Limits
+from runtime.state import Spent
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 ASKED = ModelRequest(purpose="say", action_id="hello", round=0, task="Greet.", locale="en", now=NOON)
@@ -30,6 +31,9 @@ class Notes:
     def __init__(self, *known: Known) -> None:
         self.notes: list[str] = []
         self._known = list(known)
+
+    def spent(self) -> Spent:
+        return Spent(calls=len(self._known))
 
     def known(self, digest: str) -> Known | None:
         return self._known.pop(0) if self._known else None

@@ -93,12 +93,18 @@ async def test_a_refused_turn_leaves_the_journal_as_it_was(record, conversation)
 async def test_the_words_of_a_call_that_were_withheld_are_not_settled(record, conversation) -> None:
     await conversation.create(record)
     reply = msgspec.Raw(b'{"text": "bad", "raw": "{bad}", "exit": false, "values": {"a": null}}')
-    calls = [await conversation.ask(record, name, number, reply=reply) for number, name in enumerate("ab", 1)]
+    calls = [await conversation.ask(record, name, number, reply=reply) for number, name in enumerate("abc", 1)]
+    await conversation.ask(record, "d", 4, outcome="failed", error="no answer", reply=msgspec.Raw(b"null"))
+    unsettled = (await record.calls("clinic", calls[0].session_id)).rows
+    assert [bytes(row.reply) for row in unsettled] == [b"null"] * 4  # nobody knows yet whether it is said
     await record.commit(conversation.next_turn(), 0, calls_used=("a", "b"), calls_withheld=("a",))
-    settled = [msgspec.json.decode(row.reply) for row in (await record.calls("clinic", calls[0].session_id)).rows]
-    assert settled == [
-        {"text": "", "raw": "", "exit": False, "values": {"a": None}},
-        {"text": "bad", "raw": "{bad}", "exit": False, "values": {"a": None}},
+    settled = (await record.calls("clinic", calls[0].session_id)).rows
+    wordless = {"text": "", "raw": "", "exit": False, "values": {"a": None}}
+    assert [(row.withheld, msgspec.json.decode(row.reply)) for row in settled] == [
+        (True, wordless),
+        (False, {"text": "bad", "raw": "{bad}", "exit": False, "values": {"a": None}}),
+        (True, wordless),  # it was not used
+        (False, None),
     ]
 
 
