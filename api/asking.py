@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 
 from api.errors import ApiError
 from api.schemas.sessions import NewMessage
-from runtime.engine import Chosen, Filled, Input, Reply
+from runtime.inputs import Chosen, Filled, Input, Reply
 from scripts.values import ValueRefused, bounded
 from store.rows import TurnRow
 

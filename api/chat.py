@@ -26,7 +26,8 @@ from api.live import Live, Underway
 from api.locks import KeysInFlight, SessionLocks
 from api.running import Running, code_of
 from api.schemas.sessions import NewMessage, NewSession
-from runtime.engine import Input, InputRefused, Start, Turn, TurnFailed
+from runtime.engine import Turn, TurnFailed
+from runtime.inputs import Input, InputRefused, Start
 from runtime.program import Program
 from runtime.scopes import Scopes, WriteRefused
 from runtime.state import State, decode

@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from api.journal import Attempts
 from runtime.engine import Turn
-from runtime.events import Message
+from runtime.events import HISTORY_MAX, Message
 from runtime.program import Program
-from runtime.run import HISTORY_MAX
 from runtime.state import ExecutionStatus, State
 from store.rows import SessionRow, TurnRow
 

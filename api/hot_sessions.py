@@ -7,7 +7,7 @@ from api.catalogue import Catalogue
 from api.errors import ApiError
 from api.hot import Failure, Hot
 from api.journal import Attempts
-from runtime.run import HISTORY_MAX
+from runtime.events import HISTORY_MAX
 from runtime.state import StateUnreadable, decode
 from store.record import Record
 from store.rows import FailureRow, SessionHead, SessionRow, is_uuid

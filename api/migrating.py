@@ -13,7 +13,8 @@ from api.errors import ApiError
 from api.hot import Hot
 from api.running import Running, code_of
 from api.schemas.migrations import NewVersion
-from runtime.engine import Moved, Turn, TurnFailed
+from runtime.engine import Turn, TurnFailed
+from runtime.inputs import Moved
 from runtime.migration import MOVING, Plan, Verdict, place_of, plan, undo
 from runtime.program import Program
 from runtime.state import State, StateUnreadable, decode

@@ -5,11 +5,12 @@ from typing import Any
 from msgspec import Struct
 
 from api.views import position, snapshot, wait_view
-from runtime.engine import Input, Start, Turn, TurnFailed, run_turn
-from runtime.events import ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
+from runtime.engine import Turn, TurnFailed, run_turn
+from runtime.events import HISTORY_MAX, ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
+from runtime.inputs import Input, Start
 from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
-from runtime.run import HISTORY_MAX, Limits
+from runtime.run import Limits
 from runtime.state import State
 from scripts.diagnostics import Problem
 from scripts.values import Value

@@ -8,8 +8,9 @@ from api import rows
 from api.budgets import Spending
 from api.journal import Attempts, TurnJournal
 from api.settings import Settings
-from runtime.engine import FailureKind, Input, Moved, Turn, run_turn
+from runtime.engine import FailureKind, Turn, run_turn
 from runtime.events import Message
+from runtime.inputs import Input, Moved
 from runtime.ports import Clock, Ids, Live, Model
 from runtime.program import Program
 from runtime.state import Cell, State

@@ -24,7 +24,6 @@ from runtime.events import (
     ActionEntered,
     ActionLeft,
     ActionSkipped,
-    Body,
     Event,
     Interrupted,
     Jumped,
@@ -32,60 +31,22 @@ from runtime.events import (
     VariableChanged,
     Waiting,
 )
+from runtime.inputs import Chosen, Filled, Input, Moved, Reply, Start, accepted, is_answer_to
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
 from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelFailed
 from runtime.program import PlaceLost, Program
 from runtime.run import ActionFailed, LimitExceeded, Limits, Run
 from runtime.running_out import run_out
 from runtime.scopes import WriteRefused
-from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import Cell, Frame, Held, State, Wait, encode
 from scripts.actions import Action, ModelStep, action_type
 from scripts.model import After, Interrupt, Scope
-from scripts.values import Value, is_unicode
-from scripts.words import folded
+from scripts.values import Value
 
 STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
 
 
-class Reply(Struct, frozen=True):
-    """What the user said, as text."""
-
-    content: str
-
-
-class Chosen(Struct, frozen=True):
-    """The choice the user took, by its key."""
-
-    choice: str
-
-
-class Filled(Struct, frozen=True):
-    """The form the user filled in and sent: values by field; null or an empty text clears one."""
-
-    values: Mapping[str, Value]
-
-
-class Start(Struct, frozen=True):
-    """The beginning of a session, with the `start_variables` of its state."""
-
-
-class Moved(Struct, frozen=True):
-    """The session goes on in another version of its script, from a state that was made for it.
-
-    `account` is what became of it on the way; `restart` the topic of its phase that begins again, if one must.
-    """
-
-    account: tuple[Body, ...]
-    restart: str = ""
-
-
-Input: TypeAlias = Start | Reply | Chosen | Filled
 FailureKind: TypeAlias = Literal["action", "model", "limit", "place", "interrupted"]
-
-
-class InputRefused(ValueError):
-    """An input that the session's present wait does not take; the message says what it takes."""
 
 
 class Turn(Struct, frozen=True):
@@ -142,7 +103,7 @@ async def run_turn(
 
     Raises InputRefused, and TurnFailed with everything else that can go wrong.
     """
-    content = _accepted(state, given)
+    content = accepted(state, given)
     work = copy_of(state)
     if global_cells is not None:
         work.global_cells = _with_writers(global_cells, state.global_cells)
@@ -182,46 +143,10 @@ async def run_turn(
     return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made))
 
 
-def _accepted(state: State, given: Input | Moved) -> str:
-    """The text of an input, if the session's wait takes it. Raises InputRefused."""
-    if isinstance(given, Moved):
-        return ""
-    if isinstance(given, Start):
-        if state.begun:
-            raise InputRefused("the session has begun already")
-        return ""
-    if state.status != "active" or state.wait is None:
-        raise InputRefused(f"the session is {state.execution_status} and waits for nothing")
-    if isinstance(given, Reply):
-        if not is_unicode(given.content):
-            raise InputRefused("the reply is not valid Unicode")
-        return given.content
-    if isinstance(given, Filled):
-        if state.wait.form is None:
-            raise InputRefused(f"the session waits for {state.wait.kind}, not for a form")
-        try:
-            return text_sent(state.wait.form, given.values)
-        except NotOfThisForm as error:
-            raise InputRefused(str(error)) from error
-    if state.wait.kind != "choice":
-        raise InputRefused(f"the session waits for {state.wait.kind}, not for a choice")
-    text = next((choice.text for choice in state.wait.choices if choice.key == given.choice), None)
-    if text is None:
-        known = ", ".join(choice.key for choice in state.wait.choices)
-        raise InputRefused(f"there is no choice {given.choice!r}; there are {known}")
-    return text
-
-
 def _with_writers(cells: Mapping[str, Cell], before: Mapping[str, Cell]) -> dict[str, Cell]:
     """The user's global variables; of those that this session wrote last, it still knows by which action."""
     known = {name: cell.by for name, cell in before.items() if name in cells and cells[name].value == cell.value}
     return {name: msgspec.structs.replace(cell, by=known.get(name)) for name, cell in cells.items()}
-
-
-def _is_answer(wait: Wait, said: str) -> bool:
-    """Whether a reply is, to the letter, one of those that were offered."""
-    offered = [wait.suggestion, *(word for choice in wait.choices for word in (choice.key, choice.text))]
-    return folded(said) in {folded(each) for each in offered if each}
 
 
 class _Engine:
@@ -318,7 +243,7 @@ class _Engine:
         self, action: Action, wait: Wait | None, given: Input, content: str, reaction: detection.Reaction
     ) -> Outcome | None:
         """What comes of a reply; None where it was no answer, and what it brought up has happened already."""
-        is_answer = wait is None or not isinstance(given, Reply) or _is_answer(wait, content)
+        is_answer = wait is None or not isinstance(given, Reply) or is_answer_to(wait, content)
         if (
             wait is not None
             and (reaction.seen or not is_answer)

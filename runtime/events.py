@@ -9,6 +9,8 @@ from runtime.state import Source, Wait
 from scripts.model import RepairKind, Scope
 from scripts.values import Value, ValueType
 
+HISTORY_MAX = 50  # messages a template or a model sees
+
 Role: TypeAlias = Literal["user", "assistant"]
 
 

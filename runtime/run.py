@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -11,7 +12,9 @@ from msgspec import Struct
 from runtime.budgets import Bounds, BudgetExceeded, Purse
 from runtime.calls import CallInterrupted, Calls
 from runtime.copies import copy_of, own_copy, take_back
-from runtime.events import Body, Event, Message, VariableChanged, Warned
+from runtime.events import HISTORY_MAX, Body, Event, Message, VariableChanged, Warned
+from runtime.hearing import Hearing
+from runtime.names import Names
 from runtime.ports import (
     Clock,
     Ids,
@@ -33,11 +36,9 @@ from scripts.actions import Action, AiAsk, AiSay, Chat, ModelStep
 from scripts.expressions import Rendered, Spans, compile_expression, compile_template
 from scripts.model import Scope
 from scripts.nodes import Expression, Template
-from scripts.sandbox import MISSING, ExpressionFailed
+from scripts.sandbox import ExpressionFailed
 from scripts.values import Value
 from scripts.variables import Assignment, Output, Records
-
-HISTORY_MAX = 50  # messages a template or a model sees
 
 
 class Limits(Struct, frozen=True):
@@ -294,7 +295,7 @@ class Run:
             compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
         )
         try:
-            return compiled.evaluate(_Names(self, given or {}))
+            return compiled.evaluate(Names(self, given or {}))
         except ExpressionFailed as error:
             raise ActionFailed(f"line {source.at.line}: {error}") from error
 
@@ -395,7 +396,9 @@ class Run:
         if len(self.calls.made) >= self.limits.model_calls_max:
             raise LimitExceeded(f"more than {self.limits.model_calls_max} calls of the model in one turn")
         own = action.on_interrupted if isinstance(action, ModelStep) else None
-        hear = _Hearing(self, speak) if speak is not None and self.speech.is_heard else None
+        hear: Hearing | None = None
+        if speak is not None and self.speech.is_heard:
+            hear = Hearing(self.speech, self.state.message_seq + 1, self.action_id, partial(_is_sure, speak))
         reply = await self.calls.make(request, own or self.program.script.on_interrupted, hear)
         if reply.usage is not None and reply.usage.degraded:
             self.warn("model_degraded", f"the reply of the model was not what was asked for: {reply.usage.degraded}")
@@ -434,89 +437,9 @@ def _model_of(action: Action) -> str:
     return action.model if isinstance(action, ModelStep) else ""
 
 
-class _Hearing:
-    """Passes a growing reply's words on, if they are going to be said."""
-
-    def __init__(self, run: Run, speak: Callable[[ModelReply], bool]) -> None:
-        self._run = run
-        self._speak = speak
-        self._number = run.state.message_seq + 1
-        self._verdict: ModelReply | None = None
-        self._is_said = False
-
-    def __call__(self, reply: ModelReply) -> None:
-        verdict = msgspec.structs.replace(reply, text="")
-        if verdict != self._verdict:
-            self._verdict = verdict
-            self._is_said = self._judged(verdict)
-        if self._is_said:
-            self._run.speech.grow(self._number, self._run.action_id, reply.text)
-        else:
-            self._run.speech.drop()
-
-    def _judged(self, verdict: ModelReply) -> bool:
-        """Whether the words are sure to be said; what goes wrong here goes wrong again where it counts."""
-        try:
-            return self._speak(verdict)
-        except FAILURES:
-            return False
-
-
-class _Names:
-    """What a name means at this point of a turn: a loop's item, something of the runtime's, or a variable."""
-
-    def __init__(self, run: Run, given: Mapping[str, Value]) -> None:
-        self._run = run
-        self._given = given
-
-    def value_of(self, name: str) -> object:
-        if name in self._given:
-            return self._given[name]
-        for frame in reversed(self._run.state.frames):
-            if frame.home is not None:
-                break  # what goes on around a call is out of the skill's sight, and of an interrupt's
-            if frame.item_name == name and frame.items is not None:
-                return frame.items[frame.passes]
-        if name in _BUILTINS:
-            return _BUILTINS[name](self._run)
-        found = self._run.scopes.find(name)
-        return MISSING if found is None or found[1] is None else found[1]
-
-
-class _Variables(Mapping[str, object]):
-    """``vars``: the variables by name, for names that are no words."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def __getitem__(self, name: str) -> object:
-        found = self._run.scopes.find(name)
-        if found is None or found[1] is None:
-            raise KeyError(name)
-        return found[1]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._run.scopes.flat())
-
-    def __len__(self) -> int:
-        return len(self._run.scopes.flat())
-
-
-def _history_function(run: Run) -> Callable[[int], list[Value]]:
-    def history(n: int = 10) -> list[Value]:
-        if not isinstance(n, int) or not 1 <= n <= HISTORY_MAX:
-            raise ExpressionFailed(f"history takes a number from 1 to {HISTORY_MAX}")
-        return [{"role": message.role, "content": message.content} for message in run.history()[-n:]]
-
-    return history
-
-
-_BUILTINS: Mapping[str, Callable[[Run], object]] = {
-    "now": lambda run: run.now(),
-    "today": lambda run: run.now().date(),
-    "round": lambda run: run.state.progress.round if run.state.progress else 0,
-    "user": lambda run: {"id": run.state.user_id},
-    "role": lambda run: run.role,
-    "history": _history_function,
-    "vars": _Variables,
-}
+def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
+    """Whether words are sure to be said; what goes wrong here goes wrong again where it counts."""
+    try:
+        return speak(verdict)
+    except FAILURES:
+        return False

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import regex
 from msgspec import Struct, structs
 
-from runtime.engine import Chosen, Filled, Input, Reply
+from runtime.inputs import Chosen, Filled, Input, Reply
 from runtime.models.parsing import PATTERN_S
 from runtime.program import Program
 from runtime.sheets import DrawnColumn, DrawnField, DrawnForm

@@ -14,7 +14,8 @@ from api.cases.answers import Words, answer
 from api.cases.model import NOON
 from api.cases.run import Broken, step
 from api.playing import Player
-from runtime.engine import Input, Reply, Start, TurnFailed
+from runtime.engine import TurnFailed
+from runtime.inputs import Input, Reply, Start
 from runtime.models.offline import OfflineModel
 from runtime.program import Program
 from runtime.run import Limits

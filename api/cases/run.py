@@ -7,7 +7,8 @@ from msgspec import Struct
 from api.cases.compare import Failure, end_failures, turn_failures
 from api.cases.model import CaseTurn, FoundCase
 from api.playing import Player
-from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, Turn, TurnFailed
+from runtime.engine import Turn, TurnFailed
+from runtime.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.ports import Model
 from runtime.run import Limits
 from runtime.state import State, decode, encode

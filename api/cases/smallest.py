@@ -14,7 +14,7 @@ from msgspec import structs
 from api.cases.answers import Words, words_of
 from api.cases.finding import Finding, go
 from api.cases.model import Prepared
-from runtime.engine import Chosen, Filled, Input, InputRefused, Reply
+from runtime.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.program import Program
 from runtime.state import State
 from scripts.actions import ROUNDS_MAX

@@ -12,7 +12,8 @@ from api.cases.coverage import Item, reached_by
 from api.cases.finding import Finding, go, now
 from api.cases.model import Prepared
 from api.cases.smallest import smallest
-from runtime.engine import Input, Turn
+from runtime.engine import Turn
+from runtime.inputs import Input
 from runtime.program import Program
 from runtime.state import State
 from scripts.values import Value

@@ -18,7 +18,8 @@ from api.cli.talking import Terminal, Unattended
 from api.cli.variables import variables_of
 from api.models import ModelUnknown, close_model, make_model
 from api.playing import Player
-from runtime.engine import Chosen, Filled, Input, InputRefused, Reply, TurnFailed
+from runtime.engine import TurnFailed
+from runtime.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid
 from runtime.models.recording import RecordingModel
 from runtime.program import Program

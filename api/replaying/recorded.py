@@ -10,12 +10,11 @@ from api.catalogue import Catalogue
 from api.journal import usage_of
 from api.rows import messages_of
 from runtime.budgets import BudgetExceeded
-from runtime.engine import Chosen, Filled, Input, Reply, Start
-from runtime.events import Message
+from runtime.events import HISTORY_MAX, Message
+from runtime.inputs import Chosen, Filled, Input, Reply, Start
 from runtime.models.recorded import RecordedCall
 from runtime.ports import ModelReply, Purpose
 from runtime.program import Program
-from runtime.run import HISTORY_MAX
 from runtime.state import Cell, State, decode
 from scripts.values import infer_type
 from store.record import Record

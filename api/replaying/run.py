@@ -21,8 +21,9 @@ from api.replaying.recorded import (
     with_others,
 )
 from runtime.budgets import Bounds
-from runtime.engine import Input, InputRefused, Moved, Turn, TurnFailed, run_turn
-from runtime.events import Message
+from runtime.engine import Turn, TurnFailed, run_turn
+from runtime.events import HISTORY_MAX, Message
+from runtime.inputs import Input, InputRefused, Moved
 from runtime.migration import MOVING, Plan, place_of, plan, undo
 from runtime.models.offline import OfflineModel
 from runtime.models.recorded import NotKept, NotRecorded, RecordedModel, ShadowModel
@@ -30,7 +31,7 @@ from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Hear, Model, ModelReply, ModelRequest
 from runtime.program import Program
-from runtime.run import HISTORY_MAX, Limits
+from runtime.run import Limits
 from runtime.state import State, decode
 from store.record import Record
 from store.rows import TurnRow

@@ -11,7 +11,8 @@ import pytest
 
 from api.cases.coverage import cover, reached_by
 from runtime.budgets import Bounds
-from runtime.engine import Limits, Reply, Start, run_turn
+from runtime.engine import Limits, run_turn
+from runtime.inputs import Reply, Start
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.program import Program

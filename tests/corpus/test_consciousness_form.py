@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import main
-from runtime.engine import Reply
 from runtime.events import Detected, Emitted
+from runtime.inputs import Reply
 from runtime.program import Program
 from runtime.state import State
 from scripts.conversion import convert

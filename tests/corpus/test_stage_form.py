@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.main import main
-from runtime.engine import Reply
+from runtime.inputs import Reply
 from runtime.program import Program
 from runtime.state import State
 from scripts.conversion import convert

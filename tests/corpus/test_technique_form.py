@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.engine import Reply, Start, TurnFailed
+from runtime.engine import TurnFailed
+from runtime.inputs import Reply, Start
 from runtime.program import Program
 from runtime.state import State
 from scripts.folder import read_path

@@ -17,9 +17,10 @@ import msgspec
 from api.cases.model import FoundCase
 from api.cases.reading import read_cases
 from api.cases.run import given_by, player_of
-from runtime.engine import Start, Turn, run_turn
-from runtime.events import Event, Message
-from runtime.run import HISTORY_MAX, Limits
+from runtime.engine import Turn, run_turn
+from runtime.events import HISTORY_MAX, Event, Message
+from runtime.inputs import Start
+from runtime.run import Limits
 from runtime.state import State, decode, encode
 
 

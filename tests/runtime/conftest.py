@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from runtime.engine import Chosen, Input, Limits, Reply, Start, Turn, run_turn
+from runtime.engine import Limits, Turn, run_turn
 from runtime.events import Message, Warned
+from runtime.inputs import Chosen, Input, Reply, Start
 from runtime.models.cassette import ScriptedReply
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel

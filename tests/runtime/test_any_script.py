@@ -20,8 +20,9 @@ from api.catalogue import Catalogue
 from api.replaying.recorded import find_session
 from api.replaying.run import Source as Replayed
 from api.replaying.run import replay
-from runtime.engine import Chosen, Filled, Input, InputRefused, Limits, Moved, Reply, Start, TurnFailed
+from runtime.engine import Limits, TurnFailed
 from runtime.events import ActionEntered, ActionLeft, ActionSkipped, ScopeEntered, Warned
+from runtime.inputs import Chosen, Filled, Input, InputRefused, Moved, Reply, Start
 from runtime.migration import MOVING, plan, undo
 from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel

@@ -6,8 +6,9 @@ import pytest
 from msgspec import structs
 
 from runtime.budgets import Bounds
-from runtime.engine import Limits, Moved
+from runtime.engine import Limits
 from runtime.events import ActionEntered, ActionLeft, Interrupted, Message, VariableChanged, Waiting
+from runtime.inputs import Moved
 from runtime.migration import plan
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from runtime.calls import digest_of
-from runtime.engine import Start, Turn, TurnFailed, run_turn
+from runtime.engine import Turn, TurnFailed, run_turn
 from runtime.events import Message
+from runtime.inputs import Start
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Ended, Hear, Intent, Known, ModelFailed, ModelReply, ModelRequest, Usage
 from runtime.run import Limits

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from runtime.engine import Start, TurnFailed
+from runtime.engine import TurnFailed
 from runtime.events import Emitted
+from runtime.inputs import Start
 from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid, ScriptedReply, cassette_text, read_cassette
 from runtime.models.offline import OfflineModel
 from runtime.models.recording import RecordingModel

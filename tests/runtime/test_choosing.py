@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.engine import InputRefused
 from runtime.events import ActionLeft
+from runtime.inputs import InputRefused
 
 PLAN = """
 - choose: plan

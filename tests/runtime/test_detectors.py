@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.engine import Chosen
 from runtime.events import ActionLeft, Detected, Emitted, Interrupted, Waiting
+from runtime.inputs import Chosen
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.state import decode

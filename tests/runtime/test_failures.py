@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from runtime.engine import InputRefused, Limits, Reply, TurnFailed
+from runtime.engine import Limits, TurnFailed
+from runtime.inputs import InputRefused, Reply
 from runtime.models.offline import OfflineModel
 from runtime.ports import ModelFailed, ModelReply
 from runtime.state import encode

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.engine import Filled, InputRefused, Reply, Start
 from runtime.events import ActionLeft
+from runtime.inputs import Filled, InputRefused, Reply, Start
 from runtime.program import Program
 from runtime.state import decode, encode
 from scripts.parse import Source, read_script

@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.engine import InputRefused
 from runtime.events import ActionLeft, Ended, Jumped, ScopeEntered, ScopeLeft, ScopeSkipped
+from runtime.inputs import InputRefused
 
 
 def phases(*written):

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from runtime.engine import Filled, Moved, TurnFailed
+from runtime.engine import TurnFailed
 from runtime.events import ActionLeft, Emitted, Migrated, ScopeEntered, ScopeLeft, VariableChanged, Waiting
+from runtime.inputs import Filled, Moved
 from runtime.migration import Plan, plan, undo
 from runtime.state import decode, encode
 

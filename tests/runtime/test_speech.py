@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from runtime.budgets import BudgetExceeded, Unmetered
 from runtime.calls import CallInterrupted, NoJournal
-from runtime.engine import Input, Limits, Reply, Start, Turn, TurnFailed, run_turn
+from runtime.engine import Limits, Turn, TurnFailed, run_turn
 from runtime.events import Message
+from runtime.inputs import Input, Reply, Start
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Unsaid, Words
 from runtime.program import PlaceLost, Program
