@@ -16,6 +16,7 @@ from runtime.events import Message
 from runtime.ports import (
     SPEAKING,
     Ended,
+    GivenUp,
     Hear,
     Intent,
     Journal,
@@ -121,8 +122,9 @@ class Calls:
         except ModelFailed as failed:
             self._add(request, intent, await self._journal.end(intent, None, str(failed), failed.usage))
             raise
-        except BaseException:  # a time limit of ours, or something that went wrong as the words were heard
-            self._add(request, intent, await self._journal.end(intent, None, "given up before its end"))
+        except BaseException as reason:  # a time limit of ours, or something that went wrong as the words were heard
+            usage = reason.__cause__.usage if isinstance(reason.__cause__, GivenUp) else None
+            self._add(request, intent, await self._journal.end(intent, None, "given up before its end", usage))
             raise
         ended = await self._journal.end(intent, reply, usage=reply.usage)
         self._add(request, intent, ended)

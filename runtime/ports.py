@@ -121,6 +121,14 @@ class ModelFailed(Exception):
         self.usage = usage
 
 
+class GivenUp(Exception):
+    """The cause of what ended a call from outside, such as a time limit: what the call had taken by then."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__("a call of a model was given up before its end")
+        self.usage = usage
+
+
 Hear: TypeAlias = Callable[[ModelReply], None]
 """Hears a reply as it grows: everything but the words is settled by then, `text` is what is there of them."""
 
@@ -132,7 +140,10 @@ class Model(Protocol):
         """The language model that a request goes to, by the server's name for it; empty where none is needed."""
 
     async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
-        """Answers one request; a model that can tells `hear` of its words as they come. Raises ModelFailed."""
+        """Answers one request; a model that can tells `hear` of its words as they come. Raises ModelFailed.
+
+        Where something else ends the call, that has GivenUp as its cause, if anything was spent.
+        """
 
 
 class Intent(Struct, frozen=True, kw_only=True):

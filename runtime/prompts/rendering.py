@@ -7,7 +7,7 @@ data they stand in one message whatever their order.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from runtime.context import ContextStrategy, TokenWindow
 from runtime.events import Message
 from runtime.ports import ModelFailed, ModelRequest
 from runtime.prompts.data import Marks, encoded, message_line, tagged
+from runtime.prompts.fitting import cut_message, cut_value, fitted, longest_in
 from runtime.prompts.prompt import Prompt, prompt_of
 from runtime.prompts.shapes import limits_of, shape_of, single_outputs, wanted_records
 from runtime.prompts.templates import Name, Source, Templates
@@ -60,6 +61,7 @@ class Prompts:
     def render(self, request: Wish, *, context_tokens_max: int) -> Prompt:
         """The prompt for a request, with as much of the conversation as fits the tokens.
 
+        It is longer only where the instructions leave next to nothing for the data, which is cut and never left out.
         Raises ModelFailed where a template cannot be filled, PromptMissing.
         """
         marks = Marks()
@@ -68,7 +70,7 @@ class Prompts:
         schema = shape_of(request) if isinstance(request, ModelRequest) else None
         shape_tokens = 0 if schema is None else tokens_of(msgspec.json.encode(schema).decode())
         left = context_tokens_max - 2 * MESSAGE_TOKENS - tokens_of(system) - shape_tokens
-        return prompt_of(system, self._data(request, marks, left), schema, request.purpose)
+        return prompt_of(system, self._data(request, marks, left), schema, request.purpose, marks.values)
 
     def _filled(self, name: Name, request: Wish, given: _Given) -> str:
         source = self._templates.find(name, request.locale, request.scheme)
@@ -77,11 +79,14 @@ class Prompts:
 
     def _data(self, request: Wish, marks: Marks, tokens_left: int) -> str:
         """What people said and what was made of it; the conversation gets the tokens that are left."""
-        before, after, messages = _blocks(request, marks)
-        tokens_left -= sum(tokens_of(block) + 1 for block in (*before, *after))
+        before, after, messages, tokens_left = _blocks(request, marks, tokens_left - tokens_of(_CONVERSATION))
         lines = {id(message): message_line(message) for message in messages}
-        chosen = self._strategy.choose(messages, max(tokens_left, 0), lambda each: tokens_of(lines[id(each)]) + 1)
-        return "\n".join([*before, tagged("conversation", (lines[id(each)] for each in chosen)), *after])
+        costs = {id: tokens_of(line) + 1 for id, line in lines.items()}
+        chosen = self._strategy.choose(messages, max(tokens_left, 0), lambda each: costs[id(each)])
+        told = [lines[id(each)] for each in chosen]
+        if len(chosen) == 1:  # the newest is told whether it fits or not
+            told = [_fitted_message(chosen[0], tokens_left - 1)]
+        return "\n".join([*before, tagged("conversation", told), *after])
 
 
 def variables_for(name: Name) -> frozenset[str]:
@@ -98,19 +103,39 @@ def variables_for(name: Name) -> frozenset[str]:
 # -- the data ---------------------------------------------------------------------------------------------------------
 
 
-def _blocks(request: Wish, marks: Marks) -> tuple[list[str], list[str], Sequence[Message]]:
-    """What stands before the conversation and after it, and its messages."""
+_CONVERSATION = tagged("conversation", [])
+_REPLY_PART, _PART = 0.75, 0.5  # of the tokens that are left: the most the reply takes; then the values, then the known
+
+
+def _blocks(request: Wish, marks: Marks, tokens_left: int) -> tuple[list[str], list[str], Sequence[Message], int]:
+    """What stands before the conversation and after it, its messages, and the tokens left for them."""
     messages = request.history if isinstance(request, ModelRequest) else request.messages
     spoken = [each for each in messages if each.content.strip()]
+    left = tokens_left
+
+    def block(tag: str, worded: Callable[[int], str], chars_max: int, part: float = _PART) -> str:
+        nonlocal left
+        made = fitted(lambda chars: tagged(tag, [worded(chars)]), chars_max, int(left * part) - 1)
+        left -= tokens_of(made) + 1
+        return made
+
+    def of_value(tag: str, value: Value) -> str:
+        return block(tag, lambda chars: encoded(cut_value(value, chars)), longest_in(value))
+
     if not isinstance(request, ModelRequest):
-        return ([] if request.previous is None else [tagged("previous", [encoded(request.previous)])]), [], spoken
-    before = [tagged("values", [encoded(dict(marks.values))])] if marks.values else []
-    after = [tagged("known", [encoded(dict(request.known))])] if request.known else []
-    if request.reply is None:
-        return before, after, spoken
-    newest = spoken[-1] if spoken and spoken[-1].content == request.reply else None
-    line = encoded({"from": "user", "text": request.reply}) if newest is None else message_line(newest)
-    return before, [*after, tagged("reply", [line])], spoken if newest is None else spoken[:-1]
+        return ([] if request.previous is None else [of_value("previous", request.previous)]), [], spoken, left
+    reply: list[str] = []
+    if request.reply is not None:  # before all else: it stays whole as far as possible
+        newest = spoken.pop() if spoken and spoken[-1].content == request.reply else None
+        said = newest or Message(0, "", "user", request.reply, "")
+        reply = [block("reply", lambda chars: message_line(cut_message(said, chars)), len(said.content), _REPLY_PART)]
+    before = [of_value("values", dict(marks.values))] if marks.values else []
+    after = [of_value("known", dict(request.known))] if request.known else []
+    return before, [*after, *reply], spoken, left
+
+
+def _fitted_message(message: Message, tokens_max: int) -> str:
+    return fitted(lambda chars: message_line(cut_message(message, chars)), len(message.content), tokens_max)
 
 
 # -- what templates are filled with -----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from api.settings import Settings, SettingsInvalid, load_settings
 from runtime.models.hosted.settings import Secret
 
 KEY = "sk-recognisable-7f3a9c"
+PRIVATE = "Ana of Tregaron"
 
 LEADING = """
 script: leading
@@ -294,7 +295,7 @@ FAILURES: list[dict[str, Any]] = [
 async def test_the_key_is_nowhere_to_be_seen(serve: Any, tmp_path: Path, endpoint: Any) -> None:
     settings = f'model_url = "{endpoint.url}"\nmodel_attempts = 1\nmodel_timeout_s = 0.5\nlog_level = "debug"\n'
     (tmp_path / "cuebook.toml").write_text(settings)
-    server = serve("--model", "openai:tiny", CUEBOOK_MODEL_KEY=KEY)
+    server = serve("--model", "openai:tiny", CUEBOOK_MODEL_KEY=KEY, OPENAI_LOG="debug")
     await server.ready()
     seen: list[str] = []
     async with server.client() as api:
@@ -303,7 +304,7 @@ async def test_the_key_is_nowhere_to_be_seen(serve: Any, tmp_path: Path, endpoin
             endpoint.will(content="What is your name?")
             begun = await api.begin("leading")
             endpoint.will(**answer)
-            said = await api.post(f"/api/sessions/{begun['sessionId']}/messages?debug=true", json={"content": "Ana"})
+            said = await api.post(f"/api/sessions/{begun['sessionId']}/messages?debug=true", json={"content": PRIVATE})
             assert said.status_code in {200, 503}, said.text
             seen.append(said.text)
         endpoint.will(content=NO_NAME)
@@ -311,6 +312,8 @@ async def test_the_key_is_nowhere_to_be_seen(serve: Any, tmp_path: Path, endpoin
         seen += [(await api.get(path, follow_redirects=True)).text for path in paths]
     assert KEY in {asked.key for asked in endpoint.requests}
     assert await server.stop() == 0
+    assert PRIVATE in endpoint.requests[-1].text
+    assert PRIVATE not in server.log
     seen.append(server.log)
     assert [text for text in seen if KEY in text or endpoint.url in text] == []
     written = await asyncio.to_thread(contents, tmp_path)

@@ -14,7 +14,7 @@ from runtime.engine import Turn, TurnFailed, run_turn
 from runtime.events import Message
 from runtime.inputs import Start
 from runtime.models.scripted import ScriptedModel
-from runtime.ports import Ended, Hear, Intent, Known, ModelFailed, ModelReply, ModelRequest, Usage
+from runtime.ports import Ended, GivenUp, Hear, Intent, Known, ModelFailed, ModelReply, ModelRequest, Usage
 from runtime.run import Limits
 from runtime.state import Spent
 
@@ -31,6 +31,7 @@ class Notes:
 
     def __init__(self, *known: Known) -> None:
         self.notes: list[str] = []
+        self.usages: list[Usage | None] = []
         self._known = list(known)
 
     def spent(self) -> Spent:
@@ -44,6 +45,7 @@ class Notes:
         return intent(request)
 
     async def end(self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None) -> Ended:
+        self.usages.append(usage)
         self.notes.append(f"end {error or (reply.text if reply else '')}")
         kept = reply if reply is None or reply.text != "unkeepable" else None
         return Ended(reply=kept, error=error or ("" if kept else "cannot be kept"), usage=usage, ended_at=NOON)
@@ -140,9 +142,18 @@ async def test_whatever_happens_a_call_that_was_begun_is_ended(
     with pytest.raises(raised) as failed:
         await take(prepare, journal, Broken(error))
     assert journal.notes == ["begin scripted", note]
+    assert journal.usages == [None]
     if isinstance(failed.value, TurnFailed):
         assert failed.value.kind == "model"
         assert [(call.reply, call.ended is not None) for call in failed.value.model_calls] == [(None, True)]
+
+
+async def test_a_call_that_is_given_up_is_ended_with_what_it_took(prepare: Any) -> None:
+    journal, cut = Notes(), asyncio.CancelledError()
+    cut.__cause__ = GivenUp(Usage(model="tiny", input_tokens=7, counted=False))
+    with pytest.raises(asyncio.CancelledError):
+        await take(prepare, journal, Broken(cut))
+    assert journal.usages == [Usage(model="tiny", input_tokens=7, counted=False)]
 
 
 def test_the_same_request_has_the_same_digest_at_another_time_and_under_other_ids() -> None:

@@ -3,21 +3,24 @@
 import asyncio
 import itertools
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runtime.models.hosted.endpoint import REPLY_CHARS_MAX
 from runtime.models.hosted.router import HostedModels
 from runtime.models.hosted.settings import ModelSettings, Secret
-from runtime.ports import ModelFailed, ModelReply, ModelRequest
+from runtime.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, Usage
 from runtime.prompts.rendering import Prompts
 from scripts.variables import Output
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+PLAIN = {"Content-Type": "application/json"}
 JUDGED = {
     "progress": "continue_needed",
     "exit": False,
@@ -195,6 +198,31 @@ async def test_words_of_a_broken_stream_give_way_to_those_of_the_next(endpoint, 
     assert (reply.usage.attempts, reply.usage.failures) == (2, ("cut",))
 
 
+async def test_of_a_long_reply_not_every_piece_is_read_again(endpoint, models):
+    said = "Good_morning,Ana! " * 1_500
+    endpoint.will(content=said, piece_chars=9)
+    heard = Heard()
+    await models(output_tokens_max=8_000).complete(say(), heard)
+    assert len(heard.texts[99].replace(" ", "")) < 9 * 101
+    assert heard.texts[-1] == said.strip()
+    assert len(heard.texts) < 500
+    steps = [len(later) - len(earlier) for earlier, later in itertools.pairwise(heard.texts)]
+    assert max(steps) < len(said) / 40
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_values_are_said_in_the_place_of_their_marks(endpoint, models, streamed):
+    task = 'Greet Ana <3 of <value id="1"/>.'
+    spans = ((6, 12), (16, 31))
+    endpoint.will(times=2, content='Hi <value id="1"/>, how is <value id=2>? <value id="7"/> <', piece_chars=1)
+    heard = Heard()
+    reply = await models().complete(replace(say(), task=task, task_spans=spans), heard if streamed else None)
+    assert reply.text == 'Hi Ana <3, how is <value id="1"/>? <value id="7"/> <'
+    assert "<value id=2>" in reply.raw
+    assert [text for text in heard.texts if not reply.text.startswith(text)] == []
+    assert "Hi Ana <3" in heard.texts or not streamed
+
+
 # -- what is tried again ----------------------------------------------------------------------------------------------
 
 
@@ -301,6 +329,16 @@ async def test_a_reply_without_end_is_not_read_to_its_end(endpoint, models):
             await models().complete(say(), hear)
 
 
+async def test_a_reply_far_beyond_its_limit_of_tokens_is_not_read_to_its_end(endpoint, models):
+    endpoint.will(times=2, content="long " * 1_000)
+    for hear in (None, Heard()):
+        with pytest.raises(ModelFailed, match="a reply without end") as caught:
+            await models(output_tokens_max=10, input_price=1.0).complete(say(), hear)
+        usage = caught.value.usage
+        assert (usage.counted, usage.input_tokens > 100, usage.cost > 0) == (False, True, True)
+    assert usage.output_tokens > 900
+
+
 async def test_a_model_that_thinks_until_its_limit_is_not_asked_again(endpoint, models):
     endpoint.always(content="<think>On the one hand,", finish="length")
     failure = await failed(models(), say())
@@ -367,6 +405,26 @@ async def test_a_call_of_a_tool_is_a_reply_too(endpoint, models):
     for hear in (None, Heard()):
         reply = await models().complete(ask(), hear)
         assert (reply.text, reply.values, reply.usage.degraded) == (JUDGED["text"], {"name": "Ana"}, "")
+
+
+async def test_of_words_with_a_call_of_a_tool_only_the_words_are_said(endpoint, models):
+    call = {"function": {"name": "look_up", "arguments": '{"name": "Ana"}'}}
+    message = {"content": "Hello there.", "tool_calls": [call]}
+    pieces = [{"content": "Hello "}, {"content": "there."}, {"content": None, "tool_calls": [call]}]
+    choices = [*({"delta": each} for each in pieces), {"delta": {}, "finish_reason": "tool_calls"}]
+    endpoint.will(body=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}), headers=PLAIN)
+    endpoint.will(body="".join(f"data: {json.dumps({'choices': [each]})}\n\n" for each in choices))
+    heard = Heard()
+    for hear in (None, heard):
+        assert (await models().complete(say(), hear)).text == "Hello there."
+    assert heard.texts == ["Hello", "Hello there."]
+
+
+async def test_a_call_of_a_tool_without_words_is_said_only_where_it_holds_words(endpoint, models):
+    endpoint.will(content={"text": "Hello!"}, tool_calls=True)
+    assert (await models().complete(say())).text == "Hello!"
+    endpoint.will(content={"name": "Ana"}, tool_calls=True)
+    assert "gave no reply that can be used" in str(await failed(models(attempts=1), say()))
 
 
 async def test_prose_instead_of_a_structure_is_said_in_that_round(endpoint, models):
@@ -513,6 +571,62 @@ async def test_a_call_that_is_given_up_frees_its_place(endpoint, models):
         await call
     endpoint.will(content="Good morning!")
     assert (await used.complete(say())).text == "Good morning!"
+
+
+async def taken_by(call: asyncio.Task[ModelReply]) -> Usage:
+    """What a call took that is given up now."""
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await call
+    assert isinstance(caught.value.__cause__, GivenUp)
+    return caught.value.__cause__.usage
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_call_that_is_given_up_has_its_price(endpoint, models, streamed):
+    used = models(input_price=1.0, attempts=2)
+    endpoint.will(status=500)
+    endpoint.will(content="Good morning! " * 50, pause_s=0.01, wait_s=0.0 if streamed else 5.0)
+    begun = asyncio.Event()
+
+    def hear(reply: ModelReply) -> None:
+        if len(reply.text) > 50:
+            begun.set()
+
+    call = asyncio.create_task(used.complete(say(), hear if streamed else None))
+    await asyncio.to_thread(endpoint.wait, requests=2)
+    if streamed:
+        await begun.wait()
+    usage = await taken_by(call)
+    assert (usage.attempts, usage.failures, usage.counted) == (2, ("500", "given_up"), False)
+    assert (usage.input_tokens > 100, usage.output_tokens > 5, usage.cost > 0) == (True, streamed, True)
+    assert len(usage.prompt_digest) == 64
+
+
+async def test_what_was_never_sent_has_no_price(endpoint, models):
+    endpoint.always(wait_s=5.0)
+    used = models(concurrency=1)
+    first = asyncio.create_task(used.complete(say()))
+    await asyncio.to_thread(endpoint.wait, requests=1)
+    waits = asyncio.create_task(used.complete(say()))
+    await asyncio.sleep(0)
+    usages = [await taken_by(waits), await taken_by(first)]
+    assert [each.attempts for each in usages] == [0, 1]
+    assert usages[0].input_tokens == 0 < usages[1].input_tokens
+
+
+async def test_an_attempt_that_took_too_long_has_its_price(endpoint, models):
+    endpoint.will(wait_s=60.0)
+    usage = (await failed(models(timeout_s=0.5, attempts=1), say())).usage
+    assert (usage.input_tokens > 100, usage.counted, usage.failures) == (True, False, ("timeout",))
+
+
+async def test_the_client_logs_nothing_of_what_people_say(endpoint, models, caplog):
+    logging.getLogger("openai").setLevel(logging.DEBUG)  # as OPENAI_LOG=debug has it
+    with caplog.at_level(logging.DEBUG):
+        await models().complete(say())
+    assert [record.name for record in caplog.records if "Greet the user" in record.getMessage()] == []
+    assert not [record for record in caplog.records if record.name.startswith("openai")]
 
 
 async def test_what_the_environment_says_of_another_endpoint_is_not_sent(endpoint, models, monkeypatch):

@@ -3,11 +3,13 @@
 import json
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.models.hosted.failures import Failure
+from runtime.models.hosted.marks import unmarked
 from runtime.models.hosted.reading import object_in, prose_in, read_reply, visible
 from runtime.models.hosted.words import Words
 from runtime.ports import ModelRequest
@@ -127,6 +129,28 @@ def test_what_is_heard_of_a_structure_is_what_is_said_in_the_end(said, cuts, asc
     verdict = {"progress": "completed", "exit": False, "exit_reason": "", "understanding": 1, "has_questions": False}
     raw = json.dumps({**verdict, "values": {}, "text": said}, ensure_ascii=ascii_only)
     texts, final = heard(request("Hi"), raw, cuts)
+    assert [text for text in texts if not final.startswith(text)] == []
+
+
+MARKED = st.lists(
+    st.sampled_from(
+        ["Hi", " ", "<", '<value id="1"/>', "<value id=2 />", '<value id="9"/>', "<value", "id=", '"', ">"]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(MARKED, st.lists(st.integers(0, 400), max_size=30))
+def test_what_is_heard_of_words_with_marks_is_what_is_said_in_the_end(said, cuts):
+    verdict = {"progress": "completed", "exit": False, "exit_reason": "", "understanding": 1, "has_questions": False}
+    raw = json.dumps({**verdict, "values": {}, "text": said})
+    prompt = PROMPTS.render(request("Hi"), context_tokens_max=8_000)
+    prompt = msgspec.structs.replace(prompt, values={"1": "Ana <3", "2": ""})
+    texts: list[str] = []
+    words = Words(request("Hi"), prompt, lambda reply: texts.append(reply.text), lambda: None)
+    for at in [*sorted(cuts), len(raw)]:
+        words.grow(raw[:at])
+    final = unmarked(json.loads(raw)["text"], prompt.values)
     assert [text for text in texts if not final.startswith(text)] == []
 
 

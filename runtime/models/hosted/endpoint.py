@@ -1,10 +1,11 @@
 """One endpoint: its connections, how many calls it takes at a time, its breaker, and a single call to it."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 import msgspec
@@ -14,11 +15,14 @@ from openai.types.chat import ChatCompletionChunk
 
 from runtime.models.hosted.breaker import Breaker
 from runtime.models.hosted.failures import Failure, failure_of
+from runtime.models.hosted.reading import visible
 from runtime.models.hosted.settings import Secret
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 60.0
 REPLY_CHARS_MAX = 200_000
+EACH_CHARS_MAX = 2_000  # up to here a growing reply is read at every piece that comes,
+STEP_PART = 64  # then whenever it is longer by one part in so many: the sum of it all is linear
 NO_KEY = "none"  # the client insists on one
 
 
@@ -31,10 +35,21 @@ class Line(Struct, frozen=True):
     concurrency_max: int
 
 
+class Listener(Protocol):
+    """Is told how a call goes on."""
+
+    def sent(self) -> None:
+        """The endpoint is being asked."""
+
+    def grew(self, text: str) -> None:
+        """The reply, where it is a stream, is this long by now."""
+
+
 class Said(Struct, frozen=True, kw_only=True):
     """What a call brought."""
 
     text: str
+    is_called: bool = False  # it is the arguments of a call of a tool; there were no words
     model: str = ""
     finish: str = ""
     input_tokens: int | None = None
@@ -61,9 +76,12 @@ class _Message(Struct, frozen=True):
     tool_calls: list[_ToolCall] | None = None
 
     @property
-    def text(self) -> str:
-        called = "".join(each.function.arguments or "" for each in self.tool_calls or () if each.function is not None)
-        return (self.content or "") + (self.refusal or "") + called
+    def words(self) -> str:
+        return (self.content or "") + (self.refusal or "")
+
+    @property
+    def called(self) -> str:
+        return "".join(each.function.arguments or "" for each in self.tool_calls or () if each.function is not None)
 
 
 class _Choice(Struct, frozen=True):
@@ -103,13 +121,14 @@ class Endpoint:
         """Closes its connections."""
         await self._client.close()
 
-    async def call(self, body: Mapping[str, object], grow: Callable[[str], None]) -> Said:
-        """One call; the text so far goes to `grow` where the body wants a stream. Raises Failure."""
+    async def call(self, body: Mapping[str, object], listener: Listener, chars_max: int = REPLY_CHARS_MAX) -> Said:
+        """One call, for a reply of so many characters at most. Raises Failure."""
         async with self._place():
             with self.breaker.guard():
                 try:
                     async with asyncio.timeout(self.line.timeout_s):
-                        return await self._called(body, grow)
+                        listener.sent()
+                        return await self._called(body, listener, min(chars_max, REPLY_CHARS_MAX))
                 except TimeoutError:
                     raise Failure("timeout") from None
 
@@ -126,7 +145,7 @@ class Endpoint:
         finally:
             self._places.release()
 
-    async def _called(self, body: Mapping[str, object], grow: Callable[[str], None]) -> Said:
+    async def _called(self, body: Mapping[str, object], listener: Listener, chars_max: int) -> Said:
         create: Any = self._client.chat.completions.create  # its overloads want every parameter by name
         try:
             answer = await create(**body)
@@ -134,10 +153,15 @@ class Endpoint:
             raise failure_of(error) from None
         except ValueError:  # a body that is no JSON
             raise Failure("protocol") from None
-        return await _streamed(answer, grow) if isinstance(answer, AsyncStream) else _whole(answer)
+        growing = _Growing(listener, chars_max)
+        if isinstance(answer, AsyncStream):
+            return await _streamed(answer, growing)
+        return _whole(answer, growing)
 
 
 def _client(line: Line) -> AsyncOpenAI:
+    # OPENAI_LOG, or a root logger that tells everything, would have the client log what users say
+    logging.getLogger("openai").setLevel(logging.WARNING)
     timeout = Timeout(line.timeout_s, connect=min(CONNECT_S, line.timeout_s))
     limits = httpx2.Limits(
         max_connections=line.concurrency_max,
@@ -162,15 +186,51 @@ def _read(piece: object) -> _Completion:
         raise Failure("protocol") from None
 
 
-def _whole(answer: object) -> Said:
+class _Growing:
+    """A reply while it comes: its pieces, and the listener that is told of them, seldom enough for long replies."""
+
+    def __init__(self, listener: Listener, chars_max: int) -> None:
+        self._listener = listener
+        self._chars_max = chars_max
+        self._words: list[str] = []
+        self._called: list[str] = []
+        self._chars = 0
+        self._told_chars = 0
+
+    def add(self, piece: _Message) -> None:
+        """One more piece. Raises Failure where the reply gets too long."""
+        if piece.words:
+            self._words.append(piece.words)
+        if piece.called:
+            self._called.append(piece.called)
+        self._chars += len(piece.words) + len(piece.called)
+        if self._chars > self._chars_max:
+            raise Failure("long")
+
+    def tell(self, *, at_last: bool = False) -> None:
+        """Tells the listener, where there is enough that is new."""
+        new = self._chars - self._told_chars
+        if new and (at_last or self._chars < EACH_CHARS_MAX or new > self._told_chars // STEP_PART):
+            self._told_chars = self._chars
+            self._listener.grew(self.text()[0])
+
+    def text(self) -> tuple[str, bool]:
+        """The words, or the arguments of a call of a tool where there are no words; and which of them it is."""
+        words = "".join(self._words)
+        is_called = bool(self._called) and not visible(words)
+        return (words + "".join(self._called) if is_called else words), is_called
+
+
+def _whole(answer: object, growing: _Growing) -> Said:
     read = _read(answer)
     if not read.choices or read.choices[0].message is None:
         raise Failure("protocol")
-    return _said(read.choices[0].message.text, read.choices[0].finish_reason or "", read.model or "", read.usage)
+    growing.add(read.choices[0].message)
+    return _said(growing, read.choices[0].finish_reason or "", read.model or "", read.usage)
 
 
-async def _streamed(stream: AsyncStream[ChatCompletionChunk], grow: Callable[[str], None]) -> Said:
-    text, finish, model = "", "", ""
+async def _streamed(stream: AsyncStream[ChatCompletionChunk], growing: _Growing) -> Said:
+    finish, model = "", ""
     usage: _Tokens | None = None
     try:
         async with stream:
@@ -179,29 +239,26 @@ async def _streamed(stream: AsyncStream[ChatCompletionChunk], grow: Callable[[st
                 usage, model = piece.usage or usage, piece.model or model
                 for choice in (piece.choices or ())[:1]:
                     finish = choice.finish_reason or finish
-                    more = choice.delta.text if choice.delta is not None else ""
-                    if more:
-                        text += more
-                        grow(text)
-                if len(text) > REPLY_CHARS_MAX:
-                    raise Failure("long")
+                    if choice.delta is not None:
+                        growing.add(choice.delta)
+                    growing.tell(at_last=bool(finish))
     except APIError as error:
         raise failure_of(error) from None
     except ValueError:  # an event that is no JSON
         raise Failure("protocol") from None
     if not finish:
-        raise Failure("cut" if text else "protocol")
-    return _said(text, finish, model, usage)
+        raise Failure("cut" if growing.text()[0] else "protocol")
+    return _said(growing, finish, model, usage)
 
 
-def _said(text: str, finish: str, model: str, usage: _Tokens | None) -> Said:
+def _said(growing: _Growing, finish: str, model: str, usage: _Tokens | None) -> Said:
     if finish == "content_filter":
         raise Failure("filtered")
-    if len(text) > REPLY_CHARS_MAX:
-        raise Failure("long")
+    text, is_called = growing.text()
     details = usage.prompt_tokens_details if usage is not None else None
     return Said(
         text=text,
+        is_called=is_called,
         finish=finish,
         model=model,
         input_tokens=usage.prompt_tokens if usage is not None else None,

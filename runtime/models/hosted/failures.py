@@ -22,22 +22,22 @@ class Kind(Struct, frozen=True):
     again: bool = False  # the same call may well succeed a moment later
     down: bool = False  # a sign that the endpoint is down
     lasting: bool = False  # nothing will change until the operator changes something
-    unmade: bool = False  # the endpoint was not asked at all
+    spent: bool = False  # the endpoint had the prompt, and counts it
 
 
 _TROUBLE = Kind("has trouble of its own", again=True, down=True)
 _REFUSED = Kind("refused the request", lasting=True)
 
 KINDS: Mapping[str, Kind] = {
-    "timeout": Kind("did not answer in time", again=True, down=True),
+    "timeout": Kind("did not answer in time", again=True, down=True, spent=True),
     "connect": Kind("cannot be reached", again=True, down=True),
-    "cut": Kind("broke off in the middle of its reply", again=True, down=True),
+    "cut": Kind("broke off in the middle of its reply", again=True, down=True, spent=True),
     "protocol": Kind("does not answer as chat completions do; see the url of the model", again=True, down=True),
     "empty": Kind("gave an empty reply", again=True),
     "unusable": Kind("gave no reply that can be used", again=True),
     "short": Kind("spent its limit of tokens without a word; raise output_tokens_max of the model", lasting=True),
-    "long": Kind("gave a reply without end"),
-    "filtered": Kind("stopped the reply by a filter of its own"),
+    "long": Kind("gave a reply without end", spent=True),
+    "filtered": Kind("stopped the reply by a filter of its own", spent=True),
     "quota": Kind("has no quota left for this key", lasting=True),
     "context": Kind("takes no prompt this long; lower context_tokens_max of the model", lasting=True),
     "401": Kind("refused the key", lasting=True),
@@ -48,8 +48,8 @@ KINDS: Mapping[str, Kind] = {
     "409": _TROUBLE,
     "425": _TROUBLE,
     "429": Kind("has too much to do", again=True),
-    "busy": Kind("has too many calls waiting", unmade=True),
-    "resting": Kind("failed several times in a row and is left alone for a moment", unmade=True),
+    "busy": Kind("has too many calls waiting"),
+    "resting": Kind("failed several times in a row and is left alone for a moment"),
 }
 
 
@@ -78,7 +78,7 @@ def failure_of(error: APIError) -> Failure:
     """What an error of the client means."""
     match error:
         case APITimeoutError():
-            return Failure("timeout")
+            return Failure("connect" if isinstance(error.__cause__, httpx2.ConnectTimeout) else "timeout")
         case APIConnectionError():
             return Failure("connect" if isinstance(error.__cause__, httpx2.ConnectError) else "cut")
         case APIStatusError():

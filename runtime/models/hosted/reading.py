@@ -36,12 +36,15 @@ class Read(Struct, frozen=True):
     degraded: str = ""
 
 
-def read_reply(raw: str, request: ModelRequest, prompt: Prompt) -> Read:
-    """What a model replied. Raises Failure where that is nothing."""
+def read_reply(raw: str, request: ModelRequest, prompt: Prompt, *, is_called: bool = False) -> Read:
+    """What a model replied, in words or by calling a tool. Raises Failure where that is nothing."""
     if not visible(raw):
         raise Failure("empty")
     if prompt.schema is None:
-        return Read(ModelReply(text=_plain_in(raw), raw=raw))
+        text = _packed_in(raw) if is_called else _plain_in(raw)
+        if not text:
+            raise Failure("unusable")
+        return Read(ModelReply(text=text, raw=raw))
     found = object_in(raw, prompt.schema)
     if found is not None:
         reply = msgspec.structs.replace(reply_of(request, found), raw=raw)
@@ -94,11 +97,14 @@ def _plain_in(raw: str) -> str:
     text = visible(raw)
     if not text.startswith(("{", "[", "```")):
         return text
-    packed = (object_in(raw, _PLAIN) or {}).get("text")
-    if isinstance(packed, str) and packed.strip():
-        return packed
     fenced = _FENCED.fullmatch(text)
-    return fenced[1].strip() if fenced is not None else text
+    return _packed_in(raw) or (fenced[1].strip() if fenced is not None else text)
+
+
+def _packed_in(raw: str) -> str:
+    """The words in a structure that was not asked for."""
+    packed = (object_in(raw, _PLAIN) or {}).get("text")
+    return packed if isinstance(packed, str) and packed.strip() else ""
 
 
 def _candidates(text: str) -> Iterator[object]:

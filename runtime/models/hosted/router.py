@@ -9,7 +9,7 @@ from runtime.models.hosted.endpoint import Endpoint, Line
 from runtime.models.hosted.model import HostedModel
 from runtime.models.hosted.settings import OPENAI, ModelSettings
 from runtime.models.hosted.tally import together
-from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage
+from runtime.ports import GivenUp, Hear, ModelFailed, ModelReply, ModelRequest, Usage
 from runtime.prompts.rendering import Prompts
 
 MODELS_MAX = 200  # that are kept at the ready; scripts may name any model of the endpoint
@@ -51,6 +51,10 @@ class HostedModels:
                 name = model.settings.fallback
                 if not name or name in tried:
                     raise ModelFailed(str(failed), retryable=failed.retryable, usage=spent) from None
+            except BaseException as reason:
+                if isinstance(reason.__cause__, GivenUp) and spent is not None:
+                    raise reason from GivenUp(together(spent, reason.__cause__.usage))
+                raise
             else:
                 return msgspec.structs.replace(reply, usage=_sum(spent, reply.usage))
 

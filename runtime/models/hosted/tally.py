@@ -12,6 +12,7 @@ from runtime.tokens import MESSAGE_TOKENS, tokens_of
 from scripts.values import Value
 
 MILLION = 1_000_000
+GIVEN_UP = "given_up"
 
 
 class Tally:
@@ -29,15 +30,31 @@ class Tally:
         self._failures: list[str] = []
         self._input = self._cached = self._output = 0
         self._counted = True
+        self._is_open = False  # an attempt was sent, and nothing has come of it yet
+        self._growing = ""  # what there is of its reply
 
-    def tried(self) -> None:
-        """One more attempt."""
+    def sent(self) -> None:
+        """One more attempt: the endpoint is being asked."""
         self._attempts += 1
+        self._is_open, self._growing = True, ""
+
+    def grew(self, text: str) -> None:
+        """The reply is this long by now."""
+        self._growing = text
 
     def failed(self, failure: Failure) -> None:
-        """It failed, or was not made after all."""
+        """It failed, or was never sent; what nobody will ever count is estimated."""
         self._failures.append(failure.kind)
-        self._attempts -= failure.meaning.unmade
+        if self._is_open and failure.meaning.spent:
+            self._estimate()
+        self._is_open = False
+
+    def given_up(self) -> None:
+        """Nobody waits for the reply any more, but the endpoint has the prompt."""
+        if self._is_open:
+            self._failures.append(GIVEN_UP)
+            self._estimate()
+        self._is_open = False
 
     def begun(self) -> None:
         """Words are there."""
@@ -50,8 +67,8 @@ class Tally:
         self._cached += said.cached_tokens
         if said.input_tokens is None or said.output_tokens is None:
             self._counted = False
-        asked = sum(MESSAGE_TOKENS + tokens_of(message.content) for message in self._prompt.messages)
-        self._input += asked if said.input_tokens is None else said.input_tokens
+        self._is_open = False
+        self._input += self._asked if said.input_tokens is None else said.input_tokens
         self._output += tokens_of(said.text) if said.output_tokens is None else said.output_tokens
 
     def usage(self, degraded: str = "") -> Usage:
@@ -71,6 +88,16 @@ class Tally:
             failures=tuple(self._failures),
             degraded=degraded,
         )
+
+    @property
+    def _asked(self) -> int:
+        """About how many tokens the prompt has."""
+        return sum(MESSAGE_TOKENS + tokens_of(message.content) for message in self._prompt.messages)
+
+    def _estimate(self) -> None:
+        self._counted = False
+        self._input += self._asked
+        self._output += tokens_of(self._growing)
 
     def _cost(self) -> float | None:
         prices = self._settings.input_price, self._settings.output_price

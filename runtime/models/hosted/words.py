@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jiter
 import msgspec
 
+from runtime.models.hosted.marks import MARK_CHARS_MAX, unmarked
 from runtime.models.hosted.reading import visible
 from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.prompts.prompt import Prompt, Schema
@@ -14,9 +15,8 @@ from runtime.prompts.replies import reply_of
 UNSURE_CHARS_MAX = 50
 
 _BEGINNING = re.compile(r"(?:```(?:json)?\s*)?(?=\{)")
-_UNSURE = re.compile(
-    r"\s*(?:<(?:\|[\w ]*\|?|/?\w*))?$"
-)  # at the end: space that may be the last, and what may become a mark
+# at the end: space that may be the last, and what may become a mark
+_UNSURE = re.compile(rf"\s*(?:<(?:\|[\w ]*\|?|/?\w*|value\s[\w\s=\"'/]{{0,{MARK_CHARS_MAX}}}))?$")
 
 
 class Words:
@@ -25,6 +25,7 @@ class Words:
     def __init__(self, request: ModelRequest, prompt: Prompt, hear: Hear, begun: Callable[[], None]) -> None:
         self._request = request
         self._schema = prompt.schema
+        self._values = prompt.values
         self._hear = hear
         self._begun = begun
         self._verdict: ModelReply | None = None  # once it is there it stays
@@ -36,7 +37,8 @@ class Words:
         reply = _plain(seen) if self._schema is None else self._structured(seen, self._schema)
         if reply is None:
             return
-        words = reply.text[:-UNSURE_CHARS_MAX] + _UNSURE.sub("", reply.text[-UNSURE_CHARS_MAX:])
+        sure = reply.text[:-UNSURE_CHARS_MAX] + _UNSURE.sub("", reply.text[-UNSURE_CHARS_MAX:])
+        words = unmarked(sure, self._values)
         if words and words != self._told:
             self._begun()
             self._told = words

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from runtime.ports import ModelFailed, Purpose
 from runtime.prompts.rendering import Condense, Prompts
 from runtime.prompts.templates import DEFAULT, NAMES, PromptInvalid, PromptMissing, Templates
+from runtime.tokens import tokens_of
 
 PURPOSES = get_args(Purpose)
 SPEAKING = ("say", "ask", "chat")
@@ -184,6 +185,53 @@ def test_as_much_of_the_conversation_is_told_as_fits(render, request_of, message
     assert told[0]["from"] == "assistant"
     assert told[-1]["text"] == history[-1].content
     assert len(data_of(render(request_of(history=tuple(history)), 1))["conversation"]) == 1
+
+
+CUT = "(… cut …)"
+
+
+@pytest.mark.parametrize("tokens", [2_000, 4_000, 8_000])
+def test_whatever_is_too_long_is_cut_so_that_the_prompt_fits(render, request_of, message, data_of, tokens):
+    long = "it <b>goes</b> on 很久 " * 3_000
+    known = {"story": long, "numbers": list(range(9_000)), "age": 5}
+    history = (message("Hi."), message(long), message(long, "user"))
+    task = f"Speak of {long}."
+    spans = ((9, 9 + len(long)),)
+    asked = request_of(task=task, task_spans=spans, known=known, history=history, reply=long)
+    prompt = render(asked, tokens)
+    shape = json.dumps(prompt.schema, separators=(",", ":"), ensure_ascii=False)
+    assert tokens * 0.8 < sum(4 + tokens_of(each.content) for each in prompt.messages) + tokens_of(shape) <= tokens
+    told = data_of(prompt)
+    texts = [
+        told["values"][0]["1"],
+        told["known"][0]["story"],
+        told["reply"][0]["text"],
+        told["conversation"][-1]["text"],
+    ]
+    assert [text.count(CUT) for text in texts] == [1, 1, 1, 1]
+    assert {(text[:20], text[-10:]) for text in texts} == {(long[:20], long[-10:])}
+    assert told["known"][0]["numbers"][-1] == CUT
+    assert told["known"][0]["age"] == 5
+    assert prompt.values == {"1": long}
+    assert CUT in system(prompt)
+
+
+def test_the_newest_reply_is_cut_last(render, request_of, message, data_of):
+    reply = "I would rather tell you all of it. " * 300
+    history = (*(message("What then?") for _ in range(500)), message(reply, "user"))
+    told = data_of(render(request_of(history=history, reply=reply, known={"story": "x" * 50_000}), 8_000))
+    assert told["reply"] == [{"from": "user", "text": reply}]
+    assert told["known"][0]["story"].count(CUT) == 1
+    assert len(told["conversation"]) > 10
+
+
+def test_a_long_account_leaves_room_for_the_conversation(render, message, data_of):
+    messages = (message("Hello."), message("word " * 8_000, "user"))
+    wish = Condense(purpose="memo", locale="en", messages=messages, previous="word " * 8_000)
+    prompt = render(wish, 4_000)
+    told = data_of(prompt)
+    assert (told["previous"][0].count(CUT), told["conversation"][-1]["text"].count(CUT)) == (1, 1)
+    assert sum(4 + tokens_of(each.content) for each in prompt.messages) <= 4_000
 
 
 # -- schemes ----------------------------------------------------------------------------------------------------------
