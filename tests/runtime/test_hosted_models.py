@@ -289,7 +289,7 @@ async def test_nobody_waits_long_for_an_endpoint_that_wants_to_be_left_alone(end
 
 async def test_where_nobody_listens_nothing_is_asked(endpoint, models):
     failure = await failed(models(attempts=1, others={}, url="http://127.0.0.1:9/v1"), say())
-    assert str(failure) == "the endpoint of model `tiny` cannot be reached"
+    assert str(failure) == "the endpoint of model `tiny` cannot be reached; see the url of the model"
     assert failure.usage.failures == ("connect",)
 
 
@@ -312,6 +312,13 @@ async def test_what_takes_the_operator_is_not_tried_again(endpoint, models, answ
     assert f"the endpoint of model `tiny` {words}" in str(failure)
     assert not failure.retryable
     assert failure.usage.attempts == len(endpoint.requests) == 1
+
+
+async def test_where_a_key_is_wanted_and_none_is_set_the_words_say_so(endpoint, models):
+    endpoint.will(status=401)
+    failure = await failed(models(key=Secret("")), say())
+    assert str(failure) == "the endpoint of model `tiny` wants a key, and the model has none; set it"
+    assert not failure.retryable
 
 
 async def test_a_filter_of_the_endpoint_ends_it(endpoint, models):

@@ -150,7 +150,8 @@ class Endpoint:
         try:
             answer = await create(**body)
         except APIError as error:
-            raise failure_of(error) from None
+            failure = failure_of(error)
+            raise (Failure("no_key") if failure.kind == "401" and not self.line.key else failure) from None
         except ValueError:  # a body that is no JSON
             raise Failure("protocol") from None
         growing = _Growing(listener, chars_max)
@@ -160,7 +161,8 @@ class Endpoint:
 
 
 def _client(line: Line) -> AsyncOpenAI:
-    # OPENAI_LOG, or a root logger that tells everything, would have the client log what users say
+    # OPENAI_LOG, or a root logger that tells everything, would have the client tell of requests, and some of its
+    # versions of what people say in them
     logging.getLogger("openai").setLevel(logging.WARNING)
     timeout = Timeout(line.timeout_s, connect=min(CONNECT_S, line.timeout_s))
     limits = httpx2.Limits(

@@ -29,8 +29,8 @@ _TROUBLE = Kind("has trouble of its own", again=True, down=True)
 _REFUSED = Kind("refused the request", lasting=True)
 
 KINDS: Mapping[str, Kind] = {
-    "timeout": Kind("did not answer in time", again=True, down=True, spent=True),
-    "connect": Kind("cannot be reached", again=True, down=True),
+    "timeout": Kind("did not answer in time; see timeout_s of the model", again=True, down=True, spent=True),
+    "connect": Kind("cannot be reached; see the url of the model", again=True, down=True),
     "cut": Kind("broke off in the middle of its reply", again=True, down=True, spent=True),
     "protocol": Kind("does not answer as chat completions do; see the url of the model", again=True, down=True),
     "empty": Kind("gave an empty reply", again=True),
@@ -41,6 +41,7 @@ KINDS: Mapping[str, Kind] = {
     "quota": Kind("has no quota left for this key", lasting=True),
     "context": Kind("takes no prompt this long; lower context_tokens_max of the model", lasting=True),
     "401": Kind("refused the key", lasting=True),
+    "no_key": Kind("wants a key, and the model has none; set it", lasting=True),
     "402": Kind("wants to be paid first", lasting=True),
     "403": Kind("does not allow this with the key", lasting=True),
     "404": Kind("knows no such model or address; see model and url", lasting=True),
