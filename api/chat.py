@@ -311,7 +311,8 @@ class Chat:
             )
         )
         place = {"phaseId": phase, "topicId": topic, "actionId": action}
-        return ApiError(code, str(failed), context={**_context(hot), "position": place})
+        lasting = failed.kind == "model" and not failed.retryable
+        return ApiError(code, str(failed), context={**_context(hot), "position": place}, lasting=lasting)
 
     def _conflict(self, hot: Hot) -> ApiError:
         turn = hot.state.turn

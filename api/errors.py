@@ -55,22 +55,35 @@ CODES: Mapping[str, Kind] = {
 }
 
 
+_MEND_FIRST = "Mend the server's settings or the script as the message says; sending it again does not help before."
+
+
 class ApiError(Exception):
-    """A failure that a client hears of. `details` is plain JSON data; nothing in it names paths or SQL."""
+    """A failure that a client hears of. `details` is plain JSON data; nothing in it names paths or SQL. `lasting`: it
+    stays until somebody mends the server's settings or the script, whatever is usual with the code.
+    """
 
     def __init__(
-        self, code: str, message: str, *, details: Any = None, context: Mapping[str, Any] | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        details: Any = None,
+        context: Mapping[str, Any] | None = None,
+        lasting: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.details = details
         self.context = dict(context or {})
+        self.lasting = lasting
 
     @property
     def kind(self) -> Kind:
-        """What the code means."""
-        return CODES[self.code]
+        """What the code means, and here whether asking again helps."""
+        usual = CODES[self.code]
+        return Kind(usual.status, usual.type, _MEND_FIRST) if self.lasting else usual
 
 
 class Recovery(Struct, frozen=True, rename="camel"):

@@ -80,8 +80,8 @@ def seconds_to_wait(prefer: str | None) -> int:
     """The `wait=SECONDS` of a `Prefer` header (RFC 7240); 0 where there is none."""
     for preference in (prefer or "").split(","):
         name, _, value = preference.replace(" ", "").partition("=")
-        if name.lower() == "wait" and value.isascii() and value.isdigit() and len(value) < 10:
-            return int(value)
+        if name.lower() == "wait" and value.isascii() and value.isdigit():
+            return int(value.lstrip("0")[:9] or "0")  # that many digits are above all bounds
     return 0
 
 

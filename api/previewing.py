@@ -93,10 +93,10 @@ def request_of(
         raise NothingAsked(str(error)) from error
     found = next((request for request in model.requests if request.purpose == purpose), None)
     if found is None:
-        when = "before any reply; give one with --reply" if reply is None else "at this reply"
+        when, hint = ("before any reply", "; give one with --reply") if reply is None else ("at this reply", "")
         others = ", ".join(dict.fromkeys(request.purpose for request in model.requests))
         instead = f", but to {others}" if others else ""
-        raise NothingAsked(f"{path_of(place)} asks no model to {purpose} {when}{instead}")
+        raise NothingAsked(f"{path_of(place)} asks no model to {purpose} {when}{instead}{hint}")
     return found
 
 

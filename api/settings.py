@@ -154,7 +154,18 @@ def _convert(given: Mapping[str, Any], origin: str) -> Settings:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
         problem = worded(str(error)).replace("Object contains unknown field", "there is no setting")
+        problem = problem.replace("models[...]", f"models.{_wrong_model(plain.get('models'))}")
         raise SettingsInvalid(f"{origin}: {problem}") from error
+
+
+def _wrong_model(tables: Any) -> str:
+    """The name of the first table that is not as it should be; the error itself does not tell."""
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        try:
+            msgspec.convert(table, ModelSettings, strict=False, dec_hook=_from_text)
+        except msgspec.ValidationError:
+            return str(name)
+    return "*"
 
 
 def _from_text(kind: type, value: Any) -> Any:

@@ -27,7 +27,7 @@ from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.sheets import DrawnColumn, DrawnForm
 from runtime.state import Cell, ExecutionStatus, State, Wait
-from scripts.actions import Action, AiAsk, AiSay, Ask, Choose, Form, action_type, rounds_of
+from scripts.actions import Action, AiAsk, AiSay, Ask, Chat, Choose, Form, action_type, rounds_of
 from scripts.model import Script
 from scripts.values import Value, infer_type
 from store.rows import CallRow, HappenedRow, MessageRow, TurnRow
@@ -99,7 +99,7 @@ def _rounds(action: Action | None) -> int:
     match action:
         case AiSay():
             return action.utterances
-        case Ask() | AiAsk() | Choose() | Form():
+        case Ask() | AiAsk() | Chat() | Choose() | Form():
             return rounds_of(action)
         case _:
             return 0

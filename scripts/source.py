@@ -153,7 +153,7 @@ def _add_syntax_error(text: str, error: yaml.MarkedYAMLError, problems: Problems
         "SYNTAX_ERROR",
         (error.problem or "not valid YAML") + (f" ({error.context})" if error.context else ""),
         _location(problems, line, column),
-        fix=_syntax_fix(error.problem or "", written),
+        fix=_syntax_fix(error.problem or "", written, column),
     )
 
 
@@ -168,9 +168,11 @@ def _wide_slip(lines: list[str], line: int) -> tuple[tuple[int, int], str, str] 
     return None
 
 
-def _syntax_fix(problem: str, written: str) -> str:
+def _syntax_fix(problem: str, written: str, column: int) -> str:
     if "\t" in written[: len(written) - len(written.lstrip())] or "\\t" in problem:
         return "Indent with spaces; YAML does not take tabs."
+    if "mapping values are not allowed" in problem and ":" not in written[: column - 1]:
+        return "Begin the line where the keys beside it begin; if it goes on with the text above, that needs quotes."
     if "mapping values are not allowed" in problem:
         return 'A text that contains ": " needs quotes around it.'
     if "cannot start any token" in problem:

@@ -22,7 +22,7 @@ from store.errors import StoreError
 def query(sql: str, style: Literal["table", "csv", "json"], rows: int, config: Path | None, **flags: Any) -> None:
     """Asks the record one SELECT. Nothing can be changed by it.
 
-    Tables worth knowing: sessions, turns, messages, variable_history, events, snapshots, scripts.
+    Tables worth knowing: sessions, turns, messages, variable_history, events, llm_calls, scripts.
     A running server holds the file; stop it first.
     """
     settings = settings_of(config, **flags)

@@ -205,7 +205,10 @@ def check(folder: Path | None, as_json: bool, config: Path | None, scripts: Path
         for each in faults:
             click.echo(f"{each.file}:{each.line} {each.severity} {each.message}")
         count = sum(each.severity == "error" for each in faults)
-        errors.print(f"{checked}: {count} errors, {len(faults) - count} warnings", style="dim")
+        warnings = len(faults) - count
+        errors.print(
+            f"{checked}: {count} error{'s' * (count != 1)}, {warnings} warning{'s' * (warnings != 1)}", style="dim"
+        )
     sys.exit(1 if any(each.severity == "error" for each in faults) else 0)
 
 

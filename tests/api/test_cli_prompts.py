@@ -94,7 +94,10 @@ def test_the_prompt_of_an_action_is_shown_as_the_model_gets_it(cuebook: Any, wri
     [
         (["ask", "--action", "bye"], "several actions bye: p/t/bye, p/again/bye"),
         (["ask", "--action", "none"], "has no action none"),
-        (["think", "--action", "age"], "p/t/age asks no model to think before any reply; give one with --reply"),
+        (
+            ["think", "--action", "age"],
+            "p/t/age asks no model to think before any reply, but to ask; give one with --reply",
+        ),
         (["say", "--action", "age", "--reply", "x"], "asks no model to say at this reply, but to ask, extract"),
         (["ask"], "go together"),
     ],

@@ -89,7 +89,7 @@ def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Cal
         ('model_attempts = 11\nmodel_url = "http://localhost/v1"\n', ["model_attempts"]),
         ('model_format = "xml"\n', ["model_format"]),
         ("model_key = 5\n", ["model_key", "a text"]),
-        (f'[models.fast]\nkee = "{KEY}"\n', ["kee", "models"]),
+        (f'[models.slow]\n[models.fast]\nkee = "{KEY}"\n', ["`kee`", "$.models.fast"]),
         (f'[models.fast]\nkey = "{KEY}"\nkey_env = "A"\n', ["not from both"]),
         (f'[models.fast]\nurl = "http://models.example"\nkey = "{KEY}"\n', ["models", "https"]),
         (f'[models.offline]\nkey = "{KEY}"\n', ["'offline'"]),
@@ -189,6 +189,7 @@ async def test_a_model_that_fails_is_a_clear_answer_and_the_session_stays(
         answer = await api.message(begun, {"content": "Ana"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "LLM_SERVICE_ERROR")
         assert "model `openai:tiny` has trouble of its own (500)" in answer.json()["error"]["message"]
+        assert (answer.json()["error"]["recovery"]["canRetry"], "Retry-After" in answer.headers) == (True, True)
         endpoint.will(content=JUDGED)
         assert (await api.say(begun, "Ana"))["aiMessage"] == "Bye, Ana."
 
@@ -198,7 +199,11 @@ async def test_a_script_that_names_a_model_of_no_one_fails_clearly(app: Any, tmp
     async with app(tmp_path, make_model(settings_for(endpoint))) as api:
         await api.keep(text)
         answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "leading"})
-        assert "this server has no model `huge`; it has `openai:NAME`" in answer.json()["error"]["message"]
+        error = answer.json()["error"]
+        assert "this server has no model `huge`; it has `openai:NAME`" in error["message"]
+        assert (error["code"], error["recovery"]["canRetry"]) == ("LLM_SERVICE_ERROR", False)
+        assert "Mend the server's settings" in error["recovery"]["suggestion"]
+        assert "Retry-After" not in answer.headers
         assert endpoint.requests == []
     async with app(tmp_path / "offline") as api:  # every script runs on the model that is none
         await api.keep(text)

@@ -406,21 +406,22 @@ async def test_events_come_in_pages_too(api: Any) -> None:
 
 
 async def test_a_page_can_be_waited_for(server: Any, tmp_path: Path) -> None:
-    async with server(tmp_path, session_streams_max=2) as api:
+    async with server(tmp_path, session_streams_max=3) as api:
         await api.keep(TALK)
         session = await api.begin("talk")
         after = len((await api.read(events(session)))["data"])
-        waiting = [asyncio.create_task(api.awaited(events(session), after, seconds)) for seconds in (50, 999)]
+        waiting = [asyncio.create_task(api.awaited(events(session), after, seconds)) for seconds in (50, 999, 10**12)]
         await api.crowded(events(session))
         assert not any(task.done() for task in waiting)
         await api.say(session, "x")
         for answer in await asyncio.gather(*waiting):
             assert answer.json()["data"][0]["data"]["content"] == "x"
-        assert [task.result().headers["preference-applied"] for task in waiting] == ["wait=50", "wait=60"]
+        assert [task.result().headers["preference-applied"] for task in waiting] == ["wait=50", "wait=60", "wait=60"]
 
 
 async def test_a_page_is_waited_for_in_vain(api: Any) -> None:
     session = await api.begin("talk")
+    assert session["position"]["maxRounds"] == 100
     nothing = await api.get(events(session), params={"after": 10_000}, headers={"Prefer": "wait=1"})
     assert nothing.json() == {"data": [], "nextAfter": None, "success": True}
     assert "preference-applied" not in (await api.get(events(session))).headers
