@@ -6,6 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from api.chat import Chat
 from api.errors import ApiError
 from api.live import Live
 from api.migrating import Migrating
-from api.models import close_model
+from api.models import close_model, log_lacking
 from api.reloading import Reloader
 from api.routes import events, migrations, operations, scripts, sessions
 from api.routes.sessions import TENANT
@@ -35,6 +36,7 @@ from api.running import Running
 from api.settings import Settings
 from api.streams import Streams
 from runtime.ports import Clock, Ids, Model
+from scripts.model import Script
 from scripts.parse import Reading
 from store.record import Record
 
@@ -80,7 +82,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         try:
-            async with _published(catalogue, settings.scripts, reload=reload):
+            async with _published(catalogue, settings.scripts, partial(log_lacking, model), reload=reload):
                 announce()
                 yield
         finally:
@@ -119,25 +121,31 @@ def _provide(service: object) -> Provide:
 
 
 @asynccontextmanager
-async def _published(catalogue: Catalogue, folder: Path, *, reload: bool) -> AsyncIterator[None]:
-    """The scripts of the folder, at their start and, with `reload`, whenever they change."""
+async def _published(
+    catalogue: Catalogue, folder: Path, look_at: Callable[[Script], None], *, reload: bool
+) -> AsyncIterator[None]:
+    """The scripts of the folder, at their start and, with `reload`, whenever they change; each is looked at too."""
     if not reload:
-        await publish_folder(catalogue, folder)
+        await publish_folder(catalogue, folder, look_at)
         yield
         return
-    reloader = Reloader(catalogue, folder)
+    reloader = Reloader(catalogue, folder, look_at)
     async with reloader.watching():
-        reloader.started(await publish_folder(catalogue, folder))
+        reloader.started(await publish_folder(catalogue, folder, look_at))
         yield
 
 
-async def publish_folder(catalogue: Catalogue, folder: Path) -> list[Saved | Reading]:
+async def publish_folder(
+    catalogue: Catalogue, folder: Path, look_at: Callable[[Script], None]
+) -> list[Saved | Reading]:
     """Keeps every script of the scripts folder; a broken one is reported and does not stop the rest."""
     outcomes = await catalogue.load_folder(TENANT, folder)
     for outcome in outcomes:
         if isinstance(outcome, Saved):
             if outcome.new:
                 log.info("script published", script=outcome.row.script_id, version=outcome.row.version)
+            if outcome.reading.script is not None:
+                look_at(outcome.reading.script)
         else:
             for problem in outcome.errors:
                 log.warning("script not published", problem=str(problem), fix=problem.fix)

@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
+import structlog
 
 from api.settings import OFFLINE, Settings
 from runtime.models.hosted.settings import OPENAI, ModelSettings, Secret
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Model
+from scripts.actions import ModelStep
+from scripts.model import Script, all_actions
 from scripts.suggest import suggest
+
+log = structlog.get_logger()
 
 SCRIPTED = "scripted:"
 
@@ -24,6 +29,12 @@ class ModelUnknown(ValueError):
 @runtime_checkable
 class Connected(Protocol):
     """A model that keeps connections to endpoints."""
+
+    def has_model(self, name: str) -> bool:
+        """Whether a script may name it."""
+
+    def has_scheme(self, scheme: str) -> bool:
+        """Whether there is any prompt of a `template_scheme`."""
 
     def states(self) -> Mapping[str, str]:
         """The state of the endpoint behind each model that is in use, by its name."""
@@ -63,6 +74,25 @@ def state_of(model: Model) -> str:
     if isinstance(model, Connected):
         return ", ".join(f"{name}: {state}" for name, state in model.states().items())
     return "no endpoint"
+
+
+def log_lacking(model: Model, script: Script) -> None:
+    """Warns of what a script names and the server does not have; it is published all the same. Where the server's
+    model is none of these, every script runs on it, whatever it names.
+    """
+    if not isinstance(model, Connected):
+        return
+    steps = (action for action in all_actions(script) if isinstance(action, ModelStep))
+    named = dict.fromkeys(name for name in (script.model, *(step.model for step in steps)) if name)
+    models = [name for name in named if not model.has_model(name)]
+    if models:
+        log.warning("script names models that the server does not have", script=script.id, models=models)
+    if script.template_scheme and not model.has_scheme(script.template_scheme):
+        log.warning(
+            "script names a template_scheme that the server has no prompt of",
+            script=script.id,
+            scheme=script.template_scheme,
+        )
 
 
 async def close_model(model: Model) -> None:

@@ -4,7 +4,7 @@ What cannot be run is reported, and its last good version stays. Sessions keep t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from api.routes.sessions import TENANT
 from api.watched import touches
 from scripts.diagnostics import Problem
 from scripts.folder import read_path, script_files
+from scripts.model import Script
 from scripts.parse import Reading, is_script
 from store.errors import StoreError
 
@@ -37,8 +38,9 @@ class _Known(Struct, frozen=True):
 class Reloader:
     """Publishes what changes in a folder of scripts."""
 
-    def __init__(self, catalogue: Catalogue, folder: Path) -> None:
+    def __init__(self, catalogue: Catalogue, folder: Path, look_at: Callable[[Script], None]) -> None:
         self._catalogue = catalogue
+        self._look_at = look_at
         self._folder = folder.resolve()
         self._shown = folder
         self._known: dict[Path, _Known] = {}
@@ -122,6 +124,7 @@ class Reloader:
         self._known[path] = _Known(script_id, files)
         if saved.new:
             log.info("script published", script=script_id, version=saved.row.version, file=str(self._named(path)))
+            self._look_at(reading.script)
 
     def _named(self, path: Path) -> Path:
         """A file as whoever started the server would name it."""

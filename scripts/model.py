@@ -6,12 +6,12 @@ The field names that authors write in the native form are the ``name=`` of each 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from scripts.actions import Action, OnInterrupted
+from scripts.actions import Action, OnInterrupted, walk
 from scripts.detectors.parts import Example, Measure, Pattern, Rule, Sign
 from scripts.nodes import Expression, Node, Reference, Template
 from scripts.values import Value
@@ -280,3 +280,14 @@ class Script(Node, frozen=True, kw_only=True):
         if not self.on_budget:
             return self.detectors
         return (*self.detectors, Detector(id=ON_BUDGET, actions=self.on_budget, at=self.mark("on_budget")))
+
+
+def all_actions(script: Script) -> Iterator[Action]:
+    """Every action of a script, wherever it stands."""
+    for phase in script.phases:
+        for topic in phase.topics:
+            yield from walk(topic.actions)
+    for skill in script.skills:
+        yield from walk(skill.actions)
+    for interrupt in script.interrupts:
+        yield from walk(interrupt.actions)

@@ -7,7 +7,7 @@ data they stand in one message whatever their order.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -52,6 +52,11 @@ class Prompts:
     def __init__(self, templates: Templates, strategy: ContextStrategy | None = None) -> None:
         self._templates = templates
         self._strategy = strategy or TokenWindow()
+
+    @property
+    def schemes(self) -> Collection[str]:
+        """The names that scripts may choose as their `template_scheme`."""
+        return self._templates.schemes.keys()
 
     @classmethod
     def load(cls, folder: Path | None = None) -> "Prompts":

@@ -10,7 +10,7 @@ from msgspec import Struct
 from scripts.actions import Action, AiAsk, AiThink, Ask, Call, Choose, Foreach, Set, walk
 from scripts.dialects.placeholders import NAME, reference
 from scripts.expressions import is_reserved, is_syntax
-from scripts.model import FormSheet, Interrupt, Script, Skill
+from scripts.model import FormSheet, Interrupt, Script, Skill, all_actions
 from scripts.nodes import ID_CHARS_MAX
 from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
 
@@ -139,17 +139,6 @@ def declared(script: Script) -> Iterator[Declaration]:
             yield from topic.declare
     for skill in script.skills:
         yield from (*skill.params, *skill.declare)
-
-
-def all_actions(script: Script) -> Iterator[Action]:
-    """Every action of a script, wherever it stands."""
-    for phase in script.phases:
-        for topic in phase.topics:
-            yield from walk(topic.actions)
-    for skill in script.skills:
-        yield from walk(skill.actions)
-    for interrupt in script.interrupts:
-        yield from walk(interrupt.actions)
 
 
 def outputs_of(action: Action) -> tuple[OutputItem, ...]:

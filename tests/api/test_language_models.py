@@ -281,6 +281,26 @@ def test_the_prompts_of_the_operator_are_what_a_model_is_told(
     assert (result.exit_code, "ask.jinja" in result.stderr) == (2, True)
 
 
+async def test_a_server_warns_of_what_scripts_name_and_it_does_not_have(
+    serve: Any, write: Callable[..., Path], tmp_path: Path, endpoint: Any
+) -> None:
+    write("scripts/whole.yaml", LEADING.replace("script: leading", "script: whole\nmodel: openai:x"))
+    step = "template_scheme: harbor\nmodel: huge"
+    text = LEADING.replace("script: leading", f"script: odd\n{step}").replace(
+        "exit: the", "model: tall\n            exit: the"
+    )
+    write("scripts/odd.yaml", text)
+    write("scripts/prompts/custom/harbour/en/ask.jinja", "Speak like a sailor. {{ task }} {{ data }}")
+    server = serve("--model", "openai:tiny", "--scripts", str(tmp_path / "scripts"), CUEBOOK_MODEL_URL=endpoint.url)
+    await server.ready()
+    warned = [json.loads(line) for line in server.log.splitlines() if '"warning"' in line]
+    assert [(each["script"], each.get("models"), each.get("scheme")) for each in warned] == [
+        ("odd", ["huge", "tall"], None),
+        ("odd", None, "harbor"),
+    ]
+    assert await server.stop() == 0
+
+
 # -- secrets ----------------------------------------------------------------------------------------------------------
 
 FAILURES: list[dict[str, Any]] = [

@@ -58,6 +58,14 @@ class HostedModels:
             else:
                 return msgspec.structs.replace(reply, usage=_sum(spent, reply.usage))
 
+    def has_model(self, name: str) -> bool:
+        """Whether a script may name it."""
+        return name in self._named or (self._own is not None and name.removeprefix(OPENAI) not in {name, ""})
+
+    def has_scheme(self, scheme: str) -> bool:
+        """Whether there is any prompt of it; with none, the default ones are taken."""
+        return scheme in self._prompts.schemes
+
     def states(self) -> Mapping[str, str]:
         """How the models are that were used so far, and the server's own: the states of their breakers."""
         return {name: self._model(name).endpoint.breaker.state for name in {self.default: None, **self._models}}
@@ -79,7 +87,7 @@ class HostedModels:
     def _settings(self, name: str) -> ModelSettings:
         if name in self._named:
             return self._named[name]
-        if self._own is not None and name.removeprefix(OPENAI) not in {name, ""}:
+        if self._own is not None and self.has_model(name):
             return msgspec.structs.replace(self._own, model=name.removeprefix(OPENAI))
         known = ", ".join(f"`{each}`" for each in (*self._named, *([f"{OPENAI}NAME"] if self._own is not None else ())))
         raise ModelFailed(f"this server has no model `{name}`; it has {known}", retryable=False)
