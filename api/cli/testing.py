@@ -34,7 +34,7 @@ from api.cli.recording import Recorder, check_recordable
 from api.cli.selection import Selection, how_to_begin, select
 from api.cli.watching import Watcher
 from api.models import ModelUnknown, close_model, make_model
-from api.settings import Settings
+from api.settings import OFFLINE, Settings
 from runtime.models.cassette import ScriptedFileInvalid
 
 WALKS_MAX = 1_000_000
@@ -115,6 +115,11 @@ def _watch(paths: Sequence[Path], *, others: bool) -> NoReturn:
 
 def _recorder(selected: Selection, settings: Settings) -> Recorder:
     check_recordable(selected.cases)
+    kept = next(
+        (each.cassette for each in selected.cases if each.cassette is not None and each.cassette.exists()), None
+    )
+    if settings.model == OFFLINE and kept is not None:
+        fail(f"this would put what the offline model says over {kept}; name a model with --model, or delete the file")
     try:
         return Recorder(make_model(settings))
     except (ModelUnknown, ScriptedFileInvalid) as error:

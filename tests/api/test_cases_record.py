@@ -71,6 +71,14 @@ def test_the_model_that_is_set_is_asked(cuebook, write, tmp_path: Path):
     assert "Find out the name." in (tmp_path / "said/led.yaml").read_text("utf-8")
 
 
+def test_the_offline_model_replaces_nothing_that_was_recorded(cuebook, write, tmp_path: Path):
+    write("said/led.yaml", REAL)
+    done = cuebook("test", "--record")
+    assert done.exit_code == 2
+    assert "name a model with --model" in done.stderr
+    assert (tmp_path / "said/led.yaml").read_text("utf-8") == REAL
+
+
 def test_a_conversation_that_fails_leaves_the_file_as_it_was(cuebook, write):
     before = write("said/led.yaml", REAL)
     write("short.yaml", "replies: {who: [[Who?]]}\n")
