@@ -34,7 +34,6 @@ from api.routes import events, migrations, operations, scripts, sessions
 from api.routes.sessions import TENANT
 from api.running import Running
 from api.settings import Settings
-from api.streams import Streams
 from runtime.ports import Clock, Ids, Model
 from scripts.model import Script
 from scripts.parse import Reading
@@ -95,7 +94,6 @@ def create_app(
         route_handlers=[sessions.router, events.router, migrations.router, scripts.router, operations.router],
         dependencies={
             "chat": _provide(chat),
-            "streams": _provide(Streams(settings, live, record, clock)),
             "migrating": _provide(migrating),
             "catalogue": _provide(catalogue),
             "record": _provide(record),

@@ -26,6 +26,7 @@ from api.live import Live, Underway
 from api.locks import KeysInFlight, SessionLocks
 from api.running import Running, code_of
 from api.schemas.sessions import NewMessage, NewSession
+from api.streams import Streams
 from runtime.engine import Turn, TurnFailed
 from runtime.inputs import Input, InputRefused, Start
 from runtime.program import Program
@@ -47,6 +48,8 @@ class Chat:
         self._record = running.record
         self._catalogue = catalogue
         self._live = live
+        # not a dependency of its own: with two of them a route waits for a group of tasks, 6 % of a turn
+        self.streams = Streams(settings, live, running.record, running.clock)
         self._settings = settings
         self._clock = running.clock
         self._ids = running.ids

@@ -34,15 +34,18 @@ class Bell:
     """Wakes everybody who waits for something to happen."""
 
     def __init__(self) -> None:
-        self._event = asyncio.Event()
+        self._event: asyncio.Event | None = None  # none: nobody waits, as is usual
 
     def ring(self) -> None:
         """Something happened."""
-        self._event.set()
-        self._event = asyncio.Event()
+        if self._event is not None:
+            self._event.set()
+            self._event = None
 
     async def heard(self, timeout_s: float) -> bool:
         """Waits for the next ring; whether it came in time."""
+        if self._event is None:
+            self._event = asyncio.Event()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()

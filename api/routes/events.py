@@ -14,7 +14,7 @@ from api.parameters import Accept, LastEventId, Limit, Prefer, seconds_to_wait
 from api.routes.sessions import TENANT
 from api.routes.streamed import StreamedEvents
 from api.schemas.events import EventList
-from api.streams import WAIT_S_MAX, Streams
+from api.streams import WAIT_S_MAX
 
 
 @get(
@@ -30,7 +30,6 @@ from api.streams import WAIT_S_MAX, Streams
 async def list_events(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
-    streams: NamedDependency[Streams],
     after: Annotated[int, QueryParameter(name="after", ge=0, le=2**31, description="The number to go on after.")] = 0,
     limit: Limit = 100,
     last_event_id: LastEventId = None,
@@ -38,7 +37,7 @@ async def list_events(
     prefer: Prefer = None,
 ) -> Response[EventList]:
     """Everything that happened after an event."""
-    key = (TENANT, session_id)
+    key, streams = (TENANT, session_id), chat.streams
     place = read_place(last_event_id, session_id) if last_event_id else Place(after)
     try:
         hot = await chat.session(*key)

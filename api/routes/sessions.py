@@ -40,7 +40,6 @@ from api.schemas.sessions import (
     Snapshot,
     TurnAnswer,
 )
-from api.streams import Streams
 from api.views import (
     call_view,
     debug_info,
@@ -102,7 +101,6 @@ _MESSAGE_EXAMPLES = [
 async def create_session(
     data: Annotated[NewSession, BodyKwarg(examples=_SESSION_EXAMPLES)],
     chat: NamedDependency[Chat],
-    streams: NamedDependency[Streams],
     request: Request[Any, Any, Any],
     accept: Accept = None,
     idempotency_key: IdempotencyKey = None,
@@ -121,7 +119,7 @@ async def create_session(
 
     asked = condition(idempotency_key, None, None)
     if wants_stream(accept):
-        return await streams.of_turn(lambda: chat.starting(TENANT, data, asked), shown, asked_by(request))
+        return await chat.streams.of_turn(lambda: chat.starting(TENANT, data, asked), shown, asked_by(request))
     answer = await chat.start(TENANT, data, asked)
     return Response(shown(answer), headers=_etag(answer.state.turn))
 
@@ -147,7 +145,6 @@ async def send_message(
     session_id: FromPath[str],
     data: Annotated[NewMessage, BodyKwarg(examples=_MESSAGE_EXAMPLES)],
     chat: NamedDependency[Chat],
-    streams: NamedDependency[Streams],
     request: Request[Any, Any, Any],
     accept: Accept = None,
     idempotency_key: IdempotencyKey = None,
@@ -164,7 +161,7 @@ async def send_message(
     asked = condition(idempotency_key, if_match, prefer)
     if wants_stream(accept):
         hot = await chat.session(TENANT, session_id)
-        return await streams.of_turn(
+        return await chat.streams.of_turn(
             lambda: chat.taking(TENANT, session_id, data, asked), shown, asked_by(request), hot
         )
     answer = await chat.turn(TENANT, session_id, data, asked)
