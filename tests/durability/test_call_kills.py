@@ -106,6 +106,9 @@ class Talker:
         answer = await client.post(path, json=body, headers={"Idempotency-Key": word})
         if answer.status_code == 503:
             error = answer.json()["error"]
+            if error["code"] == "SERVER_BUSY":  # the machine has too much to do
+                await asyncio.sleep(0.1)
+                return
             assert (error["code"], self.policy) == ("LLM_CALL_INTERRUPTED", "fail"), error
             self.told += 1
             return
