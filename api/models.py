@@ -55,6 +55,8 @@ def make_model(settings: Settings) -> Model:
     _check(own.fallback if own is not None else "", "model_fallback", settings)
     for each, found in settings.models.items():
         _check(found.fallback, f"models.{each}.fallback", settings)
+        if found.fallback == each:
+            raise ModelUnknown(f"models.{each}.fallback: a model is no fall-back of its own; name another one")
     named = {each: _with_key(each, found) for each, found in settings.models.items()}
 
     # the client of these takes its time to load, and who runs without a language model needs none of it

@@ -116,6 +116,7 @@ def test_settings_of_models_that_cannot_be_used_are_named_without_their_keys(
         ('model = "gpt"\n', ["'gpt'", "offline", "scripted:FILE", "openai:NAME", "[models.NAME]"]),
         ('model = "scripted:"\n', ["'scripted:'"]),
         ('model = "fast"\n[models.fast]\nfallback = "slow"\n', ["models.fast.fallback", "'slow'"]),
+        ('model = "fast"\n[models.fast]\nfallback = "fast"\n', ["models.fast.fallback", "name another"]),
         ('model = "fast"\n[models.fast]\nfallback = "openai:x"\n', ["models.fast.fallback", "model_url or model_key"]),
         ('model = "openai:x"\nmodel_fallback = "y"\n', ["model_fallback", "'y'"]),
         ('model = "fast"\n[models.fast]\nkey_env = "NOT_THERE"\n', ["models.fast.key_env", "NOT_THERE"]),
