@@ -239,16 +239,7 @@ class Chat:
     async def _run(self, hot: Hot, given: Input, started: datetime, underway: Underway[Answer]) -> Turn:
         live = self._live.begin((hot.session.tenant, hot.session.session_id), hot.state, underway)
         try:
-            return await self._running.turn(
-                hot.session,
-                hot.program,
-                hot.state,
-                given,
-                started=started,
-                history=hot.history,
-                attempts=hot.attempts,
-                live=live.hear,
-            )
+            return await self._running.turn(hot, hot.state, given, started=started, live=live.hear)
         except StoreError:
             self._hot.forget(hot.session)  # what the record holds of its calls is read again
             raise

@@ -138,7 +138,7 @@ class Migrating:
 
     async def _with_globals(self, hot: Hot) -> State:
         """The state with the user's global variables as they are now."""
-        cells = await self._running.global_cells(hot.session, hot.program)
+        cells = await self._running.global_cells(hot)
         return hot.state if cells is None else msgspec.structs.replace(hot.state, global_cells=cells)
 
     async def _settle(
@@ -172,15 +172,7 @@ class Migrating:
     async def _run(self, hot: Hot, planned: Plan, started: datetime) -> Turn:
         moved = Moved(planned.account, planned.restart)
         try:
-            return await self._running.turn(
-                hot.session,
-                hot.program,
-                planned.state,
-                moved,
-                started=started,
-                history=hot.history,
-                attempts=hot.attempts,
-            )
+            return await self._running.turn(hot, planned.state, moved, started=started)
         except TurnFailed as failed:
             code = code_of(failed.kind)
             message = f"the topic cannot begin again in the new version: {failed}"

@@ -6,16 +6,14 @@ from msgspec import Struct
 
 from api import rows
 from api.budgets import Spending
-from api.journal import Attempts, TurnJournal
+from api.hot import Hot
+from api.journal import TurnJournal
 from api.settings import Settings
 from runtime.engine import FailureKind, Turn, run_turn
-from runtime.events import Message
 from runtime.inputs import Input, Moved
 from runtime.ports import Clock, Ids, Live, Model
-from runtime.program import Program
 from runtime.state import Cell, State
 from store.record import Record
-from store.rows import SessionRow
 
 _CODES: dict[FailureKind, str] = {
     "model": "LLM_SERVICE_ERROR",
@@ -36,27 +34,25 @@ class Running(Struct, frozen=True):
 
     async def turn(
         self,
-        session: SessionRow,
-        program: Program,
+        hot: Hot,
         state: State,
         given: Input | Moved,
         *,
         started: datetime,
-        history: tuple[Message, ...],
-        attempts: Attempts,
         live: Live | None = None,
     ) -> Turn:
-        """One turn, which is not kept yet; for the script all of it happens at the moment it `started`. `live` hears
-        the words of its messages as they come.
+        """One turn of a session from a state, which is not kept yet; for the script all of it happens at the moment it
+        `started`. `live` hears the words of its messages as they come.
 
-        Its calls of models join those of the earlier `attempts` at it.
+        Its calls of models join those of the earlier attempts at it.
 
         Raises what `run_turn` raises.
         """
+        session = hot.session
         has_globals = isinstance(given, Moved)  # its state was made from those of now, and changes them
-        cells = None if has_globals else await self.global_cells(session, program)
+        cells = None if has_globals else await self.global_cells(hot)
         return await run_turn(
-            program,
+            hot.program,
             state,
             given,
             model=self.model,
@@ -64,18 +60,18 @@ class Running(Struct, frozen=True):
             ids=self.ids,
             limits=self.settings.limits,
             global_cells=cells,
-            history=history,
-            journal=TurnJournal(self.record, session, state.turn + 1, attempts, self.clock, self.ids),
+            history=hot.history,
+            journal=TurnJournal(self.record, session, state.turn + 1, hot.attempts, self.clock, self.ids),
             meter=await self.spending.meter(session.tenant, session.user_id, started),
             live=live,
             now=started,
         )
 
-    async def global_cells(self, session: SessionRow, program: Program) -> dict[str, Cell] | None:
+    async def global_cells(self, hot: Hot) -> dict[str, Cell] | None:
         """The user's global variables as they are now; None where the script has none."""
-        if not program.global_names:
+        if not hot.program.global_names:
             return None
-        return rows.cells_of(await self.record.user_variables(session.tenant, session.user_id))
+        return rows.cells_of(await self.record.user_variables(hot.session.tenant, hot.session.user_id))
 
 
 def code_of(kind: FailureKind) -> str:
