@@ -5,8 +5,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from api.caller import TENANT
 from api.catalogue import Catalogue
-from api.routes.sessions import TENANT
 from runtime.ports import Clock
 from runtime.state import State, StateUnreadable, decode
 from scripts.changes import Change, changes, report

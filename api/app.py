@@ -23,6 +23,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import errors
 from api.budgets import Spending
+from api.caller import TENANT
 from api.catalogue import Catalogue, Saved
 from api.chat import Chat
 from api.errors import ApiError
@@ -31,7 +32,6 @@ from api.migrating import Migrating
 from api.models import close_model, log_lacking
 from api.reloading import Reloader
 from api.routes import events, migrations, operations, scripts, sessions
-from api.routes.sessions import TENANT
 from api.running import Running
 from api.settings import Settings
 from runtime.ports import Clock, Ids, Model

@@ -12,8 +12,8 @@ import structlog
 from msgspec import Struct
 from watchfiles import awatch
 
+from api.caller import TENANT
 from api.catalogue import Catalogue, Saved, second
-from api.routes.sessions import TENANT
 from api.watched import touches
 from scripts.diagnostics import Problem
 from scripts.folder import read_path, script_files

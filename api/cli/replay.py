@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from api.app import utc_now
+from api.caller import TENANT
 from api.catalogue import Catalogue
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, errors, fail, print_json
@@ -21,7 +22,6 @@ from api.models import ModelUnknown, close_model, make_model
 from api.replaying.compare import Difference
 from api.replaying.recorded import Session, SessionUnknown, find_session
 from api.replaying.run import Source, TurnReplay, replay, shadow
-from api.routes.sessions import TENANT
 from api.settings import Settings
 from runtime.models.cassette import ScriptedFileInvalid
 from runtime.ports import Model

@@ -2,16 +2,16 @@
 
 from typing import Annotated, Any
 
-from litestar import Response, Router, get
+from litestar import Request, Response, Router, get
 from litestar.di import NamedDependency
 from litestar.params import FromPath, QueryParameter
 
 from api.accept import wants_stream
+from api.caller import tenant_of
 from api.chat import Chat
 from api.errors import ApiError, described
 from api.frames import Place, read_place
 from api.parameters import Accept, LastEventId, Limit, Prefer, seconds_to_wait
-from api.routes.sessions import TENANT
 from api.routes.streamed import StreamedEvents
 from api.schemas.events import EventList
 from api.streams import WAIT_S_MAX
@@ -30,6 +30,7 @@ from api.streams import WAIT_S_MAX
 async def list_events(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
+    request: Request[Any, Any, Any],
     after: Annotated[int, QueryParameter(name="after", ge=0, le=2**31, description="The number to go on after.")] = 0,
     limit: Limit = 100,
     last_event_id: LastEventId = None,
@@ -37,7 +38,7 @@ async def list_events(
     prefer: Prefer = None,
 ) -> Response[EventList]:
     """Everything that happened after an event."""
-    key, streams = (TENANT, session_id), chat.streams
+    key, streams = (tenant_of(request), session_id), chat.streams
     place = read_place(last_event_id, session_id) if last_event_id else Place(after)
     try:
         hot = await chat.session(*key)

@@ -1,15 +1,16 @@
 """Sessions that move to another version of their script, and back."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from litestar import Response, Router, post
+from litestar import Request, Response, Router, post
 from litestar.di import NamedDependency
 from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath
 
+from api.caller import tenant_of
 from api.errors import described
 from api.migrating import Migrating, Outcome
-from api.routes.sessions import ETAG, TENANT
+from api.routes.sessions import ETAG
 from api.schemas.migrations import MigrationView, NewVersion
 from api.views import position, said, wait_view
 
@@ -43,11 +44,12 @@ _REFUSED = (
 )
 async def migrate_session(
     session_id: FromPath[str],
+    request: Request[Any, Any, Any],
     data: Annotated[NewVersion, BodyKwarg(examples=_EXAMPLES)],
     migrating: NamedDependency[Migrating],
 ) -> Response[MigrationView]:
     """Moves a session."""
-    return _answer(await migrating.migrate(TENANT, session_id, data))
+    return _answer(await migrating.migrate(tenant_of(request), session_id, data))
 
 
 @post(
@@ -66,9 +68,11 @@ async def migrate_session(
         "SERVER_BUSY",
     ),
 )
-async def undo_migration(session_id: FromPath[str], migrating: NamedDependency[Migrating]) -> Response[MigrationView]:
+async def undo_migration(
+    session_id: FromPath[str], migrating: NamedDependency[Migrating], request: Request[Any, Any, Any]
+) -> Response[MigrationView]:
     """Takes a move back."""
-    return _answer(await migrating.undo(TENANT, session_id))
+    return _answer(await migrating.undo(tenant_of(request), session_id))
 
 
 def _answer(outcome: Outcome) -> Response[MigrationView]:

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from litestar import Response, Router, get, post
+from litestar import Request, Response, Router, get, post
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
 
+from api.caller import tenant_of
 from api.catalogue import Catalogue, Saved
 from api.errors import described
 from api.parameters import Cursor, Limit
 from api.problems import problem_views
-from api.routes.sessions import TENANT
 from api.schemas.scripts import NewScript, ScriptList, ScriptListed, ScriptToValidate, ScriptView, Validation
 from api.views import script_outline
 from scripts.parse import Reading, Source, read_script
@@ -45,25 +45,29 @@ Strict = Annotated[bool, QueryParameter(name="strict", description="Older and un
 
 @post("/scripts", status_code=201, summary="Keep and publish a script, strictly", responses=_KEPT)
 async def create_script(
-    data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)], catalogue: NamedDependency[Catalogue]
+    data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)],
+    catalogue: NamedDependency[Catalogue],
+    request: Request[Any, Any, Any],
 ) -> Response[ScriptView]:
     """Keeps a script of today's form; older keys are errors."""
-    return _saved(await catalogue.save(TENANT, data, "strict"))
+    return _saved(await catalogue.save(tenant_of(request), data, "strict"))
 
 
 @post("/scripts/import", status_code=201, summary="Import a script, older forms included", responses=_KEPT)
 async def import_script(
+    request: Request[Any, Any, Any],
     data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)],
     catalogue: NamedDependency[Catalogue],
     strict: Strict = False,
 ) -> Response[ScriptView]:
     """Keeps a script; what is older in it is translated, and its warnings are in the answer."""
-    return _saved(await catalogue.save(TENANT, data, "strict" if strict else "compat"))
+    return _saved(await catalogue.save(tenant_of(request), data, "strict" if strict else "compat"))
 
 
 @get("/scripts", summary="List scripts", responses=described("REQUEST_INVALID"))
 async def list_scripts(
     record: NamedDependency[Record],
+    request: Request[Any, Any, Any],
     status: Annotated[
         Literal["draft", "published", "archived"] | None, QueryParameter(name="status", required=False)
     ] = None,
@@ -75,14 +79,16 @@ async def list_scripts(
     cursor: Cursor = None,
 ) -> ScriptList:
     """A page of scripts, the last changed first."""
-    page = await record.scripts(TENANT, status=status, search=search, tag=tag, limit=limit, cursor=cursor)
+    page = await record.scripts(tenant_of(request), status=status, search=search, tag=tag, limit=limit, cursor=cursor)
     return ScriptList(data=[ScriptListed(**_listed(row)) for row in page.rows], next_cursor=page.next)
 
 
 @get("/scripts/{script_id:str}", summary="Read a script", responses=described("REQUEST_INVALID", "SCRIPT_NOT_FOUND"))
-async def get_script(script_id: FromPath[str], catalogue: NamedDependency[Catalogue]) -> ScriptView:
+async def get_script(
+    script_id: FromPath[str], catalogue: NamedDependency[Catalogue], request: Request[Any, Any, Any]
+) -> ScriptView:
     """A script by its uuid or its own id: text, structure and problems."""
-    row = await catalogue.find(TENANT, script_id)
+    row = await catalogue.find(tenant_of(request), script_id)
     return _view(row, await catalogue.reading(row))
 
 
@@ -107,9 +113,11 @@ async def validate_script(
     summary="Look at a kept script again",
     responses=described("REQUEST_INVALID", "SCRIPT_NOT_FOUND"),
 )
-async def validate_kept_script(script_id: FromPath[str], catalogue: NamedDependency[Catalogue]) -> Validation:
+async def validate_kept_script(
+    script_id: FromPath[str], catalogue: NamedDependency[Catalogue], request: Request[Any, Any, Any]
+) -> Validation:
     """Every problem of a kept script."""
-    return _validation(await catalogue.reading(await catalogue.find(TENANT, script_id)))
+    return _validation(await catalogue.reading(await catalogue.find(tenant_of(request), script_id)))
 
 
 def _validation(reading: Reading) -> Validation:

@@ -12,6 +12,7 @@ from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.accept import wants_stream
 from api.answer import Answer
+from api.caller import tenant_of
 from api.chat import Chat
 from api.errors import described
 from api.hot import Hot
@@ -53,8 +54,6 @@ from api.views import (
 from runtime.state import Status
 from store.record import Record
 from store.rows import SessionSummary
-
-TENANT = "default"  # until keys carry tenants, there is this one
 
 ETAG = ResponseHeader(name="ETag", documentation_only=True, description="The session's turn, for `If-Match`.")
 _TURN = described(
@@ -119,8 +118,10 @@ async def create_session(
 
     asked = condition(idempotency_key, None, None)
     if wants_stream(accept):
-        return await chat.streams.of_turn(lambda: chat.starting(TENANT, data, asked), shown, asked_by(request))
-    answer = await chat.start(TENANT, data, asked)
+        return await chat.streams.of_turn(
+            lambda: chat.starting(tenant_of(request), data, asked), shown, asked_by(request)
+        )
+    answer = await chat.start(tenant_of(request), data, asked)
     return Response(shown(answer), headers=_etag(answer.state.turn))
 
 
@@ -160,18 +161,20 @@ async def send_message(
 
     asked = condition(idempotency_key, if_match, prefer)
     if wants_stream(accept):
-        hot = await chat.session(TENANT, session_id)
+        hot = await chat.session(tenant_of(request), session_id)
         return await chat.streams.of_turn(
-            lambda: chat.taking(TENANT, session_id, data, asked), shown, asked_by(request), hot
+            lambda: chat.taking(tenant_of(request), session_id, data, asked), shown, asked_by(request), hot
         )
-    answer = await chat.turn(TENANT, session_id, data, asked)
+    answer = await chat.turn(tenant_of(request), session_id, data, asked)
     return Response(shown(answer), headers=_etag(answer.state.turn))
 
 
 @get("/sessions/{session_id:str}", summary="Look at a session", responses=_KNOWN, response_headers=[ETAG])
-async def get_session(session_id: FromPath[str], chat: NamedDependency[Chat]) -> Response[SessionView]:
+async def get_session(
+    session_id: FromPath[str], chat: NamedDependency[Chat], request: Request[Any, Any, Any]
+) -> Response[SessionView]:
     """The session as it stands."""
-    hot = await chat.session(TENANT, session_id)
+    hot = await chat.session(tenant_of(request), session_id)
     shown = _shown(hot)
     view = SessionView(
         **msgspec.structs.asdict(shown),
@@ -201,12 +204,13 @@ async def list_messages(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
     record: NamedDependency[Record],
+    request: Request[Any, Any, Any],
     after: Annotated[int, QueryParameter(name="after", ge=0, le=2**31, description="The number to go on after.")] = 0,
     limit: Limit = 100,
 ) -> MessageList:
     """A page of messages, oldest first."""
-    await chat.session(TENANT, session_id)
-    rows = await record.messages(TENANT, session_id, after_seq=after, limit=limit + 1)
+    await chat.session(tenant_of(request), session_id)
+    rows = await record.messages(tenant_of(request), session_id, after_seq=after, limit=limit + 1)
     more = len(rows) > limit
     return MessageList(
         data=[message_view(row) for row in rows[:limit]], next_after=rows[limit - 1].seq if more else None
@@ -217,10 +221,11 @@ async def list_messages(
 async def get_variables(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
+    request: Request[Any, Any, Any],
     scoped: Annotated[bool, QueryParameter(name="scoped", description="By scope, with type, source and time.")] = False,
 ) -> dict[str, Any]:
     """Every variable with the value it has where the session stands; scoped: a `variableStore`."""
-    hot = await chat.session(TENANT, session_id)
+    hot = await chat.session(tenant_of(request), session_id)
     if scoped:
         store: dict[str, Any] = msgspec.to_builtins(_shown(hot).variable_store)
         return store
@@ -232,22 +237,27 @@ async def list_calls(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
     record: NamedDependency[Record],
+    request: Request[Any, Any, Any],
     debug: Debug = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> CallList:
     """A page of calls, oldest first, also those of turns that failed; with `debug` what was replied."""
-    await chat.session(TENANT, session_id)
-    page = await record.calls(TENANT, session_id, limit=limit, cursor=cursor)
+    await chat.session(tenant_of(request), session_id)
+    page = await record.calls(tenant_of(request), session_id, limit=limit, cursor=cursor)
     return CallList(data=[call_view(row, debug=debug) for row in page.rows], next_cursor=page.next)
 
 
 @get("/users/{user_id:str}/sessions", summary="List a user's sessions", responses=described("REQUEST_INVALID"))
 async def list_user_sessions(
-    user_id: FromPath[str], record: NamedDependency[Record], limit: Limit = 50, cursor: Cursor = None
+    user_id: FromPath[str],
+    record: NamedDependency[Record],
+    request: Request[Any, Any, Any],
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> Response[list[SessionListed]]:
     """Newest first; a `Link` header leads to the next page."""
-    page = await record.list_sessions(TENANT, user_id=user_id, limit=limit, cursor=cursor)
+    page = await record.list_sessions(tenant_of(request), user_id=user_id, limit=limit, cursor=cursor)
     headers = {}
     if page.next is not None:
         headers["Link"] = (
@@ -259,13 +269,14 @@ async def list_user_sessions(
 @get("/sessions", summary="List sessions", responses=described("REQUEST_INVALID"))
 async def list_sessions(
     record: NamedDependency[Record],
+    request: Request[Any, Any, Any],
     user_id: Annotated[str | None, QueryParameter(name="userId", required=False)] = None,
     status: Annotated[Status | None, QueryParameter(name="status", required=False)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> SessionList:
     """A page of sessions, newest first."""
-    page = await record.list_sessions(TENANT, user_id=user_id, status=status, limit=limit, cursor=cursor)
+    page = await record.list_sessions(tenant_of(request), user_id=user_id, status=status, limit=limit, cursor=cursor)
     return SessionList(data=[_listed(row) for row in page.rows], next_cursor=page.next)
 
 
