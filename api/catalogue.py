@@ -12,6 +12,7 @@ from api.problems import problem_views
 from api.schemas.scripts import NewScript
 from runtime.ports import Clock
 from runtime.program import Program
+from scripts.builtin import read_builtin
 from scripts.diagnostics import Problem
 from scripts.folder import read_folder
 from scripts.model import Locale, Script
@@ -100,10 +101,17 @@ class Catalogue:
     async def find(self, tenant: str, script_id: str) -> ScriptRow:
         """A script by its uuid or by the id its author gave it. Raises ApiError SCRIPT_NOT_FOUND."""
         row = await self._record.script(tenant, script_id) if is_uuid(script_id) else None
-        row = row or await self._record.latest_published(tenant, script_id)
+        row = row or await self._record.latest_published(tenant, script_id) or await self._builtin(tenant, script_id)
         if row is None:
             raise ApiError("SCRIPT_NOT_FOUND", "Script not found", context={"scriptId": script_id})
         return row
+
+    async def _builtin(self, tenant: str, script_id: str) -> ScriptRow | None:
+        """A script that every tenant has unless it has one of its own with that id."""
+        reading = await asyncio.to_thread(read_builtin, script_id)
+        if reading is None or reading.script is None:
+            return None
+        return (await self.publish(tenant, reading, reading.script)).row
 
     async def version(self, tenant: str, script_id: str, version: int | None) -> ScriptRow:
         """A version of a script, by number; else the latest that is published. Raises ApiError SCRIPT_NOT_FOUND."""

@@ -6,10 +6,10 @@ durable. What failed before that has not happened.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from msgspec import Struct
@@ -28,7 +28,7 @@ from api.running import Running, code_of
 from api.schemas.sessions import NewMessage, NewSession
 from api.streams import Streams
 from runtime.engine import Turn, TurnFailed
-from runtime.inputs import Input, InputRefused, Start
+from runtime.inputs import Input, InputRefused, Intervention, NotNow, Start
 from runtime.program import Program
 from runtime.scopes import Scopes, WriteRefused
 from runtime.state import State, decode
@@ -37,6 +37,7 @@ from store.errors import KeyTaken, StoreError, TurnConflict
 from store.rows import FailureRow, MigrationRow, SessionRow
 
 T = TypeVar("T")
+_Take: TypeAlias = Callable[[Hot, Underway[Answer]], Awaitable[Answer]]
 
 
 class Chat:
@@ -193,12 +194,37 @@ class Chat:
     ) -> Underway[Answer]:
         """Takes a message without waiting for its answer; `join` the same request, where it is being answered."""
         place = (tenant, session_id, condition.idempotency_key)
+
+        async def take(hot: Hot, own: Underway[Answer]) -> Answer:
+            return await self._take(hot, message, condition.idempotency_key, own)
+
         return self._under_way(
-            place, message, condition, join, lambda own: self._turn(tenant, session_id, message, condition, own)
+            place, message, condition, join, lambda own: self._turn(tenant, session_id, condition, own, take)
         )
 
+    async def intervene(
+        self,
+        tenant: str,
+        session_id: str,
+        asked: Struct,
+        wanted: Callable[[Hot], Awaitable[Intervention | None]],
+        condition: Condition,
+    ) -> Answer:
+        """Does to a session what an application asks for; `wanted` says what that is as the session stands, None where
+        nothing is left to do: then the answer is the session's last turn. Raises ApiError.
+        """
+        place = (tenant, session_id, condition.idempotency_key)
+
+        async def take(hot: Hot, own: Underway[Answer]) -> Answer:
+            return await self._intervene(hot, await wanted(hot), condition.idempotency_key, own)
+
+        underway = self._under_way(
+            place, asked, condition, False, lambda own: self._turn(tenant, session_id, condition, own, take)
+        )
+        return await underway.answer()
+
     async def _turn(
-        self, tenant: str, session_id: str, message: NewMessage, condition: Condition, underway: Underway[Answer]
+        self, tenant: str, session_id: str, condition: Condition, underway: Underway[Answer], take: _Take
     ) -> Answer:
         key = condition.idempotency_key
         with self._in_flight.claim(None if key is None else (tenant, session_id, key), underway):
@@ -209,7 +235,7 @@ class Chat:
                     return known
                 if condition.expected_turn not in {None, hot.state.turn}:
                     raise self._conflict(hot)
-                return await self._take(hot, message, key, underway)
+                return await take(hot, underway)
 
     async def _recorded(self, hot: Hot, key: str, underway: Underway[Answer]) -> Answer | None:
         """The recorded answer to a request with this key, if there was one. Raises IDEMPOTENCY_MISMATCH."""
@@ -225,6 +251,8 @@ class Chat:
     async def _take(self, hot: Hot, message: NewMessage, key: str | None, underway: Underway[Answer]) -> Answer:
         if hot.state.status == "completed":
             raise ApiError("SESSION_ENDED", "the conversation is over", context=_context(hot))
+        if hot.state.status == "paused":
+            raise ApiError("SESSION_PAUSED", "the session is paused", context=_context(hot))
         given = Start() if not hot.state.begun else input_of(message)
         started = self._clock()
         try:
@@ -236,7 +264,31 @@ class Chat:
         fingerprint = underway.fingerprint if key is not None else None
         return await self._commit(hot, turn, started, key, fingerprint)
 
-    async def _run(self, hot: Hot, given: Input, started: datetime, underway: Underway[Answer]) -> Turn:
+    async def _intervene(
+        self, hot: Hot, given: Intervention | None, key: str | None, underway: Underway[Answer]
+    ) -> Answer:
+        session, gaps = hot.session, hot.state.gaps
+        if given is None:
+            row = await self._record.turn(session.tenant, session.session_id, hot.state.turn)
+            if row is None:
+                raise ApiError("SESSION_NOT_FOUND", "Session not found", context=_context(hot))
+            return Answer(session, hot.program, hot.state, row)
+        started = self._clock()
+        try:
+            turn = await self._run(hot, given, started, underway)
+        except NotNow as error:
+            code = "SESSION_ENDED" if hot.state.status == "completed" else "INTERVENTION_REFUSED"
+            raise ApiError(code, str(error), context=_context(hot)) from error
+        except InputRefused as error:
+            raise ApiError("REQUEST_INVALID", str(error), context=_context(hot)) from error
+        except TurnFailed as failed:
+            raise ApiError(code_of(failed.kind), str(failed), context=_context(hot)) from failed
+        answer = await self._commit(hot, turn, started, key, underway.fingerprint if key is not None else None)
+        if turn.state.gaps != gaps:
+            self._hot.forget(session)  # what was said last is read again
+        return answer
+
+    async def _run(self, hot: Hot, given: Input | Intervention, started: datetime, underway: Underway[Answer]) -> Turn:
         live = self._live.begin((hot.session.tenant, hot.session.session_id), hot.state, underway)
         try:
             return await self._running.turn(hot, hot.state, given, started=started, live=live.hear)

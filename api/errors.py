@@ -38,6 +38,8 @@ CODES: Mapping[str, Kind] = {
     "SESSION_NOT_FOUND": Kind(404, "session", "Correct the id, or create a session."),
     "SESSION_BUSY": Kind(409, "session", "Send one message at a time, or `Prefer: busy=queue`.", "wait", 1),
     "SESSION_ENDED": Kind(409, "session", "Create a new session."),
+    "SESSION_PAUSED": Kind(409, "session", "Resume the session first."),
+    "INTERVENTION_REFUSED": Kind(409, "session", "Look at the session's status, and ask for what it allows."),
     "SESSION_KEY_TAKEN": Kind(409, "session", "Use the session that has this key, or another key."),
     "MIGRATION_BLOCKED": Kind(409, "session", "Leave the session where it is, or move it to a version that you name."),
     "TURN_CONFLICT": Kind(412, "session", "Read the session again and decide anew.", "reload"),

@@ -41,7 +41,7 @@ class HotSessions:
             context = {"sessionId": head.session_id}
             raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
         program = await self._catalogue.program_in(state.locale, head.tenant, head.digest)
-        recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX)
+        recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX, without=state.gaps)
         hot = Hot(rows.session_of(head), program, state, rows.messages_of(recent))
         hot.updated_at = head.updated_at
         hot.attempts = Attempts(await self._record.unsettled_calls(head.tenant, head.session_id))

@@ -98,7 +98,7 @@ def messages_of(rows: list[MessageRow]) -> tuple[Message, ...]:
         Message(
             number=row.seq,
             message_id=row.message_id,
-            role="user" if row.role == "user" else "assistant",
+            role=row.role,
             content=row.content,
             action_id=row.action_id or "",
             metadata=row.metadata,

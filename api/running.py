@@ -10,7 +10,7 @@ from api.hot import Hot
 from api.journal import TurnJournal
 from api.settings import Settings
 from runtime.engine import FailureKind, Turn, run_turn
-from runtime.inputs import Input, Moved
+from runtime.inputs import Input, Intervention, Moved
 from runtime.ports import Clock, Ids, Live, Model
 from runtime.state import Cell, State
 from store.record import Record
@@ -36,7 +36,7 @@ class Running(Struct, frozen=True):
         self,
         hot: Hot,
         state: State,
-        given: Input | Moved,
+        given: Input | Moved | Intervention,
         *,
         started: datetime,
         live: Live | None = None,

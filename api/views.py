@@ -152,7 +152,8 @@ def message_view(row: MessageRow) -> MessageView:
     """A recorded message."""
     return MessageView(
         message_id=row.message_id,
-        role="user" if row.role == "user" else "ai",
+        number=row.seq,
+        role="ai" if row.role == "assistant" else row.role,
         content=row.content,
         timestamp=row.created_at,
         action_id=row.action_id or "",
@@ -173,7 +174,7 @@ def event_views(row: TurnRow | HappenedRow) -> list[EventView]:
         data: Mapping[str, Any] = event.data
         if event.kind == "message":
             message = messages[event.data["message"]]
-            data = {"number": message.seq, **msgspec.to_builtins(message_view(message))}
+            data = msgspec.to_builtins(message_view(message))
         elif event.kind == "variable":
             data = msgspec.to_builtins(row.variables[event.data["variable"]])
         elif event.kind == "wait":

@@ -112,7 +112,11 @@ async def _look(
     ]
     if not watching:
         return []
-    messages = [Heard(each.role, each.content) for each in run.history() if each.number <= said.number]
+    messages = [
+        Heard(each.role, each.content)
+        for each in run.history()
+        if each.number <= said.number and (each.role == "user" or each.role == "assistant")
+    ]
     found = {each.id: judge(each, run.program.vocabularies[each.id], messages) for each in watching}
     at_rest = {each.id for each in watching if _rests(run, each) and each.id not in (acted or ())}
     unclear = [

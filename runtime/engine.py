@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime import detection, interrupts, listening, repairs
+from runtime import detection, interrupts, intervening, listening, repairs
 from runtime.actions import filling, leading_away
 from runtime.actions.dispatch import enter, resume
 from runtime.budgets import BudgetExceeded, Unmetered
@@ -31,7 +31,7 @@ from runtime.events import (
     VariableChanged,
     Waiting,
 )
-from runtime.inputs import Chosen, Filled, Input, Moved, Reply, Start, accepted, is_answer_to
+from runtime.inputs import Chosen, End, Filled, Input, Intervention, Moved, Reply, Start, accepted, is_answer_to
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
 from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelFailed
 from runtime.program import PlaceLost, Program
@@ -82,7 +82,7 @@ class TurnFailed(Exception):
 async def run_turn(
     program: Program,
     state: State,
-    given: Input | Moved,
+    given: Input | Moved | Intervention,
     *,
     model: Model,
     clock: Clock,
@@ -168,8 +168,11 @@ class _Engine:
         failed.model_calls = tuple(self._run.calls.made)
         return failed
 
-    async def run(self, given: Input | Moved, content: str) -> None:
+    async def run(self, given: Input | Moved | Intervention, content: str) -> None:
         self._state.turn += 1
+        if isinstance(given, Intervention):
+            self._intervene(given)
+            return
         if isinstance(given, Moved):
             self._move(given)
             if not self._state.begun:
@@ -220,6 +223,13 @@ class _Engine:
             wait = filling.drawn(self._run, action, self._state.wait)
             if wait is not self._state.wait:
                 self._follow(action, Waits(wait))
+
+    def _intervene(self, given: Intervention) -> None:
+        """Does what the application asks for; the script does not go on by it."""
+        intervening.carry_out(self._run, given)
+        if isinstance(given, End):
+            self._state.wait = None
+            self._follow(self._cursor.current(), Finish(given.reason))
 
     async def _resume(self, given: Input, content: str) -> None:
         state = self._state

@@ -11,7 +11,8 @@ from scripts.values import Value, ValueType
 
 HISTORY_MAX = 50  # messages a template or a model sees
 
-Role: TypeAlias = Literal["user", "assistant"]
+Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
+"""Who said something; `system` and `tool` only where an application put it there."""
 
 
 Advance: TypeAlias = Literal["continue_needed", "completed", "blocked", "off_topic"]
@@ -191,6 +192,20 @@ class Migrated(Struct, frozen=True, tag_field="kind", tag="migrated"):
     new_place: str
 
 
+class Intervened(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="intervention"):
+    """The application did something to the session besides talking to it; it stands first in its turn.
+
+    `first` and `last` are the numbers of the messages that were added, or taken out of the conversation.
+    """
+
+    what: Literal["pause", "resume", "end", "set_variables", "rewind", "clear", "append"]
+    reason: str = ""  # to end
+    scope: Scope | None = None  # to set variables: the one that was asked for
+    turn: int | None = None  # to rewind: the turn it went back to
+    first: int | None = None
+    last: int | None = None
+
+
 class Ended(Struct, frozen=True, tag_field="kind", tag="ended"):
     """The conversation is over."""
 
@@ -217,6 +232,7 @@ Body: TypeAlias = (
     | Detected
     | Emitted
     | Migrated
+    | Intervened
     | Ended
 )
 

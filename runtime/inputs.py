@@ -1,13 +1,16 @@
-"""What a user may do with a session: the inputs, and which of them its present wait takes."""
+"""What may be done with a session: what its user does, which of it its present wait takes, and interventions of the
+application's.
+"""
 
 from collections.abc import Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from runtime.events import Body
+from runtime.events import Body, Role
 from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import State, Wait
+from scripts.model import Scope
 from scripts.values import Value, is_unicode
 from scripts.words import folded
 
@@ -47,13 +50,69 @@ class Moved(Struct, frozen=True):
 Input: TypeAlias = Start | Reply | Chosen | Filled
 
 
+class Pause(Struct, frozen=True):
+    """Take no reply until the session is resumed."""
+
+
+class Resume(Struct, frozen=True):
+    """Go on where the session was paused."""
+
+
+class End(Struct, frozen=True):
+    """End the conversation where it is."""
+
+    reason: str
+
+
+class SetVariables(Struct, frozen=True):
+    """Set variables, in one scope or each where it is declared, else in the session's; null unsets one."""
+
+    values: Mapping[str, Value]
+    scope: Scope | None = None
+
+
+class Rewind(Struct, frozen=True):
+    """Go on from the state that an earlier turn left; what was said since is taken out of the conversation."""
+
+    state: State
+
+
+class Clear(Struct, frozen=True):
+    """Take all that was said out of the conversation; the session stays where it is."""
+
+
+class Appended(Struct, frozen=True):
+    """A message that was said elsewhere."""
+
+    role: Role
+    content: str
+    metadata: Mapping[str, Value] = {}
+
+
+class Append(Struct, frozen=True):
+    """Add messages to the conversation; the script does not hear of them."""
+
+    messages: tuple[Appended, ...]
+
+
+Intervention: TypeAlias = Pause | Resume | End | SetVariables | Rewind | Clear | Append
+"""What an application does to a session besides talking to it. It is a turn like any other."""
+
+
 class InputRefused(ValueError):
     """An input that the session's present wait does not take; the message says what it takes."""
 
 
-def accepted(state: State, given: Input | Moved) -> str:
+class NotNow(InputRefused):
+    """An intervention that the status of the session does not allow; the message says so."""
+
+
+def accepted(state: State, given: Input | Moved | Intervention) -> str:
     """The text of an input, if the session's wait takes it. Raises InputRefused."""
     if isinstance(given, Moved):
+        return ""
+    if isinstance(given, Intervention):
+        _check_intervention(state, given)
         return ""
     if isinstance(given, Start):
         if state.begun:
@@ -79,6 +138,23 @@ def accepted(state: State, given: Input | Moved) -> str:
         known = ", ".join(choice.key for choice in state.wait.choices)
         raise InputRefused(f"there is no choice {given.choice!r}; there are {known}")
     return text
+
+
+def _check_intervention(state: State, given: Intervention) -> None:
+    """Raises InputRefused for one that the session does not take, NotNow where that is for its status."""
+    if not state.begun:
+        raise NotNow("the session could not begin yet; send it a message, or delete it")
+    match given:
+        case Pause() if state.status != "active":
+            raise NotNow(f"the session is {state.status}, and cannot be paused")
+        case Resume() if state.status != "paused":
+            raise NotNow(f"the session is {state.status}, and cannot be resumed")
+        case End() | SetVariables() | Append() if state.status == "completed":
+            raise NotNow("the conversation is over")
+        case Append() if not all(is_unicode(each.content) for each in given.messages):
+            raise InputRefused("a message is not valid Unicode")
+        case _:
+            return
 
 
 def is_answer_to(wait: Wait, said: str) -> bool:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from runtime.events import VariableChanged
 from runtime.program import Program
 from runtime.scopes import Scopes, WriteRefused
-from runtime.state import Cell, State
+from runtime.state import Cell, Source, State
 from scripts.model import Scope
 from scripts.names import names_in
 from scripts.renames import Path, Renames
@@ -184,7 +184,9 @@ def _held(state: State) -> Iterator[tuple[object, _Held]]:
             yield ("call", state.topic_entry, depth), _Held("topic", frame.cells, state.phase, frame.home[1])
 
 
-def differences(before: State, after: State, *, topic_ends: bool = False) -> tuple[VariableChanged, ...]:
+def differences(
+    before: State, after: State, *, topic_ends: bool = False, source: Source = "migrated"
+) -> tuple[VariableChanged, ...]:
     """The writes that lead from the variables of one state to those of another.
 
     What a layer held that `after` does not have ends with it, and is no write; so does the topic's where it ends.
@@ -199,7 +201,7 @@ def differences(before: State, after: State, *, topic_ends: bool = False) -> tup
         for name in (*gone, *layer.cells):
             old, new = was.get(name), layer.cells.get(name)
             if old is None or new is None or _said(old) != _said(new):
-                found.append(_change(layer, name, old, new))
+                found.append(_change(layer, name, old, new, source))
     return tuple(found)
 
 
@@ -207,14 +209,14 @@ def _said(cell: Cell) -> bytes:
     return msgspec.json.encode((cell.value, cell.type))
 
 
-def _change(layer: _Held, name: str, old: Cell | None, new: Cell | None) -> VariableChanged:
+def _change(layer: _Held, name: str, old: Cell | None, new: Cell | None, source: Source) -> VariableChanged:
     return VariableChanged(
         scope=layer.scope,
         name=name,
         old=old.value if old is not None else None,
         new=new.value if new is not None else None,
         type=new.type if new is not None else "null",
-        source="migrated",
+        source=source,
         action_id="",
         phase_id=layer.phase,
         topic_id=layer.topic,

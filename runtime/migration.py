@@ -11,11 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from runtime.copies import copy_of
-from runtime.events import Body, Migrated, ScopeEntered, ScopeLeft
+from runtime.events import Body, Migrated
 from runtime.migrated_cells import Blocked, Cells, differences
 from runtime.program import PlaceLost, Program
 from runtime.scopes import Scopes
 from runtime.state import INTERRUPTS, Frame, Progress, State, Wait
+from runtime.way_back import account_of
 from scripts.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
 from scripts.form_sheets import as_output
 from scripts.native_yaml import without_places
@@ -66,18 +67,8 @@ def undo(now: State, before: State) -> Plan:
     numbers = {"turn": now.turn, "event_seq": now.event_seq, "message_seq": now.message_seq}
     state = msgspec.structs.replace(copy_of(before), **numbers)
     why = ("back to the version before",)
-    account: list[Body] = [Migrated("undone", why, place_of(now), place_of(before))]
-    if now.topic and now.topic_entry != before.topic_entry:
-        account.append(ScopeLeft("topic", now.topic, now.topic_entry))
-    if now.phase and now.phase_entry != before.phase_entry:
-        account.append(ScopeLeft("phase", now.phase, now.phase_entry))
-    if before.phase and (now.phase_entry != before.phase_entry or not now.phase):
-        account.append(ScopeEntered("phase", before.phase, before.phase_entry))
-    if before.topic and (now.topic_entry != before.topic_entry or not now.topic):
-        account.append(ScopeEntered("topic", before.topic, before.topic_entry))
-    # The user's own variables are not the session's to take back: other sessions may have gone on with them.
-    changes = [each for each in differences(now, state) if each.scope != "global"]
-    return Plan("safe", why, state, (*account, *changes), place=place_of(before))
+    account = (Migrated("undone", why, place_of(now), place_of(before)), *account_of(now, state, "migrated"))
+    return Plan("safe", why, state, account, place=place_of(before))
 
 
 class _Move:

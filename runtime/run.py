@@ -12,7 +12,7 @@ from msgspec import Struct
 from runtime.budgets import Bounds, BudgetExceeded, Purse
 from runtime.calls import CallInterrupted, Calls
 from runtime.copies import copy_of, own_copy, take_back
-from runtime.events import HISTORY_MAX, Body, Event, Message, VariableChanged, Warned
+from runtime.events import HISTORY_MAX, Body, Event, Message, Role, VariableChanged, Warned
 from runtime.hearing import Hearing
 from runtime.names import Names
 from runtime.ports import (
@@ -155,12 +155,16 @@ class Run:
             return {}
         return {"speaker": {"role": role, "name": known.name or role, **({"pic": known.pic} if known.pic else {})}}
 
-    def _message(self, role: str, text: str, metadata: Mapping[str, Value]) -> None:
+    def append(self, role: Role, text: str, metadata: Mapping[str, Value]) -> None:
+        """A message that was said elsewhere. Raises LimitExceeded."""
+        self._message(role, text, metadata)
+
+    def _message(self, role: Role, text: str, metadata: Mapping[str, Value]) -> None:
         self.state.message_seq += 1
         message = Message(
             number=self.state.message_seq,
             message_id=self._ids(),
-            role="user" if role == "user" else "assistant",
+            role=role,
             content=text,
             action_id=self.action_id,
             metadata=metadata,

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from runtime.answers import Choice
+from runtime.context.memory import ContextMemory
 from runtime.sheets import DrawnForm
 from scripts.model import Locale
 from scripts.values import Value, ValueType
@@ -148,6 +149,8 @@ class State(Struct, omit_defaults=True):
     watches: dict[str, Watch] = {}  # by detector
     spent: Spent = Spent()  # by the calls of language models in all its turns
     end_reason: str = ""
+    gaps: tuple[tuple[int, int], ...] = ()  # first and last number of messages that were taken out of the conversation
+    context: ContextMemory | None = None  # what its context strategy keeps
 
     def home(self, depth: int | None = None) -> tuple[str, str]:
         """Where the actions of the innermost (of `depth`) frames stand: phase and topic, or a skill's home or an

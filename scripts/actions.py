@@ -259,9 +259,10 @@ class Form(Step, frozen=True, kw_only=True):
 
 
 class Chat(ModelStep, frozen=True, kw_only=True):
-    """Free conversation, until the model or a condition ends it or its rounds are used up."""
+    """Free conversation, until the model or a condition ends it or its rounds are used up; `opens` says who begins."""
 
     task: Template = field(name="chat")
+    opens: Literal["ai", "user"] = "ai"
     exit: Template | None = None
     exit_when: Expression | None = None
     exit_criteria: ExitCriteria | None = None

@@ -30,6 +30,7 @@ from store.rows import (
     UserVariableRow,
     VariableWriteRow,
 )
+from store.turns import Gaps
 from store.writer import Writer
 
 LAG_MAX_S = 5.0
@@ -150,13 +151,21 @@ class Record:
         """The last 1,000 moves of a session to other versions of its script, the latest first."""
         return await self._readers.read(lambda cursor: sessions.migrations(cursor, tenant, session_id))
 
-    async def messages(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 100) -> list[MessageRow]:
-        """At most `limit` messages numbered above `after_seq`, in order."""
-        return await self._readers.read(lambda cursor: turns.messages(cursor, tenant, session_id, after_seq, limit))
+    async def messages(
+        self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 100, without: Gaps = ()
+    ) -> list[MessageRow]:
+        """At most `limit` messages numbered above `after_seq`, in order; not those of turns `without` which it goes."""
+        return await self._readers.read(
+            lambda cursor: turns.messages(cursor, tenant, session_id, after_seq, limit, without)
+        )
 
-    async def recent_messages(self, tenant: str, session_id: str, limit: int) -> list[MessageRow]:
-        """The last `limit` messages, in order."""
-        return await self._readers.read(lambda cursor: turns.recent_messages(cursor, tenant, session_id, limit))
+    async def recent_messages(
+        self, tenant: str, session_id: str, limit: int, *, without: Gaps = ()
+    ) -> list[MessageRow]:
+        """The last `limit` messages, in order; not those of turns `without` which it goes."""
+        return await self._readers.read(
+            lambda cursor: turns.recent_messages(cursor, tenant, session_id, limit, without)
+        )
 
     async def happened(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 20) -> list[HappenedRow]:
         """At most `limit` turns with events numbered above `after_seq`, in order."""

@@ -13,7 +13,7 @@ import msgspec
 JsonText: TypeAlias = msgspec.Raw
 JsonObject: TypeAlias = dict[str, Any]
 Value: TypeAlias = str | int | float | bool | list[Any] | JsonObject | None
-Role: TypeAlias = Literal["user", "assistant", "system"]
+Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
 Source: TypeAlias = Literal["script", "user", "model", "api", "default", "migrated"]
 ScriptStatus: TypeAlias = Literal["draft", "published", "archived"]

@@ -1,11 +1,16 @@
 """Reading turns: one whole, or what was said, written and done in many."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 import msgspec
 
 from store.fetch import Cursor, Parameters, bounded, decode, fetch, fetch_one, iso, utc
 from store.rows import NO_TURN, HappenedRow, MessageRow, TurnRow, VariableRow, VariableWriteRow
+
+Gaps: TypeAlias = Sequence[tuple[int, int]]
+"""First and last numbers of messages to leave out; both stand at the bounds of turns."""
 
 _OF_SESSION = "tenant = $tenant AND session_id = try_cast($session_id AS UUID)"
 _TURN = f"SELECT * {utc('started_at', 'finished_at')} FROM turns WHERE {_OF_SESSION}"  # noqa: S608
@@ -31,18 +36,27 @@ def turn_by_key(cursor: Cursor, tenant: str, session_id: str, idempotency_key: s
     return fetch_one(cursor, TurnRow, f"{_TURN} AND idempotency_key = $key ORDER BY turn LIMIT 1", parameters)
 
 
-def messages(cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int) -> list[MessageRow]:
+def messages(
+    cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int, without: Gaps
+) -> list[MessageRow]:
     """At most `limit` messages numbered above `after_seq`, in order."""
-    texts = _texts(cursor, "messages", "message_count > $after", "turn", tenant, session_id, after_seq, bounded(limit))
+    bound = f"message_count > $after {_outside(without)}"
+    texts = _texts(cursor, "messages", bound, "turn", tenant, session_id, after_seq, bounded(limit))
     rows = [row for text in texts for row in decode(list[MessageRow], text) if row.seq > after_seq]
     return rows[: bounded(limit)]
 
 
-def recent_messages(cursor: Cursor, tenant: str, session_id: str, limit: int) -> list[MessageRow]:
+def recent_messages(cursor: Cursor, tenant: str, session_id: str, limit: int, without: Gaps) -> list[MessageRow]:
     """The last `limit` messages, in order."""
-    texts = _texts(cursor, "messages", "turn > $after", "turn DESC", tenant, session_id, NO_TURN, bounded(limit))
+    bound = f"turn > $after {_outside(without)}"
+    texts = _texts(cursor, "messages", bound, "turn DESC", tenant, session_id, NO_TURN, bounded(limit))
     rows = [row for text in reversed(texts) for row in decode(list[MessageRow], text)]
     return rows[-bounded(limit) :]
+
+
+def _outside(gaps: Gaps) -> str:
+    """SQL for the turns whose messages are not in one of these ranges; a turn's are in it all or not at all."""
+    return "".join(f"AND message_count NOT BETWEEN {int(first)} AND {int(last)} " for first, last in gaps)
 
 
 def happened(cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int) -> list[HappenedRow]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import assert_never
 
 import msgspec
 from msgspec import Struct
@@ -10,8 +11,23 @@ from api.catalogue import Catalogue
 from api.journal import usage_of
 from api.rows import messages_of
 from runtime.budgets import BudgetExceeded
-from runtime.events import HISTORY_MAX, Message
-from runtime.inputs import Chosen, Filled, Input, Reply, Start
+from runtime.events import HISTORY_MAX, Intervened, Message
+from runtime.inputs import (
+    Append,
+    Appended,
+    Chosen,
+    Clear,
+    End,
+    Filled,
+    Input,
+    Intervention,
+    Pause,
+    Reply,
+    Resume,
+    Rewind,
+    SetVariables,
+    Start,
+)
 from runtime.models.recorded import RecordedCall
 from runtime.ports import ModelReply, Purpose
 from runtime.program import Program
@@ -21,6 +37,7 @@ from store.record import Record
 from store.rows import CallRow, MessageRow, MigrationRow, SessionHead, TurnRow
 
 PAGE = 200
+NUMBER_MAX = 2**31 - 1  # of messages
 _USED_UP = re.compile(str(BudgetExceeded("(\\w+)")))
 
 
@@ -41,12 +58,12 @@ class Session(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """A recorded turn. `given` is what the user did; None where the session moved, or could not begin."""
+    """A recorded turn. `given` is what was done to the session; None where it moved, or could not begin."""
 
     row: TurnRow
     before: State
     after: State
-    given: Input | None
+    given: Input | Intervention | None
     move: MigrationRow | None
     others: Mapping[str, Cell | None]  # the user's variables that were changed elsewhere since the turn before
     calls: tuple[RecordedCall, ...]
@@ -90,9 +107,9 @@ async def steps(record: Record, catalogue: Catalogue, session: Session, first: i
         move = session.moves.get(number)
         begun = before is not None and before.begun
         before = before or _first_state(session, row, after)
-        given: Input | None = None
+        given: Input | Intervention | None = None
         if move is None and after.begun:
-            given = _said(row.messages) if begun else Start()
+            given = await _given(record, session, row) if begun else Start()
         others = _others(before, after, row, program) if program.global_names else {}
         yield Step(row, before, after, given, move, others, await calls.of(number))
         before = after
@@ -106,12 +123,12 @@ async def turn_row(record: Record, session: Session, number: int) -> TurnRow:
     return row
 
 
-async def history_before(record: Record, step: Step) -> tuple[Message, ...]:
-    """The last messages before a turn."""
-    last = step.before.message_seq
-    after = max(0, last - HISTORY_MAX)
-    kept = await record.messages(step.row.tenant, step.row.session_id, after_seq=after, limit=HISTORY_MAX)
-    return messages_of([row for row in kept if row.seq <= last])
+async def history_of(record: Record, session: Session, state: State) -> tuple[Message, ...]:
+    """The last messages of the conversation as it was in a state."""
+    later = (state.message_seq + 1, NUMBER_MAX)
+    head = session.head
+    without = (*state.gaps, later)
+    return messages_of(await record.recent_messages(head.tenant, head.session_id, HISTORY_MAX, without=without))
 
 
 async def _state_before(record: Record, session: Session, turn: int) -> State | None:
@@ -129,6 +146,31 @@ def _first_state(session: Session, row: TurnRow, after: State) -> State:
         user_id=session.head.user_id,
         start_variables=given if after.begun else dict(after.start_variables),
     )
+
+
+async def _given(record: Record, session: Session, row: TurnRow) -> Input | Intervention:
+    """What was done to a session in a turn. Raises SessionUnknown."""
+    first = row.events[0] if row.events else None
+    if first is None or first.kind != "intervention":
+        return _said(row.messages)
+    done = msgspec.convert({"kind": first.kind, **first.data}, Intervened)
+    match done.what:
+        case "pause":
+            return Pause()
+        case "resume":
+            return Resume()
+        case "end":
+            return End(done.reason)
+        case "set_variables":
+            return SetVariables({write.name: write.new for write in row.variables}, done.scope)
+        case "rewind":
+            return Rewind(decode(bytes((await turn_row(record, session, done.turn or 0)).state)))
+        case "clear":
+            return Clear()
+        case "append":
+            return Append(tuple(Appended(each.role, each.content, each.metadata) for each in row.messages))
+        case _:
+            assert_never(done.what)
 
 
 def _said(messages: Iterable[MessageRow]) -> Input:

@@ -14,7 +14,7 @@ from api.replaying.compare import Difference, differences
 from api.replaying.recorded import (
     Session,
     Step,
-    history_before,
+    history_of,
     program_at,
     steps,
     turn_row,
@@ -23,7 +23,7 @@ from api.replaying.recorded import (
 from runtime.budgets import Bounds
 from runtime.engine import Turn, TurnFailed, run_turn
 from runtime.events import HISTORY_MAX, Message
-from runtime.inputs import Input, InputRefused, Moved
+from runtime.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
 from runtime.migration import MOVING, Plan, place_of, plan, undo
 from runtime.models.offline import OfflineModel
 from runtime.models.recorded import NotKept, NotRecorded, RecordedModel, ShadowModel
@@ -74,7 +74,7 @@ async def replay(source: Source, session: Session, first: int = 0) -> AsyncItera
     async for step in steps(source.record, source.catalogue, session, first):
         program = await program_at(source.catalogue, session, step.row.turn)
         if again is None:
-            again = _Again(source, session, step.before, await history_before(source.record, step))
+            again = _Again(source, session, step.before, await history_of(source.record, session, step.before))
         if step.is_failure:
             again.pass_over(step)
             yield TurnReplay(step.row.turn, "passed over", why="the session could not begin")
@@ -113,12 +113,19 @@ async def shadow(
                 why = "the session moved to another version here" if step.move else "the session could not begin"
                 yield TurnReplay(step.row.turn, "passed over", why=why)
                 continue
-            row = await again.turn(program, step, step.given, model)
+            row = await again.turn(program, step, _of_any_version(step.given), model)
         except _Stopped as stopped:
             yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
             return
         found = differences(step.row, row, same_script=False)
         yield TurnReplay(step.row.turn, "differs" if found else "same", found)
+
+
+def _of_any_version(given: Input | Intervention) -> Input | Intervention:
+    """What can be done to a session whatever its script is. Raises _Stopped."""
+    if isinstance(given, Rewind):
+        raise _Stopped("the session went back to an earlier turn here, which is none of this version's")
+    return given
 
 
 class _Again:
@@ -140,7 +147,7 @@ class _Again:
         self.state = step.after
         self._history = (*self._history, *rows.messages_of(step.row.messages))[-HISTORY_MAX:]
 
-    async def turn(self, program: Program, step: Step, given: Input | Moved, model: Model) -> TurnRow:
+    async def turn(self, program: Program, step: Step, given: Input | Moved | Intervention, model: Model) -> TurnRow:
         """Takes a turn at the moment it was taken, as the record would keep it. Raises _Stopped, NotKept."""
         if not isinstance(given, Moved):  # its state was made with them
             self.take_over(step)
@@ -167,7 +174,12 @@ class _Again:
             raise
         except NotRecorded as error:
             raise _Stopped(str(error), error.action_id) from error
-        return self._follow(program, step, turn)
+        row = self._follow(program, step, turn)
+        if isinstance(given, Rewind):
+            self._history = await history_of(self._source.record, self._session, self.state)
+        elif isinstance(given, Clear):
+            self._history = ()
+        return row
 
     def _follow(self, program: Program, step: Step, turn: Turn) -> TurnRow:
         self.state = turn.state
@@ -219,7 +231,7 @@ async def _planned_again(source: Source, session: Session, again: _Again, progra
 
 async def _shadow_of(source: Source, session: Session, program: Program, step: Step, model: Model) -> _Again:
     """The session before a turn, in the new version. Raises _Stopped."""
-    history = await history_before(source.record, step)
+    history = await history_of(source.record, session, step.before)
     again = _Again(source, session, step.before, history)
     if step.row.turn == 0:
         return again
@@ -257,7 +269,7 @@ async def _model_of(source: Source, session: Session, further: Model | None, fir
         has_calls = True
         turns.now = RecordedModel(step.calls)
         program = await program_at(source.catalogue, session, step.row.turn)
-        then = _Again(source, session, step.before, await history_before(source.record, step))
+        then = _Again(source, session, step.before, await history_of(source.record, session, step.before))
         try:
             await then.turn(program, step, step.given, listening)
         except (_Stopped, NotKept):

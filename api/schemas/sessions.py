@@ -10,16 +10,17 @@ from api.schemas.base import Body, Content, Id, View
 from api.schemas.calls import DebugInfo
 from api.schemas.events import EventView
 from runtime.state import ExecutionStatus, Source, Status
+from scripts.builtin import CHAT
 from scripts.form_sheets import FIELDS_MAX
 from scripts.model import FieldType, Locale
 from scripts.values import ValueType
 
 
 class NewSession(Body, frozen=True, kw_only=True):
-    """A session to begin."""
+    """A session to begin; without a script it is free conversation."""
 
     user_id: Id
-    script_id: Id
+    script_id: Id = CHAT
     initial_variables: dict[str, Any] = {}
     key: Id | None = None
     metadata: dict[str, Any] = {}
@@ -122,7 +123,8 @@ class MessageView(View, frozen=True, kw_only=True):
     """Something that was said."""
 
     message_id: str
-    role: Literal["ai", "user"]
+    number: int
+    role: Literal["ai", "user", "system", "tool"]
     content: str
     timestamp: datetime
     action_id: str

@@ -12,14 +12,16 @@ from scripts.actions import Chat, rounds_of
 
 
 async def chat(run: Run, action: Chat) -> Outcome:
-    """Lets the model open the conversation."""
+    """Lets the model open the conversation, or waits for the user to."""
+    if action.opens == "user":
+        return Waits(Wait("text"))
     return _says(run, (await _complete(run, action, None)).text)
 
 
 async def answer_chat(run: Run, action: Chat, reply: str) -> Outcome:
     """Lets the model answer; the last of its rounds still gets an answer."""
     if not reply.strip():
-        run.say(run.progress.prompt)
+        run.say(run.progress.prompt)  # nothing, where the user is to begin
         return Waits(Wait("text"))
     run.progress.round += 1
     run.progress.replies = [*run.progress.replies, reply][-rounds_of(action) :]

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.context import ContextStrategy, TokenWindow
+from runtime.context.windows import ContextStrategy, TokenWindow
 from runtime.events import Message
 from runtime.ports import ModelFailed, ModelRequest
 from runtime.prompts.data import Marks, encoded, message_line, tagged

@@ -44,7 +44,8 @@ SEEN = SNAPSHOT | {
     "aiMessage": str,
     "error": type(None),
 }
-MESSAGE = dict.fromkeys(("messageId", "role", "content", "timestamp", "actionId"), str) | {"metadata": dict}
+MESSAGE = dict.fromkeys(("messageId", "role", "content", "timestamp", "actionId"), str)
+MESSAGE |= {"number": int, "metadata": dict}
 CELL = {"value": object, "type": str, "lastUpdated": str | None, "source": str}  # a project's default has no time
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from runtime.engine import Limits, Turn, run_turn
 from runtime.events import Message, Warned
-from runtime.inputs import Chosen, Input, Reply, Start
+from runtime.inputs import Chosen, Input, Intervention, Reply, Start
 from runtime.models.cassette import ScriptedReply
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
@@ -39,7 +39,7 @@ class Session:
         self.turns: list[Turn] = []
         self._saved = saved
 
-    async def turn(self, given: Input) -> Turn:
+    async def turn(self, given: Input | Intervention) -> Turn:
         """One turn; one that fails leaves the session as it was."""
         state = decode(encode(self.state)) if self._saved else self.state
         ids = itertools.count(1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.context import TokenWindow
+from runtime.context.windows import TokenWindow
 from runtime.events import Message
 from runtime.tokens import tokens_of
 

@@ -1,4 +1,4 @@
-"""Which messages of a conversation a prompt holds, when not all of them fit."""
+"""Which messages of a conversation fit a prompt, by whole exchanges."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
