@@ -94,6 +94,7 @@ _KEYS = {
     "exit": "When to stop, in words; the model judges.",
     "exit_when": "When to stop, as an expression.",
     "exit_criteria": "When to stop, by what the model measures.",
+    "opens": "Who says something first: `ai` (the default), or `user`.",
     "understanding_threshold": "How well the user has to have understood, in percent.",
     "has_questions": "Whether the user may still have questions.",
     "min_rounds": "How many rounds at least.",

@@ -146,7 +146,7 @@ async def test_while_nothing_comes_the_connection_is_kept_alive(server: Any, mod
     ("path", "body", "status", "code"),
     [
         ("/api/sessions", {"userId": "ana", "scriptId": "nothing"}, 404, "SCRIPT_NOT_FOUND"),
-        ("/api/sessions", {"userId": "ana"}, 400, "REQUEST_INVALID"),
+        ("/api/sessions", {"scriptId": "nothing"}, 400, "REQUEST_INVALID"),
         ("/api/sessions/nothing/messages", {"content": "x"}, 404, "SESSION_NOT_FOUND"),
         ("{}/messages", {}, 400, "REQUEST_INVALID"),
         ("{}/messages", {"choice": "x"}, 400, "REQUEST_INVALID"),
