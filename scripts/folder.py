@@ -21,10 +21,13 @@ def script_files(path: Path) -> list[Path]:
 
 
 def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
-    """Every script of a folder. Side files (globals and the like) and other YAML are passed over."""
-    for path in script_files(folder):
-        reading = read_path(path, mode)
-        if reading.errors and reading.source.text and not is_script(reading.source):
+    """Every script of a folder. Side files (globals and the like) and other YAML are passed over, also what could be a
+    script by itself and is used by another one.
+    """
+    readings = [(path, read_path(path, mode)) for path in script_files(folder)]
+    used = {(path.parent / name).resolve() for path, reading in readings for name in reading.source.side_files}
+    for path, reading in readings:
+        if path.resolve() in used or (reading.errors and reading.source.text and not is_script(reading.source)):
             continue
         yield reading
 

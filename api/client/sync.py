@@ -1,0 +1,130 @@
+"""The client for programs without an event loop: the asynchronous one, waited for in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from api.client.client import DEFAULT_URL, Client
+from api.client.sessions import Sessions
+from api.client.wire import Patience
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_CLOSE_S = 10.0
+
+
+class Loop:
+    """An event loop that runs in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="cuebook-client", daemon=True)
+        self._thread.start()
+
+    def result(self, work: Coroutine[Any, Any, T]) -> T:
+        """What work comes to; given up where the caller is interrupted."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CLOSE_S)
+        self._loop.close()
+
+
+class _Waiting:
+    """What one part of a client does, waited for."""
+
+    def __init__(self, loop: Loop, part: Any) -> None:
+        self._loop = loop
+        self._part = part
+
+
+def _waited(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[_Waiting, P], T]:
+    """A method of the asynchronous client, for one that waits."""
+
+    @wraps(method)
+    def call(own: _Waiting, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return own._loop.result(method(own._part, *args, **kwargs))
+
+    return call
+
+
+def _told(method: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> Callable[Concatenate[_Waiting, P], Iterator[T]]:
+    """A method that tells one thing after the other, for a client that waits for each."""
+
+    @wraps(method)
+    def call(own: _Waiting, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        told = method(own._part, *args, **kwargs)
+        try:
+            while True:
+                try:
+                    yield own._loop.result(_next(told))
+                except StopAsyncIteration:
+                    return
+        finally:
+            own._loop.result(_closed(told))
+
+    return call
+
+
+async def _next(told: AsyncIterator[T]) -> T:
+    return await anext(told)
+
+
+async def _closed(told: AsyncIterator[Any]) -> None:
+    close = getattr(told, "aclose", None)  # an iterator need not have one; a generator's connection is given back by it
+    if close is not None:
+        await close()
+
+
+class SyncSessions(_Waiting):
+    """`Sessions`, waited for."""
+
+    create = _waited(Sessions.create)
+    get = _waited(Sessions.get)
+    send = _waited(Sessions.send)
+    stream = _told(Sessions.stream)
+    messages = _waited(Sessions.messages)
+    transcript = _told(Sessions.transcript)
+    variables = _waited(Sessions.variables)
+    variable_store = _waited(Sessions.variable_store)
+    events = _waited(Sessions.events)
+    follow = _told(Sessions.follow)
+
+
+class SyncClient:
+    """A server of Cuebook: ``with SyncClient() as cuebook: cuebook.sessions.create("ana")``."""
+
+    def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: Patience | None = None) -> None:
+        self._loop = Loop()
+        self._client = self._loop.result(_made(url, key, patience or Patience()))
+        self.sessions = SyncSessions(self._loop, self._client.sessions)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes its connections, and ends its thread."""
+        self._loop.result(self._client.close())
+        self._loop.close()
+
+
+async def _made(url: str, key: str | None, patience: Patience) -> Client:
+    """Made in the loop it lives in."""
+    return Client(url, key=key, patience=patience)
