@@ -1,5 +1,6 @@
 """How the routes that can answer with a stream describe it, and what they need to know of a request for one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,35 +11,21 @@ from api.frames import EVENT_STREAM
 from api.streams import Asked
 
 _SESSION = "0b8a4a4e-5f0e-4c39-9e57-6f1f3a1c2d4e"
-_WORDS = f"""\
-id: {_SESSION}:0.5f2c9a1e.1
-event: message.delta
-data: {{"message":1,"actionId":"greet","text":"Welcome"}}
-
-id: {_SESSION}:0.5f2c9a1e.2
-event: message.delta
-data: {{"message":1,"actionId":"greet","text":" back, Ana."}}
-
-"""
-_EVENTS = f"""\
-id: {_SESSION}:4
-event: message
-data: {{"number":1,"messageId":"…","role":"ai","content":"Welcome back, Ana.","timestamp":"2026-03-04T12:00:00Z",…}}
-
-event: position
-data: {{"turn":0,"status":"active","executionStatus":"waiting_input","phaseId":"about_you",…}}
-
-id: {_SESSION}:9
-event: wait
-data: {{"actionId":"ask_name","wait":{{"kind":"text"}}}}
-
-"""
-_TURN = f"""\
-id: {_SESSION}:9
-event: turn
-data: {{"turn":0,"messages":[…],"wait":{{"kind":"text"}},"position":{{…}},…}}
-
-"""
+_WORDS = {
+    "id": f"{_SESSION}:0.5f2c9a1e.1",
+    "event": "message.delta",
+    "data": '{"message":1,"actionId":"greet","text":"Welcome"}',
+}
+_EVENT = {
+    "id": f"{_SESSION}:9",
+    "event": "wait",
+    "data": '{"actionId":"ask_name","wait":{"kind":"text"}}',
+}
+_TURN = {
+    "id": f"{_SESSION}:9",
+    "event": "turn",
+    "data": '{"turn":0,"messages":[],"wait":{"kind":"text"}}',
+}
 _ABOUT_WORDS = (
     "`message.delta`: more words of message number `message`, while the turn runs; `message.reset`: the words of that "
     "message and of those after it are taken back. "
@@ -60,7 +47,7 @@ class StreamedTurn(Operation):
 
     def __post_init__(self) -> None:
         """Adds the stream to what is described."""
-        _describe(self, _ABOUT_WORDS + _ABOUT_EVENTS + _ABOUT_TURN, _WORDS + _EVENTS + _TURN)
+        _describe(self, _ABOUT_WORDS + _ABOUT_EVENTS + _ABOUT_TURN, {"words": _WORDS, "event": _EVENT, "turn": _TURN})
 
 
 @dataclass
@@ -69,16 +56,27 @@ class StreamedEvents(Operation):
 
     def __post_init__(self) -> None:
         """Adds the stream to what is described."""
-        _describe(self, _ABOUT_WORDS + _ABOUT_EVENTS, _WORDS + _EVENTS)
+        _describe(self, _ABOUT_WORDS + _ABOUT_EVENTS, {"words": _WORDS, "event": _EVENT})
         if self.responses is not None:
             self.responses["204"] = OpenAPIResponse("The session is over, and the client has all of it.")
 
 
-def _describe(operation: Operation, description: str, example: str) -> None:
+def _describe(operation: Operation, description: str, examples: Mapping[str, Mapping[str, str]]) -> None:
+    """Adds the stream: its schema is that of one server-sent event, as tools for such streams expect."""
     answer = (operation.responses or {}).get("200")
     if isinstance(answer, OpenAPIResponse) and answer.content is not None:
-        schema = Schema(type=OpenAPIType.STRING, description=description)
-        answer.content[EVENT_STREAM] = OpenAPIMediaType(schema=schema, examples={"stream": Example(value=example)})
+        answer.content[EVENT_STREAM] = OpenAPIMediaType(
+            schema=Schema(
+                type=OpenAPIType.OBJECT,
+                description=description,
+                properties={
+                    "id": Schema(type=OpenAPIType.STRING, description="What `Last-Event-ID` takes to go on after it."),
+                    "event": Schema(type=OpenAPIType.STRING, description="Its kind."),
+                    "data": Schema(type=OpenAPIType.STRING, description="What is told, as JSON."),
+                },
+            ),
+            examples={name: Example(value=dict(event)) for name, event in examples.items()},
+        )
 
 
 def asked_by(request: Request[Any, Any, Any]) -> Asked:

@@ -1,0 +1,45 @@
+"""The description of the API is the whole truth: requests made from it meet no 5xx and no answer that it does not name."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+)
+RUN_S = 300.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(RUN_S + 60)
+@pytest.mark.parametrize("known", [True, False], ids=["on what is there", "on anything"])
+async def test_no_request_meets_an_answer_that_is_not_described(serve: Any, tmp_path: Path, known: bool) -> None:
+    server = serve()
+    await server.ready()
+    async with server.client() as api:
+        session = await api.begin("visit", key="telegram:1")
+        await api.message(session, {"content": "Ana"})
+    parameters = {"session_id": session["sessionId"], "script_id": "visit", "user_id": "ana", "key": "telegram:1"}
+    config = tmp_path / "schemathesis.toml"
+    lines = [f'{name} = "{value}"' for name, value in parameters.items()]
+    config.write_text("\n".join(["[parameters]", *(lines if known else [])]) + "\n")
+    found = subprocess.run(
+        [
+            *(SCHEMATHESIS, "--config-file", config, "run", f"{server.url}/schema/openapi.json"),
+            *("--checks", ",".join(CHECKS), "--phases", "examples,fuzzing", "--max-examples", "8"),
+            *("--seed", "1", "--generation-database", "none", "--request-timeout", "60", "--no-color"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+    )
+    assert found.returncode == 0, found.stdout[-10_000:] + found.stderr[-2_000:]
