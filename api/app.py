@@ -32,8 +32,12 @@ from api.migrating import Migrating
 from api.models import close_model, log_lacking
 from api.reloading import Reloader
 from api.routes import events, migrations, operations, scripts, sessions
+from api.routes import webhooks as webhook_routes
 from api.running import Running
 from api.settings import Settings
+from api.webhooks.book import Webhooks
+from api.webhooks.courier import Courier
+from api.webhooks.sending import Sender
 from runtime.ports import Clock, Ids, Model
 from scripts.model import Script
 from scripts.parse import Reading
@@ -75,13 +79,19 @@ def create_app(
     live = live or Live(settings)
     catalogue = Catalogue(record, clock)
     running = Running(record, model, settings, clock, ids, Spending(record, settings.budgets))
-    chat = Chat(running, catalogue, live)
+    webhooks = Webhooks(record, settings, clock, ids)
+    courier = Courier(record, webhooks, Sender(settings), settings, clock, ids)
+    chat = Chat(running, catalogue, live, webhooks)
     migrating = Migrating(chat, running, catalogue)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         try:
-            async with _published(catalogue, settings.scripts, partial(log_lacking, model), reload=reload):
+            await webhooks.load()
+            async with (
+                courier.running(),
+                _published(catalogue, settings.scripts, partial(log_lacking, model), reload=reload),
+            ):
                 announce()
                 yield
         finally:
@@ -91,13 +101,22 @@ def create_app(
             await close_model(model)
 
     return Litestar(
-        route_handlers=[sessions.router, events.router, migrations.router, scripts.router, operations.router],
+        route_handlers=[
+            sessions.router,
+            events.router,
+            migrations.router,
+            scripts.router,
+            webhook_routes.router,
+            operations.router,
+        ],
         dependencies={
             "chat": _provide(chat),
             "migrating": _provide(migrating),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
             "running": _provide(running),
+            "webhooks": _provide(webhooks),
+            "courier": _provide(courier),
         },
         exception_handlers=_exception_handlers(clock, ids),
         middleware=[_with_request_id(ids)],

@@ -27,6 +27,7 @@ from api.locks import KeysInFlight, SessionLocks
 from api.running import Running, code_of
 from api.schemas.sessions import NewMessage, NewSession
 from api.streams import Streams
+from api.webhooks.book import Webhooks
 from runtime.engine import Turn, TurnFailed
 from runtime.inputs import Input, InputRefused, Intervention, NotNow, Start
 from runtime.program import Program
@@ -43,12 +44,13 @@ _Take: TypeAlias = Callable[[Hot, Underway[Answer]], Awaitable[Answer]]
 class Chat:
     """The sessions of all tenants, over the record."""
 
-    def __init__(self, running: Running, catalogue: Catalogue, live: Live) -> None:
+    def __init__(self, running: Running, catalogue: Catalogue, live: Live, webhooks: Webhooks) -> None:
         settings = running.settings
         self._running = running
         self._record = running.record
         self._catalogue = catalogue
         self._live = live
+        self._webhooks = webhooks
         # not a dependency of its own: with two of them a route waits for a group of tasks, 6 % of a turn
         self.streams = Streams(settings, live, running.record, running.clock)
         self._settings = settings
@@ -319,9 +321,10 @@ class Chat:
             execution_status=execution_status,
         )
         start = session if row.turn == 0 else None
+        told = self._webhooks.told_of(hot, turn, row)
         try:
             await self._record.commit(
-                row, hot.state.turn, start, migration, _calls_used(hot, turn), _calls_withheld(turn)
+                row, hot.state.turn, start, migration, _calls_used(hot, turn), _calls_withheld(turn), told
             )
         except TurnConflict as error:
             self._hot.forget(session)
@@ -335,6 +338,8 @@ class Chat:
         hot.follow(row, turn)
         self._hot.put(hot)
         self._live.committed(row)
+        if told:
+            self._webhooks.news.set()
         return Answer(session, hot.program, turn.state, row, turn.model_calls)
 
     async def _failed(self, hot: Hot, failed: TurnFailed) -> ApiError:

@@ -73,6 +73,15 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     stream_s: Amount = 3_600.0
     stream_write_s: Amount = 30.0
     keep_alive_s: Amount = 15.0
+    webhooks_max: Count = 20
+    webhooks_http: bool = False
+    webhooks_private: bool = False
+    webhook_timeout_s: Amount = 10.0
+    webhook_attempts: Count = 10
+    webhook_retry_s: Amount = 5.0
+    webhook_concurrency: Count = 16
+    webhook_pending_max: Count = 10_000
+    webhook_keep_s: Amount = 604_800.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:

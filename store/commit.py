@@ -24,6 +24,7 @@ from store.rows import (
     UserVariableRow,
     is_uuid,
 )
+from store.webhook_rows import DeliveryRow
 
 HEADS_MAX = 10_000
 """Sessions whose latest turn number is kept in memory, about 3 MB."""
@@ -52,6 +53,7 @@ class Proposal(NamedTuple):
     migration: MigrationRow | None = None
     calls_used: tuple[str, ...] | None = None  # it settles its session's journal, and was taken with these
     calls_withheld: tuple[str, ...] = ()  # the words of these are not kept
+    deliveries: tuple[DeliveryRow, ...] = ()  # what webhooks are to be told of it
 
 
 Entry: TypeAlias = Proposal | CallRow
@@ -75,6 +77,7 @@ class Ledger:
         self._insert_sessions = insert_statement(cursor, "session_starts")
         self._insert_migrations = insert_statement(cursor, "session_migrations")
         self._insert_calls = insert_statement(cursor, "call_journal")
+        self._insert_deliveries = insert_statement(cursor, "webhook_deliveries")
         self._merge_variables = _MERGE_VARIABLES.format(rows=typed_rows(cursor, "user_variables"))
 
     def commit(self, group: list[Entry]) -> list[StoreError | None]:
@@ -103,6 +106,7 @@ class Ledger:
             (self._insert_turns, admission.turn_documents),
             (self._merge_variables, list(map(encode, variables))),
             (self._insert_calls, admission.call_documents),
+            (self._insert_deliveries, admission.delivery_documents),
         ]
         inserts = [(statement, documents) for statement, documents in inserts if documents]
         alone = len(inserts) == 1 and not admission.settlements
@@ -139,6 +143,7 @@ class _Admission:
         self.session_documents: list[bytes] = []
         self.migration_documents: list[bytes] = []
         self.call_documents: list[bytes] = []
+        self.delivery_documents: list[bytes] = []
         self.settlements: list[Settlement] = []
 
     @classmethod
@@ -177,11 +182,13 @@ class _Admission:
             document = encode(_stored(turn, advanced))
             start = None if session is None else encode(session)
             migration = None if proposal.migration is None else encode(proposal.migration)
+            deliveries = [encode(delivery) for delivery in proposal.deliveries]
         except RowRefused as refused:
             return refused
         self.turns.append(turn)
         self.turn_documents.append(document)
         self.heads[_session_of(turn)] = advanced
+        self.delivery_documents += deliveries
         if migration is not None:
             self.migration_documents.append(migration)
         if proposal.calls_used is not None:
@@ -222,6 +229,9 @@ def _ill_formed(proposal: Proposal) -> RowRefused | None:
     moved = proposal.migration
     if moved is not None and (moved.tenant, moved.session_id, moved.turn) != (turn.tenant, turn.session_id, turn.turn):
         return RowRefused("a migration and its turn name different sessions or turns")
+    told = {(delivery.tenant, delivery.session_id, delivery.turn) for delivery in proposal.deliveries}
+    if told - {(turn.tenant, turn.session_id, turn.turn)}:
+        return RowRefused("a delivery and its turn name different sessions or turns")
     return None
 
 

@@ -12,7 +12,7 @@ import msgspec
 from store.errors import CursorInvalid, StoreUnavailable
 
 Cursor: TypeAlias = duckdb.DuckDBPyConnection
-Parameters: TypeAlias = dict[str, str | int | None]
+Parameters: TypeAlias = dict[str, str | int | list[str] | None]
 R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T")
 PAGE_MAX = 1_000

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from store import calls, failures, script_texts, sessions, turns, variables
+from store import calls, failures, script_texts, sessions, turns, variables, webhooks
 from store.commit import Proposal
 from store.database import Database
 from store.errors import StoreReadOnly
@@ -31,6 +31,14 @@ from store.rows import (
     VariableWriteRow,
 )
 from store.turns import Gaps
+from store.webhook_rows import (
+    AttemptRow,
+    DeliveryBounds,
+    DeliveryRow,
+    DeliveryStatus,
+    DeliverySummary,
+    WebhookRow,
+)
 from store.writer import Writer
 
 LAG_MAX_S = 5.0
@@ -86,17 +94,20 @@ class Record:
         migration: MigrationRow | None = None,
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
+        deliveries: tuple[DeliveryRow, ...] = (),
     ) -> None:
         """Record a turn; returns once it is durable, with all it holds or nothing.
 
         `expected_turn` is the turn it was computed from: NO_TURN at creation, which also brings the `session`. A turn
         that moves the session to another version of its script brings the `migration`. With `calls_used`, the calls
         of models in the session's journal are settled: these ids were used, the others were not; the words of
-        `calls_withheld`, and of those not used, are not kept.
+        `calls_withheld`, and of those not used, are not kept. `deliveries` is what webhooks are to be told of it.
         Raises TurnConflict where another turn was first, KeyTaken where a new session's key is another's, RowRefused
         for a row that cannot be held.
         """
-        await self._writing.commit(Proposal(turn, expected_turn, session, migration, calls_used, calls_withheld))
+        await self._writing.commit(
+            Proposal(turn, expected_turn, session, migration, calls_used, calls_withheld, deliveries)
+        )
 
     async def note_call(self, call: CallRow) -> None:
         """Keep a call of a model in the journal: before it is made, and again, in full, when it has ended.
@@ -112,6 +123,69 @@ class Record:
     async def save_failure(self, failure: FailureRow) -> None:
         """Record a turn that failed."""
         await self._writing.run(partial(failures.save_failure, failure=failure))
+
+    async def save_webhook(self, webhook: WebhookRow) -> None:
+        """Add a webhook, or replace what is known of it."""
+        await self._writing.run(partial(webhooks.save_webhook, webhook=webhook))
+
+    async def remove_webhook(self, tenant: str, webhook_id: str) -> None:
+        """Delete a webhook and its deliveries."""
+        await self._writing.run(partial(webhooks.remove_webhook, tenant=tenant, webhook_id=webhook_id))
+
+    async def note_attempts(self, attempts: list[AttemptRow]) -> None:
+        """Write down what came of sending deliveries."""
+        await self._writing.run(partial(webhooks.note_attempts, attempts=attempts))
+
+    async def replay_deliveries(
+        self,
+        tenant: str,
+        webhook_id: str,
+        now: datetime,
+        *,
+        delivery_id: str | None = None,
+        status: DeliveryStatus | None = None,
+    ) -> int:
+        """Let deliveries be sent from the beginning, one or all with a status; how many there were."""
+        counts: list[int] = []
+        await self._writing.run(
+            lambda cursor: counts.append(
+                webhooks.replay_deliveries(cursor, tenant, webhook_id, delivery_id, status, now)
+            )
+        )
+        return sum(counts)
+
+    async def tidy_deliveries(self, bounds: DeliveryBounds, now: datetime) -> None:
+        """Give up and delete what is beyond the bounds, of every tenant."""
+        await self._writing.run(partial(webhooks.tidy_deliveries, bounds=bounds, now=now))
+
+    async def webhooks_of_all(self) -> list[WebhookRow]:
+        """Every tenant's webhooks, for the server itself."""
+        return await self._readers.read(webhooks.webhooks_of_all)
+
+    async def deliveries_ahead(self, webhook_ids: list[str], each_max: int, now: datetime) -> webhooks.Ahead:
+        """The deliveries to these webhooks, whosesoever, that are due, for the server itself; and when the next one is.
+
+        Of a webhook at most `each_max`, the earliest first; of a session only the first that waits.
+        """
+        return await self._readers.read(lambda cursor: webhooks.deliveries_ahead(cursor, webhook_ids, each_max, now))
+
+    async def deliveries(
+        self,
+        tenant: str,
+        webhook_id: str,
+        *,
+        status: DeliveryStatus | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[DeliverySummary]:
+        """A page of a webhook's deliveries, the newest first. Raises CursorInvalid."""
+        return await self._readers.read(
+            lambda reader: webhooks.deliveries(reader, tenant, webhook_id, status, limit, cursor)
+        )
+
+    async def delivery(self, tenant: str, webhook_id: str, delivery_id: str) -> DeliveryRow | None:
+        """One delivery with what is sent."""
+        return await self._readers.read(lambda cursor: webhooks.delivery(cursor, tenant, webhook_id, delivery_id))
 
     async def session_head(self, tenant: str, session_id: str) -> SessionHead | None:
         """A session with the state its latest turn left."""

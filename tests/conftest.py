@@ -294,6 +294,7 @@ def load(name: str) -> Any:
 
 
 openai_server = load("openai_server")
+webhook_receiver = load("webhook_receiver")
 
 Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Api]]
 
@@ -351,3 +352,10 @@ def endpoint() -> Iterator[Any]:
     """An endpoint that speaks as OpenAI's, on this machine; see `openai_server.py` beside this file."""
     with openai_server.running() as endpoint:
         yield endpoint
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Any]:
+    """A receiver of webhooks, on this machine; see `webhook_receiver.py` beside this file."""
+    async with webhook_receiver.Receiver().serving() as receiver:
+        yield receiver
