@@ -32,7 +32,10 @@ class EmittedView(View, frozen=True, kw_only=True):
 
 
 class NoticeData(View, frozen=True, kw_only=True):
-    """The session as its turn left it, with what was said in that turn; of an `emit` its event instead."""
+    """The session as its turn left it, with what was said in that turn; of an `emit` its event instead.
+
+    `intervention` is what the application did, where the turn is none of the user's: `pause`, `rewind` …
+    """
 
     session_id: str
     user_id: str
@@ -44,6 +47,7 @@ class NoticeData(View, frozen=True, kw_only=True):
     status: str
     execution_status: str
     position: Position
+    intervention: str | None
     messages: list[MessageView] | UnsetType = UNSET
     wait: WaitView | UnsetType | None = UNSET
     event: EmittedView | UnsetType = UNSET

@@ -41,6 +41,7 @@ def _data(before: Hot, turn: Turn, row: TurnRow) -> NoticeData:
         status=row.status,
         execution_status=row.execution_status,
         position=position(before.program, turn.state),
+        intervention=next((event.data["what"] for event in row.events if event.kind == "intervention"), None),
         messages=[message_view(message) for message in row.messages],
         wait=wait_view(turn.state.wait),
     )

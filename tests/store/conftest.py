@@ -24,8 +24,10 @@ from store.rows import (
     Value,
     VariableRow,
 )
+from store.webhook_rows import DeliveryRow, WebhookRow
 
 MOMENT = datetime(2025, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+WEBHOOK = "22222222-0000-4000-8000-000000000000"
 
 
 class Conversation:
@@ -102,10 +104,28 @@ class Conversation:
         variables: Sequence[VariableRow] = (),
         state: Value = "told",
         calls_used: tuple[str, ...] | None = None,
+        deliveries: tuple[DeliveryRow, ...] = (),
     ) -> TurnRow:
         following = self.next_turn(variables=variables, state=state)
-        await record.commit(following, following.turn - 1, calls_used=calls_used)
+        await record.commit(following, following.turn - 1, calls_used=calls_used, deliveries=deliveries)
         return following
+
+    def delivery(self, webhook_id: str = WEBHOOK, number: int = 1, **changes: object) -> DeliveryRow:
+        """A delivery of the next turn."""
+        row = DeliveryRow(
+            tenant=self.tenant,
+            delivery_id=str(uuid4()),
+            webhook_id=webhook_id,
+            session_id=self.session_id,
+            user_id=self.user_id,
+            turn=self.turns,
+            number=number,
+            kind="turn",
+            created_at=MOMENT + timedelta(seconds=self.turns),
+            next_attempt_at=MOMENT + timedelta(seconds=self.turns),
+            payload=msgspec.Raw('{"text":"你好"}'.encode()),
+        )
+        return msgspec.structs.replace(row, **changes)
 
     def call(self, call_id: str, number: int = 1, **changes: object) -> CallRow:
         """A call for the next turn that is about to be made."""
@@ -216,6 +236,21 @@ def failure_of(conversation: Conversation, code: str = "LLM_SERVICE_ERROR") -> F
     return FailureRow(conversation.tenant, conversation.session_id, 1, code, "no answer", "p", "t", "a", MOMENT)
 
 
+def webhook_of(tenant: str = "clinic", webhook_id: str = WEBHOOK, **changes: object) -> WebhookRow:
+    row = WebhookRow(
+        tenant=tenant,
+        webhook_id=webhook_id,
+        url="https://example.org/hook",
+        events=["turn", "emit:预约*"],
+        description="Books",
+        status="active",
+        secret_id=str(uuid4()),
+        created_at=MOMENT,
+        updated_at=MOMENT,
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
 class Rows:
     """What the tests make rows with; a fixture, since test folders are not packages."""
 
@@ -225,6 +260,7 @@ class Rows:
     script_of = staticmethod(script_of)
     text_of = staticmethod(text_of)
     failure_of = staticmethod(failure_of)
+    webhook_of = staticmethod(webhook_of)
 
 
 @pytest.fixture(scope="session")

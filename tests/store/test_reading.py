@@ -214,16 +214,19 @@ READS = {
     "user_variables": ("user_id",), "failures": ("session_id",), "scripts": (), "script": ("script_uuid",),
     "script_versions": ("script_uuid",), "latest_published": ("script_id",), "script_text": ("digest",),
     "migrations": ("session_id",), "unsettled_calls": ("session_id",), "calls": ("session_id",),
-    "spent": ("since", "until"),
+    "spent": ("since", "until"), "deliveries": ("webhook_id",), "delivery": ("webhook_id", "delivery_id"),
 }  # fmt: skip
-WRITES = {"close", "commit", "note_call", "save_script", "save_failure"}
+WRITES = {"close", "commit", "note_call", "save_script", "save_failure"} | {
+    "save_webhook", "remove_webhook", "note_attempts", "replay_deliveries", "tidy_deliveries"
+}  # fmt: skip
+OF_ALL = {"webhooks_of_all", "deliveries_ahead"}  # what the server does for all tenants alike
 
 
 def test_every_read_is_in_the_list_below_and_names_its_tenant() -> None:
     reads = {
         name: list(inspect.signature(method).parameters)[1]
         for name, method in inspect.getmembers(Record, inspect.iscoroutinefunction)
-        if not name.startswith("_") and name not in WRITES
+        if not name.startswith("_") and name not in WRITES | OF_ALL
     }
     assert reads == dict.fromkeys(READS, "tenant")
 
@@ -235,11 +238,14 @@ async def test_no_tenant_reads_anothers_rows(record, conversation, rows, read) -
     await record.save_script(rows.script_of(), rows.text_of())
     await record.save_failure(rows.failure_of(conversation))
     await conversation.migrate(record)
+    delivery = conversation.delivery()
+    await conversation.say(record, deliveries=(delivery,))
     await conversation.ask(record, "a")
     known = {
         "session_id": conversation.session_id, "key": "key", "number": 0, "limit": 10, "user_id": "ana",
         "script_uuid": "script-1", "script_id": "intake", "digest": "digest",
         "since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC),
+        "webhook_id": delivery.webhook_id, "delivery_id": delivery.delivery_id,
     }  # fmt: skip
     arguments = [known[name] for name in READS[read]]
 
