@@ -21,7 +21,6 @@ URL_CHARS_MAX = 2_000
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_PORTS = {None, *range(1, 65_536)}
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address behind a translator (RFC 6052)
 _METADATA = {ipaddress.ip_address(each) for each in ("fd00:ec2::254", "100.100.100.200")}  # not link-local, as others
 
@@ -61,7 +60,7 @@ class Rules(Struct, frozen=True):
         """What is wrong with the url of a webhook; empty where nothing is."""
         try:
             parts = httpx.URL(url)
-            usable = parts.scheme in {"http", "https"} and parts.host and parts.port in _PORTS
+            usable = parts.scheme in {"http", "https"} and bool(parts.host) and 0 < (parts.port or 443) < 65_536
             usable = usable and url.isprintable() and " " not in url
         except (httpx.InvalidURL, ValueError):  # its words may hold all of the url
             usable = False

@@ -112,8 +112,8 @@ PRIVATE = [
     "fec0::1",
 ]
 LOOPBACK = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"]
-NEVER = ["169.254.169.254", "fe80::1", str(ipaddress.IPv4Address(0)), "::", "224.0.0.1", "ff02::1", "fd00:ec2::254", "100.100.100.200",
-         "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]  # fmt: skip
+NEVER = ["169.254.169.254", "fe80::1", str(ipaddress.IPv4Address(0)), "::", "224.0.0.1", "ff02::1", "fd00:ec2::254",
+         "100.100.100.200", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
