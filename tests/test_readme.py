@@ -126,7 +126,10 @@ def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Server]:
 
 def run(text: str, folder: Path, environment: dict[str, str], port: int, code: int) -> str:
     """All that a block's commands print, in order; each must succeed, the last one end with this exit code."""
-    script = "exec 2>&1\nset -e -o pipefail\n" + text.replace("localhost:8000", f"localhost:{port}")
+    with socket.create_server(("127.0.0.1", 0)) as free:  # for a receiver of webhooks
+        receiver = str(free.getsockname()[1])
+    text = text.replace("localhost:8000", f"localhost:{port}").replace("9000", receiver)
+    script = f"exec 2>&1\nset -e -o pipefail\n{text}"
     done = subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
