@@ -79,7 +79,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     webhook_timeout_s: Amount = 10.0
     webhook_attempts: Count = 10
     webhook_retry_s: Amount = 5.0
-    webhook_concurrency: Count = 16
+    webhook_concurrency: Count = 32
     webhook_pending_max: Count = 10_000
     webhook_keep_s: Amount = 604_800.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -162,12 +162,16 @@ class Record:
         """Every tenant's webhooks, for the server itself."""
         return await self._readers.read(webhooks.webhooks_of_all)
 
-    async def deliveries_ahead(self, webhook_ids: list[str], each_max: int, now: datetime) -> webhooks.Ahead:
+    async def deliveries_ahead(
+        self, webhook_ids: list[str], each_max: int, limit: int, now: datetime
+    ) -> webhooks.Ahead:
         """The deliveries to these webhooks, whosesoever, that are due, for the server itself; and when the next one is.
 
-        Of a webhook at most `each_max`, the earliest first; of a session only the first that waits.
+        At most `limit`, `each_max` to each, the earliest first; of a session only the first that waits.
         """
-        return await self._readers.read(lambda cursor: webhooks.deliveries_ahead(cursor, webhook_ids, each_max, now))
+        return await self._readers.read(
+            lambda cursor: webhooks.deliveries_ahead(cursor, webhook_ids, each_max, limit, now)
+        )
 
     async def deliveries(
         self,

@@ -17,9 +17,6 @@ from store.webhook_rows import (
 WEBHOOKS_MAX = 100_000
 """Of all tenants together; those beyond are not told of anything."""
 
-DUE_MAX = 256
-"""Deliveries that are read at once."""
-
 _TIMES_OF_WEBHOOK = utc("failing_since", "old_secret_until", "created_at", "updated_at")
 _TIMES = utc("created_at", "next_attempt_at", "attempted_at", "settled_at")
 _PLACE = "format('{:06} {}', number, delivery_id::VARCHAR)"  # of deliveries of the same turn
@@ -52,14 +49,14 @@ def remove_webhook(cursor: Cursor, tenant: str, webhook_id: str) -> None:
     _delete(cursor, "webhook_deliveries", tenant, webhook_id)
 
 
-def deliveries_ahead(cursor: Cursor, webhook_ids: list[str], each_max: int, now: datetime) -> Ahead:
-    """The deliveries to these webhooks that are due, of each webhook at most so many, the earliest first; and when the
+def deliveries_ahead(cursor: Cursor, webhook_ids: list[str], each_max: int, limit: int, now: datetime) -> Ahead:
+    """At most `limit` deliveries to these webhooks that are due, `each_max` to each, the earliest first; and when the
     next one is.
 
     Of a session only the first that waits: those after it wait for that one.
     """
     parameters: Parameters = {"webhook_ids": webhook_ids, "now": now.isoformat()}
-    due = fetch(cursor, DeliveryRow, _DUE, parameters | {"each_max": each_max, "limit": DUE_MAX})
+    due = fetch(cursor, DeliveryRow, _DUE, parameters | {"each_max": each_max, "limit": limit})
     found = cursor.execute(_LATER, parameters).fetchone()
     later = found[0] if found is not None else None
     return Ahead(due, datetime.fromtimestamp(later, UTC) if later is not None else None)

@@ -81,7 +81,7 @@ class Courier:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Sends meanwhile; what is under way at the end has a moment left, the rest waits for the next start."""
-        sending, noting, tidying = map(asyncio.create_task, (self._send_all(), self._note_all(), self._tidy_often()))
+        sending, noting, tidying = map(_for_long, (self._send_all(), self._note_all(), self._tidy_often()))
         try:
             yield
         finally:
@@ -117,9 +117,10 @@ class Courier:
         if not wanted or len(self._under_way) >= self._places:
             return self._until_rested(now)
         before = set(self._under_way)  # what is written down while the record is read may still be pending in it
-        ahead = await self._record.deliveries_ahead(wanted, self._places_each, now)
+        ahead = await self._record.deliveries_ahead(wanted, self._places_each, self._places + len(before), now)
+        active = self._webhooks.active()
         for delivery in ahead.due:
-            webhook = self._webhooks.active().get(delivery.webhook_id)
+            webhook = active.get(delivery.webhook_id)
             place = (delivery.webhook_id, delivery.session_id)
             if len(self._under_way) >= self._places:
                 break
@@ -145,7 +146,11 @@ class Courier:
         task.add_done_callback(self._sending.discard)
 
     async def _send(self, webhook: WebhookRow, delivery: DeliveryRow) -> None:
-        outcome = await self._posted(webhook, delivery.delivery_id, bytes(delivery.payload))
+        try:
+            outcome = await self._posted(webhook, delivery.delivery_id, bytes(delivery.payload))
+        except Exception:  # the outermost place: nobody waits for this task
+            log.exception("a delivery could not be sent", delivery=delivery.delivery_id)
+            outcome = Outcome(None, "internal")
         pace = self._paces.setdefault(webhook.webhook_id, Pace(self._settings.webhook_retry_s))
         pace.note(outcome, self._clock())
         self._sent.put_nowait(_Sent(webhook, delivery, self._attempt(delivery, outcome)))
@@ -223,6 +228,18 @@ def _health(attempts: list[AttemptRow]) -> Health:
     if any(attempt.last_status == GONE for attempt in attempts):
         return "gone"
     return "well" if any(attempt.status == "delivered" for attempt in attempts) else "failing"
+
+
+def _for_long(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    """A task that ends with the server; should it end before by a defect, the log has it."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_log_end)
+    return task
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("webhooks are told of nothing any more until the server is started again", exc_info=error)
 
 
 async def _cancelled(*tasks: asyncio.Task[None]) -> None:

@@ -19,7 +19,7 @@ CONNECT_S = 5.0
 KEEP_ALIVE_S = 30.0
 ANSWER_BYTES_MAX = 4_096  # what is read of an answer, so that its connection can be used again
 
-Trouble: TypeAlias = Literal["status", "timeout", "connection", "tls", "dns", "refused", "protocol"]
+Trouble: TypeAlias = Literal["status", "timeout", "connection", "tls", "dns", "refused", "protocol", "internal"]
 
 
 class Outcome(Struct, frozen=True):
@@ -40,6 +40,7 @@ class Sender:
 
     def __init__(self, settings: Settings) -> None:
         self.rules = Rules.of(settings)
+        self._name = f"Cuebook/{version('cuebook')}"
         self._timeout_s = settings.webhook_timeout_s
         self._connections_max = settings.webhook_concurrency
         self._pool: httpcore.AsyncConnectionPool | None = None  # most servers have no webhooks, and need none
@@ -70,7 +71,7 @@ class Sender:
         wait = {"connect": min(CONNECT_S, self._timeout_s)} | dict.fromkeys(("read", "write", "pool"), self._timeout_s)
         given: dict[bytes | str, bytes | str] = {
             "host": parts.netloc,
-            "user-agent": f"Cuebook/{version('cuebook')}",
+            "user-agent": self._name,
             "content-type": "application/json",
             "content-length": str(len(body)),
         }

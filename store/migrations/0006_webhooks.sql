@@ -67,5 +67,5 @@ COMMENT ON COLUMN webhook_deliveries.attempts IS 'How often it was tried, since 
 COMMENT ON COLUMN webhook_deliveries.next_attempt_at IS 'When it is tried next, at the earliest';
 COMMENT ON COLUMN webhook_deliveries.attempted_at IS 'When it was last tried';
 COMMENT ON COLUMN webhook_deliveries.last_status IS 'The HTTP status of the last answer; null where there was none';
-COMMENT ON COLUMN webhook_deliveries.last_error IS 'Why the last attempt failed: status, timeout, connection, tls, dns, refused, protocol; overflow where too many waited';
+COMMENT ON COLUMN webhook_deliveries.last_error IS 'Why the last attempt failed: status, timeout, connection, tls, dns, refused, protocol, internal; overflow where too many waited';
 COMMENT ON COLUMN webhook_deliveries.settled_at IS 'When it was delivered or given up';

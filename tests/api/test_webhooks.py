@@ -346,6 +346,21 @@ async def test_an_answer_that_does_not_come_is_not_waited_for(app: Any, receiver
         assert tried.json() == {"delivered": False, "status": None, "error": "timeout"}
 
 
+async def test_what_goes_wrong_within_the_server_is_tried_again_too(app: Any, receiver: Any, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        webhook = await hooked(api, receiver, "turn")
+    key = (tmp_path / "webhook-key").read_text()
+    (tmp_path / "webhook-key").write_text("no key")
+    async with app(tmp_path, webhook_attempts=2, **QUICK) as api:
+        session = await api.begin("diary")
+        (dead,) = await settled(api, webhook, "dead", 1)
+        assert (dead["lastStatus"], dead["lastError"]) == (None, "internal")
+        (tmp_path / "webhook-key").write_text(key)
+        await api.say(session, "one")
+        (delivery,) = await receiver.heard(1)
+        verify(webhook["secret"], delivery.headers, delivery.body)
+
+
 async def test_nobody_listens_there(api: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"

@@ -16,7 +16,7 @@ OTHER = "33333333-0000-4000-8000-000000000000"
 async def ahead(record, rows, *webhooks: str, each_max: int = 10, after_s: float = 3_600) -> list:
     """The turns and numbers of what is due."""
     found = await record.deliveries_ahead(
-        list(webhooks or [rows.webhook_of().webhook_id]), each_max, rows.MOMENT + timedelta(seconds=after_s)
+        list(webhooks or [rows.webhook_of().webhook_id]), each_max, 100, rows.MOMENT + timedelta(seconds=after_s)
     )
     return [(delivery.turn, delivery.number) for delivery in found.due]
 
@@ -112,7 +112,7 @@ async def test_of_a_session_only_the_first_that_waits_is_ahead(record, conversat
     assert sorted(await ahead(record, rows)) == [(1, 1), (1, 2)]
     await record.note_attempts([attempt(both[1], rows, "pending", later_s=100)])
     assert (2, 1) not in await ahead(record, rows, after_s=50)  # it waits for that one
-    found = await record.deliveries_ahead([third.webhook_id], 10, rows.MOMENT + timedelta(seconds=50))
+    found = await record.deliveries_ahead([third.webhook_id], 10, 100, rows.MOMENT + timedelta(seconds=50))
     assert found.next_at == rows.MOMENT + timedelta(seconds=100)
     await record.note_attempts([attempt(both[1], rows, "dead")])
     assert (2, 1) in await ahead(record, rows, after_s=50)
