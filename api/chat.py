@@ -321,8 +321,8 @@ class Chat:
             execution_status=execution_status,
         )
         start = session if row.turn == 0 else None
-        told = self._webhooks.told_of(hot, turn, row)
         try:
+            told = await self._webhooks.told_of(hot, turn, row)
             await self._record.commit(
                 row, hot.state.turn, start, migration, _calls_used(hot, turn), _calls_withheld(turn), told
             )

@@ -1,6 +1,6 @@
 """Webhooks, and the deliveries to them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from litestar import Request, Response, Router, delete, get, patch, post
@@ -18,6 +18,7 @@ from api.schemas.webhooks import (
     DeliveryList,
     DeliveryView,
     NewWebhook,
+    Notice,
     Replayed,
     TrialView,
     WebhookList,
@@ -27,6 +28,7 @@ from api.schemas.webhooks import (
 from api.webhooks.book import Webhooks
 from api.webhooks.courier import Courier
 from store.record import Record
+from store.rows import is_uuid
 from store.webhook_rows import DeliveryRow, DeliveryStatus, DeliverySummary, WebhookRow
 
 LOCATION = ResponseHeader(name="Location", documentation_only=True, description="Where the new webhook is.")
@@ -197,7 +199,8 @@ async def replay_delivery(
 ) -> DeliveryDetail:
     """The delivery, which waits to be sent."""
     webhook = webhooks.find(tenant_of(request), webhook_id)
-    await webhooks.replay(webhook, delivery_id=delivery_id)
+    known = await _found(record, webhook, delivery_id)
+    await webhooks.replay(webhook, delivery_id=known.delivery_id)
     return _detail(await _found(record, webhook, delivery_id))
 
 
@@ -216,7 +219,8 @@ async def replay_dead(
 
 
 async def _found(record: Record, webhook: WebhookRow, delivery_id: str) -> DeliveryRow:
-    row = await record.delivery(webhook.tenant, webhook.webhook_id, delivery_id)
+    known = is_uuid(delivery_id)
+    row = await record.delivery(webhook.tenant, webhook.webhook_id, delivery_id) if known else None
     if row is None:
         context = {"webhookId": webhook.webhook_id, "deliveryId": delivery_id}
         raise ApiError("DELIVERY_NOT_FOUND", "Delivery not found", context=context)
@@ -264,7 +268,7 @@ def _fields(row: DeliverySummary) -> dict[str, Any]:
 
 
 def _detail(row: DeliveryRow) -> DeliveryDetail:
-    return DeliveryDetail(**_fields(row), payload=row.payload)
+    return DeliveryDetail(**_fields(row), payload=cast(Notice, row.payload))  # encoded already
 
 
 router = Router(

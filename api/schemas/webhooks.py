@@ -156,7 +156,7 @@ class DeliveryView(View, frozen=True, kw_only=True):
 class DeliveryDetail(DeliveryView, frozen=True, kw_only=True):
     """A delivery with the body that is sent."""
 
-    payload: Any
+    payload: Notice
 
 
 class DeliveryList(View, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ class Webhooks:
         self._clock = clock
         self._ids = ids
         self._changing = asyncio.Lock()
+        self._is_loaded = False
         self._by_tenant: dict[str, dict[str, tuple[WebhookRow, re.Pattern[str]]]] = {}
 
     async def load(self) -> None:
@@ -50,13 +51,16 @@ class Webhooks:
         found = await self._record.webhooks_of_all()
         for webhook in found:
             self._keep(webhook)
+        self._is_loaded = True
         if found:
             self.keyring.warn_if_lost()
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
-    def told_of(self, before: Hot, turn: Turn, row: TurnRow) -> tuple[DeliveryRow, ...]:
+    async def told_of(self, before: Hot, turn: Turn, row: TurnRow) -> tuple[DeliveryRow, ...]:
         """The deliveries of a turn that is about to be committed, with the session as it was before."""
+        if not self._is_loaded:  # a command took the turn, while no server runs
+            await self.load()
         told = self._by_tenant.get(row.tenant)
         return tuple(self._deliveries(told.values(), before, turn, row)) if told else ()
 

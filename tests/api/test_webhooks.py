@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from api.cli.reach import reach
+from api.settings import Settings
 from api.webhooks.signing import verify
 
 QUICK = {"webhook_retry_s": 0.01}
@@ -325,6 +327,19 @@ async def test_after_a_restart_what_waited_is_sent(app: Any, receiver: Any, tmp_
         first = (await listed(api, webhook))[0]
         await api.post(at(webhook, "deliveries", first["deliveryId"], "replay"))  # not in 5 seconds, but now
         assert [each.event for each in await receiver.heard(3)] == ["0:2 turn", "0:2 turn", "1:1 turn"]
+
+
+async def test_a_turn_that_a_command_takes_without_a_server_is_told_too(
+    app: Any, receiver: Any, tmp_path: Path
+) -> None:
+    async with app(tmp_path) as api:
+        await hooked(api, receiver, "turn")
+        session = await api.begin("diary")
+        await receiver.heard(1)
+    async with reach(Settings(data=tmp_path), writing=True) as way:
+        await way.post(f"/api/sessions/{session['sessionId']}/messages", {"content": "one"})
+    async with app(tmp_path):
+        assert [each.event for each in await receiver.heard(2)] == ["0:2 turn", "1:1 turn"]
 
 
 @pytest.mark.parametrize("answer", [{"endless": True}, {"body": "x" * 100_000}])
