@@ -26,9 +26,13 @@ async def test_no_request_meets_an_answer_that_is_not_described(serve: Any, tmp_
     server = serve()
     await server.ready()
     async with server.client() as api:
+        body = {"url": "http://127.0.0.1:9/", "events": ["turn"]}
+        webhook = (await api.post("/api/webhooks", json=body)).json()["webhookId"]
         session = await api.begin("visit", key="telegram:1")
         await api.message(session, {"content": "Ana"})
+        delivery = (await api.read(f"/api/webhooks/{webhook}/deliveries"))["data"][0]["deliveryId"]
     parameters = {"session_id": session["sessionId"], "script_id": "visit", "user_id": "ana", "key": "telegram:1"}
+    parameters |= {"webhook_id": webhook, "delivery_id": delivery}
     config = tmp_path / "schemathesis.toml"
     lines = [f'{name} = "{value}"' for name, value in parameters.items()]
     config.write_text("\n".join(["[parameters]", *(lines if known else [])]) + "\n")
