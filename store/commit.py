@@ -12,7 +12,7 @@ import msgspec
 
 from store.calls import Settlement, settle
 from store.errors import KeyTaken, RowRefused, StoreError, TurnConflict
-from store.insert import as_list, encode, insert_statement, roll_back, typed_rows
+from store.insert import as_list, encode, insert_statement, roll_back
 from store.rows import (
     NO_TURN,
     CallRow,
@@ -24,6 +24,7 @@ from store.rows import (
     UserVariableRow,
     is_uuid,
 )
+from store.variables import merge_statement
 from store.webhook_rows import DeliveryRow
 
 HEADS_MAX = 10_000
@@ -78,7 +79,7 @@ class Ledger:
         self._insert_migrations = insert_statement(cursor, "session_migrations")
         self._insert_calls = insert_statement(cursor, "call_journal")
         self._insert_deliveries = insert_statement(cursor, "webhook_deliveries")
-        self._merge_variables = _MERGE_VARIABLES.format(rows=typed_rows(cursor, "user_variables"))
+        self._merge_variables = merge_statement(cursor)
 
     def commit(self, group: list[Entry]) -> list[StoreError | None]:
         """Commit what can be committed; for each entry, None or why it was refused.
@@ -94,9 +95,12 @@ class Ledger:
             self._remember(admission)
         return outcomes
 
-    def forget(self) -> None:
-        """Drop what is remembered, so that the next commit looks at the tables."""
-        self._heads.clear()
+    def forget(self, gone: Iterable[SessionId] | None = None) -> None:
+        """Drop what is remembered, of these sessions or of all, so that the next commit looks at the tables."""
+        if gone is None:
+            self._heads.clear()
+        for session in gone or ():
+            self._heads.pop(session, None)
 
     def _insert(self, admission: "_Admission") -> None:
         variables = _global_writes(admission.turns)
@@ -293,14 +297,3 @@ def _global_writes(turns: Iterable[TurnRow]) -> list[UserVariableRow]:
         if write.scope == "global"
     }
     return list(latest.values())
-
-
-# Without a primary key: an index on 200,000 variables makes an upsert of one row four times slower than this scan.
-_MERGE_VARIABLES = """
-MERGE INTO user_variables AS kept USING ({rows}) AS written
-ON kept.tenant = written.tenant AND kept.user_id = written.user_id AND kept.name = written.name
-WHEN MATCHED AND written.value IS NULL THEN DELETE
-WHEN MATCHED THEN
-    UPDATE SET value = written.value, type = written.type, source = written.source, updated_at = written.updated_at
-WHEN NOT MATCHED AND written.value IS NOT NULL THEN INSERT BY NAME
-"""

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import duckdb
 
@@ -11,6 +13,8 @@ from store.errors import DatabaseLocked, DatabaseUnreadable, StoreUnavailable
 from store.schema import migrate, require_current
 
 FILE_NAME = "cuebook.duckdb"
+FRESH = ".compacting"  # ends the name of a file that is to take the place of the database's
+SPILLED = ".tmp"  # ends the name of the folder for what does not fit into memory
 
 # A commit that fills the log waits for the checkpoint of everything in it: 4 MB are about 1,000 turns, 6-60 ms.
 CHECKPOINT_THRESHOLD = "4MB"
@@ -19,13 +23,24 @@ ROW_GROUP_ROWS = 2048
 THREADS = 2
 
 
+class Size(NamedTuple):
+    """How many bytes a database takes."""
+
+    file: int
+    log: int
+    unused: int
+    """Of the file: blocks that nothing is in any more."""
+    disk_free: int
+
+
 class Database:
     """One open database file. `cursor()` gives each thread its own way in; a cursor is used by one thread at a time."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self._connection = connection
         self.path = path
-        self._wal = path.with_name(path.name + ".wal")
+        self.fresh = path.with_name(path.name + FRESH)
+        self._wal = _log_of(path)
         self._wal_inode: int | None = None
 
     @classmethod
@@ -38,21 +53,69 @@ class Database:
         path = folder / FILE_NAME
         if not read_only:
             _make_folder(folder)
-        connection = _attach(path, read_only=read_only)
+        database = cls(_attach(path, read_only=read_only), path)
         try:
-            (require_current if read_only else migrate)(connection, path)
+            (require_current if read_only else migrate)(database._connection, path)
         except BaseException:
-            connection.close()
+            database._connection.close()
             raise
-        database = cls(connection, path)
-        _sync_folder(folder, read_only=read_only)
+        if not read_only:
+            database.remove_fresh()
+            shutil.rmtree(path.with_name(path.name + SPILLED), ignore_errors=True)
+            _sync(folder)
         return database
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """A new way in, for one thread at a time."""
-        cursor = self._connection.cursor()
+        """A new way in, for one thread at a time. Raises StoreUnavailable where the file could not be opened again."""
+        try:
+            cursor = self._connection.cursor()
+        except duckdb.ConnectionException as error:
+            raise StoreUnavailable("the database is closed") from error
         cursor.execute("USE cuebook")
         return cursor
+
+    def size(self, cursor: duckdb.DuckDBPyConnection) -> Size:
+        """How many bytes it takes, and how many its disk has left."""
+        blocks = cursor.execute(
+            "SELECT block_size * free_blocks FROM pragma_database_size() WHERE database_name = 'cuebook'"
+        ).fetchall()
+        log = self._wal.stat().st_size if self._wal.exists() else 0
+        return Size(self.path.stat().st_size, log, blocks[0][0], shutil.disk_usage(self.path.parent).free)
+
+    def make_fresh(self) -> None:
+        """A database beside this one, with its tables and nothing in them."""
+        self.remove_fresh()
+        connection = _attach(self.fresh, read_only=False)
+        try:
+            migrate(connection, self.fresh)
+        finally:
+            connection.close()
+
+    def take_fresh(self, tell: Callable[[str], None]) -> None:
+        """Go on with the file beside this one, in its place. Nobody may have a cursor meanwhile.
+
+        A process that dies before the renaming leaves the old file, one that dies after it the new one; either is
+        whole. Raises StoreUnavailable, DatabaseLocked.
+        """
+        try:
+            self._connection.execute("CHECKPOINT cuebook")
+        except duckdb.Error as error:
+            raise StoreUnavailable(f"the log could not be emptied: {error}") from error
+        if self._wal.exists():  # it would be taken for the log of the new file
+            raise StoreUnavailable("the log could not be emptied")
+        _sync(self.fresh)
+        tell("replacing the file")
+        self.fresh.replace(self.path)
+        _sync(self.path.parent)
+        tell("opening the new file")
+        self._connection.close()  # not before: the lock of the old file keeps other processes away until now
+        self._connection = _attach(self.path, read_only=False)
+        self._wal_inode = None
+
+    def remove_fresh(self) -> None:
+        """Remove the file beside this one, which nobody has open, and what a killed process has left of one."""
+        for leftover in (self.fresh, _log_of(self.fresh)):
+            leftover.unlink(missing_ok=True)
 
     def sync_new_log(self) -> None:
         """Make the name of a new log file durable: DuckDB syncs the file, but not the folder that names it."""
@@ -61,7 +124,7 @@ class Database:
         except FileNotFoundError:  # a checkpoint has just emptied it
             return
         if inode != self._wal_inode:
-            _sync_folder(self.path.parent, read_only=False)
+            _sync(self.path.parent)
             self._wal_inode = inode
 
     def close(self) -> None:
@@ -78,6 +141,15 @@ def _make_folder(folder: Path) -> None:
 
 def _attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     """A connection whose default database is the file: attached, since only so can row groups be made small."""
+    while True:
+        inode = _inode(path)
+        connection = _connect(path, read_only=read_only)
+        if inode in {None, _inode(path)}:
+            return connection
+        connection.close()  # another process has just put a new file in its place
+
+
+def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -87,16 +159,33 @@ def _attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
             "autoload_known_extensions": False,
         },
     )
-    options = f"ROW_GROUP_SIZE {ROW_GROUP_ROWS}" + (", READ_ONLY" if read_only else "")
-    quoted = str(path).replace("'", "''")
     try:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        connection.execute(f"ATTACH '{quoted}' AS cuebook ({options})")
+        if not read_only:  # not where the command runs: what is spilled are users' words
+            connection.execute(f"SET GLOBAL temp_directory = {_quoted(path.with_name(path.name + SPILLED))}")
+        connection.execute(f"ATTACH {_quoted(path)} AS cuebook ({options(read_only=read_only)})")
         connection.execute("USE cuebook")
     except duckdb.Error as error:
         connection.close()
         raise _why_not_open(path, error) from error
     return connection
+
+
+def options(*, read_only: bool = False) -> str:
+    """How a database file is attached."""
+    return f"ROW_GROUP_SIZE {ROW_GROUP_ROWS}" + (", READ_ONLY" if read_only else "")
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + ".wal")
+
+
+def _inode(path: Path) -> int | None:
+    return path.stat().st_ino if path.exists() else None
 
 
 def _why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:
@@ -115,11 +204,9 @@ def _why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseU
     )
 
 
-def _sync_folder(folder: Path, *, read_only: bool) -> None:
-    """Make the names in a folder durable."""
-    if read_only:
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Make a file durable, or the names in a folder. Not the database's while it is open: its lock would be lost."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -76,6 +76,23 @@ class KeyTaken(StoreError):
         super().__init__(f"{field} {key!r} belongs to session {session_id}")
 
 
+class VariablesFull(StoreError):
+    """A user would have more global variables than there may be; none of them was set."""
+
+
+class DiskTooSmall(StoreError):
+    """There is no room on the disk for a second copy of the record while it is compacted."""
+
+    def __init__(self, needed_bytes: int, free_bytes: int) -> None:
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
+        super().__init__(f"compacting needs {needed_bytes} bytes free on the disk, there are {free_bytes}")
+
+
+class CompactionRunning(StoreError):
+    """The record is being compacted already."""
+
+
 class QueryRefused(StoreError):
     """An analyst's query that is not one readable SELECT; the message is the database's own, for that analyst."""
 

@@ -1,8 +1,9 @@
 """A few threads that read, each with its own cursor, for a bounded number of callers and a bounded time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TypeAlias, TypeVar
 
 import duckdb
@@ -23,6 +24,7 @@ class Readers:
     """Runs reads off the event loop."""
 
     def __init__(self, database: Database, timeout_s: float = READ_TIMEOUT_S) -> None:
+        self._database = database
         self._timeout_s = timeout_s
         self._cursors = [database.cursor() for _ in range(READERS)]
         self._free = asyncio.Semaphore(READERS)
@@ -62,6 +64,27 @@ class Readers:
             finished.exception()  # looked at, so that asyncio does not report an interrupted read nobody waits for
         self._cursors.append(cursor)
         self._free.release()
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Nothing is read meanwhile, and there are no cursors; reads wait, as for a reader that is busy."""
+        held, is_paused = 0, False
+        try:
+            async with asyncio.timeout(2 * self._timeout_s):  # a read that takes longer than its limit is stopped
+                while held < READERS:
+                    await self._free.acquire()
+                    held += 1
+            is_paused = True
+            while self._cursors:
+                self._cursors.pop().close()
+            yield
+        except TimeoutError:
+            raise StoreBusy("the reads under way do not end") from None
+        finally:
+            if is_paused:  # where the file cannot be opened any more, no reader comes free again
+                self._cursors = [self._database.cursor() for _ in range(READERS)]
+            for _ in range(held):
+                self._free.release()
 
     def close(self) -> None:
         """Wait for the reads under way, at most their time limit, then end the threads."""

@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from store import calls, failures, script_texts, sessions, turns, variables, webhooks
+from store import calls, failures, removal, script_texts, sessions, turns, variables, webhooks
 from store.commit import Proposal
-from store.database import Database
-from store.errors import StoreReadOnly
+from store.compaction import Compacted, Compaction, Tell
+from store.database import Database, Size
+from store.errors import CompactionRunning, StoreReadOnly
 from store.fetch import Page
 from store.readers import READ_TIMEOUT_S, Readers
 from store.rows import (
@@ -27,6 +28,7 @@ from store.rows import (
     SessionSummary,
     SpentRow,
     TurnRow,
+    UserHistoryRow,
     UserVariableRow,
     VariableWriteRow,
 )
@@ -56,6 +58,9 @@ class Record:
         self._database = database
         self._writer = writer
         self._readers = readers
+        self._compacting: asyncio.Task[Compacted] | None = None
+        self.compaction: Compaction | None = None
+        """The one that is under way."""
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:
@@ -65,7 +70,10 @@ class Record:
         return cls(database, writer, Readers(database, read_timeout_s))
 
     async def close(self) -> None:
-        """Write what waits, and close the file. Raises StoreUnavailable if the writer hangs."""
+        """Give up a compaction, write what waits, close the file. Raises StoreUnavailable if the writer hangs."""
+        if self.compaction is not None and self._compacting is not None:
+            self.compaction.stop()
+            await asyncio.wait({self._compacting})
         try:
             if self._writer is not None:
                 await self._writer.close()
@@ -82,6 +90,8 @@ class Record:
         """None when turns can be written; else why not."""
         if self._writer is None:
             return "the record is open read-only"
+        if self.writer_lag_s > LAG_MAX_S and self.compaction is not None:
+            return f"the record is being compacted, {self.compaction.step}"
         if self.writer_lag_s > LAG_MAX_S:
             return f"a write has taken {self.writer_lag_s:.0f} s"
         return self._writer.failure
@@ -191,6 +201,49 @@ class Record:
         """One delivery with what is sent."""
         return await self._readers.read(lambda cursor: webhooks.delivery(cursor, tenant, webhook_id, delivery_id))
 
+    async def set_user_variables(self, rows: list[UserVariableRow], count_max: int) -> list[UserVariableRow]:
+        """Set variables of one user outside of any session, unset those whose value is null; all that are set then.
+
+        Raises VariablesFull where those would be more than `count_max`, RowRefused for a row that cannot be held.
+        """
+        return await self._writing.run(partial(variables.set_user_variables, rows=rows, count_max=count_max))
+
+    async def delete_session(self, tenant: str, session_id: str) -> bool:
+        """Remove everything of a session; false where there is none."""
+        return await self._writing.run(
+            partial(removal.delete_session, tenant=tenant, session_id=session_id),
+            lambda is_removed: [(tenant, session_id)] * is_removed,
+        )
+
+    async def erase_user(self, tenant: str, user_id: str, receipt_id: str, erased_at: datetime) -> removal.Erased:
+        """Remove everything of a user, whose sessions must not be talked to meanwhile, and keep a receipt."""
+        return await self._writing.run(
+            partial(removal.erase_user, tenant=tenant, user_id=user_id, receipt_id=receipt_id, erased_at=erased_at),
+            lambda erased: [(tenant, session_id) for session_id in erased.sessions],
+        )
+
+    async def compact(self, tell: Tell = lambda _: None) -> Compacted:
+        """Rewrite the file, so that nothing is left in it of what was removed; turns wait until it is done.
+
+        It goes on when the caller is cancelled, until the record is closed. `tell` hears of its steps, in a thread.
+        Raises CompactionRunning, DiskTooSmall, StoreUnavailable.
+        """
+        if self._compacting is not None:
+            raise CompactionRunning("the record is being compacted already")
+        self._compacting = asyncio.create_task(self._compact(self._writing, tell))
+        return await asyncio.shield(self._compacting)
+
+    async def _compact(self, writer: Writer, tell: Tell) -> Compacted:
+        try:
+            self.compaction = Compaction(self._database, tell)
+            return await self.compaction.run(writer, self._readers)
+        finally:
+            self.compaction = self._compacting = None
+
+    async def size(self) -> Size:
+        """How many bytes the record takes, and how many its disk has left."""
+        return await self._readers.read(self._database.size)
+
     async def session_head(self, tenant: str, session_id: str) -> SessionHead | None:
         """A session with the state its latest turn left."""
         return await self._readers.read(lambda cursor: sessions.session_head(cursor, tenant, session_id))
@@ -260,6 +313,16 @@ class Record:
     async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
         """A user's variables of the global scope that are set, by name."""
         return await self._readers.read(lambda cursor: variables.user_variables(cursor, tenant, user_id))
+
+    async def user_history(
+        self, tenant: str, user_id: str, *, offset: int = 0, limit: int = 100
+    ) -> list[UserHistoryRow]:
+        """At most `limit` writes of a user's global variables, in sessions and outside, the oldest first."""
+        return await self._readers.read(lambda cursor: variables.user_history(cursor, tenant, user_id, offset, limit))
+
+    async def user_session_ids(self, tenant: str, user_id: str) -> list[str]:
+        """Every session of a user of which anything is recorded, also those that were never begun."""
+        return await self._readers.read(lambda cursor: removal.sessions_of_user(cursor, tenant, user_id))
 
     async def failures(self, tenant: str, session_id: str) -> list[FailureRow]:
         """The last 100 failed turns of a session, the latest first."""

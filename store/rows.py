@@ -288,6 +288,47 @@ class UserVariableRow(msgspec.Struct, frozen=True):
     updated_at: datetime
 
 
+class UserWriteRow(msgspec.Struct, frozen=True):
+    """One write of a variable of the global scope outside of any session."""
+
+    tenant: str
+    user_id: str
+    name: str
+    old: Value
+    """The value before; null where it was unset."""
+    new: Value
+    """The value after; null unsets the variable."""
+    type: str
+    source: Source
+    written_at: datetime
+
+
+class UserHistoryRow(msgspec.Struct, frozen=True):
+    """One write of a variable of the global scope, in a turn of a session or outside of any."""
+
+    session_id: str | None
+    turn: int | None
+    name: str
+    old: Value
+    new: Value
+    type: str
+    source: Source
+    action_id: str | None
+    written_at: datetime
+
+
+class ErasureRow(msgspec.Struct, frozen=True):
+    """The receipt for a user whose data was erased; it does not name the user."""
+
+    tenant: str
+    receipt_id: str
+    erased_at: datetime
+    counts: dict[str, int]
+    """How much was erased, by kind."""
+    compacted_at: datetime | None = None
+    """When the file was rewritten without it."""
+
+
 class VariableWriteRow(VariableRow, frozen=True):
     """One write of one variable, and the turn that made it."""
 

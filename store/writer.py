@@ -4,12 +4,13 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import duckdb
 
-from store.commit import Entry, Ledger
+from store.commit import Entry, Ledger, SessionId
 from store.database import Database
 from store.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable
 from store.insert import roll_back
@@ -21,6 +22,7 @@ GROUP_MAX = 256
 CLOSE_TIMEOUT_S = 30.0
 
 Cursor: TypeAlias = duckdb.DuckDBPyConnection
+T = TypeVar("T")
 _BAD_ROW = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, duckdb.NotSupportedError)
 """Errors of what is written; every other is one of the disk, the memory or the database."""
 
@@ -35,12 +37,21 @@ class _Entry(NamedTuple):
 class _Statements(NamedTuple):
     """Any other write in the queue; it gets a transaction of its own."""
 
-    run: Callable[[Cursor], None]
+    run: Callable[[Cursor], Any]
+    done: asyncio.Future[Any]
+    removed: Callable[[Any], Iterable[SessionId]]  # the sessions that are no more, by what it gave
+
+
+class _Hold(NamedTuple):
+    """A pause in the queue: nothing is written from its turn until it is over."""
+
+    over: threading.Event
     done: asyncio.Future[None]
 
 
-_Job: TypeAlias = _Entry | _Statements
-_Outcome: TypeAlias = tuple[asyncio.Future[None], StoreError | None]
+_Job: TypeAlias = _Entry | _Statements | _Hold
+_Outcome: TypeAlias = tuple[asyncio.Future[Any], object]
+"""Who waits, and what came of it: the result, or a StoreError."""
 
 
 class Writer:
@@ -67,11 +78,27 @@ class Writer:
         self._submit(_Entry(entry, done))
         await done
 
-    async def run(self, statements: Callable[[Cursor], None]) -> None:
-        """Run `statements` in a transaction of their own, in the writing thread; returns once it is durable."""
-        done = asyncio.get_running_loop().create_future()
-        self._submit(_Statements(statements, done))
-        await done
+    async def run(
+        self, statements: Callable[[Cursor], T], removed: Callable[[T], Iterable[SessionId]] = lambda _: ()
+    ) -> T:
+        """Run `statements` in a transaction of their own, in the writing thread; gives their result once it is durable.
+
+        `removed` are the sessions of which nothing is recorded any more. Raises the StoreError that they raise.
+        """
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._submit(_Statements(statements, done, removed))
+        return await done
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Nothing is written meanwhile, and the writer has no cursor; what is submitted waits in the queue."""
+        hold = _Hold(threading.Event(), asyncio.get_running_loop().create_future())
+        self._submit(hold)
+        try:
+            await hold.done
+            yield
+        finally:
+            hold.over.set()
 
     @property
     def lag_s(self) -> float:
@@ -114,7 +141,10 @@ class Writer:
                 jobs, last = self._next_jobs()
                 self._working_since = time.monotonic()
                 for group in _grouped(jobs):
-                    _answer(self._write(group))
+                    if isinstance(group, _Hold):
+                        self._stand_still(group)
+                    else:
+                        _answer(self._write(group))
                 self._working_since = None
             self._checkpoint()
         finally:
@@ -132,6 +162,14 @@ class Writer:
             job = self._queue.get()
         return jobs, True
 
+    def _stand_still(self, hold: _Hold) -> None:
+        """Until the hold is over; whoever has it sees to that. The file may be another one then."""
+        self._cursor.close()
+        _answer([(hold.done, None)])
+        hold.over.wait()
+        self._cursor = self._database.cursor()
+        self._ledger = Ledger(self._cursor)
+
     def _write(self, group: list[_Entry] | _Statements) -> list[_Outcome]:
         if isinstance(group, _Statements):
             return [(group.done, self._run(group))]
@@ -145,23 +183,25 @@ class Writer:
             return [(job.done, self._failed(error)) for job in group]
         return list(zip((job.done for job in group), self._durably(outcomes), strict=True))
 
-    def _run(self, job: _Statements) -> StoreError | None:
+    def _run(self, job: _Statements) -> object:
+        """What the statements give, or the StoreError of why they were not kept."""
         try:
             self._cursor.execute("BEGIN")
-            job.run(self._cursor)
+            result = job.run(self._cursor)
             self._cursor.execute("COMMIT")
         except _BAD_ROW as error:
             roll_back(self._cursor)
             return RowRefused(f"the database refused the row: {error}")
-        except RowRefused as refused:
+        except StoreError as refused:
             roll_back(self._cursor)
             return refused
         except duckdb.Error as error:
             roll_back(self._cursor)
             return self._failed(error)
-        return self._durably([None])[0]
+        self._ledger.forget(job.removed(result))
+        return self._durably([result])[0]
 
-    def _durably(self, outcomes: list[StoreError | None]) -> list[StoreError | None]:
+    def _durably(self, outcomes: Sequence[object]) -> Sequence[object]:
         try:
             self._database.sync_new_log()
         except OSError as error:
@@ -190,11 +230,11 @@ class Writer:
             self._failure = str(error)
 
 
-def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements]:
-    """Neighbouring turns and calls together, every other write alone, in the order they came."""
-    groups: list[list[_Entry] | _Statements] = []
+def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements | _Hold]:
+    """Neighbouring turns and calls together, everything else alone, in the order they came."""
+    groups: list[list[_Entry] | _Statements | _Hold] = []
     for job in jobs:
-        if isinstance(job, _Statements):
+        if not isinstance(job, _Entry):
             groups.append(job)
         elif groups and isinstance(groups[-1], list):
             groups[-1].append(job)
@@ -206,8 +246,8 @@ def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements]:
 def _answer(outcomes: list[_Outcome]) -> None:
     """Wake each event loop once for all of its callers in the group."""
     by_loop: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
-    for done, error in outcomes:
-        by_loop.setdefault(done.get_loop(), []).append((done, error))
+    for done, outcome in outcomes:
+        by_loop.setdefault(done.get_loop(), []).append((done, outcome))
     for loop, answers in by_loop.items():
         try:
             loop.call_soon_threadsafe(_resolve, answers)
@@ -216,10 +256,10 @@ def _answer(outcomes: list[_Outcome]) -> None:
 
 
 def _resolve(answers: list[_Outcome]) -> None:
-    for done, error in answers:
+    for done, outcome in answers:
         if done.done():  # its caller was cancelled
             continue
-        if error is None:
-            done.set_result(None)
+        if isinstance(outcome, StoreError):
+            done.set_exception(outcome)
         else:
-            done.set_exception(error)
+            done.set_result(outcome)

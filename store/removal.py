@@ -1,0 +1,105 @@
+"""What belongs to a session or a user, table by table, and its removal."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from store.fetch import Cursor
+from store.insert import insert
+from store.rows import ErasureRow
+
+_ROWS = "count(*)"
+
+
+class Owned(NamedTuple):
+    """A table with rows of sessions (`session_id`), of users (`user_id`), or of both."""
+
+    table: str
+    counted: Mapping[str, str]
+    """What a receipt counts of its rows: the kind, and the SQL that counts it."""
+    by_session: bool = True
+    by_user: bool = True
+
+
+OWNED = (
+    Owned("session_starts", {"sessions": _ROWS}),
+    Owned(
+        "turns",
+        {
+            "turns": _ROWS,
+            "messages": "sum(json_array_length(messages))",
+            "writes": "sum(json_array_length(variables))",
+            "events": "sum(json_array_length(events))",
+        },
+    ),
+    Owned("session_migrations", {"migrations": _ROWS}, by_user=False),
+    Owned("turn_failures", {"failures": _ROWS}, by_user=False),
+    Owned("settled_calls", {"calls": _ROWS}),
+    Owned("call_journal", {"calls": "count(DISTINCT call_id)"}),
+    Owned("user_variables", {"variables": _ROWS}, by_session=False),
+    Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
+)
+"""Every table whose rows go with their session or user. One with a `session_id` or `user_id` that is not here fails a
+test.
+"""
+
+
+class Erased(NamedTuple):
+    """What went with a user."""
+
+    sessions: list[str]
+    counts: Mapping[str, int]
+
+
+def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:
+    """Remove all rows of a session; false where there is none. Within a transaction."""
+    started = cursor.execute(
+        "SELECT 1 FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
+    ).fetchall()
+    if started:
+        _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, [session_id], None)
+    return bool(started)
+
+
+def sessions_of_user(cursor: Cursor, tenant: str, user_id: str) -> list[str]:
+    """Every session of which anything is recorded, also those that were never begun."""
+    parts = [
+        f"SELECT session_id FROM {owned.table} WHERE tenant = $tenant AND user_id = $user_id"  # noqa: S608
+        for owned in OWNED
+        if owned.by_session and owned.by_user
+    ]
+    found = cursor.execute(
+        f"SELECT DISTINCT session_id::VARCHAR AS id FROM ({' UNION ALL '.join(parts)}) WHERE id IS NOT NULL",  # noqa: S608
+        {"tenant": tenant, "user_id": user_id},
+    ).fetchall()
+    return sorted(session_id for (session_id,) in found)
+
+
+def erase_user(cursor: Cursor, tenant: str, user_id: str, receipt_id: str, erased_at: datetime) -> Erased:
+    """Remove all rows of a user and of that user's sessions, and keep a receipt. Within a transaction."""
+    sessions = sessions_of_user(cursor, tenant, user_id)
+    counts = _remove(cursor, OWNED, tenant, sessions, user_id)
+    insert(cursor, "erasures", ErasureRow(tenant, receipt_id, erased_at, counts))
+    return Erased(sessions, counts)
+
+
+def _remove(
+    cursor: Cursor, tables: tuple[Owned, ...] | list[Owned], tenant: str, sessions: list[str], user_id: str | None
+) -> dict[str, int]:
+    """Remove the rows of these sessions, and of the user if one is given; how much that was, by kind."""
+    counts = {kind: 0 for owned in tables for kind in owned.counted}
+    for owned in tables:
+        which = _condition(owned)
+        given = {name: value for name, value in (("sessions", sessions), ("user_id", user_id)) if f"${name}" in which}
+        counting = ", ".join(f"coalesce({count}, 0)::BIGINT" for count in owned.counted.values())
+        found = cursor.execute(f"SELECT {counting} FROM {owned.table} WHERE {which}", {"tenant": tenant} | given)  # noqa: S608
+        for kind, count in zip(owned.counted, found.fetchall()[0], strict=True):
+            counts[kind] += count
+        cursor.execute(f"DELETE FROM {owned.table} WHERE {which}", {"tenant": tenant} | given)  # noqa: S608
+    return counts
+
+
+def _condition(owned: Owned) -> str:
+    either = ["session_id IN (SELECT unnest($sessions::UUID[]))"] * owned.by_session
+    either += ["user_id = $user_id"] * owned.by_user
+    return f"tenant = $tenant AND ({' OR '.join(either)})"

@@ -1,0 +1,325 @@
+"""Deleting a session, erasing a user, and rewriting the file so that nothing is left in it of either."""
+
+import asyncio
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from store import database, removal
+from store.database import Database
+from store.errors import CompactionRunning, DiskTooSmall, StoreUnavailable, TurnConflict, VariablesFull
+from store.record import Record
+from store.rows import UserVariableRow
+
+TENANT = "clinic"
+
+
+def counted(folder: Path, sql: str) -> list[Any]:
+    opened = Database.open(folder)
+    cursor = opened.cursor()
+    found = cursor.execute(sql).fetchall()
+    cursor.close()
+    opened.close()
+    return found
+
+
+def owned_columns(folder: Path) -> set[tuple[str, str]]:
+    """Every column of a table that tells of a session or a user."""
+    return set(
+        counted(
+            folder,
+            """SELECT table_name, column_name
+            FROM duckdb_columns() JOIN duckdb_tables() USING (database_name, table_name)
+            WHERE database_name = 'cuebook' AND column_name IN ('session_id', 'user_id')""",
+        )
+    )
+
+
+@pytest.fixture
+def global_of(rows: Any) -> Any:
+    """A global variable of a user."""
+
+    def variable(name: str, value: Any, user_id: str = "ana", tenant: str = TENANT) -> UserVariableRow:
+        return UserVariableRow(tenant, user_id, name, value, "text", "api", rows.MOMENT)
+
+    return variable
+
+
+@pytest.fixture
+async def everything(record: Record, rows: Any, global_of: Any) -> Any:
+    """Gives a user a row in every table that can hold one; the sessions."""
+
+    async def fill(user_id: str, word: str, tenant: str = TENANT) -> list[Any]:
+        talked = rows.Conversation(tenant, user_id)
+        await talked.create(record, key=f"key-{word}-{user_id}", idempotency_key=f"idem-{word}-{user_id}")
+        await talked.ask(record, f"settled-{talked.session_id}", reply=msgspec.Raw(f'{{"text":"{word}"}}'.encode()))
+        write = rows.write_of("mood", word, scope="global")
+        await talked.say(record, [write], {"said": word}, calls_used=(f"settled-{talked.session_id}",))
+        await talked.migrate(record)
+        await record.save_failure(rows.failure_of(talked, code=word))
+        await talked.ask(record, f"open-{talked.session_id}", error=word)
+        unbegun = rows.Conversation(tenant, user_id)
+        await unbegun.ask(record, f"lost-{unbegun.session_id}", error=word)
+        await record.set_user_variables([global_of("channel", word, user_id, tenant)], 10)
+        return [talked, unbegun]
+
+    return fill
+
+
+async def test_every_table_of_a_session_or_a_user_is_covered(tmp_path: Path) -> None:
+    Database.open(tmp_path).close()
+    told = {(owned.table, "session_id") for owned in removal.OWNED if owned.by_session}
+    told |= {(owned.table, "user_id") for owned in removal.OWNED if owned.by_user}
+    assert told == owned_columns(tmp_path), "add the table to OWNED of store/removal.py"
+    assert counted(tmp_path, "SELECT * FROM duckdb_sequences()") == [], "a compaction would begin them anew"
+
+
+async def test_a_deleted_session_leaves_no_row_and_its_keys_are_free(
+    record: Record, tmp_path: Path, everything: Any, rows: Any
+) -> None:
+    talked, unbegun = await everything("ana", "pear")
+    others = await everything("ana", "plum")
+    assert await record.delete_session("other", talked.session_id) is False
+    assert await record.delete_session(TENANT, talked.session_id) is True
+    assert await record.delete_session(TENANT, talked.session_id) is False
+    assert await record.delete_session(TENANT, "no uuid") is False
+    assert await record.session_head(TENANT, talked.session_id) is None
+    with pytest.raises(TurnConflict):  # one that was under way
+        await talked.say(record)
+    assert [row.name for row in await record.user_variables(TENANT, "ana")] == ["channel", "mood"]
+    again = rows.Conversation(TENANT, "ben", talked.session_id)
+    await again.create(record, key="key-pear-ana", idempotency_key="idem-pear-ana")
+    await again.say(record)
+    assert await record.delete_session(TENANT, talked.session_id) is True
+    await record.close()
+    for table, column in sorted(owned_columns(tmp_path)):
+        if column == "session_id":
+            left = {session for (session,) in counted(tmp_path, f"SELECT session_id::VARCHAR FROM {table}")}
+            assert talked.session_id not in left, table
+            assert left, table
+            assert left <= {each.session_id for each in (unbegun, *others)}, table
+
+
+async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
+    record: Record, tmp_path: Path, everything: Any, rows: Any
+) -> None:
+    sessions = await everything("ana", "pear")
+    others = [*await everything("ben", "plum"), *await everything("ana", "fig", tenant="other")]
+    assert await record.user_session_ids(TENANT, "ana") == sorted(each.session_id for each in sessions)
+    erased = await record.erase_user(TENANT, "ana", "receipt", rows.MOMENT)
+    assert set(erased.sessions) == {each.session_id for each in sessions}
+    assert erased.counts == {
+        "sessions": 1,
+        "turns": 3,
+        "messages": 6,
+        "events": 9,
+        "writes": 2,
+        "variables": 2,
+        "migrations": 1,
+        "failures": 1,
+        "calls": 3,
+    }
+    again = await record.erase_user(TENANT, "ana", "receipt 2", rows.MOMENT)
+    assert (again.sessions, set(again.counts.values())) == ([], {0})
+    back = rows.Conversation(TENANT, "ana")
+    await back.create(record, key="key-pear-ana", idempotency_key="idem-pear-ana")
+    assert await record.user_variables(TENANT, "ana") == []
+    assert await record.user_history(TENANT, "ana") == []
+    await record.erase_user(TENANT, "ana", "receipt 3", rows.MOMENT)
+    await record.close()
+    for table, column in sorted(owned_columns(tmp_path)):
+        found = counted(tmp_path, f"SELECT DISTINCT tenant, {column}::VARCHAR FROM {table}")
+        known = {(each.tenant, getattr(each, column)) for each in others}
+        assert found, table
+        assert set(found) <= known, table
+    receipts = counted(tmp_path, "SELECT tenant, receipt_id, counts->>'messages', compacted_at FROM erasures")
+    assert receipts == [
+        (TENANT, "receipt", "6", None),
+        (TENANT, "receipt 2", "0", None),
+        (TENANT, "receipt 3", "2", None),
+    ]
+
+
+async def test_variables_of_a_user_are_set_and_unset_with_their_history(record: Record, global_of: Any) -> None:
+    assert await record.set_user_variables([global_of("gone", None)], 2) == []
+    await record.set_user_variables([global_of("name", "Ana"), global_of("age", 34)], 2)
+    with pytest.raises(VariablesFull):
+        await record.set_user_variables([global_of("name", "Eve"), global_of("more", 1)], 2)
+    left = await record.set_user_variables([global_of("name", None), global_of("more", [1])], 2)
+    assert [(row.name, row.value) for row in left] == [("age", 34), ("more", [1])]
+    assert await record.user_variables(TENANT, "ana") == left
+    history = [(row.name, row.old, row.new, row.session_id) for row in await record.user_history(TENANT, "ana")]
+    written = [
+        ("name", None, "Ana", None),
+        ("age", None, 34, None),
+        ("name", "Ana", None, None),
+        ("more", None, [1], None),
+    ]
+    assert sorted(map(repr, history)) == sorted(map(repr, written))
+    assert await record.user_history(TENANT, "ana", offset=4) == []
+    assert await record.user_variables("other", "ana") == []
+
+
+async def test_many_writers_at_once_lose_nothing(record: Record, global_of: Any, rows: Any) -> None:
+    talking = rows.Conversation()
+    await talking.create(record)
+
+    async def talk() -> None:
+        for number in range(20):
+            await talking.say(record, [rows.write_of(f"said {number}", number, scope="global")])
+
+    setting = [record.set_user_variables([global_of(f"set {number}", number)], 100) for number in range(20)]
+    await asyncio.gather(talk(), *setting)
+    values = {row.name: row.value for row in await record.user_variables(TENANT, "ana")}
+    assert values == {f"{how} {number}": number for number in range(20) for how in ("said", "set")}
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def traces(folder: Path, words: list[str]) -> dict[str, list[str]]:
+    """The words that are anywhere in the bytes of the files of a folder, by file."""
+    found = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {name: left for name, text in found.items() if (left := [word for word in words if word.encode() in text])}
+
+
+async def test_after_compaction_the_files_hold_no_byte_of_what_was_erased(
+    record: Record, tmp_path: Path, everything: Any, rows: Any
+) -> None:
+    user, word = f"user-{uuid4()}", "Sehnsucht-蝴蝶"
+    sessions = await everything(user, word)
+    for number in range(30):
+        await everything("ben", f"plum {number}")
+    words = [user, word, *(each.session_id for each in sessions)]
+    assert traces(tmp_path, words)
+    await record.erase_user(TENANT, user, "receipt", rows.MOMENT)
+    done = await record.compact()
+    assert done.bytes_before > 0
+    assert done.bytes_after > 0
+    assert traces(tmp_path, words) == {}
+    assert traces(tmp_path, ["plum 29"])
+    await everything("ben", "later")
+    await record.close()
+    assert traces(tmp_path, words) == {}
+    assert files(tmp_path) == [database.FILE_NAME]
+    assert counted(tmp_path, "SELECT count(*) FROM erasures WHERE compacted_at IS NOT NULL") == [(1,)]
+
+
+async def test_a_compacted_record_is_the_same_record(
+    record: Record, tmp_path: Path, everything: Any, rows: Any
+) -> None:
+    for number in range(5):
+        await everything(f"user {number}", f"word {number}")
+    await record.save_script(rows.script_of(), rows.text_of())
+    await record.close()
+    before = contents(tmp_path)
+    again = Record.open(tmp_path)
+    await again.compact()
+    await again.close()
+    assert contents(tmp_path) == before
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Every table and view with its rows in their order, and the comments of all columns."""
+    names = [
+        name for (name,) in counted(folder, "SELECT table_name FROM duckdb_columns() WHERE database_name = 'cuebook'")
+    ]
+    held = {name: counted(folder, f"SELECT * FROM {name}") for name in sorted(set(names))}
+    about = "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE database_name = 'cuebook'"
+    return held | {"": sorted(map(str, counted(folder, about)))}
+
+
+async def test_turns_taken_during_a_compaction_wait_and_are_kept(record: Record, rows: Any) -> None:
+    talks = [rows.Conversation(user_id=f"user {number}") for number in range(8)]
+    for each in talks:
+        await each.create(record)
+
+    async def talk(conversation: Any) -> None:
+        for _ in range(25):
+            await conversation.say(record, state={"text": "x" * 2_000})
+            head = await record.session_head(TENANT, conversation.session_id)
+            assert head is not None
+            assert head.turn == conversation.turns - 1
+
+    talking = asyncio.gather(*map(talk, talks))
+    for _ in range(3):
+        await record.compact()
+    await talking
+    for each in talks:
+        head = await record.session_head(TENANT, each.session_id)
+        assert head is not None
+        assert (head.turn, head.message_count, head.event_count) == (25, 52, 78)
+    assert record.ready() is None
+
+
+async def test_one_compaction_at_a_time(record: Record, conversation: Any) -> None:
+    await conversation.create(record)
+    first = asyncio.ensure_future(record.compact())
+    await asyncio.sleep(0)
+    with pytest.raises(CompactionRunning):
+        await record.compact()
+    assert (await first).bytes_after > 0
+    assert (await record.compact()).bytes_after > 0
+
+
+async def test_a_disk_without_room_is_told_before_anything_is_written(
+    record: Record, conversation: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await conversation.create(record)
+    with monkeypatch.context() as small:
+        small.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 1_000_000, 1_000_000))
+        with pytest.raises(DiskTooSmall, match="1000000") as refused:
+            await record.compact()
+    assert refused.value.free_bytes == 1_000_000
+    assert not (tmp_path / (database.FILE_NAME + database.FRESH)).exists()
+    await conversation.say(record)
+    await record.compact()
+
+
+async def test_a_compaction_is_given_up_when_the_record_is_closed(
+    record: Record, conversation: Any, tmp_path: Path
+) -> None:
+    await conversation.create(record)
+    begun, closing = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def begin(_: str) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        closing.wait(60)
+
+    compacting = asyncio.ensure_future(record.compact(begin))
+    await begun.wait()
+    waiting = asyncio.ensure_future(conversation.say(record))
+    await asyncio.sleep(0)
+    closed = asyncio.ensure_future(record.close())
+    await asyncio.sleep(0)
+    closing.set()
+    await closed
+    await waiting
+    with pytest.raises(StoreUnavailable, match="stopped"):
+        await compacting
+    assert files(tmp_path) == [database.FILE_NAME]
+    again = Record.open(tmp_path)
+    head = await again.session_head(TENANT, conversation.session_id)
+    assert head is not None
+    assert head.turn == 1
+    await again.close()
+
+
+async def test_what_a_killed_compaction_left_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    Database.open(tmp_path).close()
+    spilled = tmp_path / (database.FILE_NAME + database.SPILLED)
+    spilled.mkdir()
+    left = [tmp_path / f"{database.FILE_NAME}{database.FRESH}{end}" for end in ("", ".wal")]
+    for path in [*left, spilled / "duckdb_temp_storage-0.tmp"]:
+        path.write_bytes(b"somebody's words")
+    Database.open(tmp_path, read_only=True).close()
+    assert left[0].exists()
+    Database.open(tmp_path).close()
+    assert files(tmp_path) == [database.FILE_NAME]
