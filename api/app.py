@@ -31,7 +31,8 @@ from api.live import Live
 from api.migrating import Migrating
 from api.models import close_model, log_lacking
 from api.reloading import Reloader
-from api.routes import events, migrations, operations, scripts, sessions
+from api.removing import Removing
+from api.routes import events, migrations, operations, removal, scripts, sessions, users
 from api.routes import webhooks as webhook_routes
 from api.running import Running
 from api.settings import Settings
@@ -108,10 +109,13 @@ def create_app(
             scripts.router,
             webhook_routes.router,
             operations.router,
+            removal.router,
+            users.router,
         ],
         dependencies={
             "chat": _provide(chat),
             "migrating": _provide(migrating),
+            "removing": _provide(Removing(chat, running)),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
             "running": _provide(running),

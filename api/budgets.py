@@ -100,6 +100,11 @@ class Spending:
         ]
         return DayMeter(totals)
 
+    def forget(self, tenant: str, user_id: str) -> None:
+        """Lets go of what a user has spent, who is erased."""
+        for key in [key for key in self._totals if key[1:] == (tenant, user_id)]:
+            del self._totals[key]
+
     async def _total(self, key: _Key) -> _Total:
         if key not in self._totals:
             async with self._reading:  # nothing is counted before the record's own total is there

@@ -7,7 +7,7 @@ durable. What failed before that has not happened.
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
@@ -23,7 +23,7 @@ from api.hot import Failure, Hot
 from api.hot_sessions import HotSessions
 from api.journal import Attempts
 from api.live import Live, Underway
-from api.locks import KeysInFlight, SessionLocks
+from api.locks import Beginnings, KeysInFlight, SessionLocks
 from api.running import Running, code_of
 from api.schemas.sessions import NewMessage, NewSession
 from api.streams import Streams
@@ -57,6 +57,7 @@ class Chat:
         self._clock = running.clock
         self._ids = running.ids
         self._locks = SessionLocks(settings.queue_max, settings.queue_s)
+        self._beginnings = Beginnings(settings.queue_s)
         self._in_flight = KeysInFlight()
         self._hot = HotSessions(running.record, catalogue, settings.hot_sessions_max)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -100,7 +101,12 @@ class Chat:
     def starting(self, tenant: str, new: NewSession, condition: Condition, *, join: bool = True) -> Underway[Answer]:
         """Begins a session without waiting for its answer; `join` the same request, where it is being answered."""
         place = (tenant, condition.idempotency_key)
-        return self._under_way(place, new, condition, join, lambda own: self._start(tenant, new, condition, own))
+
+        async def start(own: Underway[Answer]) -> Answer:
+            async with self._beginnings.begin((tenant, new.user_id)):
+                return await self._start(tenant, new, condition, own)
+
+        return self._under_way(place, new, condition, join, start)
 
     async def _start(self, tenant: str, new: NewSession, condition: Condition, underway: Underway[Answer]) -> Answer:
         key = condition.idempotency_key
@@ -390,6 +396,21 @@ class Chat:
         self._hot.forget(hot.session)
         status = "" if turn.state.begun else "error"  # as the turn 0 of a session that could not begin
         return await self._commit(hot, turn, started, None, None, status, migration)
+
+    # -- remove -----------------------------------------------------------------------------------------------------
+
+    def alone(self, tenant: str, session_id: str) -> AbstractAsyncContextManager[None]:
+        """Nothing else happens to a session meanwhile, whether there is one or not. Raises ApiError SESSION_BUSY."""
+        return self._locks.hold((tenant, session_id), queue=True)
+
+    def unbegun(self, tenant: str, user_id: str) -> AbstractAsyncContextManager[None]:
+        """No session of a user is begun meanwhile. Raises ApiError SESSION_BUSY."""
+        return self._beginnings.barred((tenant, user_id))
+
+    def removed(self, tenant: str, session_id: str) -> None:
+        """Lets go of a session that the record does not have any more; its streams end."""
+        self._hot.remove(tenant, session_id)
+        self._live.remove((tenant, session_id))
 
     # -- look -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,15 @@ from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
 from api.wording import worded
-from store.errors import CursorInvalid, ReadTimedOut, StoreBusy, StoreError
+from store.errors import (
+    CompactionRunning,
+    CursorInvalid,
+    DiskTooSmall,
+    ReadTimedOut,
+    StoreBusy,
+    StoreError,
+    VariablesFull,
+)
 
 log = structlog.get_logger()
 
@@ -54,6 +62,8 @@ CODES: Mapping[str, Kind] = {
     "WEBHOOK_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/webhooks lists them."),
     "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; what was settled is deleted after a time."),
     "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is their number."),
+    "COMPACTION_RUNNING": Kind(409, "system", "One compaction does for all that was removed before it.", "wait", 5),
+    "DISK_TOO_SMALL": Kind(507, "system", "Make room on the disk of the record; nothing was changed."),
     "STREAMS_FULL": Kind(429, "system", "Close streams that nobody reads, or ask again later.", "wait", 5),
     "SERVER_BUSY": Kind(503, "system", "Send the same request again.", "resend", 1),
     "INTERNAL_ERROR": Kind(500, "system", "See the log for this request id."),
@@ -160,6 +170,12 @@ def translate(error: BaseException) -> ApiError:
             return _http_error(error)
         case CursorInvalid():
             return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
+        case VariablesFull():
+            return ApiError("REQUEST_INVALID", str(error))
+        case CompactionRunning():
+            return ApiError("COMPACTION_RUNNING", "the record is being compacted already")
+        case DiskTooSmall():
+            return ApiError("DISK_TOO_SMALL", str(error))
         case StoreBusy() | ReadTimedOut():
             return ApiError("SERVER_BUSY", "the record has too much to do")
         case StoreError():

@@ -21,18 +21,22 @@ class HotSessions:
         self._catalogue = catalogue
         self._sessions_max = sessions_max
         self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
+        self._removals = 0
 
     async def load(self, tenant: str, session_id: str) -> Hot:
         """A session as it stands. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR."""
-        hot = self._hot.get((tenant, session_id))
-        if hot is not None:
-            self._hot.move_to_end((tenant, session_id))
-            return hot
-        head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
-        if head is None:
-            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-        hot = await self._thaw(head)
-        return self._remember(hot)
+        while True:
+            hot = self._hot.get((tenant, session_id))
+            if hot is not None:
+                self._hot.move_to_end((tenant, session_id))
+                return hot
+            removals = self._removals
+            head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
+            if head is None:
+                raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+            hot = await self._thaw(head)
+            if removals == self._removals:  # else it may have been removed since it was read
+                return self._remember(hot)
 
     async def _thaw(self, head: SessionHead) -> Hot:
         try:
@@ -58,6 +62,11 @@ class HotSessions:
     def forget(self, session: SessionRow) -> None:
         """Lets go of a session: it is read from the record again."""
         self._hot.pop((session.tenant, session.session_id), None)
+
+    def remove(self, tenant: str, session_id: str) -> None:
+        """Lets go of a session that the record does not have any more."""
+        self._removals += 1
+        self._hot.pop((tenant, session_id), None)
 
     def _remember(self, hot: Hot) -> Hot:
         key = (hot.session.tenant, hot.session.session_id)

@@ -45,6 +45,11 @@ class Kept:
         told = self._turns.get(run)
         return told.frames if told is not None else None
 
+    def remove(self, session: tuple[str, str]) -> None:
+        """Lets go of all that a session has said."""
+        for run in [run for run in self._turns if run[0] == session]:
+            self.bytes -= self._turns.pop(run).bytes
+
     @property
     def _oldest(self) -> _Told:
         return next(iter(self._turns.values()))

@@ -234,6 +234,14 @@ class Live:
         if channel is not None:
             channel.committed(row)
 
+    def remove(self, key: Key) -> None:
+        """A session is no more: its streams end, and what it said is let go."""
+        self._kept.remove(key)
+        channel = self._channels.pop(key, None)
+        if channel is not None:
+            channel.is_completed = True
+            channel.bell.ring()
+
     async def through(self, underway: Underway[T], work: Awaitable[T]) -> T:
         """Sees a request through; with it ends the turn that it began."""
         self._requests += 1

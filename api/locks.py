@@ -1,13 +1,14 @@
-"""One turn at a time for each session, and one request at a time for each idempotency key."""
+"""One turn at a time for each session, one request at a time for each idempotency key, none for who is erased."""
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
 from api.errors import ApiError
-from api.live import Underway
+from api.live import Bell, Underway
 
 
 class _Place:
@@ -44,6 +45,48 @@ class SessionLocks:
             yield
         finally:
             place.lock.release()
+
+
+class Beginnings:
+    """The sessions that are being begun, by user: who erases a user waits for them, and later ones for the erasure."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._begun: Counter[Hashable] = Counter()
+        self._barred: set[Hashable] = set()
+        self._bell = Bell()
+        self._wait_s = wait_s
+
+    @asynccontextmanager
+    async def begin(self, user: Hashable) -> AsyncIterator[None]:
+        """A session of the user is being begun. Raises ApiError SESSION_BUSY."""
+        await self._until(lambda: user not in self._barred)
+        self._begun[user] += 1
+        try:
+            yield
+        finally:
+            self._begun[user] -= 1
+            if not self._begun[user]:
+                del self._begun[user]
+                self._bell.ring()
+
+    @asynccontextmanager
+    async def barred(self, user: Hashable) -> AsyncIterator[None]:
+        """No session of the user is being begun meanwhile. Raises ApiError SESSION_BUSY."""
+        await self._until(lambda: user not in self._barred)
+        self._barred.add(user)
+        try:
+            await self._until(lambda: user not in self._begun)
+            yield
+        finally:
+            self._barred.discard(user)
+            self._bell.ring()
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while not is_so():
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0 or not await self._bell.heard(left):
+                raise ApiError("SESSION_BUSY", f"the user's sessions were busy for {self._wait_s:g} s")
 
 
 class KeysInFlight:

@@ -40,9 +40,9 @@ def snapshot(
     scopes = Scopes(program, state)
     layers = VariableStore(
         global_=_globals(program, state),
-        session=_layer(state.session_cells),
-        phase=_layer(state.phase_cells),
-        topic=_layer(state.topic_cells),
+        session=layer(state.session_cells),
+        phase=layer(state.phase_cells),
+        topic=layer(state.topic_cells),
     )
     return Snapshot(
         execution_status=execution_status,
@@ -55,7 +55,8 @@ def snapshot(
     )
 
 
-def _layer(cells: Mapping[str, Cell]) -> Layer:
+def layer(cells: Mapping[str, Cell]) -> Layer:
+    """The variables of one scope."""
     return {
         name: CellView(value=cell.value, type=cell.type, last_updated=cell.last_updated, source=cell.source)
         for name, cell in cells.items()
@@ -69,7 +70,7 @@ def _globals(program: Program, state: State) -> Layer:
         for name, each in program.global_names.items()
         if each.value is not None
     }
-    return {**defaults, **_layer(state.global_cells)}
+    return {**defaults, **layer(state.global_cells)}
 
 
 def position(program: Program, state: State, failed_at: tuple[str, str, str] | None = None) -> Position:

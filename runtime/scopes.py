@@ -34,6 +34,12 @@ class Write(Struct, frozen=True):
     type: ValueType
 
 
+def require_name(name: str) -> None:
+    """Raise WriteRefused for what cannot be the name of a variable."""
+    if not name or len(name) > ID_CHARS_MAX or is_reserved(name):
+        raise WriteRefused(f"{shorten(name)} cannot be the name of a variable")
+
+
 class Scopes:
     """The variables of one session, over its state."""
 
@@ -124,8 +130,7 @@ class Scopes:
         by: tuple[str, str, str] | None = None,
     ) -> Write:
         """Writes one cell. Raises WriteRefused and changes nothing where the value does not fit."""
-        if not name or len(name) > ID_CHARS_MAX or is_reserved(name):
-            raise WriteRefused(f"{shorten(name)} cannot be the name of a variable")
+        require_name(name)
         if (scope == "topic" and not self._state.topic) or (scope in {"phase", "topic"} and not self._state.phase):
             raise WriteRefused(f"there is no {scope} to keep `{name}` in")
         new = self._fitting(scope, name, value)

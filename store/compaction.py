@@ -37,6 +37,12 @@ def needed_bytes(size: Size) -> int:
     return round(_used(size) * (1 + MARGIN_SHARE)) + MARGIN_BYTES
 
 
+def require_room(size: Size) -> None:
+    """Raise DiskTooSmall where a second copy does not fit on the disk."""
+    if size.disk_free < needed_bytes(size):
+        raise DiskTooSmall(needed_bytes(size), size.disk_free)
+
+
 def _used(size: Size) -> int:
     return size.file - size.unused + size.log
 
@@ -70,8 +76,7 @@ class Compaction:
         """
         try:
             before = await asyncio.to_thread(self._database.size, self._cursor)
-            if before.disk_free < needed_bytes(before):
-                raise DiskTooSmall(needed_bytes(before), before.disk_free)
+            require_room(before)
             self.bytes_expected = _used(before)
             async with writer.held():
                 await asyncio.to_thread(self._rewrite)

@@ -8,7 +8,7 @@ from typing import Self
 
 from store import calls, failures, removal, script_texts, sessions, turns, variables, webhooks
 from store.commit import Proposal
-from store.compaction import Compacted, Compaction, Tell
+from store.compaction import Compacted, Compaction, Tell, require_room
 from store.database import Database, Size
 from store.errors import CompactionRunning, StoreReadOnly
 from store.fetch import Page
@@ -239,6 +239,12 @@ class Record:
             return await self.compaction.run(writer, self._readers)
         finally:
             self.compaction = self._compacting = None
+
+    async def require_compactable(self) -> None:
+        """Raise CompactionRunning or DiskTooSmall where the record cannot be compacted now."""
+        if self._compacting is not None:
+            raise CompactionRunning("the record is being compacted already")
+        require_room(await self.size())
 
     async def size(self) -> Size:
         """How many bytes the record takes, and how many its disk has left."""

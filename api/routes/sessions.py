@@ -27,6 +27,7 @@ from api.parameters import (
     WithEvents,
     condition,
 )
+from api.routes.removal import delete_session
 from api.routes.streamed import StreamedTurn, asked_by
 from api.schemas.calls import CallList
 from api.schemas.sessions import (
@@ -321,6 +322,7 @@ router = Router(
         create_session,
         send_message,
         get_session,
+        delete_session,
         list_messages,
         get_variables,
         list_calls,
