@@ -157,7 +157,7 @@ def described(*codes: str) -> dict[int, ResponseSpec]:
 def log_failure(failure: ApiError, error: BaseException, request_id: str, path: str) -> None:
     """Writes down what is no mistake of the client's."""
     if failure.kind.status >= 500:
-        unexpected = None if isinstance(error, ApiError) else error
+        unexpected = None if isinstance(error, ApiError | DiskTooSmall) else error
         log.error(failure.message, code=failure.code, request_id=request_id, path=path, exc_info=unexpected)
 
 

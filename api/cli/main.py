@@ -17,9 +17,11 @@ COMMANDS: Mapping[str, str] = {
     "schema": "api.cli.structure:schema",
     "serve": "api.cli.serve:serve",
     "sessions": "api.cli.sessions:sessions",
+    "users": "api.cli.users:users",
     "migrate": "api.cli.migrate:migrate",
     "replay": "api.cli.replay:replay_sessions",
     "query": "api.cli.analyst:query",
+    "compact": "api.cli.compact:compact",
 }
 """Where each command is: module and name."""
 

@@ -51,6 +51,16 @@ def fail(message: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks before what cannot be taken back, and ends the command unless the answer is yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail("nobody is there to be asked; --yes does it without asking")
+    if not click.confirm(question, err=True):
+        sys.exit(1)
+
+
 def write_file(text: str, output: Path) -> None:
     """Writes a file that is there whole or not at all; ends the command where it cannot be written."""
     try:

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any, BinaryIO
 
 import httpx
+import msgspec
 
 from api.app import create_app
 from api.models import close_model, make_model
-from api.server import ADDRESS_FILE
+from api.server import ADDRESS_FILE, configure_logging
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
 from runtime.ports import Model
@@ -53,6 +55,36 @@ class Reach:
             raise Answered(answer.json()["error"]["message"])
         return answer.json()
 
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        timeout_s: float = WRITE_TIMEOUT_S,
+        **parameters: str | int | None,
+    ) -> Any:
+        """The JSON answer of a request, None where it is empty. Raises Answered, OutOfReach."""
+        given = {name: value for name, value in parameters.items() if value is not None}
+        try:
+            answer = await self._client.request(method, path, json=body, params=given, timeout=timeout_s)
+        except httpx.TransportError as error:
+            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+        if answer.is_error:
+            raise Answered(answer.json()["error"]["message"])
+        return answer.json() if answer.content else None
+
+    async def download(self, path: str, output: BinaryIO) -> None:
+        """Writes the answer of a GET as it comes. Raises Answered, OutOfReach also where it breaks off."""
+        try:
+            async with self._client.stream("GET", path, timeout=WRITE_TIMEOUT_S) as answer:
+                if answer.is_error:
+                    raise Answered(msgspec.json.decode(await answer.aread())["error"]["message"])
+                async for chunk in answer.aiter_bytes():
+                    output.write(chunk)
+        except httpx.TransportError as error:
+            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+
 
 def _address(settings: Settings) -> str:
     """Where the server that holds the record says it is, else where the settings have it."""
@@ -76,6 +108,7 @@ async def reach(settings: Settings, *, writing: bool = False) -> AsyncIterator[R
         async with httpx.AsyncClient(base_url=_address(settings), timeout=TIMEOUT_S) as client:
             yield Reach(client)
         return
+    configure_logging("error")  # standard output is for documents
     model: Model = OfflineModel()
     try:
         if writing:

@@ -4,25 +4,28 @@ import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 from rich.markup import escape
 
 from api.cli.options import settings_of, with_settings
-from api.cli.output import console, fail, print_json, print_table
+from api.cli.output import confirm, console, errors, fail, print_json, print_table
 from api.cli.reach import Answered, OutOfReach, Reach, reach
+from api.models import ModelUnknown
+from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
 
 
 @click.group()
 def sessions() -> None:
-    """Looks at recorded sessions, also while a server runs."""
+    """Looks at recorded sessions and deletes them, also while a server runs."""
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
     try:
         return asyncio.run(work)
-    except (OutOfReach, Answered, StoreError) as error:
+    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
         fail(str(error))
 
 
@@ -105,6 +108,34 @@ async def _calls(api: Reach, session_id: str) -> list[Any]:
         cursor = page["nextCursor"]
         if cursor is None:
             return found
+
+
+@sessions.command("delete", epilog="Example: cuebook sessions delete 7109d623-8314-4cc4-b6a2-11c8d5b88e58 --yes")
+@click.argument("session_ids", nargs=-1, required=True, metavar="SESSION_ID...")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_settings("data", "host", "port")
+def delete_sessions(session_ids: tuple[str, ...], yes: bool, config: Path | None, **flags: Any) -> None:
+    """Deletes sessions, with everything that is recorded of them. There is no way back.
+
+    A turn that is under way is taken first. Global variables are the user's, and stay. Until `cuebook compact`, bytes
+    of what was deleted may still be in the file.
+    """
+    settings = settings_of(config, **flags)
+    confirm(f"Delete {len(session_ids)} session{'s' * (len(session_ids) != 1)} for good?", yes=yes)
+
+    async def work() -> list[str]:
+        missing = []
+        async with reach(settings, writing=True) as api:
+            for session_id in session_ids:
+                try:
+                    await api.send("DELETE", f"/api/sessions/{quote(session_id, '')}")
+                    errors.print(f"deleted {escape(session_id)}")
+                except Answered as refused:
+                    missing.append(f"{session_id}: {refused}")
+        return missing
+
+    if missing := _run(work()):
+        fail("; ".join(missing))
 
 
 _CALL_COLUMNS = ("turn", "number", "action", "purpose", "model", "outcome", "used", "in", "out", "cost", "ms", "error")

@@ -20,19 +20,25 @@ def variables_of(given: Sequence[str], script: Script) -> dict[str, Value]:
     variables: dict[str, Value] = {}
     known = names_of(script)
     for pair in given:
-        name, sign, text = pair.partition("=")
-        if not sign or not name:
-            fail(f"--var takes NAME=VALUE, not {pair!r}")
-        try:
-            variables[name] = bounded(msgspec.json.decode(text))
-        except (msgspec.DecodeError, ValueRefused):
-            variables[name] = text
+        name, value = value_of(pair, "--var")
+        variables[name] = value
         if close := difflib.get_close_matches(name, [] if name in known else sorted(known), 1):
             errors.print(
                 f"[yellow]--var[/] the script has no variable {escape(name)}. Did you mean {escape(close[0])}?"
             )
         _check_type(name, variables[name], script)
     return variables
+
+
+def value_of(pair: str, option: str) -> tuple[str, Value]:
+    """The name and value of one pair. Ends the command for what is none."""
+    name, sign, text = pair.partition("=")
+    if not sign or not name:
+        fail(f"{option} takes NAME=VALUE, not {pair!r}")
+    try:
+        return name, bounded(msgspec.json.decode(text))
+    except (msgspec.DecodeError, ValueRefused):
+        return name, text
 
 
 def _check_type(name: str, value: Value, script: Script) -> None:

@@ -1,0 +1,81 @@
+"""``cuebook compact``: the record rewritten without what was removed from it."""
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+from api.cli.options import settings_of, with_settings
+from api.cli.output import errors, fail, print_json, print_table
+from api.cli.reach import Answered, OutOfReach, Reach, reach
+from api.models import ModelUnknown
+from api.settings import Settings
+from runtime.models.cassette import ScriptedFileInvalid
+from store.errors import StoreError
+
+COMPACT_TIMEOUT_S = 3_600.0
+LOOK_S = 0.2  # between two looks at how far it is
+PATH = "/api/operations/compact"
+COLUMNS = ("bytes", "reclaimableBytes", "neededBytes", "diskFreeBytes")
+
+
+@click.command(epilog="Example: cuebook compact --dry-run")
+@click.option("--dry-run", is_flag=True, help="Change nothing, only say what it needs and what it gives back at least.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_settings("data", "host", "port")
+def compact(dry_run: bool, as_json: bool, config: Path | None, **flags: Any) -> None:
+    """Rewrites the record, so that no byte is left in its file of deleted sessions and erased users.
+
+    Works also while a server runs: reading goes on, turns wait until it is done, about 3 seconds for a gigabyte. It
+    needs room for a second copy on the disk. Whenever it is interrupted, the old file or the new one is there, whole.
+    """
+    settings = settings_of(config, **flags)
+    try:
+        found = asyncio.run(_look(settings) if dry_run else _compact(settings))
+    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
+        fail(str(error))
+    if as_json:
+        print_json(found)
+    elif dry_run:
+        print_table(COLUMNS, [[found[column] for column in COLUMNS]])
+    else:
+        errors.print(f"compacted: {_size(found['bytesBefore'])} before, {_size(found['bytesAfter'])} now")
+    if dry_run and found["diskFreeBytes"] < found["neededBytes"]:
+        errors.print("there is no room for a second copy on its disk")
+        sys.exit(1)
+
+
+async def _look(settings: Settings) -> Any:
+    async with reach(settings) as api:
+        return await api.get(PATH)
+
+
+async def _compact(settings: Settings) -> Any:
+    async with reach(settings, writing=True) as api:
+        compacting = asyncio.create_task(api.send("POST", PATH, timeout_s=COMPACT_TIMEOUT_S))
+        if errors.is_terminal:
+            await _follow(api, compacting)
+        return await compacting
+
+
+async def _follow(api: Reach, compacting: asyncio.Task[Any]) -> None:
+    """Draws how far it is."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=errors, transient=True) as progress:
+        bar = progress.add_task("compacting", total=None)
+        while not (await asyncio.wait({compacting}, timeout=LOOK_S))[0]:
+            found: Any = None
+            with contextlib.suppress(Answered):  # of no moment: it goes on all the same
+                found = await api.get(PATH)
+            running = found and found["running"]
+            if running is not None:
+                written, expected = running["bytesWritten"], running["bytesExpected"]
+                progress.update(bar, description=running["step"], completed=written, total=max(written, expected))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
