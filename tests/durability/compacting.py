@@ -1,0 +1,51 @@
+"""Run by test_compaction: compacts the record of a folder, and dies at a step of it, or runs into a full disk.
+
+With a number the process kills itself when that step begins; with `full` no file may grow beyond half of what it needs.
+"""
+
+import asyncio
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+from store.database import FILE_NAME
+from store.errors import StoreUnavailable
+from store.record import Record
+
+
+async def die_at(folder: Path, number: int) -> None:
+    record = Record.open(folder)
+    steps: list[str] = []
+
+    def begin(step: str) -> None:
+        steps.append(step)
+        if len(steps) == number:
+            print(step, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    await record.compact(begin)
+    print("done", flush=True)
+    os._exit(0)
+
+
+async def fill_the_disk(folder: Path) -> None:
+    record = Record.open(folder)
+    half = (folder / FILE_NAME).stat().st_size // 2
+    resource.setrlimit(resource.RLIMIT_FSIZE, (half, resource.RLIM_INFINITY))
+    try:
+        await record.compact()
+    except StoreUnavailable as refused:
+        print(type(refused).__name__, refused, flush=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print(record.ready(), sorted(os.listdir(folder)), flush=True)
+    await record.compact()
+    print("done", flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    where, what = Path(sys.argv[1]), sys.argv[2]
+    asyncio.run(fill_the_disk(where) if what == "full" else die_at(where, int(what)))
