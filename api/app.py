@@ -36,6 +36,7 @@ from api.routes import events, migrations, operations, removal, scripts, session
 from api.routes import webhooks as webhook_routes
 from api.running import Running
 from api.settings import Settings
+from api.slashes import restore_slashes, with_slashes
 from api.webhooks.book import Webhooks
 from api.webhooks.courier import Courier
 from api.webhooks.sending import Sender
@@ -101,7 +102,7 @@ def create_app(
             await record.close()
             await close_model(model)
 
-    return Litestar(
+    app = Litestar(
         route_handlers=[
             sessions.router,
             events.router,
@@ -135,6 +136,8 @@ def create_app(
         request_max_body_size=settings.body_bytes_max,
         logging_config=None,
     )
+    app.asgi_handler = with_slashes(app.asgi_handler)
+    return app
 
 
 def _provide(service: object) -> Provide:
@@ -210,6 +213,7 @@ async def _drain(receive: Receive) -> None:
 
 async def _check_body(request: Request[Any, Any, Any]) -> None:
     """Takes JSON alone, said to be JSON: a page in a browser can send any other kind here without asking first."""
+    restore_slashes(request.scope)
     try:
         body = await request.body()
     except RequestEntityTooLarge:

@@ -170,9 +170,9 @@ class Chat:
 
     async def _started_before(self, session: SessionRow, underway: Underway[Answer]) -> Answer:
         """The recorded answer to a creation; one that failed is tried again."""
-        hot = await self._hot.load(session.tenant, session.session_id)
         row = same_request(await self._record.turn(session.tenant, session.session_id, 0), underway.fingerprint)
         async with self._locks.hold((session.tenant, session.session_id), queue=True):
+            hot = await self._hot.load(session.tenant, session.session_id)
             if not hot.state.begun:
                 return await self._take(hot, NewMessage(content=""), None, underway)
         while row.execution_status == "error":  # what began it in the end is a turn after

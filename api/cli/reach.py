@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -84,6 +85,11 @@ class Reach:
                     output.write(chunk)
         except httpx.TransportError as error:
             raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+
+
+def in_path(id_: str) -> str:
+    """An id as a part of a path; one of dots alone would be taken for a way up."""
+    return quote(id_, "") if id_.strip(".") else id_.replace(".", "%2E")
 
 
 def _address(settings: Settings) -> str:

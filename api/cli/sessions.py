@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 from rich.markup import escape
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, Reach, reach
+from api.cli.reach import Answered, OutOfReach, Reach, in_path, reach
 from api.models import ModelUnknown
 from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
@@ -128,7 +127,7 @@ def delete_sessions(session_ids: tuple[str, ...], yes: bool, config: Path | None
         async with reach(settings, writing=True) as api:
             for session_id in session_ids:
                 try:
-                    await api.send("DELETE", f"/api/sessions/{quote(session_id, '')}")
+                    await api.send("DELETE", f"/api/sessions/{in_path(session_id)}")
                     errors.print(f"deleted {escape(session_id)}")
                 except Answered as refused:
                     missing.append(f"{session_id}: {refused}")

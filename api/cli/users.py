@@ -5,14 +5,13 @@ import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from api.cli.compact import COMPACT_TIMEOUT_S
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, errors, fail, json_text, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, reach
+from api.cli.reach import Answered, OutOfReach, in_path, reach
 from api.cli.variables import value_of
 from api.files import writing_whole
 from api.models import ModelUnknown
@@ -54,7 +53,7 @@ def variables(
     changes: dict[str, Value] = dict(value_of(pair, "--set") for pair in given) | dict.fromkeys(unset)
 
     async def work() -> Any:
-        path = f"/api/users/{quote(user, '')}/variables"
+        path = f"/api/users/{in_path(user)}/variables"
         async with reach(settings, writing=bool(changes)) as api:
             return await (api.send("PATCH", path, {"variables": changes}) if changes else api.get(path))
 
@@ -79,7 +78,7 @@ def export(user: str, output: Path | None, config: Path | None, **flags: Any) ->
     settings = settings_of(config, **flags)
 
     async def work() -> None:
-        path = f"/api/users/{quote(user, '')}/export"
+        path = f"/api/users/{in_path(user)}/export"
         async with reach(settings) as api:
             if output is None:
                 await api.download(path, sys.stdout.buffer)
@@ -109,7 +108,7 @@ def erase(user: str, yes: bool, compacting: bool, as_json: bool, config: Path | 
     confirm(f"Erase everything of {user!r} for good?", yes=yes)
 
     async def work() -> Any:
-        path = f"/api/users/{quote(user, '')}"
+        path = f"/api/users/{in_path(user)}"
         async with reach(settings, writing=True) as api:
             asked = "true" if compacting else None
             return await api.send("DELETE", path, timeout_s=COMPACT_TIMEOUT_S, compact=asked)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from api.cli.reach import in_path
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest
 
@@ -160,6 +161,23 @@ async def test_two_writers_at_once_lose_nothing(app: Any, tmp_path: Path) -> Non
         assert variables["seen"]["value"] == 11
 
 
+@pytest.mark.parametrize("opened", ["app", "server"])
+@pytest.mark.parametrize("user", ["a/b", "../..", "..", "a%2Fb", "a b?c#d", "..%2f", "用户", "\x00"])
+async def test_every_id_of_a_user_can_be_named(
+    request: pytest.FixtureRequest, tmp_path: Path, opened: str, user: str
+) -> None:
+    async with request.getfixturevalue(opened)(tmp_path / "data") as api:
+        await api.begin("diary", user=user)
+        await api.begin("diary", user="a")
+        path = f"/api/users/{in_path(user)}"
+        assert set(await set_variables(api, f"{path}/variables", name="x")) == {"name"}
+        assert (await api.read(f"{path}/export"))["userId"] == user
+        (listed,) = await api.read(f"{path}/sessions")
+        assert listed["userId"] == user
+        assert (await api.delete(path)).json()["counts"]["sessions"] == 1
+        assert [row["userId"] for row in (await api.read("/api/sessions"))["data"]] == ["a"]
+
+
 # -- deleting a session -----------------------------------------------------------------------------------------------
 
 
@@ -180,8 +198,9 @@ async def test_a_session_is_deleted_once(app: Any, tmp_path: Path) -> None:
             await api.message(session, {"content": "three"}),
         ):
             assert refused(answer) == (404, "SESSION_NOT_FOUND")
-        for wrong in ("no-such", session["sessionId"].upper()):
+        for wrong in ("no-such", "a%2Fb", session["sessionId"].upper()):
             assert refused(await api.delete(f"/api/sessions/{wrong}")) == (404, "SESSION_NOT_FOUND")
+        assert refused(await api.delete("/api/no-route/a%2Fb")) == (404, "NOT_FOUND")
         assert [row["sessionId"] for row in (await api.read("/api/sessions"))["data"]] == [kept["sessionId"]]
         again = await api.post("/api/sessions", json=body, headers=headers)
         assert (again.status_code, again.json()["turn"]) == (200, 0)

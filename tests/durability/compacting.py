@@ -30,6 +30,10 @@ async def die_at(folder: Path, number: int) -> None:
     os._exit(0)
 
 
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 async def fill_the_disk(folder: Path) -> None:
     record = Record.open(folder)
     half = (folder / FILE_NAME).stat().st_size // 2
@@ -39,7 +43,7 @@ async def fill_the_disk(folder: Path) -> None:
     except StoreUnavailable as refused:
         print(type(refused).__name__, refused, flush=True)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    print(record.ready(), sorted(os.listdir(folder)), flush=True)
+    print(record.ready(), left(folder), flush=True)
     await record.compact()
     print("done", flush=True)
     os._exit(0)
