@@ -231,11 +231,12 @@ async def test_a_compacted_record_is_the_same_record(
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Every table and view with its rows in their order, and the comments of all columns."""
-    names = [
-        name for (name,) in counted(folder, "SELECT table_name FROM duckdb_columns() WHERE database_name = 'cuebook'")
-    ]
-    held = {name: counted(folder, f"SELECT * FROM {name}") for name in sorted(set(names))}
+    """Every table with its rows in their order, every view with its rows, and the comments of all columns."""
+    tables = [name for (name,) in counted(folder, "SELECT table_name FROM duckdb_tables()")]
+    views = [name for (name,) in counted(folder, "SELECT view_name FROM duckdb_views() WHERE NOT internal")]
+    held = {name: counted(folder, f"SELECT * FROM {name}") for name in tables}
+    held |= {name: sorted(map(str, counted(folder, f"SELECT * FROM {name}"))) for name in views}
+    assert {"turns", "sessions", "messages"} < held.keys()
     about = "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE database_name = 'cuebook'"
     return held | {"": sorted(map(str, counted(folder, about)))}
 
