@@ -20,6 +20,8 @@ MARGIN_BYTES = 64_000_000
 """Of disk space beside the copy: for the log of what is written before and after it."""
 MARGIN_SHARE = 0.1
 """Rows may be packed less tightly in another file."""
+MEMORY = "1GB"
+"""For the rows under way and what is read meanwhile; without a bound it would be most of the machine's."""
 
 Tell: TypeAlias = Callable[[str], None]
 """Hears which step begins."""
@@ -105,8 +107,10 @@ class Compaction:
             quoted = str(self._database.fresh).replace("'", "''")
             self._cursor.execute(f"ATTACH '{quoted}' AS fresh ({options()})")
             try:
+                self._cursor.execute(f"SET GLOBAL memory_limit = '{MEMORY}'")
                 self._copy()
             finally:
+                self._cursor.execute("RESET GLOBAL memory_limit")
                 self._cursor.execute("DETACH fresh")
                 self._cursor.close()  # nobody may have one when the files change places
         except duckdb.Error as error:

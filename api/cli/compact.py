@@ -30,7 +30,7 @@ COLUMNS = ("bytes", "reclaimableBytes", "neededBytes", "diskFreeBytes")
 def compact(dry_run: bool, as_json: bool, config: Path | None, **flags: Any) -> None:
     """Rewrites the record, so that no byte is left in its file of deleted sessions and erased users.
 
-    Works also while a server runs: reading goes on, turns wait until it is done, about 3 seconds for a gigabyte. It
+    Works also while a server runs: reading goes on, turns wait until it is done, some seconds for a gigabyte. It
     needs room for a second copy on the disk. Whenever it is interrupted, the old file or the new one is there, whole.
     """
     settings = settings_of(config, **flags)

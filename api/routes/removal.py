@@ -89,7 +89,7 @@ async def compaction(record: NamedDependency[Record]) -> CompactionView:
     status_code=200,
     summary="Compact the record",
     description="Rewrites the file, so that no byte is left in it of what was removed. Reading goes on meanwhile; "
-    "turns wait until it is done, about 3 seconds for a gigabyte.",
+    "turns wait until it is done, some seconds for a gigabyte.",
     responses=described("COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
     tags=["Operations"],
 )
