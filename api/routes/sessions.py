@@ -95,7 +95,12 @@ _MESSAGE_EXAMPLES = [
     operation_class=StreamedTurn,
     responses=_TURN
     | described(
-        "REQUEST_INVALID", "SCRIPT_NOT_FOUND", "SESSION_KEY_TAKEN", "IDEMPOTENCY_IN_FLIGHT", "IDEMPOTENCY_MISMATCH"
+        "REQUEST_INVALID",
+        "SCRIPT_NOT_FOUND",
+        "SESSION_BUSY",
+        "SESSION_KEY_TAKEN",
+        "IDEMPOTENCY_IN_FLIGHT",
+        "IDEMPOTENCY_MISMATCH",
     ),
 )
 async def create_session(

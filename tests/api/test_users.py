@@ -423,7 +423,7 @@ async def test_after_erasure_with_compaction_no_byte_of_the_user_is_in_the_files
 async def test_turns_go_on_while_the_record_is_compacted(app: Any, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         sessions = [await api.begin("diary", user=f"user-{number}") for number in range(8)]
-        talking = asyncio.gather(*[api.say(session, *["x" * 1_000] * 20) for session in sessions])
+        talking = asyncio.gather(*[api.say(session, *["x" * 1_000] * 8) for session in sessions])
         compacted = []
         while not talking.done():
             answer = await api.post("/api/operations/compact")
@@ -433,7 +433,7 @@ async def test_turns_go_on_while_the_record_is_compacted(app: Any, tmp_path: Pat
         assert len(compacted) > 1
         assert all(each["bytesAfter"] > 0 for each in compacted)
         for session in sessions:
-            assert len(await api.transcript(session)) == 2 + 3 * 20
+            assert len(await api.transcript(session)) == 2 + 3 * 8
         state = await api.read("/api/operations/compact")
         assert state["running"] is None
         assert state["neededBytes"] > state["bytes"] - state["reclaimableBytes"]
