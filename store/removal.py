@@ -36,6 +36,7 @@ OWNED = (
     Owned("turn_failures", {"failures": _ROWS}, by_user=False),
     Owned("settled_calls", {"calls": _ROWS}),
     Owned("call_journal", {"calls": "count(DISTINCT call_id)"}),
+    Owned("webhook_deliveries", {"deliveries": _ROWS}),
     Owned("user_variables", {"variables": _ROWS}, by_session=False),
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
 )

@@ -59,7 +59,10 @@ async def everything(record: Record, rows: Any, global_of: Any) -> Any:
         await talked.create(record, key=f"key-{word}-{user_id}", idempotency_key=f"idem-{word}-{user_id}")
         await talked.ask(record, f"settled-{talked.session_id}", reply=msgspec.Raw(f'{{"text":"{word}"}}'.encode()))
         write = rows.write_of("mood", word, scope="global")
-        await talked.say(record, [write], {"said": word}, calls_used=(f"settled-{talked.session_id}",))
+        told = talked.delivery(payload=msgspec.Raw(f'{{"said":"{word}"}}'.encode()))
+        await talked.say(
+            record, [write], {"said": word}, calls_used=(f"settled-{talked.session_id}",), deliveries=(told,)
+        )
         await talked.migrate(record)
         await record.save_failure(rows.failure_of(talked, code=word))
         await talked.ask(record, f"open-{talked.session_id}", error=word)
