@@ -156,13 +156,9 @@ class Record:
         status: DeliveryStatus | None = None,
     ) -> int:
         """Let deliveries be sent from the beginning, one or all with a status; how many there were."""
-        counts: list[int] = []
-        await self._writing.run(
-            lambda cursor: counts.append(
-                webhooks.replay_deliveries(cursor, tenant, webhook_id, delivery_id, status, now)
-            )
+        return await self._writing.run(
+            lambda cursor: webhooks.replay_deliveries(cursor, tenant, webhook_id, delivery_id, status, now)
         )
-        return sum(counts)
 
     async def tidy_deliveries(self, bounds: DeliveryBounds, now: datetime) -> None:
         """Give up and delete what is beyond the bounds, of every tenant."""

@@ -12,7 +12,18 @@ from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest
 
 ANA = "/api/users/ana/variables"
-COUNTS = {"sessions", "turns", "messages", "events", "writes", "variables", "migrations", "failures", "calls"}
+COUNTS = {
+    "sessions",
+    "turns",
+    "messages",
+    "events",
+    "writes",
+    "variables",
+    "migrations",
+    "failures",
+    "calls",
+    "deliveries",
+}
 SLOW = """
 script: slow
 use: [seen.yaml]

@@ -59,10 +59,9 @@ async def everything(record: Record, rows: Any, global_of: Any) -> Any:
         await talked.create(record, key=f"key-{word}-{user_id}", idempotency_key=f"idem-{word}-{user_id}")
         await talked.ask(record, f"settled-{talked.session_id}", reply=msgspec.Raw(f'{{"text":"{word}"}}'.encode()))
         write = rows.write_of("mood", word, scope="global")
-        told = talked.delivery(payload=msgspec.Raw(f'{{"said":"{word}"}}'.encode()))
-        await talked.say(
-            record, [write], {"said": word}, calls_used=(f"settled-{talked.session_id}",), deliveries=(told,)
-        )
+        told = talked.delivery(payload=msgspec.Raw(msgspec.json.encode(word)))
+        settled = (f"settled-{talked.session_id}",)
+        await talked.say(record, [write], {"said": word}, calls_used=settled, deliveries=(told,))
         await talked.migrate(record)
         await record.save_failure(rows.failure_of(talked, code=word))
         await talked.ask(record, f"open-{talked.session_id}", error=word)
@@ -126,6 +125,7 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
         "migrations": 1,
         "failures": 1,
         "calls": 3,
+        "deliveries": 1,
     }
     again = await record.erase_user(TENANT, "ana", "receipt 2", rows.MOMENT)
     assert (again.sessions, set(again.counts.values())) == ([], {0})
