@@ -1,7 +1,7 @@
 """What a context strategy is: what it shows of a conversation, and what it asks of a model for that."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -34,15 +34,20 @@ class Condenser(Protocol):
         """The summary as text, the memo as a record. Raises ModelFailed."""
 
 
+@runtime_checkable
 class Strategy(Protocol):
-    """Chooses what a model sees of a conversation, and keeps what it needs for that."""
+    """Chooses what a model sees of a conversation, and keeps what it needs for that.
+
+    The messages it is given are the newest of the conversation, oldest first; system messages that stand at its very
+    beginning may come before them, and stay first.
+    """
 
     @property
     def messages_max(self) -> int:
         """The most messages it ever looks at; the newest ones."""
 
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """What a model sees: `messages` are the newest of the conversation, oldest first."""
+        """What a model sees of the messages; the newest is always among it."""
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
         """What it keeps after a turn, with `messages` said so far; the same where nothing is due.
