@@ -21,71 +21,14 @@ PRECISE_ENOUGH = 1e-5
 SAME = 0.7  # the cosine from which a sentence repeats another
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
-_END = re.compile(r"(?<=[。！？；…])[”’」』）]*|(?<=[.!?])[\"'”’)\]]*(?=\s)|\n+")
-_NOT_THE_END = re.compile(r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|no|e\.g|i\.e|approx|inc|[A-Z])\.)$", re.IGNORECASE)
+_END = re.compile(r"""([。！？；…]+[”’」』）]*|[.!?]+["'”’)\]]*(?=\s))""")
+_NOT_THE_END = re.compile(r"""([。！？；…]+[”’」』）]*|[.!?]+["'”’)\]]*(?=\s))""")
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W_]+)?")
-_COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "do",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "i",
-        "i'm",
-        "if",
-        "in",
-        "is",
-        "it",
-        "it's",
-        "its",
-        "me",
-        "my",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "our",
-        "she",
-        "so",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "they",
-        "this",
-        "to",
-        "us",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "which",
-        "who",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-    ]
+_COMMON_WORDS = (
+    "a an and are as at be but by do for from had has have he her his i i'm if in is it it's its me my no not of on or "
+    "our she so that the their them then there they this to us was we were what when which who will with would you your"
 )
+_COMMON = frozenset(_COMMON_WORDS.split())
 _COMMON_CJK = frozenset("的了是我你他她它们在和也都就不有这那吗呢吧啊")
 
 
@@ -100,7 +43,7 @@ class Sentence(Struct, frozen=True):
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text, English or Chinese, in order; one that is very long is cut."""
     found: list[str] = []
-    for part in _END.split(text):
+    for part in _END.sub(r"\1\n", text).splitlines():
         stripped = part.strip()
         if found and _NOT_THE_END.search(found[-1]):
             found[-1] = f"{found[-1]} {stripped}"

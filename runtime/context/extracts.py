@@ -36,7 +36,7 @@ def summary_of(wish: Condense) -> str:
     """An extract of the messages, and of the account so far; each line tells who said it."""
     before = wish.previous if isinstance(wish.previous, str) else ""
     lines = [line for line in before.removeprefix(MARK).strip().splitlines() if line.strip()]
-    kept = [_kept(line) for line in lines]
+    kept = [each for line in lines for each in _kept(line)]
     told = [each for message in wish.messages for each in _said(message)]
     chosen = extracted([*kept, *told], chars_max=SUMMARY_CHARS_MAX)
     return "\n".join([MARK, *(f"{each.source}{each.text}" for each in chosen)])
@@ -45,14 +45,11 @@ def summary_of(wish: Condense) -> str:
 def memo_of(wish: Condense) -> dict[str, Value]:
     """What people said of themselves and their matters, as `facts`; whatever else the memo holds stays."""
     before = wish.previous if isinstance(wish.previous, dict) else {}
-    facts = before.get("facts")
-    kept = (
-        [Sentence(each, weight=_KEPT_WEIGHT) for each in facts if isinstance(each, str)]
-        if isinstance(facts, list)
-        else []
-    )
+    known = before.get("facts")
+    facts = known if isinstance(known, list) else []
+    kept = [Sentence(each, weight=_KEPT_WEIGHT) for each in facts if isinstance(each, str)]
     told = [
-        Sentence(text, weight=1.0)
+        Sentence(text)
         for message in wish.messages
         if message.role == "user"
         for text in sentences_of(message.content)
@@ -68,8 +65,6 @@ def _said(message: Message) -> list[Sentence]:
     return [Sentence(text, source, weight) for text in sentences_of(message.content)]
 
 
-def _kept(line: str) -> Sentence:
-    for name in _NAMES.values():
-        if line.startswith(f"{name}: "):
-            return Sentence(line.removeprefix(f"{name}: "), f"{name}: ", _KEPT_WEIGHT)
-    return Sentence(line, "", _KEPT_WEIGHT)
+def _kept(line: str) -> list[Sentence]:
+    source = next((f"{name}: " for name in _NAMES.values() if line.startswith(f"{name}: ")), "")
+    return [Sentence(text, source, _KEPT_WEIGHT) for text in sentences_of(line.removeprefix(source))]

@@ -14,6 +14,7 @@ from msgspec import Struct
 from runtime.context.accounts import Remember, remembered
 from runtime.context.attachments import attachments_of
 from runtime.context.memory import ContextMemory, LastResize
+from runtime.context.messages import adopted
 from runtime.context.windows import chars_in, fitting, group_start, head_of
 from runtime.events import Message
 from scripts.contexts import ContextSettings
@@ -118,25 +119,19 @@ def decision_of(given: object) -> Decision | None:
 
 
 async def resized(
-    book: Book,
-    decision: Decision,
-    settings: ContextSettings,
-    remember: Remember,
-    handlers: Handlers,
-    adopt: Callable[[object, Messages], Messages],
+    book: Book, decision: Decision, settings: ContextSettings, remember: Remember, handlers: Handlers
 ) -> Book:
     """The conversation after a resize; without one where the memo could not be made, which is tried again later.
 
-    `adopt` takes in the messages that a handler gives in place of others. Raises KeyError where nothing does a resize
-    of this type, TypeError where its handler gives no three parts.
+    Raises KeyError where nothing does a resize of this type, TypeError where its handler gives no three parts.
     """
     handler = handlers.resize.get(decision.type)
     if handler is not None:
         given = handler(book.full, book.current, shown_memo(book.memory), settings)
         full, current, memo = _three(await settled(given))
-        whole = adopt(full, book.full)
+        whole = adopted(full, book.full)
         memory = msgspec.structs.replace(book.memory, memo=memo_without_note(memo))
-        return _noted(Book(whole, adopt(current, whole), memory), decision)
+        return _noted(Book(whole, adopted(current, whole), memory), decision)
     if decision.type not in ("lite", "deep"):
         raise KeyError(f"nothing does a resize of the type {decision.type!r}")
     kept = pruned(book.current, settings, deep=decision.type == "deep")
@@ -154,7 +149,10 @@ async def resized(
 
 
 def pruned(window: Messages, settings: ContextSettings, *, deep: bool) -> Messages:
-    """The newest messages that the limits allow, at least the newest one; system messages at the beginning stay."""
+    """The newest messages that the limits allow; system messages at the beginning stay.
+
+    The newest stays in any case; where it alone is longer than the window may be, as much of it as may be.
+    """
     head = head_of(window)
     said = window[len(head) :]
     if settings.messages_max:
@@ -165,6 +163,8 @@ def pruned(window: Messages, settings: ContextSettings, *, deep: bool) -> Messag
     if len(said) < len(window) - len(head):
         results = next((place for place, each in enumerate(said) if each.role != "tool"), None)
         said = window[group_start(window, len(window) - len(said)) :] if results is None else said[results:]
+    if len(said) == 1 and settings.chars_max and len(said[0].content) > settings.chars_max:
+        said = (msgspec.structs.replace(said[0], content=said[0].content[: settings.chars_max]),)
     return (*head, *said)
 
 

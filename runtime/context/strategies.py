@@ -148,7 +148,8 @@ class Resizing:
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
         """Where the window begins, and the memo with what was said before it.
 
-        What a handler for a resize gives as the whole conversation changes nothing: that is the record's.
+        What a handler for a resize gives as the whole conversation changes nothing, nor do messages of its own in the
+        window: the conversation is the record's.
         """
         memory = counted(messages, memory)
         if memory.retry_in:
@@ -159,7 +160,7 @@ class Resizing:
         if decision is None:
             return memory
         remember = remember_by(self._handlers, self._settings, remember_with(condense, self._settings.instructions))
-        book = await resized(book, decision, self._settings, remember, self._handlers, adopted)
+        book = await resized(book, decision, self._settings, remember, self._handlers)
         kept = [message.number for message in book.current[len(head_of(book.current)) :] if message.number]
         after = min(kept) - 1 if kept else newest_in(messages)
         return msgspec.structs.replace(book.memory, after=max(after, memory.after))
@@ -190,13 +191,6 @@ class Chain:
         for strategy in self._strategies:
             memory = await strategy.follow(messages, memory, condense)
         return memory
-
-
-def adopted(given: object, known: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages that a handler gives, which are among those it was given. Raises TypeError."""
-    if not isinstance(given, list | tuple) or not all(isinstance(each, Message) for each in given):
-        raise TypeError("a resize handler gives messages, of those it was given")
-    return tuple(given)
 
 
 def counted(messages: Sequence[Message], memory: ContextMemory) -> ContextMemory:
