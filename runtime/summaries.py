@@ -22,7 +22,7 @@ SAME = 0.7  # the cosine from which a sentence repeats another
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
 _END = re.compile(r"""([。！？；…]+[”’」』）]*|[.!?]+["'”’)\]]*(?=\s))""")
-_NOT_THE_END = re.compile(r"""([。！？；…]+[”’」』）]*|[.!?]+["'”’)\]]*(?=\s))""")
+_NOT_THE_END = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|[A-Z])\.$", re.IGNORECASE)
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W_]+)?")
 _COMMON_WORDS = (
     "a an and are as at be but by do for from had has have he her his i i'm if in is it it's its me my no not of on or "

@@ -1,0 +1,187 @@
+"""Which messages a strategy without accounts shows, and where a window may begin."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runtime.context.memory import ContextMemory
+from runtime.context.strategies import Buffer, Chain, Resizing, TokenBuffer, Window
+from runtime.context.windows import chars_in, recent, tokens_in
+from runtime.events import Message
+from scripts.contexts import ContextSettings, Limit
+
+NOTHING = ContextMemory()
+
+
+def numbers(messages):
+    return [message.number for message in messages]
+
+
+def shown(strategy, messages, memory=NOTHING):
+    return numbers(strategy.view(messages, memory).messages)
+
+
+def test_a_buffer_shows_everything(said):
+    assert shown(Buffer(), said("uaua")) == [1, 2, 3, 4]
+    assert shown(Buffer(), ()) == []
+
+
+def test_a_buffer_begins_where_the_conversation_was_cleared(said):
+    assert shown(Buffer(), said("uauaua"), ContextMemory(after=4)) == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("roles", "k", "kept"),
+    [
+        ("uauaua", 2, [3, 4, 5, 6]),
+        ("uauaua", 3, [1, 2, 3, 4, 5, 6]),
+        ("uauaua", 9, [1, 2, 3, 4, 5, 6]),
+        ("uauaua", 1, [5, 6]),
+        ("uauau", 1, [3, 4, 5]),  # the one that waits for its answer comes besides
+        ("auauau", 1, [5, 6]),  # where the session opens, an exchange is its question and the answer
+        ("auaua", 1, [3, 4, 5]),
+        ("aauaau", 1, [4, 5, 6]),
+        ("uataua", 1, [5, 6]),
+        ("uauata", 1, [3, 4, 5, 6]),  # the calls of tools are part of it
+        ("suaua", 1, [1, 4, 5]),
+        ("u", 1, [1]),
+        ("", 1, []),
+    ],
+)
+def test_a_window_is_of_whole_exchanges(said, roles, k, kept):
+    assert shown(Window(k), said(roles)) == kept
+
+
+def test_who_opened_is_kept_when_the_beginning_is_no_longer_at_hand(said):
+    memory = asyncio.run(Window(2).follow(said("uaua"), NOTHING, None))
+    assert shown(Window(9), said("auaua", first=20), memory) == [21, 22, 23, 24]
+    memory = asyncio.run(Window(2).follow(said("auau"), NOTHING, None))
+    assert shown(Window(9), said("auaua", first=20), memory) == [20, 21, 22, 23, 24]
+
+
+def message(number, role, content):
+    return Message(number, "", role, content, "")
+
+
+def test_a_token_buffer_shows_what_fits():
+    messages = [message(1, "user", "x" * 19), message(2, "user", "y" * 9), message(3, "user", "gg")]
+    assert shown(TokenBuffer(5), messages) == [3]
+    assert shown(TokenBuffer(500), messages) == [1, 2, 3]
+
+
+def test_the_newest_message_is_shown_even_alone_over_the_budget():
+    assert shown(TokenBuffer(5), [message(1, "user", "hi"), message(2, "assistant", "x" * 500)]) == [2]
+
+
+def test_a_system_message_at_the_beginning_is_kept_and_counted():
+    messages = [message(1, "system", "s" * 8), message(2, "user", "m" * 30), message(3, "assistant", "hi")]
+    assert shown(TokenBuffer(12), messages) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    [
+        (Limit(messages=3), [5, 6]),  # not the answer alone
+        (Limit(messages=4), [3, 4, 5, 6]),
+        (Limit(messages=1), [6]),
+        (Limit(chars=0), [1, 2, 3, 4, 5, 6]),
+        (Limit(chars=40), [5, 6]),
+    ],
+)
+def test_lite_shows_no_more_than_its_limits_whether_they_were_seen_to_or_not(said, limit, kept):
+    strategy = Resizing(ContextSettings(strategy="lite", limit=limit))
+    assert shown(strategy, said("uauaua")) == kept
+
+
+def test_strategies_in_a_chain_see_what_the_one_before_shows(said):
+    messages = said("suauaua", chars=4)
+    assert shown(Chain(Window(2), TokenBuffer(24)), messages) == [1, 6, 7]
+    assert shown(Chain(Window(2), Buffer()), messages) == shown(Window(2), messages)
+    assert shown(Chain(Buffer()), messages) == numbers(messages)
+    with pytest.raises(ValueError, match="none"):
+        Chain()
+
+
+# -- the end of a conversation, as one goes on from it ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("roles", "most", "kept"),
+    [
+        ("ua" * 10, 6, [15, 16, 17, 18, 19, 20]),
+        ("ua" * 10, 5, [17, 18, 19, 20]),
+        ("ua" * 10, 500, list(range(1, 21))),
+        ("uatatauata", 4, [7, 8, 9, 10]),
+        ("uatatauata", 3, [7, 8, 9, 10]),  # one exchange that is longer is given whole
+        ("uatatatatata", 5, list(range(1, 13))),
+        ("tta", 3, [3]),
+        ("tt", 3, [1, 2]),
+        ("", 3, []),
+    ],
+)
+def test_a_history_begins_where_an_exchange_does(said, roles, most, kept):
+    messages = said(roles)
+    opener = "user" if "u" not in roles else None
+    assert numbers(recent(messages, most, opener=opener)) == kept
+    assert numbers(recent(messages, most, opener=opener)) == kept
+    assert numbers(messages) == list(range(1, len(roles) + 1))
+
+
+def test_a_history_keeps_within_its_tokens(said):
+    messages = said("uauaua", chars=(50 - 4) * 4)
+    assert {tokens_in(each) for each in messages} == {50}
+    assert numbers(recent(messages, 50, tokens_max=120)) == [5, 6]
+    assert numbers(recent(messages, 50, tokens_max=99)) == [5, 6]  # an answer alone is none: its question comes along
+    assert numbers(recent(messages, 50, tokens_max=220)) == [3, 4, 5, 6]
+
+
+# -- whatever is said -------------------------------------------------------------------------------------------------
+
+TURNS = st.lists(st.sampled_from(["ua", "uata", "uattata", "uu", "uaa", "u", "au", "aau"]), max_size=12).map("".join)
+STRATEGIES = st.one_of(
+    st.just(Buffer()),
+    st.integers(1, 6).map(Window),
+    st.integers(1, 120).map(TokenBuffer),
+    st.builds(
+        lambda chars, messages: Resizing(
+            ContextSettings(strategy="lite", limit=Limit(chars=chars, messages=messages)),
+        ),
+        st.integers(0, 300),
+        st.integers(0, 12),
+    ),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(roles=TURNS, head=st.sampled_from(["", "s", "ss"]), strategy=STRATEGIES, chars=st.integers(1, 90))
+def test_a_window_is_the_newest_messages_in_order_and_begins_with_no_orphan(said, roles, head, strategy, chars):
+    messages = said(head + roles, chars)
+    kept = strategy.view(messages, NOTHING).messages
+    assert kept[: len(head)] == messages[: len(head)]
+    window = kept[len(head) :]
+    assert window == messages[len(messages) - len(window) :]
+    assert bool(window) == bool(roles)
+    if not window:
+        return
+    before = messages[len(head) : len(messages) - len(window)]
+    if window[0].role == "tool":  # only where nothing but results of a tool is there
+        assert all(each.role == "tool" for each in before + window)
+    opener = next(each.role for each in messages if each.role != "system")
+    if window[0].role not in (opener, "tool") and before:  # half an exchange, where that does not fit as a whole
+        assert not any(one.role != opener and other.role == opener for one, other in pairwise(window))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(roles=TURNS.filter(bool), tokens=st.integers(1, 150), chars=st.integers(1, 90))
+def test_a_window_keeps_within_its_budget_but_for_what_has_to_be_there(said, roles, tokens, chars):
+    messages = said(roles, chars)
+    for strategy, cost, most in [
+        (TokenBuffer(tokens), tokens_in, tokens),
+        (Resizing(ContextSettings(strategy="lite", limit=Limit(chars=tokens))), chars_in, tokens),
+    ]:
+        window = strategy.view(messages, NOTHING).messages
+        group = 1 + next((n for n, each in enumerate(reversed(window)) if each.role != "tool"), 0)
+        assert sum(map(cost, window)) <= most or len(window) <= group
