@@ -5,6 +5,7 @@ that takes the ContextSettings and returns a Strategy.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
 
@@ -47,8 +48,9 @@ def strategy_of(settings: ContextSettings, brought: Mapping[str, Factory] | None
     return made
 
 
-def brought_strategies() -> dict[str, Factory]:
-    """What the installed packages bring, by name; none is loaded before it is used."""
+@cache
+def brought_strategies() -> Mapping[str, Factory]:
+    """What the installed packages bring, by name, looked for once; none is loaded before it is used."""
     return {each.name: _loaded(each) for each in entry_points(group=GROUP)}
 
 

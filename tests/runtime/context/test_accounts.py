@@ -229,3 +229,16 @@ async def test_a_thousand_turns_of_a_memo_take_few_calls(scribe):
     assert scribe.calls <= 1_000 / 4
     assert scribe.told == list(range(1, memory.memo_to + 1))
     assert memory.turns == 1_000
+
+
+async def test_a_message_that_is_too_long_is_remembered_once_and_seen_to_once(said, scribe):
+    strategy = Resizing(ContextSettings(strategy="memo", limit=Limit(chars=100)))
+    messages = said("u", chars=5_000)
+    first = await strategy.follow(messages, NOTHING, scribe)
+    assert (first.last_resize.type, scribe.told) == ("deep", [1])
+    assert await followed(strategy, messages, first, scribe, 20) == first
+    assert numbers(strategy.view(messages, first).messages) == [1]
+    messages += said("a", first=2)
+    after = await strategy.follow(messages, first, scribe)
+    assert numbers(strategy.view(messages, after).messages) == [2]
+    assert scribe.told == [1, 2]

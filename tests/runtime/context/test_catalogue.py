@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.context.catalogue import strategy_of
+from runtime.context.catalogue import brought_strategies, strategy_of
 from runtime.context.memory import ContextMemory
 from runtime.context.ports import Strategy
 from scripts.contexts import TAKEN, ContextSettings, Limit, Memo, SettingsInvalid, checked, read_settings
@@ -32,6 +32,9 @@ def package(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: contexts-of-mine\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(tmp_path))
+    brought_strategies.cache_clear()
+    yield
+    brought_strategies.cache_clear()
 
 
 @pytest.mark.parametrize("name", TAKEN)

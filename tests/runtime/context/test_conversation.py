@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
@@ -294,6 +295,49 @@ async def test_a_message_that_comes_while_the_memo_is_made_is_in_no_memo_yet():
     assert texts(made.current_chat_history) == texts(made.full_chat_history) == ["a", "b", "c", "d"]
     await made.async_resize("lite")
     assert saw == [["a", "b"], ["c", "d"]]
+
+
+async def test_a_restart_while_the_memo_is_made_begins_with_it_anew():
+    reached = asyncio.Event()
+
+    async def for_ever(memo, messages, attachments, settings):
+        reached.set()
+        await asyncio.Event().wait()
+
+    made = remembering(for_ever, "a", "b")
+    resize = asyncio.create_task(made.async_resize("lite"))
+    await asyncio.wait_for(reached.wait(), 10)
+    kept = made.to_json()
+    resize.cancel()
+    again, handler = Conversation(), Handler()
+    again.load_json(kept)
+    again.set_memo_handler(handler)
+    assert (await again.async_resize("lite")).type == "lite"
+    assert handler.saw == [["a", "b"]]
+    with pytest.raises(asyncio.CancelledError):
+        await resize
+    made.set_memo_handler(handler)
+    assert (await made.async_resize("lite")).type == "lite"  # nor does the one that was given up stand in the way
+
+
+async def test_a_resize_that_takes_too_long_is_given_up_and_changes_nothing():
+    async def for_ever(memo, messages, attachments, settings):
+        await asyncio.Event().wait()
+
+    made = conversation("a", settings={"session.mode": "memo"}, resize_s=0.01)
+    made.set_memo_handler(for_ever)
+    before = made.to_json()
+    with pytest.raises(TimeoutError):
+        await made.async_resize("lite")
+    assert made.to_json() == before
+
+
+def test_messages_of_many_threads_are_all_there():
+    made = conversation()
+    with ThreadPoolExecutor(8) as threads:
+        [*threads.map(lambda n: made.append_message({"role": "user", "content": str(n)}), range(200))]
+    assert [each.number for each in made.full_chat_history] == list(range(1, 201))
+    assert {*texts(made.full_chat_history)} == {str(n) for n in range(200)}
 
 
 async def test_what_is_loaded_while_the_memo_is_made_stays():
