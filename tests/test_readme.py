@@ -31,7 +31,7 @@ class Block(NamedTuple):
     """A fenced block: its language, what follows it on the fence, and its text.
 
     `yaml add FILE` belongs at the end of a file; `sh problems` exits with 1, `sh stopped` needs the server stopped, `sh
-    endpoint` a language model that is not there.
+    endpoint` a language model that is not there; `python alone` is a whole program.
     """
 
     language: str
@@ -182,6 +182,16 @@ def test_every_script_in_the_readme_is_sound(name, folder):
 
 def test_the_replies_of_a_model_in_the_readme_are_sound(folder):
     ScriptedModel.from_file(folder / "replies.yaml")
+
+
+@pytest.mark.parametrize(
+    "index", [index for index, block in enumerate(BLOCKS) if (block.language, block.note) == ("python", "alone")]
+)
+def test_every_program_in_the_readme_prints_what_it_says(index, tmp_path):
+    program = [sys.executable, "-c", BLOCKS[index].text]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert matches(expected_after(index) or "", done.stdout), done.stdout
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "toml"])
