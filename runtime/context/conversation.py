@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from runtime.context.accounts import remember_with
+from runtime.context.accounts import Remember, remember_with
 from runtime.context.extracts import Extracting
 from runtime.context.memory import ContextMemory
 from runtime.context.messages import message_of
@@ -38,6 +38,7 @@ from runtime.context.saving import Saved, from_json, from_yaml, restored, saved,
 from runtime.context.session_settings import checked_mode, session_settings
 from runtime.context.strategies import counted
 from runtime.events import Message
+from runtime.ports import ModelFailed
 from scripts.contexts import ContextSettings, Limit, read_settings
 from scripts.values import Value
 
@@ -139,17 +140,16 @@ class Conversation:
     async def async_resize(self, force: bool | str = False) -> Decision | None:
         """Makes the window smaller where that is due, and says what was decided.
 
-        While one resize is under way, another does nothing. Where the memo cannot be had now (ModelFailed), the window
-        stays, nothing is lost, and it is tried again in one of the next calls. Raises KeyError where nothing does a
-        resize of the type, TypeError for what handlers give, TimeoutError; then nothing has changed.
+        While one resize is under way, another does nothing. Where the memo cannot be had now (ModelFailed, or in time),
+        the window stays, nothing is lost, and it is tried again in one of the next calls. Raises KeyError where nothing
+        does a resize of the type, TypeError for what handlers give, TimeoutError; then nothing has changed.
         """
         with self._lock:
             if self._resizing:
                 return None
             self._resizing = True
         try:
-            async with asyncio.timeout(self._resize_s):
-                return await self._resize(force)
+            return await self._resize(force, asyncio.get_running_loop().time() + self._resize_s)
         finally:
             self._resizing = False
 
@@ -161,21 +161,24 @@ class Conversation:
         """As `async_resize`."""
         return _waited(self.async_resize(force))
 
-    async def _resize(self, force: bool | str) -> Decision | None:
+    async def _resize(self, force: bool | str, ends_at: float) -> Decision | None:
         if not force and self._put_off():
             return None
-        decision = await self.async_judge_resize(force)
+        async with asyncio.timeout_at(ends_at):
+            decision = await self.async_judge_resize(force)
         if decision is None:
             return None
         before, loads = self._book(), self._loads
         otherwise = remember_with(self._condense, self._settings.instructions)
-        remember = remember_by(self._handlers, self._settings, otherwise)
-        after = await resized(before, decision, self._settings, remember, self._handlers)
+        remember = _in_time(remember_by(self._handlers, self._settings, otherwise), ends_at)
+        own = decision.type in self._handlers.resize  # what the memo takes has the same end, but keeps what was done
+        async with asyncio.timeout_at(ends_at if own else None):
+            after = await resized(before, decision, self._settings, remember, self._handlers)
         with self._lock:
             if self._loads != loads:  # another conversation by now
                 return None
             self._take(after, before)
-        return None if after.memory.failed else decision
+        return None if after.memory.last_resize is before.memory.last_resize else decision
 
     def _put_off(self) -> bool:
         """Whether the next attempt at a memo has to wait for one more call."""
@@ -277,6 +280,19 @@ class Conversation:
             self._settings = given.settings or ContextSettings(strategy="lite")
             self._full, self._current, self._memory = list(book.full), list(book.current), book.memory
             self._loads += 1
+
+
+def _in_time(remember: Remember, ends_at: float) -> Remember:
+    """Makes memos until a time, so that those which are there by then are kept."""
+
+    async def in_time(memo: Mapping[str, Value], messages: tuple[Message, ...]) -> Value:
+        try:
+            async with asyncio.timeout_at(ends_at):
+                return await remember(memo, messages)
+        except TimeoutError:
+            raise ModelFailed("the memo was not made in time") from None
+
+    return in_time
 
 
 def _waited(waiting: Coroutine[object, object, T]) -> T:

@@ -320,15 +320,35 @@ async def test_a_restart_while_the_memo_is_made_begins_with_it_anew():
     assert (await made.async_resize("lite")).type == "lite"  # nor does the one that was given up stand in the way
 
 
-async def test_a_resize_that_takes_too_long_is_given_up_and_changes_nothing():
-    async def for_ever(memo, messages, attachments, settings):
-        await asyncio.Event().wait()
+async def for_ever(*given):
+    await asyncio.Event().wait()
 
-    made = conversation("a", settings={"session.mode": "memo"}, resize_s=0.01)
-    made.set_memo_handler(for_ever)
+
+async def test_a_memo_that_takes_too_long_is_put_off_and_what_was_done_is_kept():
+    first = Handler()
+    answers = iter([first, for_ever])
+    settings = {"session.mode": "memo", "session.limit": {"chars": 40}}
+    made = conversation("x" * 30, "y" * 30, settings=settings, resize_s=0.05)
+
+    async def slower_and_slower(*given):
+        answer = next(answers)(*given)
+        return await answer if asyncio.iscoroutine(answer) else answer
+
+    made.set_memo_handler(slower_and_slower)
+    assert await made.async_resize() is None
+    assert (made.memo, made.memo_cursor) == ({"seen": ["x" * 30]}, 1)
+    assert len(made.current_chat_history) == 2
+    made.set_memo_handler(first)
+    assert (await made.async_resize()).type == "deep"
+    assert first.saw == [["x" * 30], ["y" * 30]]
+
+
+async def test_a_handler_that_takes_too_long_is_given_up_and_nothing_changes():
+    made = conversation("a", resize_s=0.01)
+    made.set_policy_handler(for_ever)
     before = made.to_json()
     with pytest.raises(TimeoutError):
-        await made.async_resize("lite")
+        await made.async_resize()
     assert made.to_json() == before
 
 
@@ -369,6 +389,14 @@ def test_a_memo_that_fails_loses_nothing_and_is_tried_again_later():
         made.resize()
     assert handler.saw == [["a", "b", "c"]]
     assert texts(made.current_chat_history) == ["b", "c"]
+
+
+def test_a_memo_that_fails_stands_in_the_way_of_no_other_resize():
+    made = remembering(Handler(fails=9), "a", "b")
+    made.set_resize_handlers("archive", lambda full, current, memo, settings: (full, [], memo))
+    assert made.resize("lite") is None
+    assert made.resize("archive") == Decision("archive", "force")
+    assert (made.current_chat_history, made.memo_cursor) == ((), 0)
 
 
 def test_what_was_remembered_before_a_failure_is_not_told_twice():
