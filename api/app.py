@@ -27,12 +27,15 @@ from api.caller import TENANT
 from api.catalogue import Catalogue, Saved
 from api.chat import Chat
 from api.errors import ApiError
+from api.lifecycle.forks import Forks
+from api.lifecycle.interventions import Interventions
+from api.lifecycle.labels import Labels
 from api.live import Live
 from api.migrating import Migrating
 from api.models import close_model, log_lacking
 from api.reloading import Reloader
 from api.removing import Removing
-from api.routes import events, migrations, operations, removal, scripts, sessions, users
+from api.routes import events, keyed, lifecycle, migrations, operations, removal, scripts, sessions, snapshots, users
 from api.routes import webhooks as webhook_routes
 from api.running import Running
 from api.settings import Settings
@@ -105,6 +108,9 @@ def create_app(
     app = Litestar(
         route_handlers=[
             sessions.router,
+            keyed.router,
+            lifecycle.router,
+            snapshots.router,
             events.router,
             migrations.router,
             scripts.router,
@@ -115,6 +121,9 @@ def create_app(
         ],
         dependencies={
             "chat": _provide(chat),
+            "interventions": _provide(Interventions(chat, running)),
+            "forks": _provide(Forks(chat, running)),
+            "labels": _provide(Labels(chat, running)),
             "migrating": _provide(migrating),
             "removing": _provide(Removing(chat, running)),
             "catalogue": _provide(catalogue),

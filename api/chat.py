@@ -29,7 +29,7 @@ from api.schemas.sessions import NewMessage, NewSession
 from api.streams import Streams
 from api.webhooks.book import Webhooks
 from runtime.engine import Turn, TurnFailed
-from runtime.inputs import Input, InputRefused, Intervention, NotNow, Start
+from runtime.inputs import Input, InputRefused, Intervention, Start
 from runtime.program import Program
 from runtime.scopes import Scopes, WriteRefused
 from runtime.state import State, decode
@@ -38,7 +38,8 @@ from store.errors import KeyTaken, StoreError, TurnConflict
 from store.rows import FailureRow, MigrationRow, SessionRow
 
 T = TypeVar("T")
-_Take: TypeAlias = Callable[[Hot, Underway[Answer]], Awaitable[Answer]]
+Take: TypeAlias = Callable[[Hot, Underway[Answer]], Awaitable[Answer]]
+"""Takes a turn of a session that nothing else happens to meanwhile."""
 
 
 class Chat:
@@ -162,11 +163,11 @@ class Chat:
         hot.knows_all_keys = True
         started = self._clock()
         try:
-            turn = await self._run(hot, Start(), started, underway)
+            turn = await self.run(hot, Start(), started, underway)
         except TurnFailed as failed:
-            await self._commit(hot, rows.unbegun(hot.state), started, key, underway.fingerprint, "error")
+            await self.commit(hot, rows.unbegun(hot.state), started, key, underway.fingerprint, "error")
             raise await self._failed(hot, failed) from failed
-        return await self._commit(hot, turn, started, key, underway.fingerprint)
+        return await self.commit(hot, turn, started, key, underway.fingerprint)
 
     async def _started_before(self, session: SessionRow, underway: Underway[Answer]) -> Answer:
         """The recorded answer to a creation; one that failed is tried again."""
@@ -180,9 +181,9 @@ class Chat:
             if following is None:
                 break
             row = following
-        return Answer(session, await self._program_at(hot, row.turn), decode(bytes(row.state)), row)
+        return Answer(session, await self.program_at(hot, row.turn), decode(bytes(row.state)), row)
 
-    async def _program_at(self, hot: Hot, turn: int) -> Program:
+    async def program_at(self, hot: Hot, turn: int) -> Program:
         """The script that a turn ran on, which is not that of now where the session has moved since."""
         moves = await self._record.migrations(hot.session.tenant, hot.session.session_id)
         digest = moves[-1].from_digest if moves else hot.session.digest
@@ -210,29 +211,19 @@ class Chat:
             place, message, condition, join, lambda own: self._turn(tenant, session_id, condition, own, take)
         )
 
-    async def intervene(
-        self,
-        tenant: str,
-        session_id: str,
-        asked: Struct,
-        wanted: Callable[[Hot], Awaitable[Intervention | None]],
-        condition: Condition,
-    ) -> Answer:
-        """Does to a session what an application asks for; `wanted` says what that is as the session stands, None where
-        nothing is left to do: then the answer is the session's last turn. Raises ApiError.
+    async def changing(self, tenant: str, session_id: str, asked: Struct, take: Take, condition: Condition) -> Answer:
+        """Does something to a session that is a turn, as `take` takes it; `asked` tells two requests apart.
+
+        Raises ApiError.
         """
         place = (tenant, session_id, condition.idempotency_key)
-
-        async def take(hot: Hot, own: Underway[Answer]) -> Answer:
-            return await self._intervene(hot, await wanted(hot), condition.idempotency_key, own)
-
         underway = self._under_way(
             place, asked, condition, False, lambda own: self._turn(tenant, session_id, condition, own, take)
         )
         return await underway.answer()
 
     async def _turn(
-        self, tenant: str, session_id: str, condition: Condition, underway: Underway[Answer], take: _Take
+        self, tenant: str, session_id: str, condition: Condition, underway: Underway[Answer], take: Take
     ) -> Answer:
         key = condition.idempotency_key
         with self._in_flight.claim(None if key is None else (tenant, session_id, key), underway):
@@ -254,49 +245,26 @@ class Chat:
         if row is None:
             return None
         same_request(row, underway.fingerprint)
-        return Answer(session, await self._program_at(hot, row.turn), decode(bytes(row.state)), row)
+        return Answer(session, await self.program_at(hot, row.turn), decode(bytes(row.state)), row)
 
     async def _take(self, hot: Hot, message: NewMessage, key: str | None, underway: Underway[Answer]) -> Answer:
         if hot.state.status == "completed":
-            raise ApiError("SESSION_ENDED", "the conversation is over", context=_context(hot))
+            raise ApiError("SESSION_ENDED", "the conversation is over", context=context_of(hot))
         if hot.state.status == "paused":
-            raise ApiError("SESSION_PAUSED", "the session is paused", context=_context(hot))
+            raise ApiError("SESSION_PAUSED", "the session is paused", context=context_of(hot))
         given = Start() if not hot.state.begun else input_of(message)
         started = self._clock()
         try:
-            turn = await self._run(hot, given, started, underway)
+            turn = await self.run(hot, given, started, underway)
         except InputRefused as error:
-            raise ApiError("REQUEST_INVALID", str(error), context=_context(hot)) from error
+            raise ApiError("REQUEST_INVALID", str(error), context=context_of(hot)) from error
         except TurnFailed as failed:
             raise await self._failed(hot, failed) from failed
         fingerprint = underway.fingerprint if key is not None else None
-        return await self._commit(hot, turn, started, key, fingerprint)
+        return await self.commit(hot, turn, started, key, fingerprint)
 
-    async def _intervene(
-        self, hot: Hot, given: Intervention | None, key: str | None, underway: Underway[Answer]
-    ) -> Answer:
-        session, gaps = hot.session, hot.state.gaps
-        if given is None:
-            row = await self._record.turn(session.tenant, session.session_id, hot.state.turn)
-            if row is None:
-                raise ApiError("SESSION_NOT_FOUND", "Session not found", context=_context(hot))
-            return Answer(session, hot.program, hot.state, row)
-        started = self._clock()
-        try:
-            turn = await self._run(hot, given, started, underway)
-        except NotNow as error:
-            code = "SESSION_ENDED" if hot.state.status == "completed" else "INTERVENTION_REFUSED"
-            raise ApiError(code, str(error), context=_context(hot)) from error
-        except InputRefused as error:
-            raise ApiError("REQUEST_INVALID", str(error), context=_context(hot)) from error
-        except TurnFailed as failed:
-            raise ApiError(code_of(failed.kind), str(failed), context=_context(hot)) from failed
-        answer = await self._commit(hot, turn, started, key, underway.fingerprint if key is not None else None)
-        if turn.state.gaps != gaps:
-            self._hot.forget(session)  # what was said last is read again
-        return answer
-
-    async def _run(self, hot: Hot, given: Input | Intervention, started: datetime, underway: Underway[Answer]) -> Turn:
+    async def run(self, hot: Hot, given: Input | Intervention, started: datetime, underway: Underway[Answer]) -> Turn:
+        """Runs a turn that listeners hear of as it goes. Raises what `run_turn` raises, and StoreError."""
         live = self._live.begin((hot.session.tenant, hot.session.session_id), hot.state, underway)
         try:
             return await self._running.turn(hot, hot.state, given, started=started, live=live.hear)
@@ -304,7 +272,7 @@ class Chat:
             self._hot.forget(hot.session)  # what the record holds of its calls is read again
             raise
 
-    async def _commit(
+    async def commit(
         self,
         hot: Hot,
         turn: Turn,
@@ -314,7 +282,7 @@ class Chat:
         execution_status: str = "",
         migration: MigrationRow | None = None,
     ) -> Answer:
-        """Makes a turn durable, and only then the session's."""
+        """Makes a turn durable, and only then the session's. Raises ApiError, StoreError."""
         session = hot.session
         row = rows.turn_row(
             session,
@@ -341,8 +309,12 @@ class Chat:
         except StoreError:
             self._hot.forget(session)  # what the record holds now is read again
             raise
+        has_same_past = turn.state.gaps == hot.state.gaps
         hot.follow(row, turn)
-        self._hot.put(hot)
+        if has_same_past:
+            self._hot.put(hot)
+        else:
+            await self._hot.put_with_its_past(hot)
         self._live.committed(row)
         if told:
             self._webhooks.news.set()
@@ -369,11 +341,11 @@ class Chat:
         )
         place = {"phaseId": phase, "topicId": topic, "actionId": action}
         lasting = failed.kind == "model" and not failed.retryable
-        return ApiError(code, str(failed), context={**_context(hot), "position": place}, lasting=lasting)
+        return ApiError(code, str(failed), context={**context_of(hot), "position": place}, lasting=lasting)
 
     def _conflict(self, hot: Hot) -> ApiError:
         turn = hot.state.turn
-        return ApiError("TURN_CONFLICT", f"the session is at turn {turn}", context={**_context(hot), "turn": turn})
+        return ApiError("TURN_CONFLICT", f"the session is at turn {turn}", context={**context_of(hot), "turn": turn})
 
     # -- move -------------------------------------------------------------------------------------------------------
 
@@ -395,7 +367,12 @@ class Chat:
         """
         self._hot.forget(hot.session)
         status = "" if turn.state.begun else "error"  # as the turn 0 of a session that could not begin
-        return await self._commit(hot, turn, started, None, None, status, migration)
+        return await self.commit(hot, turn, started, None, None, status, migration)
+
+    def relabelled(self, hot: Hot, session: SessionRow) -> None:
+        """A held session is called something else now, or something else is noted of it."""
+        hot.session = session
+        self._hot.put(hot)
 
     # -- remove -----------------------------------------------------------------------------------------------------
 
@@ -431,7 +408,8 @@ def _calls_withheld(turn: Turn) -> tuple[str, ...]:
     return tuple(call.intent.call_id for call in turn.model_calls if call.is_withheld and call.intent is not None)
 
 
-def _context(hot: Hot) -> dict[str, Any]:
+def context_of(hot: Hot) -> dict[str, Any]:
+    """What a client is told of the session that an error is about."""
     return {
         "scriptId": hot.session.script_uuid,
         "scriptName": hot.program.script.title or hot.session.script_id,

@@ -44,6 +44,7 @@ CODES: Mapping[str, Kind] = {
     "SCRIPT_PARSE_ERROR": Kind(400, "syntax", "Mend the YAML at the places in `details`."),
     "SCRIPT_VALIDATION_ERROR": Kind(422, "configuration", "Mend the script at the places in `details`."),
     "SESSION_NOT_FOUND": Kind(404, "session", "Correct the id, or create a session."),
+    "TURN_NOT_FOUND": Kind(404, "session", "Ask for a turn that the session has taken; `snapshots` lists them."),
     "SESSION_BUSY": Kind(409, "session", "Send one message at a time, or `Prefer: busy=queue`.", "wait", 1),
     "SESSION_ENDED": Kind(409, "session", "Create a new session."),
     "SESSION_PAUSED": Kind(409, "session", "Resume the session first."),

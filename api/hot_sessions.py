@@ -9,6 +9,7 @@ from api.hot import Failure, Hot
 from api.journal import Attempts
 from runtime.events import HISTORY_MAX
 from runtime.state import StateUnreadable, decode
+from store.errors import StoreError
 from store.record import Record
 from store.rows import FailureRow, SessionHead, SessionRow, is_uuid
 
@@ -58,6 +59,19 @@ class HotSessions:
         """Remembers a session as a turn left it, not as it was read while that turn was under way."""
         self.forget(hot.session)
         self._remember(hot)
+
+    async def put_with_its_past(self, hot: Hot) -> None:
+        """Remembers a session whose conversation is not what it was: what was said last is read again."""
+        session = hot.session
+        try:
+            recent = await self._record.recent_messages(
+                session.tenant, session.session_id, HISTORY_MAX, without=hot.state.gaps
+            )
+        except StoreError:
+            self.forget(session)
+            raise
+        hot.history = rows.messages_of(recent)
+        self.put(hot)
 
     def forget(self, session: SessionRow) -> None:
         """Lets go of a session: it is read from the record again."""

@@ -60,7 +60,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     locale: Locale | None = None
     busy: Literal["reject", "queue"] = "reject"
     queue_s: Amount = 30.0
-    queue_max: Count = 16
+    queue_max: Count = 64
     hot_sessions_max: Count = 10_000
     body_bytes_max: Count = 1_000_000
     actions_max: Count = 1_000

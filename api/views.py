@@ -149,8 +149,8 @@ def _column(column: DrawnColumn) -> dict[str, Any]:
     } | {key: value for key, value in optional.items() if value is not None}
 
 
-def message_view(row: MessageRow) -> MessageView:
-    """A recorded message."""
+def message_view(row: MessageRow, gaps: tuple[tuple[int, int], ...] = ()) -> MessageView:
+    """A recorded message; one in a gap was taken out of the conversation."""
     return MessageView(
         message_id=row.message_id,
         number=row.seq,
@@ -159,6 +159,7 @@ def message_view(row: MessageRow) -> MessageView:
         timestamp=row.created_at,
         action_id=row.action_id or "",
         metadata=row.metadata,
+        removed=True if any(first <= row.seq <= last for first, last in gaps) else msgspec.UNSET,
     )
 
 

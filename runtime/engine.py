@@ -31,7 +31,19 @@ from runtime.events import (
     VariableChanged,
     Waiting,
 )
-from runtime.inputs import Chosen, End, Filled, Input, Intervention, Moved, Reply, Start, accepted, is_answer_to
+from runtime.inputs import (
+    Chosen,
+    End,
+    Filled,
+    Input,
+    Intervention,
+    Moved,
+    Reply,
+    SetVariables,
+    Start,
+    accepted,
+    is_answer_to,
+)
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
 from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelFailed
 from runtime.program import PlaceLost, Program
@@ -218,11 +230,14 @@ class _Engine:
             self._cursor.leave_blocks()
             self._cursor.jump(self._state.phase, moved.restart)
         elif self._state.wait is not None and self._state.frames:
-            action = self._run.program.action(*self._state.home(), self._state.frames[-1].action)
-            self._run.action_id = action.id
-            wait = filling.drawn(self._run, action, self._state.wait)
-            if wait is not self._state.wait:
-                self._follow(action, Waits(wait))
+            self._draw(self._state.wait)
+
+    def _draw(self, wait: Wait) -> None:
+        """Draws a form that is waited for, and tells of it where it is not as it was shown."""
+        action = self._cursor.current()
+        wait = filling.drawn(self._run, action, wait)
+        if wait != self._state.wait:
+            self._follow(action, Waits(wait))
 
     def _intervene(self, given: Intervention) -> None:
         """Does what the application asks for; the script does not go on by it."""
@@ -230,6 +245,8 @@ class _Engine:
         if isinstance(given, End):
             self._state.wait = None
             self._follow(self._cursor.current(), Finish(given.reason))
+        elif isinstance(given, SetVariables) and self._state.wait is not None:
+            self._draw(msgspec.structs.replace(self._state.wait, form=None))  # it may show what was set
 
     async def _resume(self, given: Input, content: str) -> None:
         state = self._state

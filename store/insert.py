@@ -4,7 +4,8 @@ DuckDB's cost is per statement, about 1 ms, so rows are never inserted one by on
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import duckdb
 import msgspec
@@ -14,8 +15,8 @@ from store.errors import RowRefused
 _encoder = msgspec.json.Encoder()
 
 
-def encode(row: msgspec.Struct) -> bytes:
-    """A row as a JSON object.
+def encode(row: msgspec.Struct | Mapping[str, Any]) -> bytes:
+    """A row, or a value of one, as a JSON object.
 
     Raises RowRefused for what JSON cannot hold: lone surrogates, integers past 64 bits, objects of other types.
     """

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from store import calls, failures, removal, script_texts, sessions, turns, variables, webhooks
+from store import calls, failures, removal, script_texts, sessions, starts, turns, variables, webhooks
 from store.commit import Proposal
 from store.compaction import Compacted, Compaction, Tell, require_room
 from store.database import Database, Size
@@ -17,7 +17,9 @@ from store.rows import (
     NO_TURN,
     CallRow,
     FailureRow,
+    ForkRow,
     HappenedRow,
+    JsonObject,
     MessageRow,
     MigrationRow,
     ScriptRow,
@@ -26,9 +28,11 @@ from store.rows import (
     SessionHead,
     SessionRow,
     SessionSummary,
+    SnapshotRow,
     SpentRow,
     TurnRow,
     UserHistoryRow,
+    UserMessageRow,
     UserVariableRow,
     VariableWriteRow,
 )
@@ -246,6 +250,17 @@ class Record:
         """How many bytes the record takes, and how many its disk has left."""
         return await self._readers.read(self._database.size)
 
+    async def fork(self, fork: ForkRow) -> None:
+        """Keep a copy of a session up to one of its turns under another id, all of it or nothing.
+
+        Raises KeyTaken, RowRefused where there is no such turn.
+        """
+        await self._writing.run(partial(starts.fork, row=fork))
+
+    async def label(self, tenant: str, session_id: str, key: str | None, metadata: JsonObject) -> None:
+        """Keep what an application calls a session and notes of it now. Raises KeyTaken, RowRefused."""
+        await self._writing.run(partial(starts.label, tenant=tenant, session_id=session_id, key=key, metadata=metadata))
+
     async def session_head(self, tenant: str, session_id: str) -> SessionHead | None:
         """A session with the state its latest turn left."""
         return await self._readers.read(lambda cursor: sessions.session_head(cursor, tenant, session_id))
@@ -299,6 +314,16 @@ class Record:
         return await self._readers.read(
             lambda cursor: turns.recent_messages(cursor, tenant, session_id, limit, without)
         )
+
+    async def user_message(self, tenant: str, session_id: str, index: int, *, without: Gaps = ()) -> UserMessageRow:
+        """The user's message at a place, counted from 0, in the conversation without these ranges of messages."""
+        return await self._readers.read(lambda cursor: turns.user_message(cursor, tenant, session_id, index, without))
+
+    async def snapshots(
+        self, tenant: str, session_id: str, *, after_turn: int = NO_TURN, limit: int = 100
+    ) -> list[SnapshotRow]:
+        """Where at most `limit` turns after `after_turn` left the session, in order."""
+        return await self._readers.read(lambda cursor: turns.snapshots(cursor, tenant, session_id, after_turn, limit))
 
     async def happened(self, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 20) -> list[HappenedRow]:
         """At most `limit` turns with events numbered above `after_seq`, in order."""

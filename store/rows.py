@@ -131,6 +131,51 @@ class SessionRow(msgspec.Struct, frozen=True):
     idempotency_key: str | None
 
 
+class ForkRow(msgspec.Struct, frozen=True):
+    """A new session that begins as another one was after one of its turns."""
+
+    tenant: str
+    from_session_id: str
+    """A UUID."""
+    turn: int
+    """The last one that both have."""
+    session_id: str
+    """A UUID."""
+    key: str | None
+    metadata: JsonObject
+    created_at: datetime
+    idempotency_key: str | None
+    fingerprint: str | None
+
+
+class UserMessageRow(msgspec.Struct, frozen=True):
+    """One of the user's messages in a conversation, by its place among them."""
+
+    count: int
+    """How many there are."""
+    turn: int | None
+    """The turn it was said in; null where there is none at this place."""
+    is_first: bool | None
+    """Whether nothing was said before it in that turn."""
+
+
+class SnapshotRow(msgspec.Struct, frozen=True):
+    """Where a turn left a session: a turn without what happened in it."""
+
+    turn: int
+    finished_at: datetime
+    status: str
+    execution_status: str
+    phase_id: str | None
+    topic_id: str | None
+    action_id: str | None
+    wait_kind: str | None
+    message_count: int
+    """Messages up to and with this turn."""
+    event_count: int
+    """Events up to and with this turn."""
+
+
 class MigrationRow(msgspec.Struct, frozen=True):
     """A session's move to another version of its script; its turn and those after it ran on that version."""
 

@@ -7,7 +7,16 @@ from typing import TypeAlias
 import msgspec
 
 from store.fetch import Cursor, Parameters, bounded, decode, fetch, fetch_one, iso, utc
-from store.rows import NO_TURN, HappenedRow, MessageRow, TurnRow, VariableRow, VariableWriteRow
+from store.rows import (
+    NO_TURN,
+    HappenedRow,
+    MessageRow,
+    SnapshotRow,
+    TurnRow,
+    UserMessageRow,
+    VariableRow,
+    VariableWriteRow,
+)
 
 Gaps: TypeAlias = Sequence[tuple[int, int]]
 """First and last numbers of messages to leave out; both stand at the bounds of turns."""
@@ -57,6 +66,35 @@ def recent_messages(cursor: Cursor, tenant: str, session_id: str, limit: int, wi
 def _outside(gaps: Gaps) -> str:
     """SQL for the turns whose messages are not in one of these ranges; a turn's are in it all or not at all."""
     return "".join(f"AND message_count NOT BETWEEN {int(first)} AND {int(last)} " for first, last in gaps)
+
+
+def user_message(cursor: Cursor, tenant: str, session_id: str, index: int, without: Gaps) -> UserMessageRow:
+    """The user's message at a place, counted from 0, among those that are not in a gap."""
+    select = f"""
+        WITH said AS (
+            SELECT turn, unnest(from_json(messages, '[{{"seq": "INTEGER", "role": "VARCHAR"}}]'), max_depth := 2)
+            FROM turns WHERE {_OF_SESSION} {_outside(without)}
+        ), placed AS (
+            SELECT turn, role, row_number() OVER (PARTITION BY turn ORDER BY seq) = 1 AS is_first,
+                row_number() OVER (PARTITION BY role ORDER BY seq) - 1 AS place
+            FROM said
+        )
+        SELECT count(*) AS count, any_value(turn) FILTER (WHERE place = $index) AS turn,
+            any_value(is_first) FILTER (WHERE place = $index) AS is_first
+        FROM placed WHERE role = 'user'"""  # noqa: S608
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id, "index": index}
+    (row,) = fetch(cursor, UserMessageRow, select, parameters)
+    return row
+
+
+def snapshots(cursor: Cursor, tenant: str, session_id: str, after_turn: int, limit: int) -> list[SnapshotRow]:
+    """Where at most `limit` turns after `after_turn` left the session, in order."""
+    select = f"""
+        SELECT turn, {iso("finished_at")} AS finished_at, status, execution_status, phase_id, topic_id, action_id,
+            wait_kind, message_count, event_count
+        FROM turns WHERE {_OF_SESSION} AND turn > $after ORDER BY turn LIMIT $limit"""  # noqa: S608
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id, "after": after_turn, "limit": bounded(limit)}
+    return fetch(cursor, SnapshotRow, select, parameters)
 
 
 def happened(cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int) -> list[HappenedRow]:

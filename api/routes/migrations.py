@@ -10,8 +10,8 @@ from litestar.params import BodyKwarg, FromPath
 from api.caller import tenant_of
 from api.errors import described
 from api.migrating import Migrating, Outcome
-from api.routes.sessions import ETAG
 from api.schemas.migrations import MigrationView, NewVersion
+from api.showing import ETAG
 from api.views import position, said, wait_view
 
 _EXAMPLES = [

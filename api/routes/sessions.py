@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Request, Response, Router, get, post
-from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
 from litestar.openapi.spec import Example
 from litestar.params import BodyKwarg, FromPath, QueryParameter
@@ -15,7 +14,6 @@ from api.answer import Answer
 from api.caller import tenant_of
 from api.chat import Chat
 from api.errors import described
-from api.hot import Hot
 from api.parameters import (
     Accept,
     Cursor,
@@ -27,11 +25,11 @@ from api.parameters import (
     WithEvents,
     condition,
 )
+from api.routes.lifecycle import label_session, set_variables
 from api.routes.removal import delete_session
 from api.routes.streamed import StreamedTurn, asked_by
 from api.schemas.calls import CallList
 from api.schemas.sessions import (
-    Failed,
     MessageList,
     NewMessage,
     NewSession,
@@ -39,9 +37,9 @@ from api.schemas.sessions import (
     SessionList,
     SessionListed,
     SessionView,
-    Snapshot,
     TurnAnswer,
 )
+from api.showing import ETAG, etag, session_view, shown_of
 from api.views import (
     call_view,
     debug_info,
@@ -49,14 +47,12 @@ from api.views import (
     flat_variables,
     message_view,
     said,
-    script_outline,
     snapshot,
 )
 from runtime.state import Status
 from store.record import Record
 from store.rows import SessionSummary
 
-ETAG = ResponseHeader(name="ETag", documentation_only=True, description="The session's turn, for `If-Match`.")
 _TURN = described(
     "UNSUPPORTED_MEDIA_TYPE",
     "PAYLOAD_TOO_LARGE",
@@ -128,7 +124,7 @@ async def create_session(
             lambda: chat.starting(tenant_of(request), data, asked), shown, asked_by(request)
         )
     answer = await chat.start(tenant_of(request), data, asked)
-    return Response(shown(answer), headers=_etag(answer.state.turn))
+    return Response(shown(answer), headers=etag(answer.state.turn))
 
 
 @post(
@@ -143,6 +139,7 @@ async def create_session(
         "SESSION_NOT_FOUND",
         "SESSION_BUSY",
         "SESSION_ENDED",
+        "SESSION_PAUSED",
         "IDEMPOTENCY_IN_FLIGHT",
         "TURN_CONFLICT",
         "IDEMPOTENCY_MISMATCH",
@@ -172,7 +169,7 @@ async def send_message(
             lambda: chat.taking(tenant_of(request), session_id, data, asked), shown, asked_by(request), hot
         )
     answer = await chat.turn(tenant_of(request), session_id, data, asked)
-    return Response(shown(answer), headers=_etag(answer.state.turn))
+    return Response(shown(answer), headers=etag(answer.state.turn))
 
 
 @get("/sessions/{session_id:str}", summary="Look at a session", responses=_KNOWN, response_headers=[ETAG])
@@ -181,28 +178,7 @@ async def get_session(
 ) -> Response[SessionView]:
     """The session as it stands."""
     hot = await chat.session(tenant_of(request), session_id)
-    shown = _shown(hot)
-    view = SessionView(
-        **msgspec.structs.asdict(shown),
-        session_id=hot.session.session_id,
-        user_id=hot.session.user_id,
-        script_id=hot.session.script_uuid,
-        status=hot.state.status,
-        ai_message=hot.said_last,
-        error=Failed(code=hot.failure.code, message=hot.failure.message) if hot.failure is not None else None,
-        key=hot.session.key,
-        locale=hot.state.locale,
-        metadata={
-            **hot.session.metadata,
-            "script": script_outline(hot.program.script),
-            "globalVariables": shown.global_variables,
-            "variableStore": msgspec.to_builtins(shown.variable_store),
-        },
-        created_at=hot.session.created_at,
-        updated_at=hot.updated_at,
-        completed_at=hot.updated_at if hot.state.status == "completed" else None,
-    )
-    return Response(view, headers=_etag(hot.state.turn))
+    return Response(session_view(hot), headers=etag(hot.state.turn))
 
 
 @get("/sessions/{session_id:str}/messages", summary="Read what was said", responses=_KNOWN)
@@ -213,13 +189,17 @@ async def list_messages(
     request: Request[Any, Any, Any],
     after: Annotated[int, QueryParameter(name="after", ge=0, le=2**31, description="The number to go on after.")] = 0,
     limit: Limit = 100,
+    with_removed: Annotated[
+        bool, QueryParameter(name="all", description="Also those that were taken out, marked as `removed`.")
+    ] = False,
 ) -> MessageList:
-    """A page of messages, oldest first."""
-    await chat.session(tenant_of(request), session_id)
-    rows = await record.messages(tenant_of(request), session_id, after_seq=after, limit=limit + 1)
+    """A page of the conversation, oldest first, without what a rewind or clear took out of it."""
+    gaps = (await chat.session(tenant_of(request), session_id)).state.gaps
+    without = () if with_removed else gaps
+    rows = await record.messages(tenant_of(request), session_id, after_seq=after, limit=limit + 1, without=without)
     more = len(rows) > limit
     return MessageList(
-        data=[message_view(row) for row in rows[:limit]], next_after=rows[limit - 1].seq if more else None
+        data=[message_view(row, gaps) for row in rows[:limit]], next_after=rows[limit - 1].seq if more else None
     )
 
 
@@ -233,7 +213,7 @@ async def get_variables(
     """Every variable with the value it has where the session stands; scoped: a `variableStore`."""
     hot = await chat.session(tenant_of(request), session_id)
     if scoped:
-        store: dict[str, Any] = msgspec.to_builtins(_shown(hot).variable_store)
+        store: dict[str, Any] = msgspec.to_builtins(shown_of(hot).variable_store)
         return store
     return dict(flat_variables(hot.program, hot.state))
 
@@ -300,11 +280,6 @@ def _listed(row: SessionSummary) -> SessionListed:
     )
 
 
-def _shown(hot: Hot) -> Snapshot:
-    failed_at = hot.failure.place if hot.failure is not None else None
-    return snapshot(hot.program, hot.state, hot.execution_status, failed_at)
-
-
 def _turn_fields(answer: Answer, *, events: bool, debug: bool) -> dict[str, Any]:
     """What both routes that take a turn answer."""
     messages = said(answer.row)
@@ -317,10 +292,6 @@ def _turn_fields(answer: Answer, *, events: bool, debug: bool) -> dict[str, Any]
     }
 
 
-def _etag(turn: int) -> dict[str, str]:
-    return {"ETag": f'"{turn}"'}
-
-
 router = Router(
     "/api",
     route_handlers=[
@@ -328,8 +299,10 @@ router = Router(
         send_message,
         get_session,
         delete_session,
+        label_session,
         list_messages,
         get_variables,
+        set_variables,
         list_calls,
         list_user_sessions,
         list_sessions,

@@ -129,6 +129,7 @@ class MessageView(View, frozen=True, kw_only=True):
     timestamp: datetime
     action_id: str
     metadata: Mapping[str, Any]
+    removed: bool | UnsetType = UNSET  # it is not in the conversation any more
 
 
 class Snapshot(View, frozen=True, kw_only=True):
