@@ -365,14 +365,12 @@ class Chat:
 
         Raises ApiError.
         """
-        self._hot.forget(hot.session)
         status = "" if turn.state.begun else "error"  # as the turn 0 of a session that could not begin
         return await self.commit(hot, turn, started, None, None, status, migration)
 
-    def relabelled(self, hot: Hot, session: SessionRow) -> None:
-        """A held session is called something else now, or something else is noted of it."""
-        hot.session = session
-        self._hot.put(hot)
+    def relabelled(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
+        """A session is called something else in the record now, or something else is noted of it."""
+        self._hot.relabel(tenant, session_id, key, metadata)
 
     # -- remove -----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,9 @@
 """The sessions that are kept in memory, the last used, and those that come back from the record."""
 
 from collections import OrderedDict
+from typing import Any
+
+import msgspec
 
 from api import rows
 from api.catalogue import Catalogue
@@ -22,7 +25,7 @@ class HotSessions:
         self._catalogue = catalogue
         self._sessions_max = sessions_max
         self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
-        self._removals = 0
+        self._changes = 0
 
     async def load(self, tenant: str, session_id: str) -> Hot:
         """A session as it stands. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR."""
@@ -31,12 +34,12 @@ class HotSessions:
             if hot is not None:
                 self._hot.move_to_end((tenant, session_id))
                 return hot
-            removals = self._removals
+            changes = self._changes
             head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
             if head is None:
                 raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
             hot = await self._thaw(head)
-            if removals == self._removals:  # else it may have been removed since it was read
+            if changes == self._changes:  # else it may be gone, or called something else, since it was read
                 return self._remember(hot)
 
     async def _thaw(self, head: SessionHead) -> Hot:
@@ -57,6 +60,8 @@ class HotSessions:
 
     def put(self, hot: Hot) -> None:
         """Remembers a session as a turn left it, not as it was read while that turn was under way."""
+        known = self._hot.get((hot.session.tenant, hot.session.session_id), hot).session
+        hot.session = msgspec.structs.replace(hot.session, key=known.key, metadata=known.metadata)
         self.forget(hot.session)
         self._remember(hot)
 
@@ -73,13 +78,20 @@ class HotSessions:
         hot.history = rows.messages_of(recent)
         self.put(hot)
 
+    def relabel(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
+        """Follows what a session is called and what is noted of it, also while a turn of it is under way."""
+        self._changes += 1
+        hot = self._hot.get((tenant, session_id))
+        if hot is not None:
+            hot.session = msgspec.structs.replace(hot.session, key=key, metadata=metadata)
+
     def forget(self, session: SessionRow) -> None:
         """Lets go of a session: it is read from the record again."""
         self._hot.pop((session.tenant, session.session_id), None)
 
     def remove(self, tenant: str, session_id: str) -> None:
         """Lets go of a session that the record does not have any more."""
-        self._removals += 1
+        self._changes += 1
         self._hot.pop((tenant, session_id), None)
 
     def _remember(self, hot: Hot) -> Hot:

@@ -265,6 +265,10 @@ class Record:
         """A session with the state its latest turn left."""
         return await self._readers.read(lambda cursor: sessions.session_head(cursor, tenant, session_id))
 
+    async def session_start(self, tenant: str, session_id: str) -> SessionRow | None:
+        """A session as it was created, with the key and metadata of now."""
+        return await self._readers.read(lambda cursor: sessions.session_start(cursor, tenant, session_id))
+
     async def session_by_key(self, tenant: str, key: str) -> SessionRow | None:
         """The session an application gave this key."""
         return await self._readers.read(lambda cursor: sessions.session_by_key(cursor, tenant, key))

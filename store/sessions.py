@@ -42,6 +42,11 @@ def migrations(cursor: Cursor, tenant: str, session_id: str) -> list[MigrationRo
     return fetch(cursor, MigrationRow, select, {"tenant": tenant, "session_id": session_id})
 
 
+def session_start(cursor: Cursor, tenant: str, session_id: str) -> SessionRow | None:
+    """A session as it was created, with the key and metadata of now."""
+    return _start(cursor, "session_id = try_cast($id AS UUID)", {"tenant": tenant, "id": session_id})
+
+
 def session_by_key(cursor: Cursor, tenant: str, key: str) -> SessionRow | None:
     """The session an application gave this key, as it was created."""
     return _start(cursor, "key = $key", {"tenant": tenant, "key": key})

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from api.asking import Condition, values_of
-from api.chat import Chat, context_of
+from api.chat import Chat
 from api.errors import ApiError
 from api.hot import Hot
 from api.locks import SessionLocks
@@ -17,7 +15,7 @@ from store.errors import KeyTaken
 FORKED_FROM = "forkedFrom"
 """Where the metadata of a fork says what it was copied from."""
 
-WAITING_MAX = 1_000  # requests for a key that is being looked for
+WAITING_MAX = 1_000  # requests for one key, or about one session
 
 
 class Labels:
@@ -26,7 +24,8 @@ class Labels:
     def __init__(self, chat: Chat, running: Running) -> None:
         self._chat = chat
         self._record = running.record
-        self._locks = SessionLocks(WAITING_MAX, running.settings.turn_s)
+        self._keys = SessionLocks(WAITING_MAX, running.settings.turn_s)
+        self._changes = SessionLocks(WAITING_MAX, running.settings.queue_s)
 
     async def by_key(self, tenant: str, key: str) -> Hot | None:
         """The session with a key, if there is one."""
@@ -38,7 +37,7 @@ class Labels:
 
         Raises ApiError, SESSION_KEY_TAKEN where the session is another user's.
         """
-        async with self._locks.hold((tenant, new.key), queue=True):
+        async with self._keys.hold((tenant, new.key), queue=True):
             found = await self.by_key(tenant, new.key)
             if found is None:
                 try:
@@ -61,23 +60,24 @@ class Labels:
         return await self._chat.to_its_end(self._label(tenant, session_id, new))
 
     async def _label(self, tenant: str, session_id: str, new: NewLabels) -> Hot:
-        async with self._chat.held(tenant, session_id) as hot:
-            session = hot.session
+        if FORKED_FROM in new.metadata:
+            raise ApiError("REQUEST_INVALID", f"metadata: `{FORKED_FROM}` says where a fork is from, and stays")
+        await self._chat.session(tenant, session_id)
+        async with self._changes.hold((tenant, session_id), queue=True):  # and not of the session: turns go on
+            session = await self._record.session_start(tenant, session_id)
+            if session is None:
+                raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
             if new.key is not None and session.key not in {None, new.key}:
                 message = "the session has a key already, which it keeps"
-                raise ApiError("INTERVENTION_REFUSED", message, context=context_of(hot))
-            if FORKED_FROM in new.metadata:
-                raise ApiError("REQUEST_INVALID", f"metadata: `{FORKED_FROM}` says where a fork is from, and stays")
-            changed = msgspec.structs.replace(
-                session, key=new.key or session.key, metadata=patched(session.metadata, new.metadata)
-            )
-            if changed != session:
+                raise ApiError("INTERVENTION_REFUSED", message, context={"sessionId": session_id})
+            key, metadata = new.key or session.key, patched(session.metadata, new.metadata)
+            if (key, metadata) != (session.key, session.metadata):
                 try:
-                    await self._record.label(tenant, session_id, changed.key, changed.metadata)
+                    await self._record.label(tenant, session_id, key, metadata)
                 except KeyTaken as error:
                     raise key_taken(error) from error
-                self._chat.relabelled(hot, changed)
-            return hot
+                self._chat.relabelled(tenant, session_id, key, metadata)
+        return await self._chat.session(tenant, session_id)
 
 
 def patched(metadata: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
