@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from runtime.engine import Turn
 from runtime.events import Event, Message, VariableChanged
@@ -12,6 +13,24 @@ from runtime.program import Program
 from runtime.state import Cell, State, encode
 from scripts.actions import action_type
 from store.rows import EventRow, MessageRow, SessionHead, SessionRow, TurnRow, UserVariableRow, VariableRow
+
+FORKED_FROM = "forkedFrom"
+"""Where the metadata of a fork says what it was copied from."""
+
+
+class Origin(Struct, frozen=True, rename="camel"):
+    """What a session was copied from: another one, up to a turn."""
+
+    session_id: str
+    turn: int
+
+
+def origin_of(session: SessionRow) -> Origin | None:
+    """What a session was copied from, if it was."""
+    try:
+        return msgspec.convert(session.metadata.get(FORKED_FROM), Origin | None)
+    except msgspec.ValidationError:
+        return None  # an application may have noted anything when it created a session
 
 
 def turn_row(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from api.cli import lifecycle
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_table
 from api.cli.reach import Answered, OutOfReach, Reach, in_path, reach
@@ -18,7 +19,11 @@ from store.errors import StoreError
 
 @click.group()
 def sessions() -> None:
-    """Looks at recorded sessions and deletes them, also while a server runs."""
+    """Looks at recorded sessions changes and deletes them, also while a server runs."""
+
+
+for command in lifecycle.COMMANDS:
+    sessions.add_command(command)
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:

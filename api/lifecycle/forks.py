@@ -2,13 +2,15 @@
 
 from uuid import NAMESPACE_OID, uuid5
 
+import msgspec
 from msgspec import Struct
 
 from api.asking import Condition, fingerprint_of, same_request
 from api.chat import Chat
 from api.hot import Hot
-from api.lifecycle.labels import FORKED_FROM, key_taken, patched
+from api.lifecycle.labels import key_taken, patched
 from api.lifecycle.past import turn_meant
+from api.rows import FORKED_FROM, Origin
 from api.running import Running
 from api.schemas.lifecycle import NewFork
 from store.errors import KeyTaken
@@ -53,7 +55,7 @@ class Forks:
             session_id=self._ids() if key is None else str(uuid5(NAMESPACE_OID, f"{tenant}\n{key}")),
             key=new.key,
             metadata=patched(hot.session.metadata, new.metadata)
-            | {FORKED_FROM: {"sessionId": session_id, "turn": turn}},
+            | {FORKED_FROM: msgspec.to_builtins(Origin(session_id, turn))},
             created_at=self._clock(),
             idempotency_key=key,
             fingerprint=fingerprint,

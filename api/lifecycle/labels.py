@@ -7,13 +7,11 @@ from api.chat import Chat
 from api.errors import ApiError
 from api.hot import Hot
 from api.locks import SessionLocks
+from api.rows import FORKED_FROM
 from api.running import Running
 from api.schemas.lifecycle import KeyedSession, NewLabels
 from api.schemas.sessions import NewMessage
 from store.errors import KeyTaken
-
-FORKED_FROM = "forkedFrom"
-"""Where the metadata of a fork says what it was copied from."""
 
 WAITING_MAX = 1_000  # requests for one key, or about one session
 

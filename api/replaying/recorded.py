@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from api.catalogue import Catalogue
 from api.journal import usage_of
-from api.rows import messages_of
+from api.rows import messages_of, origin_of
 from runtime.budgets import BudgetExceeded
 from runtime.events import HISTORY_MAX, Intervened, Message
 from runtime.inputs import (
@@ -34,7 +34,7 @@ from runtime.program import Program
 from runtime.state import Cell, State, decode
 from scripts.values import infer_type
 from store.record import Record
-from store.rows import CallRow, MessageRow, MigrationRow, SessionHead, TurnRow
+from store.rows import CallRow, MessageRow, MigrationRow, SessionHead, SessionRow, TurnRow
 
 PAGE = 200
 NUMBER_MAX = 2**31 - 1  # of messages
@@ -226,25 +226,39 @@ def with_others(cells: Mapping[str, Cell], others: Mapping[str, Cell | None]) ->
 
 
 class _Calls:
-    """The calls that turns were taken with, read as the turns go on."""
+    """The calls that turns were taken with, read as the turns go on; what a fork was copied with, where it is from."""
 
     def __init__(self, record: Record, session: Session) -> None:
         self._record = record
         self._session = session
+        self._taken_in = ""  # the session whose calls are read
         self._ahead: list[CallRow] = []
         self._cursor: str | None = None
         self._is_over = False
 
     async def of(self, turn: int) -> tuple[RecordedCall, ...]:
         """Those of one turn; of turns that are asked for in their order."""
-        head = self._session.head
+        tenant, taken_in = self._session.head.tenant, await self._session_of(turn)
+        if taken_in != self._taken_in:
+            self._taken_in, self._ahead, self._cursor, self._is_over = taken_in, [], None, False
         while not self._is_over and (not self._ahead or self._ahead[-1].turn <= turn):
-            page = await self._record.calls(head.tenant, head.session_id, limit=PAGE, cursor=self._cursor)
+            page = await self._record.calls(tenant, taken_in, limit=PAGE, cursor=self._cursor)
             self._ahead += page.rows
             self._cursor, self._is_over = page.next, page.next is None
         found = [row for row in self._ahead if row.turn == turn and row.used]
         self._ahead = [row for row in self._ahead if row.turn > turn]
         return tuple(map(_recorded, sorted(found, key=lambda row: row.number)))
+
+    async def _session_of(self, turn: int) -> str:
+        """The session in which a turn was taken."""
+        session: SessionRow | None = self._session.head
+        found = [self._session.head.session_id]
+        while session is not None and (origin := origin_of(session)) is not None and turn <= origin.turn:
+            if origin.session_id in found:
+                break  # no fork, but something an application noted
+            found.append(origin.session_id)
+            session = await self._record.session_start(session.tenant, origin.session_id)
+        return found[-1]
 
 
 def _recorded(row: CallRow) -> RecordedCall:

@@ -368,3 +368,51 @@ def test_a_server_that_holds_the_record_is_to_be_stopped(
     assert result.exit_code == 2
     assert "stop that process" in result.stderr
     assert "replay a copy of the folder" in result.stderr
+
+
+INTERVENTIONS: list[tuple[str, str, Any]] = [
+    ("POST", "/pause", None),
+    ("PATCH", "/variables", {"variables": {"seen": 5, "note": [1], "visits": 9, "mood": None}}),
+    ("POST", "/messages/append", {"messages": [{"role": "user", "content": "hi"}, {"role": "tool", "content": "x"}]}),
+    ("POST", "/resume", None),
+    ("POST", "/rewind", {"turn": 1}),
+    ("POST", "/clear", None),
+    ("POST", "/messages", {"form": {"age": 31, "city": "Bonn"}}),
+    ("POST", "/messages", {"choice": "red"}),
+    ("POST", "/rewind", {"beforeUserMessage": 0}),
+    ("POST", "/messages", {"form": {"age": 32}}),
+    ("POST", "/end", {"reason": "enough"}),
+    ("POST", "/rewind", {"turn": 8}),
+]
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+def test_what_an_application_did_comes_out_again(
+    cuebook: Callable[..., Any], app: Any, tmp_path: Path, with_model: bool
+) -> None:
+    text = TALK + "          - {ai_say: Say goodbye., id: bye, max_rounds: 5}\n"
+    reply = ScriptedReply(text="Bye.", usage=Usage(model="m", input_tokens=3, output_tokens=2))
+    model = ScriptedModel({"bye": [reply] * 20}) if with_model else None
+
+    async def talk() -> None:
+        async with app(tmp_path / "data", model, hot_sessions_max=1) as api:
+            await api.keep(text, files={"globals.yaml": GLOBALS})
+            other, session = await api.begin("talk"), await api.begin("talk")
+            await api.say(session, "Ana")
+            await api.say(other, "Ben")
+            for method, path, body in INTERVENTIONS:
+                answer = await api.request(method, f"/api/sessions/{session['sessionId']}{path}", json=body)
+                assert answer.status_code == 200, (path, body, answer.text)
+            for said in ({"choice": "blue"}, {"content": "no"}, {"content": "a"}, {"content": "b"}):
+                assert (await api.message(session, said)).status_code == 200
+            copied = await api.post(f"/api/sessions/{session['sessionId']}/fork", json={})
+            assert copied.status_code == 201
+            again = await api.post(f"/api/sessions/{copied.json()['sessionId']}/fork", json={})
+            assert (await api.message(again.json(), {"content": "c"})).status_code == 200
+
+    asyncio.run(talk())
+    result = cuebook("replay", "--all", "--data", "data", "--json")
+    assert result.exit_code == 0, result.stdout
+    told = json.loads(result.stdout)
+    assert (len(told["sessions"]), told["parted"]) == (4, 0)
+    assert {turn["outcome"] for session in told["sessions"] for turn in session["turns"]} == {"same"}

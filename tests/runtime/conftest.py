@@ -53,7 +53,7 @@ class Session:
             limits=self.limits,
             meter=self.meter,
             live=self.live,
-            history=tuple(message for turn in self.turns for message in turn.messages),
+            history=tuple(each for each in self.messages if not _is_in(state.gaps, each.number)),
         )
         self.state = turn.state
         self.turns.append(turn)
@@ -99,6 +99,10 @@ class Session:
     def messages(self) -> list[Message]:
         """Everything said in the session."""
         return [message for turn in self.turns for message in turn.messages]
+
+
+def _is_in(gaps: tuple[tuple[int, int], ...], number: int) -> bool:
+    return any(first <= number <= last for first, last in gaps)
 
 
 def read_program(text: str, global_variables: str = "") -> Program:

@@ -22,7 +22,24 @@ from api.replaying.run import Source as Replayed
 from api.replaying.run import replay
 from runtime.engine import Limits, TurnFailed
 from runtime.events import ActionEntered, ActionLeft, ActionSkipped, ScopeEntered, Warned
-from runtime.inputs import Chosen, Filled, Input, InputRefused, Moved, Reply, Start
+from runtime.inputs import (
+    Append,
+    Appended,
+    Chosen,
+    Clear,
+    End,
+    Filled,
+    Input,
+    InputRefused,
+    Intervention,
+    Moved,
+    Pause,
+    Reply,
+    Resume,
+    Rewind,
+    SetVariables,
+    Start,
+)
 from runtime.migration import MOVING, plan, undo
 from runtime.models.cassette import cassette_text
 from runtime.models.offline import OfflineModel
@@ -409,6 +426,34 @@ filled = st.dictionaries(st.sampled_from([*entries, "oops"]), junk, max_size=2) 
     {}, optional=entries
 )
 inputs = st.lists(replies | st.integers(0, 1) | filled | filled, min_size=5, max_size=12)
+values = st.sampled_from([1, -0.0, "x", "7", None, [1, {"k": "字"}], "2026-02-03", "red"])
+interventions = st.one_of(
+    st.tuples(st.sampled_from(["pause", "resume", "resume", "resume", "clear", "end"])),
+    st.tuples(st.just("rewind"), st.integers(0, 12)),
+    st.tuples(st.just("rewind"), st.integers(0, 12)),
+    st.tuples(st.just("set"), st.dictionaries(names, values, min_size=1, max_size=3), st.sampled_from(["topic", None])),
+    st.tuples(st.just("append"), st.sampled_from(["user", "assistant", "system", "tool"]), replies),
+)
+doings = st.lists(replies | st.integers(0, 1) | filled | filled | interventions, min_size=5, max_size=12)
+
+
+def intervention_of(session: Any, drawn: tuple[Any, ...]) -> Intervention:
+    """What is drawn, for a session as it is."""
+    match drawn:
+        case ["rewind", turn] if session.turns:
+            return Rewind(session.turns[turn % len(session.turns)].state)
+        case ["set", given, scope]:
+            return SetVariables(given, scope)
+        case ["append", role, text]:
+            return Append((Appended(role, text), Appended("assistant", "added")))
+        case ["end"]:
+            return End("drawn")
+        case ["clear"]:
+            return Clear()
+        case ["pause"]:
+            return Pause()
+        case _:
+            return Resume()
 
 
 class Unsteady(OfflineModel):
@@ -433,17 +478,19 @@ async def lived(session: Any, given_inputs: list[Any]) -> list[Any]:
 
 async def lived_on(session: Any, said: Any) -> Any:
     """What one input came to; None is the start."""
-    given_input: Input = Start() if said is None else Reply(str(said))
+    given_input: Input | Intervention = Start() if said is None else Reply(str(said))
     wait = session.state.wait
     if isinstance(said, dict) and wait is not None and wait.form is not None:
         known = {field.name for field in wait.form.fields if not field.computed}
         given_input = Filled({name: value for name, value in said.items() if name in known or len(said) == 1})
     if isinstance(said, int) and wait is not None and wait.kind == "choice":
         given_input = Chosen(wait.choices[said % len(wait.choices)].key)
+    if isinstance(said, tuple):
+        given_input = intervention_of(session, said)
     return await outcome(session, given_input)
 
 
-async def outcome(session: Any, given_input: Input | Moved) -> Any:
+async def outcome(session: Any, given_input: Input | Moved | Intervention) -> Any:
     for _ in range(100):
         before = encode(session.state)
         try:
@@ -463,7 +510,7 @@ def was_taken(told: Any) -> bool:
 
 @pytest.mark.timeout(600)  # shrinking a failure takes its time
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(script=scripts(), said=inputs, seed=st.integers(0, 9))
+@given(script=scripts(), said=doings, seed=st.integers(0, 9))
 async def test_any_session(
     program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[Any], seed: int
 ) -> None:
@@ -685,7 +732,7 @@ TAKEN = [1e16, -0.0, "", "1_000", [1, [], {"a: b": None}], {"k": True}, "2026-01
 
 @pytest.mark.timeout(600)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(script=scripts(), said=inputs, also_said=inputs, which=st.integers(0, 2))
+@given(script=scripts(), said=doings, also_said=doings, which=st.integers(0, 2))
 async def test_any_recorded_session_comes_out_again_as_it_was(
     app: Callable[..., Any], script: str, said: list[Any], also_said: list[Any], which: int
 ) -> None:
@@ -719,7 +766,9 @@ async def begun(api: Any) -> Any:
 
 
 async def told(api: Any, session: Any, said: Any) -> Any:
-    """A session after a message, sent again where the model failed; one that is refused changes nothing."""
+    """A session after a message, sent again where the model failed, or after an intervention; or refused, as it was."""
+    if isinstance(said, tuple):
+        return await intervened(api, session, said)
     wait = session.get("wait") or {}
     message: dict[str, Any] = {"content": str(said)}
     if isinstance(said, dict) and wait.get("form"):
@@ -734,6 +783,20 @@ async def told(api: Any, session: Any, said: Any) -> Any:
         if answer.status_code != 503:
             break
     return session
+
+
+async def intervened(api: Any, session: Any, drawn: tuple[Any, ...]) -> Any:
+    method, path, body = "POST", f"/{drawn[0]}", None
+    match drawn:
+        case ["rewind", turn]:
+            body = {"turn": turn}
+        case ["set", given, scope]:
+            method, path, body = "PATCH", "/variables", {"variables": given, "scope": scope}
+        case ["append", role, text]:
+            path, body = "/messages/append", {"messages": [{"role": role, "content": text}] * 2}
+    answer = await api.request(method, f"/api/sessions/{session['sessionId']}{path}", json=body)
+    assert answer.status_code < 500, answer.text
+    return answer.json() if answer.status_code == 200 else session
 
 
 WAITING = {"ask", "ai_ask", "choose", "user_say", "call", "key", "get"}

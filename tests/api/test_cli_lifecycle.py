@@ -1,0 +1,89 @@
+"""``cuebook sessions pause|resume|end|set|rewind|clear|fork``: the same operations from the command line."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+async def talked(app: Any, tmp_path: Path) -> str:
+    """A session of a record that no server holds."""
+    async with app(tmp_path / "data") as api:
+        session = await api.begin("diary")
+        await api.say(session, "one", "two")
+    found: str = session["sessionId"]
+    return found
+
+
+@pytest.fixture
+def do(cuebook: Callable[..., Any]) -> Callable[..., Any]:
+    """Does something to a session, and gives what was printed."""
+
+    def do(what: str, *arguments: str) -> Any:
+        result = cuebook("sessions", what, *arguments, "--data", "data")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout) if "--json" in arguments else result.stdout
+
+    return do
+
+
+def transcript(do: Callable[..., Any], session: str) -> list[str]:
+    return [message["content"] for message in do("show", session, "--json")["messages"]]
+
+
+def test_a_session_is_changed_and_says_where_it_stands(do: Callable[..., Any], talked: str) -> None:
+    assert do("pause", talked) == f"{talked}  paused, turn 3 at main/talk/next\n"
+    assert do("pause", talked, "--json")["turn"] == 3
+    assert do("resume", talked, "--json")["status"] == "active"
+    found = do("set", talked, "count=7", "note=a b", 'list=["x"]', "--json")
+    assert {name: found["variables"][name] for name in ("count", "note", "list")} == {
+        "count": 7,
+        "note": "a b",
+        "list": ["x"],
+    }
+    before = transcript(do, talked)
+    assert do("rewind", talked, "--before", "1", "--json")["variables"]["count"] == 1
+    assert transcript(do, talked) == before[:5]
+    do("clear", talked)
+    assert transcript(do, talked) == []
+    assert do("end", talked, "--reason", "over", "--json")["status"] == "completed"
+
+
+def test_a_session_is_copied(do: Callable[..., Any], talked: str) -> None:
+    copy = do("fork", talked, "--turn", "1", "--key", "again").split()[0]
+    assert copy != talked
+    assert transcript(do, copy) == transcript(do, talked)[:5]
+    assert do("show", copy, "--json")["key"] == "again"
+    assert do("fork", talked, "--json")["turn"] == 2
+
+
+def test_what_cannot_be_done_is_told(cuebook: Callable[..., Any], talked: str) -> None:
+    for arguments, told in (
+        (("pause", "no-such"), "not found"),
+        (("rewind", talked), "turn"),
+        (("rewind", talked, "--turn", "9"), "no turn 9"),
+        (("set", talked, "count"), "NAME=VALUE"),
+        (("set", talked, "count=many"), "count"),
+        (("fork", talked, "--turn", "0", "--before", "0"), "either"),
+    ):
+        result = cuebook("sessions", *arguments, "--data", "data")
+        assert (result.exit_code, result.stdout) == (2, ""), arguments
+        assert told in result.stderr.replace("\n", " ")
+    assert cuebook("sessions", "pause", talked, "--data", "nowhere").exit_code == 2
+
+
+async def test_while_a_server_runs_it_does_it(
+    cuebook: Callable[..., Any], serve: Callable[..., Any], tmp_path: Path
+) -> None:
+    server = serve()
+    await server.ready()
+    async with server.client() as api:
+        session = await api.begin("diary")
+        result = await asyncio.to_thread(cuebook, "sessions", "pause", session["sessionId"], "--data", "data")
+        assert result.exit_code == 0, result.stderr
+        assert (await api.message(session, {"content": "x"})).status_code == 409
+    assert await server.stop() == 0
