@@ -92,9 +92,9 @@ async def test_every_body_has_an_example_that_is_accepted(api: Any, document: An
         (path, operation["requestBody"])
         for path, item in document["paths"].items()
         for method, operation in item.items()
-        if method == "post" and "requestBody" in operation
+        if method in {"post", "patch"} and "requestBody" in operation
     ]
-    assert len(bodies) == 7
+    assert len(bodies) == 15
     examples = {path: given["content"]["application/json"]["schema"]["examples"] for path, given in bodies}
     for path in ("/api/scripts", "/api/scripts/import", "/api/scripts/validate"):
         for example in examples[path]:
@@ -115,6 +115,15 @@ async def test_every_body_has_an_example_that_is_accepted(api: Any, document: An
         session = await api.begin("visit")
         answer = await api.post(f"/api/sessions/{session['sessionId']}/migrate", json=example)
         assert answer.is_success, answer.text
+    for example in examples["/api/sessions/by-key"]:
+        assert (await api.post("/api/sessions/by-key", json=example | {"scriptId": "visit"})).is_success
+    for what in ("/variables", "/messages/append", "/rewind", "/fork", "/end", ""):
+        for example in examples[f"/api/sessions/{{session_id}}{what}"]:
+            session = await api.begin("visit")
+            await api.say(session, "Ana", "30")
+            method = "PATCH" if what in {"/variables", ""} else "POST"
+            answer = await api.request(method, f"/api/sessions/{session['sessionId']}{what}", json=example)
+            assert answer.is_success, answer.text
 
 
 async def test_every_reference_leads_somewhere(document: Any) -> None:

@@ -127,7 +127,7 @@ async def test_events_are_shown_on_request_and_numbered_without_gaps(api: Any) -
     assert [event["kind"] for event in second["events"]] == KINDS
     shown = [event["data"] for event in second["events"] if event["kind"] == "message"]
     assert [message["role"] for message in shown] == ["user", "ai", "ai"]
-    assert [message.pop("number") for message in shown] == [3, 4, 5]
+    assert [message["number"] for message in shown] == [3, 4, 5]
     assert shown[1:] == second["messages"]
     written = [event["data"] for event in second["events"] if event["kind"] == "variable"]
     assert [(write["name"], write["old"], write["new"]) for write in written] == [
