@@ -2,8 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, TypeAlias
-from uuid import uuid4
+from typing import Any
 
 import httpx
 import msgspec
@@ -11,7 +10,7 @@ from httpx_sse import EventSource
 from msgspec import Struct
 
 from api.client.errors import UNREACHABLE, CuebookError, failure_of
-from api.client.wire import Wire
+from api.client.operations import Operations, Values, once, path_of
 from api.schemas.events import EventList
 from api.schemas.sessions import (
     MessageList,
@@ -25,7 +24,6 @@ from api.schemas.sessions import (
 )
 from scripts.builtin import CHAT
 
-Values: TypeAlias = Mapping[str, Any]
 SEEN_MAX = 50_000  # frames of one stream that are remembered, so that none is told twice
 
 
@@ -37,11 +35,8 @@ class StreamEvent(Struct, frozen=True):
     id: str = ""
 
 
-class Sessions:
+class Sessions(Operations):
     """The sessions of a server."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
 
     async def create(
         self,
@@ -65,12 +60,12 @@ class Sessions:
             locale=locale,
             seed=seed,
         )
-        headers = _once(idempotency_key)
+        headers = once(idempotency_key)
         return await self._wire.ask("POST", "/api/sessions", SessionCreated, body=new, headers=headers)
 
     async def get(self, session_id: str) -> SessionView:
         """A session as it stands. Raises CuebookError."""
-        return await self._wire.ask("GET", _path(session_id), SessionView)
+        return await self._wire.ask("GET", path_of(session_id), SessionView)
 
     async def send(
         self,
@@ -88,7 +83,7 @@ class Sessions:
         With `expected_turn` only if the session is at that turn; with `queue` it waits while another is answered.
         """
         body, headers = _message(content, choice, form), _asking(expected_turn, queue, idempotency_key)
-        return await self._wire.ask("POST", _path(session_id, "messages"), TurnAnswer, body=body, headers=headers)
+        return await self._wire.ask("POST", path_of(session_id, "messages"), TurnAnswer, body=body, headers=headers)
 
     async def stream(
         self,
@@ -108,7 +103,7 @@ class Sessions:
         seen: dict[str, None] = {}
         for attempt in itertools.count(1):
             try:
-                async for event in self._frames("POST", _path(session_id, "messages"), headers, body=body):
+                async for event in self._frames("POST", path_of(session_id, "messages"), headers, body=body):
                     if event.kind == "turn":
                         yield event
                         return
@@ -123,7 +118,7 @@ class Sessions:
     async def messages(self, session_id: str, *, after: int = 0, limit: int = 100) -> MessageList:
         """A page of messages, oldest first. Raises CuebookError."""
         parameters = {"after": after, "limit": limit}
-        return await self._wire.ask("GET", _path(session_id, "messages"), MessageList, parameters=parameters)
+        return await self._wire.ask("GET", path_of(session_id, "messages"), MessageList, parameters=parameters)
 
     async def transcript(self, session_id: str) -> AsyncIterator[MessageView]:
         """Every message, oldest first, page by page. Raises CuebookError."""
@@ -136,19 +131,19 @@ class Sessions:
 
     async def variables(self, session_id: str) -> dict[str, Any]:
         """Every variable with the value it has where the session stands. Raises CuebookError."""
-        return await self._wire.ask("GET", _path(session_id, "variables"), dict[str, Any])
+        return await self._wire.ask("GET", path_of(session_id, "variables"), dict[str, Any])
 
     async def variable_store(self, session_id: str) -> VariableStore:
         """The variables by scope, with type, source and time. Raises CuebookError."""
         parameters = {"scoped": True}
-        return await self._wire.ask("GET", _path(session_id, "variables"), VariableStore, parameters=parameters)
+        return await self._wire.ask("GET", path_of(session_id, "variables"), VariableStore, parameters=parameters)
 
     async def events(self, session_id: str, *, after: int = 0, limit: int = 100, wait_s: int = 0) -> EventList:
         """A page of what happened, oldest first; with `wait_s` it waits so long for something. Raises CuebookError."""
         parameters = {"after": after, "limit": limit}
         headers = {"Prefer": f"wait={wait_s}"} if wait_s else {}
         return await self._wire.ask(
-            "GET", _path(session_id, "events"), EventList, parameters=parameters, headers=headers
+            "GET", path_of(session_id, "events"), EventList, parameters=parameters, headers=headers
         )
 
     async def follow(self, session_id: str, *, after: int = 0) -> AsyncIterator[StreamEvent]:
@@ -157,7 +152,7 @@ class Sessions:
         failures = 0
         while True:
             try:
-                async for event in self._frames("GET", _path(session_id, "events"), place, {"after": after}):
+                async for event in self._frames("GET", path_of(session_id, "events"), place, {"after": after}):
                     place, failures = ({"Last-Event-ID": event.id} if event.id else place), 0
                     yield event
                     if event.kind == "ended":
@@ -196,21 +191,12 @@ def _broken_off() -> CuebookError:
     return failed
 
 
-def _path(session_id: str, *further: str) -> str:
-    return "/".join(["/api/sessions", session_id, *further])
-
-
 def _message(content: str | None, choice: str | None, form: Values | None) -> NewMessage:
     return NewMessage(content=content, choice=choice, form=msgspec.UNSET if form is None else dict(form))
 
 
-def _once(idempotency_key: str | None) -> dict[str, str]:
-    """The header by which a request that is sent again is known; the same request is never carried out twice."""
-    return {"Idempotency-Key": idempotency_key or str(uuid4())}
-
-
 def _asking(expected_turn: int | None, queue: bool, idempotency_key: str | None) -> dict[str, str]:
-    headers = _once(idempotency_key)
+    headers = once(idempotency_key)
     if expected_turn is not None:
         headers["If-Match"] = f'"{expected_turn}"'
     if queue:

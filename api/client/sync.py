@@ -101,6 +101,20 @@ class SyncSessions(_Waiting):
     variable_store = _waited(Sessions.variable_store)
     events = _waited(Sessions.events)
     follow = _told(Sessions.follow)
+    get_or_create = _waited(Sessions.get_or_create)
+    by_key = _waited(Sessions.by_key)
+    note = _waited(Sessions.note)
+    set_variables = _waited(Sessions.set_variables)
+    pause = _waited(Sessions.pause)
+    resume = _waited(Sessions.resume)
+    end = _waited(Sessions.end)
+    clear = _waited(Sessions.clear)
+    rewind = _waited(Sessions.rewind)
+    append = _waited(Sessions.append)
+    fork = _waited(Sessions.fork)
+    snapshots = _waited(Sessions.snapshots)
+    snapshot = _waited(Sessions.snapshot)
+    delete = _waited(Sessions.delete)
 
 
 class SyncClient:

@@ -1,0 +1,57 @@
+"""What an application does with sessions from Python."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from api.client import Client, CuebookError
+from api.embedded import open_runtime
+
+CONVERSATIONS = Path(__file__).parents[1] / "conversations"
+
+
+@pytest.fixture
+async def cuebook(tmp_path: Path) -> AsyncIterator[Client]:
+    async with open_runtime(tmp_path / "data", scripts=CONVERSATIONS) as cuebook:
+        yield cuebook
+
+
+async def test_a_session_is_found_by_its_key_or_begun(cuebook):
+    first = await cuebook.sessions.get_or_create("telegram:1", "ana", "visit")
+    again = await cuebook.sessions.get_or_create("telegram:1", "ana", "visit")
+    assert (first.created, again.created, again.session_id) == (True, False, first.session_id)
+    assert (await cuebook.sessions.by_key("telegram:1")).session_id == first.session_id
+    noted = await cuebook.sessions.note(first.session_id, {"title": "A visit"})
+    assert noted.metadata["title"] == "A visit"
+
+
+async def test_it_is_paused_set_taken_back_copied_and_deleted(cuebook):
+    session = (await cuebook.sessions.create("ana", "visit")).session_id
+    await cuebook.sessions.pause(session)
+    with pytest.raises(CuebookError, match="SESSION_PAUSED"):
+        await cuebook.sessions.send(session, "Ana")
+    await cuebook.sessions.resume(session)
+    await cuebook.sessions.send(session, "Ana")
+    changed = await cuebook.sessions.set_variables(session, {"note": [1, 2]})
+    assert changed.variables["note"] == [1, 2]
+    copy = await cuebook.sessions.fork(session, before_user_message=0)
+    assert copy.metadata["forkedFrom"]["sessionId"] == session
+    back = await cuebook.sessions.rewind(session, turn=0)
+    assert "note" not in {name for name, value in back.variables.items() if value is not None}
+    assert len((await cuebook.sessions.snapshots(session)).data) == back.turn + 1
+    assert (await cuebook.sessions.snapshot(session, 0)).turn == 0
+    assert (await cuebook.sessions.end(session, "enough")).status == "completed"
+    await cuebook.sessions.delete(session)
+    with pytest.raises(CuebookError, match="SESSION_NOT_FOUND"):
+        await cuebook.sessions.delete(session)
+
+
+async def test_messages_that_were_said_elsewhere_are_added_and_cleared(cuebook):
+    session = (await cuebook.sessions.create("ana")).session_id
+    await cuebook.sessions.append(
+        session, [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    )
+    assert [each.role async for each in cuebook.sessions.transcript(session)] == ["user", "ai"]
+    await cuebook.sessions.clear(session)
+    assert [each async for each in cuebook.sessions.transcript(session)] == []
