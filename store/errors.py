@@ -93,6 +93,14 @@ class CompactionRunning(StoreError):
     """The record is being compacted already."""
 
 
+class SessionTaken(StoreError):
+    """A session that is brought in whole has the id of one that is there, and was not to replace it."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"session {session_id} is in the record already")
+
+
 class QueryRefused(StoreError):
     """An analyst's query that is not one readable SELECT; the message is the database's own, for that analyst."""
 

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from store import calls, failures, removal, script_texts, sessions, starts, turns, variables, webhooks
+from store import bringing, calls, failures, removal, script_texts, sessions, starts, turns, variables, webhooks
+from store.bringing import WholeSession
 from store.commit import Proposal
 from store.compaction import Compacted, Compaction, Tell, require_room
 from store.database import Database, Size
@@ -261,6 +262,18 @@ class Record:
         """Keep what an application calls a session and notes of it now. Raises KeyTaken, RowRefused."""
         await self._writing.run(partial(starts.label, tenant=tenant, session_id=session_id, key=key, metadata=metadata))
 
+    async def bring_session(self, whole: WholeSession, *, replaces: bool = False) -> None:
+        """Add a session with everything that belongs to it, all or nothing; with `replaces` in the place of the one
+        that has its id.
+
+        Raises SessionTaken where there is one and it is not to be replaced, KeyTaken where a key of its is another's,
+        RowRefused for a row that cannot be held.
+        """
+        await self._writing.run(
+            partial(bringing.bring_session, whole=whole, replaces=replaces),
+            lambda _: [(whole.session.tenant, whole.session.session_id)],
+        )
+
     async def session_head(self, tenant: str, session_id: str) -> SessionHead | None:
         """A session with the state its latest turn left."""
         return await self._readers.read(lambda cursor: sessions.session_head(cursor, tenant, session_id))
@@ -294,6 +307,10 @@ class Record:
     async def turn(self, tenant: str, session_id: str, number: int) -> TurnRow | None:
         """One turn by its number."""
         return await self._readers.read(lambda cursor: turns.turn(cursor, tenant, session_id, number))
+
+    async def turns(self, tenant: str, session_id: str, *, first: int = 0, limit: int = 50) -> list[TurnRow]:
+        """At most `limit` whole turns from the `first` on, in order."""
+        return await self._readers.read(lambda cursor: turns.turns(cursor, tenant, session_id, first, limit))
 
     async def turn_by_key(self, tenant: str, session_id: str, idempotency_key: str) -> TurnRow | None:
         """The turn a request with this idempotency key made."""

@@ -39,6 +39,13 @@ def turn(cursor: Cursor, tenant: str, session_id: str, number: int) -> TurnRow |
     return fetch_one(cursor, TurnRow, f"{_TURN} AND turn = $number", parameters)
 
 
+def turns(cursor: Cursor, tenant: str, session_id: str, first: int, limit: int) -> list[TurnRow]:
+    """At most `limit` whole turns from the `first` on, in order."""
+    last = first + bounded(limit) - 1
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id, "first": first, "last": last}
+    return fetch(cursor, TurnRow, f"{_TURN} AND turn BETWEEN $first AND $last ORDER BY turn", parameters)
+
+
 def turn_by_key(cursor: Cursor, tenant: str, session_id: str, idempotency_key: str) -> TurnRow | None:
     """The turn a request with this key made, if it did."""
     parameters: Parameters = {"tenant": tenant, "session_id": session_id, "key": idempotency_key}

@@ -214,13 +214,14 @@ READS = {
     "user_variables": ("user_id",), "failures": ("session_id",), "scripts": (), "script": ("script_uuid",),
     "script_versions": ("script_uuid",), "latest_published": ("script_id",), "script_text": ("digest",),
     "migrations": ("session_id",), "unsettled_calls": ("session_id",), "calls": ("session_id",),
+    "turns": ("session_id",),
     "spent": ("since", "until"), "deliveries": ("webhook_id",), "delivery": ("webhook_id", "delivery_id"),
     "user_history": ("user_id",), "user_session_ids": ("user_id",),
     "session_start": ("session_id",), "snapshots": ("session_id",), "user_message": ("session_id", "number"),
 }  # fmt: skip
 WRITES = {"close", "commit", "note_call", "save_script", "save_failure"} | {
     "save_webhook", "remove_webhook", "note_attempts", "replay_deliveries", "tidy_deliveries",
-    "set_user_variables", "delete_session", "erase_user",
+    "bring_session", "set_user_variables", "delete_session", "erase_user",
     "fork", "label",
 }  # fmt: skip
 OF_ALL = {"webhooks_of_all", "deliveries_ahead"}  # what the server does for all tenants alike
