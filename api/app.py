@@ -35,11 +35,25 @@ from api.migrating import Migrating
 from api.models import close_model, log_lacking
 from api.reloading import Reloader
 from api.removing import Removing
-from api.routes import events, keyed, lifecycle, migrations, operations, removal, scripts, sessions, snapshots, users
+from api.routes import (
+    events,
+    keyed,
+    lifecycle,
+    migrations,
+    operations,
+    removal,
+    scripts,
+    sessions,
+    snapshots,
+    transfers,
+    users,
+)
 from api.routes import webhooks as webhook_routes
+from api.routes.media import JSON, TAKES
 from api.running import Running
 from api.settings import Settings
 from api.slashes import restore_slashes, with_slashes
+from api.transfer.importing import Importing
 from api.webhooks.book import Webhooks
 from api.webhooks.courier import Courier
 from api.webhooks.sending import Sender
@@ -111,6 +125,8 @@ def create_app(
             keyed.router,
             lifecycle.router,
             snapshots.router,
+            transfers.exports,
+            transfers.imports(settings.import_bytes_max),
             events.router,
             migrations.router,
             scripts.router,
@@ -126,6 +142,7 @@ def create_app(
             "labels": _provide(Labels(chat, running)),
             "migrating": _provide(migrating),
             "removing": _provide(Removing(chat, running)),
+            "importing": _provide(Importing(chat, running, catalogue)),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
             "running": _provide(running),
@@ -221,7 +238,10 @@ async def _drain(receive: Receive) -> None:
 
 
 async def _check_body(request: Request[Any, Any, Any]) -> None:
-    """Takes JSON alone, said to be JSON: a page in a browser can send any other kind here without asking first."""
+    """Takes JSON alone, said to be JSON: a page in a browser can send any other kind here without asking first.
+
+    A route may take more kinds, of those that a page must ask for.
+    """
     restore_slashes(request.scope)
     try:
         body = await request.body()
@@ -230,8 +250,11 @@ async def _check_body(request: Request[Any, Any, Any]) -> None:
         raise
     if not body:
         return
-    if request.content_type[0] != "application/json":
-        raise ApiError("UNSUPPORTED_MEDIA_TYPE", "the body must be application/json")
+    media_type, takes = request.content_type[0], request.route_handler.opt.get(TAKES, (JSON,))
+    if media_type not in takes:
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"the body must be {' or '.join(takes)}")
+    if media_type != JSON:
+        return
     try:
         body.decode()
         msgspec.json.decode(body, type=msgspec.Raw)

@@ -382,6 +382,10 @@ class Chat:
         """No session of a user is begun meanwhile. Raises ApiError SESSION_BUSY."""
         return self._beginnings.barred((tenant, user_id))
 
+    def beginning(self, tenant: str, user_id: str) -> AbstractAsyncContextManager[None]:
+        """A session of a user comes about meanwhile; an erasure is waited for. Raises ApiError SESSION_BUSY."""
+        return self._beginnings.begin((tenant, user_id))
+
     def removed(self, tenant: str, session_id: str) -> None:
         """Lets go of a session that the record does not have any more; its streams end."""
         self._hot.remove(tenant, session_id)

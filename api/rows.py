@@ -46,7 +46,7 @@ def turn_row(
 ) -> TurnRow:
     """A turn as the record keeps it."""
     state = turn.state
-    action = state.frames[-1].action if state.frames else ""
+    place = place_of(program, state)
     return TurnRow(
         tenant=session.tenant,
         session_id=session.session_id,
@@ -56,17 +56,39 @@ def turn_row(
         finished_at=finished_at,
         status=state.status,
         execution_status=execution_status or state.execution_status,
-        phase_id=state.phase or None,
-        topic_id=state.topic or None,
-        action_id=action or None,
-        action_type=action_type(program.action(*state.home(), action)) if action else None,
-        wait_kind=state.wait.kind if state.wait is not None else None,
+        phase_id=place.phase_id,
+        topic_id=place.topic_id,
+        action_id=place.action_id,
+        action_type=place.action_type,
+        wait_kind=place.wait_kind,
         state=msgspec.Raw(turn.saved),
         idempotency_key=idempotency_key,
         fingerprint=fingerprint,
         messages=[_message_row(message, finished_at) for message in turn.messages],
         variables=[_variable_row(change) for change in turn.changes],
         events=_event_rows(turn.events),
+    )
+
+
+class Place(Struct, frozen=True):
+    """Where a session stands after a turn, as the columns of the turn tell it."""
+
+    phase_id: str | None
+    topic_id: str | None
+    action_id: str | None
+    action_type: str | None
+    wait_kind: str | None
+
+
+def place_of(program: Program, state: State) -> Place:
+    """Where a state stands. Raises PlaceLost."""
+    action = state.frames[-1].action if state.frames else ""
+    return Place(
+        phase_id=state.phase or None,
+        topic_id=state.topic or None,
+        action_id=action or None,
+        action_type=action_type(program.action(*state.home(), action)) if action else None,
+        wait_kind=state.wait.kind if state.wait is not None else None,
     )
 
 

@@ -63,6 +63,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     queue_max: Count = 64
     hot_sessions_max: Count = 10_000
     body_bytes_max: Count = 1_000_000
+    import_bytes_max: Count = 50_000_000
     actions_max: Count = 1_000
     model_calls_max: Count = 50
     output_chars_max: Count = 100_000

@@ -953,3 +953,48 @@ async def test_a_read_that_finds_nothing_was_foreseen(
         if is_only_used(action, name):
             event("told" if (place, name) in told else "not told")
             assert (place, name) in told, (place, name, action, script)
+
+
+@pytest.mark.timeout(600)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts(), said=inputs, later=inputs, which=st.integers(0, 2))
+async def test_any_exported_session_goes_on_elsewhere_as_it_would_have_here(
+    app: Callable[..., Any], script: str, said: list[Any], later: list[Any], which: int
+) -> None:
+    script = script.replace("{{ now }}", "")
+    model = [OfflineModel, Unsteady, Wordy][which]
+    form, media_type = [("json", "application/json"), ("yaml", "application/yaml")][len(said) % 2]
+    with TemporaryDirectory() as name:
+        here, there = Path(name) / "here", Path(name) / "there"
+        here.mkdir()
+        async with app(here, model(), scripts=here) as one, app(there, model(), scripts=here) as other:
+            await one.keep(script, strict=False, files={"globals.yaml": GLOBALS})
+            session = await begun(one)
+            for each in said:
+                session = await told(one, session, each)
+            path = f"/api/sessions/{session['sessionId']}"
+            exported = await one.get(f"{path}/export", params={"format": form})
+            answer = await other.post(
+                "/api/sessions/import", content=exported.content, headers={"Content-Type": media_type}
+            )
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["remarks"] == []
+            again = await other.get(f"{path}/export")
+            assert without_time(again.json()) == without_time((await one.get(f"{path}/export")).json())
+            event(f"{min(answer.json()['turns'], 4)} turns")
+            copied = session
+            for each in later if which < 2 else ():  # what a wordy one says depends on all it said before
+                session, copied = await told(one, session, each), await told(other, copied, each)
+                assert as_it_stands(copied) == as_it_stands(session)
+
+
+def without_time(document: Any) -> Any:
+    """An exported session without when that was."""
+    return {name: value for name, value in document.items() if name != "exported_at"}
+
+
+def as_it_stands(answer: Any) -> Any:
+    """An answer without what is new every time."""
+    said = [(each["role"], each["content"], each["metadata"]) for each in answer.get("messages", [])]
+    same = ("executionStatus", "position", "variables", "globalVariables", "turn", "wait", "aiMessage")
+    return [answer.get(name) for name in same], said

@@ -1,0 +1,187 @@
+"""The document a session is exported as: everything that is needed to go on, by the names the record has for it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from runtime.ports import Purpose
+from runtime.state import ExecutionStatus, Status
+from scripts.model import Locale
+from scripts.nodes import ID_CHARS_MAX
+from scripts.source import FILE_CHARS_MAX
+from store.rows import (
+    CallOutcome,
+    CallRow,
+    EventRow,
+    JsonText,
+    MessageRow,
+    MigrationRow,
+    ScriptTextRow,
+    SessionRow,
+    TurnRow,
+    VariableRow,
+)
+
+FORMAT = "cuebook.session"
+VERSION = 1
+"""Counted up where a document can no longer be read as one of the version before."""
+VERSION_MIN = 1
+"""The oldest that is still read."""
+YEARS = range(1900, 9000)
+"""Of times; others cannot be written in every zone."""
+SCRIPTS_MAX = 100
+MOVES_MAX = 1_000
+FILES_MAX = 100
+TURNS_MAX = 100_000
+CALLS_MAX = 1_000_000
+
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
+Word: TypeAlias = Annotated[str, Meta(max_length=1_000)]
+Text: TypeAlias = Annotated[str, Meta(max_length=FILE_CHARS_MAX)]
+Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Large: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+P = TypeVar("P", bound="_Part")
+
+
+class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A part of the document; an unknown field is an error, so that nothing of it is lost unnoticed."""
+
+
+class SessionPart(_Part, frozen=True, kw_only=True):
+    """What was fixed when the session was created."""
+
+    session_id: Id
+    user_id: Id
+    key: Id | None = None
+    script_uuid: Id
+    script_id: Id
+    script_version: Count
+    digest: Id
+    locale: Locale | None = None
+    seed: Large
+    metadata: dict[str, Any] = {}
+    created_at: Moment
+    idempotency_key: Word | None = None
+
+
+class ScriptPart(_Part, frozen=True, kw_only=True):
+    """The text of a script that the session runs or ran."""
+
+    digest: Id
+    form: Word
+    text: Text
+    files: Annotated[Mapping[str, Text], Meta(max_length=FILES_MAX)] = {}
+
+
+class MovePart(_Part, frozen=True, kw_only=True):
+    """A move of the session to another version of its script."""
+
+    turn: Count
+    kind: Literal["migrate", "undo"]
+    verdict: Word
+    why: Annotated[list[Text], Meta(max_length=1_000)] = []
+    from_script_uuid: Id
+    from_script_id: Id
+    from_version: Count
+    from_digest: Id
+    script_uuid: Id
+    script_id: Id
+    script_version: Count
+    digest: Id
+    migrated_at: Moment
+
+
+class TurnPart(_Part, frozen=True, kw_only=True):
+    """A turn: what was said, written and done in it, and the state it left."""
+
+    turn: Count
+    started_at: Moment
+    finished_at: Moment
+    status: Status
+    execution_status: ExecutionStatus
+    phase_id: str | None = None
+    topic_id: str | None = None
+    action_id: str | None = None
+    action_type: str | None = None
+    wait_kind: str | None = None
+    idempotency_key: Word | None = None
+    fingerprint: Word | None = None
+    messages: list[MessageRow] = []
+    variables: list[VariableRow] = []
+    events: list[EventRow] = []
+    state: JsonText
+
+
+class CallPart(_Part, frozen=True, kw_only=True):
+    """A call of a language model whose turn was taken: what a replay needs, and what it took."""
+
+    script_id: Id
+    script_version: Count
+    turn: Count
+    number: Count
+    call_id: Id
+    purpose: Purpose
+    action_id: Word
+    round: Count
+    model: Word
+    request_digest: Word
+    started_at: Moment
+    ended_at: Moment | None = None
+    outcome: CallOutcome
+    error: Text | None = None
+    used: bool
+    endpoint_model: Word | None = None
+    prompt_digest: Word | None = None
+    parameters: dict[str, Any] | None = None
+    input_tokens: Large | None = None
+    cached_tokens: Large | None = None
+    output_tokens: Large | None = None
+    counted: bool | None = None
+    cost: Annotated[float, Meta(ge=0)] | None = None
+    latency_ms: Count | None = None
+    first_words_ms: Count | None = None
+    attempts: Count | None = None
+    failures: Annotated[list[Text], Meta(max_length=1_000)] | None = None
+    degraded: Text | None = None
+    reply: JsonText = msgspec.Raw(b"null")
+    withheld: bool = False
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """What comes before the turns."""
+
+    format: str
+    version: int
+    exported_at: datetime
+    session: SessionPart
+    scripts: list[ScriptPart]
+    migrations: list[MovePart]
+
+
+class Document(_Part, frozen=True, kw_only=True):
+    """A whole session."""
+
+    format: Literal["cuebook.session"]
+    version: int
+    exported_at: Moment | None = None
+    session: SessionPart
+    scripts: Annotated[list[ScriptPart], Meta(min_length=1, max_length=SCRIPTS_MAX)]
+    migrations: Annotated[list[MovePart], Meta(max_length=MOVES_MAX)] = []
+    turns: Annotated[list[TurnPart], Meta(min_length=1, max_length=TURNS_MAX)]
+    calls: Annotated[list[CallPart], Meta(max_length=CALLS_MAX)] = []
+
+
+def part_of(kind: type[P], row: SessionRow | TurnRow | MigrationRow | CallRow | ScriptTextRow) -> P:
+    """A row without whose it is: tenant, session and user are said once."""
+    return kind(**{name: getattr(row, name) for name in kind.__struct_fields__})
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A time as the record has it. Raises OverflowError for one outside of YEARS."""
+    if moment.year not in YEARS:
+        raise OverflowError(f"a time is of the years {YEARS[0]} to {YEARS[-1]}")
+    return moment.astimezone(UTC)
