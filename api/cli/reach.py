@@ -46,6 +46,30 @@ class Reach:
             raise Answered(answer.json()["error"]["message"])
         return answer.json()
 
+    async def get_bytes(self, path: str, /, **parameters: str) -> bytes:
+        """The document that a GET answers with. Raises Answered, OutOfReach."""
+        try:
+            answer = await self._client.get(path, params=parameters, timeout=WRITE_TIMEOUT_S)
+        except httpx.TransportError as error:
+            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+        if answer.is_error:
+            raise Answered(answer.json()["error"]["message"])
+        return answer.content
+
+    async def post_bytes(self, path: str, content: bytes, media_type: str, /, **parameters: str | None) -> object:
+        """The JSON answer of a POST of a document. Raises Answered, OutOfReach."""
+        given = {name: value for name, value in parameters.items() if value is not None}
+        headers = {"Content-Type": media_type}
+        try:
+            answer = await self._client.post(
+                path, content=content, params=given, headers=headers, timeout=WRITE_TIMEOUT_S
+            )
+        except httpx.TransportError as error:
+            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+        if answer.is_error:
+            raise Answered(answer.json()["error"]["message"])
+        return answer.json()
+
     async def post(self, path: str, body: Mapping[str, object]) -> object:
         """The JSON answer of a POST. Raises Answered, OutOfReach."""
         try:

@@ -12,6 +12,7 @@ from api.cli import lifecycle
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_table
 from api.cli.reach import Answered, OutOfReach, Reach, in_path, reach
+from api.cli.transfers import export_sessions, import_sessions
 from api.models import ModelUnknown
 from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
@@ -24,6 +25,10 @@ def sessions() -> None:
 
 for command in lifecycle.COMMANDS:
     sessions.add_command(command)
+
+
+sessions.add_command(export_sessions)
+sessions.add_command(import_sessions)
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
