@@ -52,6 +52,13 @@ async def _consolidated(source: Source) -> int:
 def _line(row: MessageRow) -> bytes:
     more = {name: value for name, value in row.metadata.items() if name not in _OWN}
     own = {"number": row.seq, "message_id": row.message_id, "action_id": row.action_id}
-    content = more.pop(PARTS, None) or row.content
-    said = {"role": row.role, "content": content, "timestamp": row.created_at}
+    said = {"role": row.role, "content": _content(row, more.pop(PARTS, None)), "timestamp": row.created_at}
     return msgspec.json.encode(said | more | {"cuebook": own}) + b"\n"
+
+
+def _content(row: MessageRow, parts: object) -> object:
+    """The text, or the parts it came in; where those are only what is no text, with the text before them."""
+    if not isinstance(parts, list) or not parts:
+        return row.content
+    has_text = any(isinstance(part, str) or (isinstance(part, dict) and "text" in part) for part in parts)
+    return parts if has_text or not row.content else [{"type": "text", "text": row.content}, *parts]
