@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 from rich.markup import escape
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, fail, print_json
-from api.cli.reach import Answered, OutOfReach, reach
+from api.cli.reach import Answered, OutOfReach, in_path, reach
 from api.cli.variables import value_of
 from api.models import ModelUnknown
 from runtime.models.cassette import ScriptedFileInvalid
@@ -129,7 +128,7 @@ def _change(
 
     async def work() -> Any:
         async with reach(settings, writing=True) as api:
-            return await api.send(method, f"/api/sessions/{quote(session_id, '')}/{what}", body)
+            return await api.send(method, f"/api/sessions/{in_path(session_id)}/{what}", body)
 
     try:
         found = asyncio.run(work())

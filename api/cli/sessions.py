@@ -20,7 +20,7 @@ from store.errors import StoreError
 
 @click.group()
 def sessions() -> None:
-    """Looks at recorded sessions changes and deletes them, also while a server runs."""
+    """Looks at recorded sessions, changes and deletes them, also while a server runs."""
 
 
 for command in lifecycle.COMMANDS:

@@ -13,7 +13,7 @@ from api.lifecycle.past import turn_meant
 from api.rows import FORKED_FROM, Origin
 from api.running import Running
 from api.schemas.lifecycle import NewFork
-from store.errors import KeyTaken
+from store.errors import KeyTaken, RowRefused
 from store.rows import ForkRow
 
 
@@ -67,6 +67,9 @@ class Forks:
             if known is None:
                 raise key_taken(error) from error
             return known
+        except RowRefused:
+            await self._chat.session(tenant, session_id)  # it may have been deleted meanwhile
+            raise
         return await self._chat.session(tenant, row.session_id)
 
     async def _made_before(self, tenant: str, key: str, fingerprint: str | None) -> Hot | None:
