@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from api.client.errors import CuebookError
 
 ChatMessage: TypeAlias = Mapping[str, Any]
-"""A message in the usual form: `{"role": "user", "content": "…"}`, with `toolCalls` and the like beside it."""
+"""A message in the usual form: `{"role": "user", "content": "…"}`, with `tool_calls` and the like beside it."""
 
 Config: TypeAlias = Mapping[str, Any]
 """What comes along with a call; `{"metadata": {"session_id": "alice"}}` names its conversation."""

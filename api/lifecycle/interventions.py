@@ -175,8 +175,8 @@ def _appended(message: SaidElsewhere, index: int) -> Appended:
         raise ApiError("REQUEST_INVALID", f"messages[{index}]: a part of the type `text` has a `text`")
     others = {
         "parts": [part for part in parts if part.get("type") != "text"] or UNSET,
-        "toolCalls": message.tool_calls,
-        "toolCallId": message.tool_call_id,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
         "name": message.name,
     }
     metadata = message.metadata | {name: value for name, value in others.items() if value is not UNSET}
