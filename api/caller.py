@@ -1,11 +1,14 @@
 """Who sends a request: whose data it may reach, and what it may do there."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from litestar import Request
 from msgspec import Struct
 
+from api.errors import ApiError
+
 Role: TypeAlias = Literal["app", "author", "analyst", "admin"]
+ROLES: frozenset[Role] = frozenset(get_args(Role))
 
 TENANT = "default"
 """Whose data it is where nothing says otherwise: for scripts of the folder, commands, a server without keys."""
@@ -15,20 +18,35 @@ class Caller(Struct, frozen=True):
     """Every read and write of a request is of this tenant; with a `user_id` of this user alone."""
 
     tenant: str = TENANT
-    roles: frozenset[Role] = frozenset({"app", "author", "analyst", "admin"})
+    roles: frozenset[Role] = ROLES
     user_id: str | None = None
+    name: str = ""
+    """Who it is, for limits: a key or a token; empty where nobody says who asks."""
 
 
 ANYONE = Caller()
 """Who asks a server without keys."""
 
+NOBODY = Caller(roles=frozenset())
+"""Who asks a server with keys without one of them."""
+
 
 def caller_of(request: Request[Any, Any, Any]) -> Caller:
     """Who sends this request."""
-    caller: Caller = request.scope["state"].get("caller", ANYONE)
+    caller: Caller = request.scope["state"]["caller"]
     return caller
 
 
 def tenant_of(request: Request[Any, Any, Any]) -> str:
     """Whose data a request is about."""
     return caller_of(request).tenant
+
+
+def user_for(request: Request[Any, Any, Any], wanted: str | None) -> str | None:
+    """The user a list or a new session is for, where a path does not name one: a caller that is bound to a user gets
+    this user's, and is refused any other's. Raises ApiError FORBIDDEN.
+    """
+    bound_to = caller_of(request).user_id
+    if bound_to is not None and wanted not in {None, bound_to}:
+        raise ApiError("FORBIDDEN", "this key is bound to another user")
+    return wanted if bound_to is None else bound_to

@@ -53,7 +53,7 @@ class Chat:
         self._live = live
         self._webhooks = webhooks
         # not a dependency of its own: with two of them a route waits for a group of tasks, 6 % of a turn
-        self.streams = Streams(settings, live, running.record, running.clock)
+        self.streams = Streams(settings, live, running.record, running.clock, running.metrics)
         self._settings = settings
         self._clock = running.clock
         self._ids = running.ids
@@ -396,6 +396,22 @@ class Chat:
     async def session(self, tenant: str, session_id: str) -> Hot:
         """A session as it stands. Raises ApiError SESSION_NOT_FOUND."""
         return await self._hot.load(tenant, session_id)
+
+    async def owner(self, tenant: str, session_id: str) -> str:
+        """The user of a session, also of one that only begins. Raises ApiError SESSION_NOT_FOUND."""
+        try:
+            hot = await self._hot.load(tenant, session_id)
+        except ApiError:
+            user_id = self._live.user_of((tenant, session_id))
+            if user_id is None:
+                raise
+            return user_id
+        return hot.session.user_id
+
+    @property
+    def hot_sessions(self) -> int:
+        """Sessions that are kept in memory."""
+        return len(self._hot)
 
 
 def _calls_used(hot: Hot, turn: Turn) -> tuple[str, ...] | None:

@@ -5,6 +5,7 @@ The same application as a server's answers, so that everything it promises holds
 
 import asyncio
 import logging
+import secrets
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -53,8 +54,9 @@ async def open_runtime(
         )
     talker = make_model(own) if model is None or isinstance(model, str) else model
     record = await asyncio.to_thread(Record.open, own.data)
-    app = create_app(own, record, talker)
-    async with _running(app), Client("http://cuebook", transport=InProcess(app)) as client:
+    key = secrets.token_urlsafe(32)  # whoever may read the folder needs none of those in the record
+    app = create_app(own, record, talker, operator_key=key)
+    async with _running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:
         yield client
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import structlog
 from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
@@ -36,6 +37,10 @@ class Kind(Struct, frozen=True):
 
 CODES: Mapping[str, Kind] = {
     "REQUEST_INVALID": Kind(400, "configuration", "Correct the request as the message says."),
+    "UNAUTHENTICATED": Kind(401, "configuration", "Send a key that is good: `Authorization: Bearer KEY`."),
+    "FORBIDDEN": Kind(403, "configuration", "Use a key that may do this."),
+    "RATE_LIMITED": Kind(429, "system", "Send fewer requests at a time.", "wait", 1),
+    "KEY_NOT_FOUND": Kind(404, "configuration", "Correct the id; `GET /api/keys` lists them."),
     "NOT_FOUND": Kind(404, "configuration", "The API is described at /schema."),
     "METHOD_NOT_ALLOWED": Kind(405, "configuration", "The API is described at /schema."),
     "PAYLOAD_TOO_LARGE": Kind(413, "configuration", "Send less at once."),
@@ -78,7 +83,8 @@ _MEND_FIRST = "Mend the server's settings or the script as the message says; sen
 
 class ApiError(Exception):
     """A failure that a client hears of. `details` is plain JSON data; nothing in it names paths or SQL. `lasting`: it
-    stays until somebody mends the server's settings or the script, whatever is usual with the code.
+    stays until somebody mends the server's settings or the script, whatever is usual with the code. `retry_after_s`
+    tells when to ask again, where that is known better than the code does.
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class ApiError(Exception):
         details: Any = None,
         context: Mapping[str, Any] | None = None,
         lasting: bool = False,
+        retry_after_s: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -96,12 +103,17 @@ class ApiError(Exception):
         self.details = details
         self.context = dict(context or {})
         self.lasting = lasting
+        self.retry_after_s = retry_after_s
 
     @property
     def kind(self) -> Kind:
         """What the code means, and here whether asking again helps."""
         usual = CODES[self.code]
-        return Kind(usual.status, usual.type, _MEND_FIRST) if self.lasting else usual
+        if self.lasting:
+            return Kind(usual.status, usual.type, _MEND_FIRST)
+        if self.retry_after_s is not None:
+            return msgspec.structs.replace(usual, retry_after_s=self.retry_after_s)
+        return usual
 
 
 class Recovery(Struct, frozen=True, rename="camel"):
@@ -144,6 +156,17 @@ def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:
             recovery=Recovery(bool(kind.retry_action), kind.retry_action, kind.suggestion),
         ),
     )
+
+
+def headers_of(failure: ApiError, error: BaseException) -> dict[str, str]:
+    """What an answer tells beside its body: when to ask again, how to say who asks, which methods there are."""
+    kind = failure.kind
+    headers = {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
+    if kind.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="cuebook"'
+    if kind.status == 405 and isinstance(error, HTTPException):
+        headers["Allow"] = (error.headers or {}).get("allow", "")
+    return headers
 
 
 def described(*codes: str) -> dict[int, ResponseSpec]:

@@ -12,6 +12,7 @@ from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Send
 from msgspec import Struct
 
+from api.access.guard import ending_of
 from api.frames import EVENT_STREAM
 
 
@@ -23,7 +24,8 @@ class Pace(Struct, frozen=True):
 
 
 class EventStream(Response[Any]):
-    """Server-sent events, as long as there are any, the client is there and reads, and the server does not stop.
+    """Server-sent events, as long as there are any, the client is there and reads, its key is good, and the server does
+    not stop.
 
     `over` is called once nothing will be sent any more.
     """
@@ -50,7 +52,8 @@ class EventStream(Response[Any]):
         type_encoders: Any = None,
     ) -> ASGIResponse:
         """The answer as it is sent."""
-        return _Sending(*self._parts, headers=headers, cookies=cookies, own=self.headers)
+        revoked = ending_of(request.scope)
+        return _Sending(*self._parts, revoked, headers=headers, cookies=cookies, own=self.headers)
 
 
 class _Sending(ASGIResponse):
@@ -62,6 +65,7 @@ class _Sending(ASGIResponse):
         over: Callable[[], None],
         closing: asyncio.Event,
         pace: Pace,
+        revoked: asyncio.Event | None,
         *,
         headers: dict[str, str] | None,
         cookies: Iterable[Cookie] | None,
@@ -70,14 +74,14 @@ class _Sending(ASGIResponse):
         super().__init__(headers={**(headers or {}), **own}, cookies=cookies, media_type=EVENT_STREAM, status_code=200)
         self._chunks = chunks
         self._over = over
-        self._closing = closing
+        self._closings = [closing] if revoked is None else [closing, revoked]
         self._pace = pace
         self._is_writing = False
 
     async def send_body(self, send: Send, receive: Receive) -> None:
         """Sends the stream to whichever end comes first."""
         sending = asyncio.create_task(self._send_all(send))
-        ends = [asyncio.create_task(_left(receive)), asyncio.create_task(self._closing.wait())]
+        ends = [asyncio.create_task(_left(receive)), *(asyncio.create_task(each.wait()) for each in self._closings)]
         try:
             await asyncio.wait({sending, *ends}, timeout=self._pace.stream_s, return_when=asyncio.FIRST_COMPLETED)
             can_end = not ends[0].done() and not self._is_writing

@@ -27,6 +27,9 @@ class HotSessions:
         self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
         self._changes = 0
 
+    def __len__(self) -> int:
+        return len(self._hot)
+
     async def load(self, tenant: str, session_id: str) -> Hot:
         """A session as it stands. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR."""
         while True:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from api.metrics import Metrics
 from runtime.budgets import added
 from runtime.ports import Clock, Ended, Ids, Intent, Known, ModelReply, ModelRequest, Purpose, Usage
 from runtime.state import Spent
@@ -53,7 +54,14 @@ class TurnJournal:
     """The journal of one attempt at a turn."""
 
     def __init__(
-        self, record: Record, session: SessionRow, turn: int, attempts: Attempts, clock: Clock, ids: Ids
+        self,
+        record: Record,
+        session: SessionRow,
+        turn: int,
+        attempts: Attempts,
+        clock: Clock,
+        ids: Ids,
+        metrics: Metrics,
     ) -> None:
         self._record = record
         self._session = session
@@ -61,6 +69,7 @@ class TurnJournal:
         self._attempts = attempts
         self._clock = clock
         self._ids = ids
+        self._metrics = metrics
         self._spent = attempts.spent()
         self._earlier = [row for row in attempts.rows.values() if row.outcome == "done" or row.ended_at is None]
 
@@ -112,6 +121,7 @@ class TurnJournal:
         except RowRefused:
             reply, error, usage = None, "the model's reply holds something that cannot be kept", None
             await self._keep(_ended_row(row, now, reply, error, usage))
+        self._metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
         return Ended(reply=reply, error=error, usage=usage, ended_at=now)
 
     async def told(self, intent: Intent) -> None:

@@ -126,8 +126,9 @@ class LiveTurn:
 class Channel:
     """What the readers of one session share: how far it is, and the turn that runs."""
 
-    def __init__(self, seq: int) -> None:
+    def __init__(self, seq: int, user_id: str = "") -> None:
         self.seq = seq  # the last event that is durable
+        self.user_id = user_id  # of the session
         self.is_completed = False
         self.bell = Bell()
         self.current: LiveTurn | None = None
@@ -265,6 +266,16 @@ class Live:
         """Whether a session has a turn under way, or had one or a reader a moment ago."""
         return key in self._channels
 
+    def user_of(self, key: Key) -> str | None:
+        """The user of a session that is known; None for any other."""
+        channel = self._channels.get(key)
+        return channel.user_id if channel is not None else None
+
+    @property
+    def readers(self) -> int:
+        """Clients that listen."""
+        return self._readers
+
     def take_seat(self, key: Key | None = None, state: State | None = None) -> Seat:
         """Lets one more client listen, for as long as it holds its seat; without a state at a session that is known,
         without a key at one that is about to begin. Raises ApiError STREAMS_FULL.
@@ -297,7 +308,7 @@ class Live:
             return self._channels[key]
         now = asyncio.get_running_loop().time()
         self._forget_unused(now)
-        channel = self._channels.setdefault(key, Channel(state.event_seq))
+        channel = self._channels.setdefault(key, Channel(state.event_seq, state.user_id))
         self._channels.move_to_end(key)
         channel.used_at = now
         channel.follow(state)

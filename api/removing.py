@@ -6,6 +6,7 @@ from datetime import datetime
 import structlog
 from msgspec import Struct
 
+from api.access.keys import Keys
 from api.chat import Chat
 from api.errors import ApiError
 from api.running import Running
@@ -28,8 +29,9 @@ class Receipt(Struct, frozen=True):
 class Removing:
     """What can be removed, of all tenants."""
 
-    def __init__(self, chat: Chat, running: Running) -> None:
+    def __init__(self, chat: Chat, running: Running, keys: Keys) -> None:
         self._chat = chat
+        self._keys = keys
         self._record: Record = running.record
         self._clock = running.clock
         self._ids = running.ids
@@ -79,4 +81,5 @@ class Removing:
                 for session_id in alone:
                     self._chat.removed(tenant, session_id)
                 self._spending.forget(tenant, user_id)
+                self._keys.forget(tenant, user_id)
         return Receipt(receipt_id, now, dict(erased.counts), compacted=False)

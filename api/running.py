@@ -8,8 +8,9 @@ from api import rows
 from api.budgets import Spending
 from api.hot import Hot
 from api.journal import TurnJournal
+from api.metrics import Metrics
 from api.settings import Settings
-from runtime.engine import FailureKind, Turn, run_turn
+from runtime.engine import FailureKind, Turn, TurnFailed, run_turn
 from runtime.inputs import Input, Intervention, Moved
 from runtime.ports import Clock, Ids, Live, Model
 from runtime.state import Cell, State
@@ -31,6 +32,7 @@ class Running(Struct, frozen=True):
     clock: Clock
     ids: Ids
     spending: Spending
+    metrics: Metrics
 
     async def turn(
         self,
@@ -51,21 +53,30 @@ class Running(Struct, frozen=True):
         session = hot.session
         has_globals = isinstance(given, Moved)  # its state was made from those of now, and changes them
         cells = None if has_globals else await self.global_cells(hot)
-        return await run_turn(
-            hot.program,
-            state,
-            given,
-            model=self.model,
-            clock=self.clock,
-            ids=self.ids,
-            limits=self.settings.limits,
-            global_cells=cells,
-            history=hot.history,
-            journal=TurnJournal(self.record, session, state.turn + 1, hot.attempts, self.clock, self.ids),
-            meter=await self.spending.meter(session.tenant, session.user_id, started),
-            live=live,
-            now=started,
-        )
+        journal = TurnJournal(self.record, session, state.turn + 1, hot.attempts, self.clock, self.ids, self.metrics)
+        meter = await self.spending.meter(session.tenant, session.user_id, started)
+        with self.metrics.timing() as timed:
+            try:
+                turn = await run_turn(
+                    hot.program,
+                    state,
+                    given,
+                    model=self.model,
+                    clock=self.clock,
+                    ids=self.ids,
+                    limits=self.settings.limits,
+                    global_cells=cells,
+                    history=hot.history,
+                    journal=journal,
+                    meter=meter,
+                    live=live,
+                    now=started,
+                )
+            except TurnFailed as failed:
+                timed.outcome = code_of(failed.kind)
+                raise
+            timed.outcome = "done"
+            return turn
 
     async def global_cells(self, hot: Hot) -> dict[str, Cell] | None:
         """The user's global variables as they are now; None where the script has none."""

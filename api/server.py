@@ -3,26 +3,35 @@
 import asyncio
 import gc
 import logging
+import os
+import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import structlog
 import uvloop
 from granian.constants import Interfaces
 from granian.log import LogLevels
 from granian.server.embed import Server
+from litestar import Litestar
 
+from api.access.access import tokens_of
 from api.app import create_app
 from api.live import Live
-from api.models import make_model
+from api.models import close_model, make_model
 from api.settings import Settings
 from runtime.models.hosted.settings import is_loopback
+from runtime.ports import Model
+from store.errors import StoreError
 from store.record import Record
 
 GOODBYE_S = 3.0  # how long clients have for the last of their answers when the server stops
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
+KEY_FILE = "server-key"  # and by which key: whoever may read it may read the record as well
 
 
 class AddressRefused(ValueError):
@@ -33,22 +42,48 @@ class FolderMissing(ValueError):
     """A scripts folder that is not there."""
 
 
-def serve(settings: Settings, announce: Callable[[str], None], *, reload: bool = False) -> None:
-    """Serves until interrupted; `announce` gets the address once scripts are loaded and requests are taken.
+def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: bool = False) -> None:
+    """Serves until interrupted; `announce` gets the address, and who may come there, once scripts are loaded and
+    requests are taken.
 
     With `reload`, scripts that change while it serves are published anew.
 
-    Raises AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
+    Raises AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, and what Record.open
+    raises.
     """
     check_address(settings.host, settings.port)
+    tokens_of(settings)  # whose key must be good, before anything is opened
     if not settings.scripts.is_dir():
         raise FolderMissing(f"there is no folder of scripts {settings.scripts}")
     configure_logging(settings.log_level)
     model = make_model(settings)
     record = Record.open(settings.data)
-    address = f"http://{settings.host}:{settings.port}"
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, record, model, announce, reload=reload))
+
+
+async def _serve(
+    settings: Settings, record: Record, model: Model, announce: Callable[[str, str], None], *, reload: bool
+) -> None:
+    """Raises AddressRefused, and what reading the record raises."""
+    try:
+        who = await _who_may_come(settings, record)
+    except (AddressRefused, StoreError):
+        await record.close()
+        await close_model(model)
+        raise
+    address, key = f"http://{settings.host}:{settings.port}", secrets.token_urlsafe(32)
     live = Live(settings)
-    app = create_app(settings, record, model, announce=lambda: announce(address), reload=reload, live=live)
+    app = create_app(
+        settings,
+        record,
+        model,
+        announce=lambda: announce(address, who),
+        reload=reload,
+        live=live,
+        operator_key=key,
+        keys_needed=not is_loopback(settings.host),
+    )
     server = Server(
         app,
         address=settings.host,
@@ -58,42 +93,78 @@ def serve(settings: Settings, announce: Callable[[str], None], *, reload: bool =
         log_enabled=False,
         log_level=LogLevels.warning,
     )
+    with _found(settings.data, address, key), _few_collections():
+        await _until_stopped(app, server, live, settings.turn_s)
 
-    async def run() -> None:
-        loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-        for name in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(name, stopping.set)
-        async with app.lifespan():
-            serving = asyncio.create_task(server.serve())
-            asked = asyncio.create_task(stopping.wait())
-            await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
-            live.close()
-            server.stop()  # type: ignore[no-untyped-call]
-            await live.quiet(settings.turn_s)
-            # it waits until the last answer is read, by clients that may never read it
-            await asyncio.wait({serving}, timeout=GOODBYE_S)
-            if serving.done():
-                serving.result()
-            serving.cancel()
 
-    # What lives as long as the server need not be walked at every collection: 15 % more turns a second.
+async def _until_stopped(app: Litestar, server: Server, live: Live, turn_s: float) -> None:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stopping.set)
+    async with app.lifespan():
+        serving = asyncio.create_task(server.serve())
+        asked = asyncio.create_task(stopping.wait())
+        await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        live.close()
+        server.stop()  # type: ignore[no-untyped-call]
+        await live.quiet(turn_s)
+        # it waits until the last answer is read, by clients that may never read it
+        await asyncio.wait({serving}, timeout=GOODBYE_S)
+        if serving.done():
+            serving.result()
+        serving.cancel()
+
+
+async def _who_may_come(settings: Settings, record: Record) -> str:
+    """What is said of it at the start. Raises AddressRefused where that would be anybody, and StoreError."""
+    known = await record.known_keys()
+    has_tokens = settings.auth_jwt_algorithm is not None
+    if is_loopback(settings.host):
+        if has_tokens or known.any_made:
+            return "with an API key, from this machine"
+        return "this machine only: there are no API keys"
+    if not has_tokens and not known.live:
+        raise AddressRefused(
+            f"{settings.host} is not this machine alone, and there are no API keys; make one with "
+            "`cuebook keys create --name NAME`, or listen on 127.0.0.1"
+        )
+    return "with an API key, from anywhere: they travel in the clear unless a proxy before it speaks TLS"
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """What lives as long as the server need not be walked at every collection: 15 % more turns a second."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    noted = settings.data / ADDRESS_FILE
-    noted.write_text(address, "utf-8")
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(run())
+        yield
     finally:
         gc.unfreeze()
+
+
+@contextmanager
+def _found(data: Path, address: str, key: str) -> Iterator[None]:
+    """Notes beside the record where commands find the server, and by which key."""
+    noted, kept = data / ADDRESS_FILE, data / KEY_FILE
+    noted.write_text(address, "utf-8")
+    _write_private(kept, key)
+    try:
+        yield
+    finally:
         noted.unlink(missing_ok=True)
+        kept.unlink(missing_ok=True)
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Writes a file that nobody else may read, not even for a moment."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def check_address(host: str, port: int) -> None:
-    """Only loopback addresses until API keys exist, and only a free port. Raises AddressRefused."""
-    if not is_loopback(host):
-        raise AddressRefused(f"{host} is not this machine alone; without API keys the server listens on loopback only")
+    """Only a free port. Raises AddressRefused."""
     try:
         with socket.create_server((host, port)):
             pass

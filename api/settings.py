@@ -1,6 +1,7 @@
 """How a server is set up: cuebook.toml, then CUEBOOK_* variables, then flags; an unknown name is an error."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,13 +27,15 @@ from scripts.model import Locale
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
-_FOLDERS = frozenset({"data", "scripts", "prompts"})
+_FOLDERS = frozenset({"data", "scripts", "prompts", "auth_jwt_key_file"})
+_LISTS = frozenset({"cors_origins"})  # with commas, where they are variables
 _BUDGET = "budgets_"  # begins the names of budgets among variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 
 OFFLINE = "offline"
 
 _OF_MODEL = "model_"
+_ORIGIN = re.compile(r"https?://[^/\s]+")
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -83,12 +86,26 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     webhook_concurrency: Count = 32
     webhook_pending_max: Count = 10_000
     webhook_keep_s: Amount = 604_800.0
+    requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None  # none: only where there are keys
+    cors_origins: list[str] = []
+    auth_jwt_algorithm: Literal["HS256", "RS256", "EdDSA"] | None = None
+    auth_jwt_key: Secret | None = None
+    auth_jwt_key_file: Path | None = None
+    auth_jwt_audience: str | None = None
+    auth_jwt_issuer: str | None = None
+    auth_jwt_leeway_s: Annotated[float, Meta(ge=0, le=600)] = 30.0
+    auth_jwt_tenant_claim: str = ""  # empty: all tokens are of the tenant `default`
+    auth_jwt_roles_claim: str = "roles"
+    auth_jwt_user_claim: str = "sub"  # empty: no token is bound to a user
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:
         for name in self.models:
             if name in {"", OFFLINE} or ":" in name:
                 raise ValueError(f"a model of `models` cannot have the name {name!r}; choose a plain word")
+        for origin in self.cors_origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin!r} of `cors_origins` is no origin, such as https://app.example.com")
         _ = self.own_model  # whose settings must fit together
 
     @property
@@ -149,8 +166,14 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    given = {name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
+    given: dict[str, Any] = {
+        name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)
+    }
     budgets = {name: given.pop(name) for name in list(given) if name.startswith(_BUDGET)}
+    given = {
+        name: [*filter(None, map(str.strip, value.split(",")))] if name in _LISTS else value
+        for name, value in given.items()
+    }
     for name, value in given.items():
         _convert({name: value}, PREFIX + name.upper())
     for name, value in budgets.items():

@@ -12,6 +12,7 @@ from api.event_stream import EventStream, Pace
 from api.frames import KEEP_ALIVE, Place, encoded, frame_id, happened_frames, taken_back
 from api.hot import Hot
 from api.live import Channel, Key, Live, Seat, Underway
+from api.metrics import Metrics
 from api.schemas.events import EventList, EventView
 from api.settings import Settings
 from api.views import event_views
@@ -39,11 +40,12 @@ class Asked(Struct, frozen=True):
 class Streams:
     """What clients can listen to."""
 
-    def __init__(self, settings: Settings, live: Live, record: Record, clock: Clock) -> None:
+    def __init__(self, settings: Settings, live: Live, record: Record, clock: Clock, metrics: Metrics) -> None:
         self._settings = settings
         self._live = live
         self._record = record
         self._clock = clock
+        self._metrics = metrics
         self._pace = Pace(settings.stream_write_s, settings.stream_s)
 
     # -- a turn -----------------------------------------------------------------------------------------------------
@@ -97,6 +99,7 @@ class Streams:
         except Exception as error:  # noqa: BLE001  (the outermost place: the answer has begun, so this is its end)
             failure = errors.translate(error)
             errors.log_failure(failure, error, asked.request_id, asked.path)
+            self._metrics.count_error(failure.code)
             body = errors.answer(failure, asked.request_id, self._clock().isoformat())
             return encoded("error", body, underway.turn.base_id if underway.turn is not None else "")
         session_id, events = answer.session.session_id, answer.row.events

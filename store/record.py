@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from store import bringing, calls, failures, removal, script_texts, sessions, starts, turns, variables, webhooks
+from store import bringing, calls, failures, keys, removal, script_texts, sessions, starts, turns, variables, webhooks
 from store.bringing import WholeSession
 from store.commit import Proposal
 from store.compaction import Compacted, Compaction, Tell, require_room
 from store.database import Database, Size
 from store.errors import CompactionRunning, StoreReadOnly
 from store.fetch import Page
+from store.keys import KnownKeys
 from store.readers import READ_TIMEOUT_S, Readers
 from store.rows import (
     NO_TURN,
@@ -21,6 +22,7 @@ from store.rows import (
     ForkRow,
     HappenedRow,
     JsonObject,
+    KeyRow,
     MessageRow,
     MigrationRow,
     ScriptRow,
@@ -90,6 +92,11 @@ class Record:
     def writer_lag_s(self) -> float:
         """Seconds the group of turns being written has taken so far; 0 when nothing is written."""
         return 0.0 if self._writer is None else self._writer.lag_s
+
+    @property
+    def writes_waiting(self) -> int:
+        """Writes that wait for the writing thread."""
+        return 0 if self._writer is None else self._writer.waiting
 
     def ready(self) -> str | None:
         """None when turns can be written; else why not."""
@@ -273,6 +280,26 @@ class Record:
             partial(bringing.bring_session, whole=whole, replaces=replaces),
             lambda _: [(whole.session.tenant, whole.session.session_id)],
         )
+
+    async def add_key(self, key: KeyRow) -> None:
+        """Add a key of the API. Raises RowRefused where its tenant has too many."""
+        await self._writing.run(partial(keys.add_key, key=key))
+
+    async def revoke_key(self, tenant: str, key_id: str, now: datetime) -> None:
+        """Revoke a key of the API; one that is revoked stays as it is."""
+        await self._writing.run(partial(keys.revoke_key, tenant=tenant, key_id=key_id, now=now))
+
+    async def note_key_use(self, tenant: str, key_id: str, now: datetime) -> None:
+        """Keep when a key of the API was last used."""
+        await self._writing.run(partial(keys.note_key_use, tenant=tenant, key_id=key_id, now=now))
+
+    async def known_keys(self) -> KnownKeys:
+        """The keys of all tenants that are not revoked, to find out whose a key is."""
+        return await self._readers.read(keys.known_keys)
+
+    async def keys(self, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:
+        """A page of a tenant's keys, the newest first, with those that were revoked. Raises CursorInvalid."""
+        return await self._readers.read(lambda reader: keys.keys(reader, tenant, limit, cursor))
 
     async def session_head(self, tenant: str, session_id: str) -> SessionHead | None:
         """A session with the state its latest turn left."""

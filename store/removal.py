@@ -39,6 +39,7 @@ OWNED = (
     Owned("webhook_deliveries", {"deliveries": _ROWS}),
     Owned("user_variables", {"variables": _ROWS}, by_session=False),
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
+    Owned("api_keys", {"keys": _ROWS}, by_session=False),
 )
 """Every table whose rows go with their session or user. One with a `session_id` or `user_id` that is not here fails a
 test.

@@ -321,6 +321,27 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the reply is kept without its words: they were not said."""
 
 
+class KeyRow(msgspec.Struct, frozen=True):
+    """A key of the API; its text is kept nowhere."""
+
+    tenant: str
+    key_id: str
+    name: str
+    digest: str
+    """SHA-256 of its text, in hexadecimal."""
+    roles: list[str]
+    user_id: str | None
+    """The one user whose sessions it reaches; null for all of them."""
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    """When it was last used, to the hour."""
+
+    def __repr__(self) -> str:
+        return f"KeyRow({self.tenant}, {self.key_id})"  # digests stand in no log
+
+
 class UserVariableRow(msgspec.Struct, frozen=True):
     """A variable of the global scope: one user's, in every session."""
 

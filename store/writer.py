@@ -107,6 +107,11 @@ class Writer:
         return 0.0 if since is None else time.monotonic() - since
 
     @property
+    def waiting(self) -> int:
+        """Writes that wait for the thread, about."""
+        return self._queue.qsize()
+
+    @property
     def failure(self) -> str | None:
         """Why the last write failed, if it was the disk or the database; None when all is well."""
         return self._failure if self._thread.is_alive() else "the writing thread has ended"

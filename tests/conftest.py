@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -39,6 +40,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 CONVERSATIONS = Path(__file__).parent / "conversations"
 CUEBOOK = Path(sys.executable).with_name("cuebook")
 START_S = 60.0  # of a busy machine
+OPERATOR = "whoever runs the machine"
 
 Json: TypeAlias = Any
 
@@ -78,6 +80,14 @@ class Api(httpx.AsyncClient):
         path = f"/api/sessions/{session['sessionId']}/messages"
         return await self.post(path, json=message, headers=headers, params=query)
 
+    async def key(self, *roles: str, tenant: str = "default", user: str | None = None, **fields: Any) -> str:
+        """Makes a key, as whoever runs the machine; how it is sent: ``api.get(…, headers={"Authorization": key})``."""
+        headers = {"Authorization": f"Bearer {OPERATOR}", "X-Cuebook-Tenant": quote(tenant)}
+        body = {"name": "a test", "roles": roles or ["app"], "userId": user, **fields}
+        answer = await self.post("/api/keys", json=body, headers=headers)
+        assert answer.status_code == 201, answer.text
+        return f"Bearer {answer.json()['key']}"
+
     async def awaited(self, path: str, after: int, seconds: int) -> httpx.Response:
         """A page of events that is waited for, as soon as there is a place to wait at."""
         while True:
@@ -115,9 +125,10 @@ async def open_app(
 ) -> AsyncIterator[Api]:
     """The application over the record of a folder, in this very event loop, so that requests can overlap."""
     record = Record.open(folder)
-    app = create_app(Settings(data=folder, scripts=scripts, **settings), record, model or OfflineModel())
+    all_settings = Settings(data=folder, scripts=scripts, **settings)
+    app = create_app(all_settings, record, model or OfflineModel(), operator_key=OPERATOR)
     transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
-    async with running(app), Api(transport=transport, base_url="http://cuebook") as api:
+    async with running(app), Api(transport=transport, base_url="http://localhost") as api:
         yield api
 
 
@@ -148,7 +159,9 @@ async def open_server(
     record, port = Record.open(folder), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     live, started = Live(all_settings), asyncio.Event()
-    app = create_app(all_settings, record, model or OfflineModel(), announce=started.set, live=live)
+    app = create_app(
+        all_settings, record, model or OfflineModel(), announce=started.set, live=live, operator_key=OPERATOR
+    )
     server = Granian(app, port=port, interface=Interfaces.ASGI, websockets=False, log_enabled=False)
     serving = asyncio.create_task(server.serve())
     await asyncio.wait([serving, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)

@@ -14,7 +14,10 @@ from typing import NamedTuple
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from api.access.access import tokens_of
 from api.cases.reading import read_cases
 from api.cli.main import COMMANDS
 from api.models import make_model, state_of
@@ -199,6 +202,11 @@ def test_the_settings_in_the_readme_can_be_used(block, tmp_path, monkeypatch):
     (tmp_path / "cuebook.toml").write_text(block.text, "utf-8")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     settings = load_settings(tmp_path / "cuebook.toml", {}, {})
+    if settings.auth_jwt_key_file is not None:
+        public = rsa.generate_private_key(65537, 2048).public_key()
+        settings.auth_jwt_key_file.write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        assert tokens_of(settings) is not None
+        return
     assert state_of(make_model(settings)) == f"{settings.model}: closed"
 
 

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "users": "api.cli.users:users",
     "migrate": "api.cli.migrate:migrate",
     "replay": "api.cli.replay:replay_sessions",
+    "keys": "api.cli.keys:keys",
     "query": "api.cli.analyst:query",
     "compact": "api.cli.compact:compact",
 }

@@ -1,5 +1,6 @@
 """How commands reach the record: through the server where one holds the file, else by the same routes in process."""
 
+import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, BinaryIO
@@ -8,10 +9,11 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from api.access.access import TENANT_HEADER
 from api.app import create_app
 from api.models import close_model, make_model
-from api.server import ADDRESS_FILE, configure_logging
-from api.settings import Settings
+from api.server import ADDRESS_FILE, KEY_FILE, configure_logging
+from api.settings import Settings, SettingsInvalid
 from runtime.models.offline import OfflineModel
 from runtime.ports import Model
 from store.errors import DatabaseLocked
@@ -116,26 +118,37 @@ def in_path(id_: str) -> str:
     return quote(id_, "") if id_.strip(".") else id_.replace(".", "%2E")
 
 
-def _address(settings: Settings) -> str:
-    """Where the server that holds the record says it is, else where the settings have it."""
+def _server(settings: Settings) -> tuple[str, str]:
+    """Where the server that holds the record says it is, else where the settings have it; and its own key, which it
+    keeps beside the record for those who may read there.
+    """
     try:
-        return (settings.data / ADDRESS_FILE).read_text("utf-8")
+        return (settings.data / ADDRESS_FILE).read_text("utf-8"), (settings.data / KEY_FILE).read_text("utf-8")
     except OSError:
-        return f"http://{settings.host}:{settings.port}"
+        return f"http://{settings.host}:{settings.port}", ""
+
+
+def _headers(key: str, tenant: str | None) -> dict[str, str]:
+    sent = {"Authorization": f"Bearer {key}"} if key else {}
+    return sent if tenant is None else sent | {TENANT_HEADER: quote(tenant)}
 
 
 @asynccontextmanager
-async def reach(settings: Settings, *, writing: bool = False) -> AsyncIterator[Reach]:
-    """Opens the way to the record; without a server, for reading unless it is for `writing`.
+async def reach(
+    settings: Settings, *, writing: bool = False, managing: bool = False, tenant: str | None = None
+) -> AsyncIterator[Reach]:
+    """Opens the way to the record, or to that of another tenant; without a server, for reading unless it is for
+    `writing`, or for `managing`, which needs no model, and makes the record where there is none.
 
     Raises OutOfReach, StoreError, and what a model of the settings raises.
     """
-    if not settings.data.exists():
+    if not settings.data.exists() and not managing:
         raise OutOfReach(f"there is no record in {settings.data}; name its folder with --data")
     try:
-        record = Record.open(settings.data, read_only=not writing)
+        record = Record.open(settings.data, read_only=not (writing or managing))
     except DatabaseLocked:
-        async with httpx.AsyncClient(base_url=_address(settings), timeout=TIMEOUT_S) as client:
+        address, key = _server(settings)
+        async with httpx.AsyncClient(base_url=address, timeout=TIMEOUT_S, headers=_headers(key, tenant)) as client:
             yield Reach(client)
         return
     configure_logging("error")  # standard output is for documents
@@ -143,9 +156,14 @@ async def reach(settings: Settings, *, writing: bool = False) -> AsyncIterator[R
     try:
         if writing:
             model = make_model(settings)
-        transport = httpx.ASGITransport(app=create_app(settings, record, model))  # type: ignore[arg-type]
-        async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
+        key = secrets.token_urlsafe(32)
+        app = create_app(settings, record, model, operator_key=key)
+        transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
+        headers = _headers(key, tenant)
+        async with httpx.AsyncClient(transport=transport, base_url="http://in-process", headers=headers) as client:
             yield Reach(client)
+    except SettingsInvalid as error:
+        raise OutOfReach(str(error)) from error
     finally:
         await record.close()
         await close_model(model)

@@ -11,6 +11,7 @@ from api.cli.output import errors, fail
 from api.models import ModelUnknown
 from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
+from api.settings import SettingsInvalid
 from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
 
@@ -26,16 +27,16 @@ def serve(reload: bool, config: Path | None, **flags: Any) -> None:
     """
     settings = settings_of(config, **flags)
 
-    def announce(address: str) -> None:
+    def announce(address: str, access: str) -> None:
         errors.print(
             f"[bold]Cuebook[/] serves {escape(str(settings.scripts))} at {address}"
             f"\n  record   {escape(str(settings.data.absolute()))}"
             f"\n  model    {escape(settings.model)}"
             f"\n  API      {address}/schema"
-            "\n  access   this machine only: there are no API keys"
+            f"\n  access   {access}"
         )
 
     try:
         run_server(settings, announce, reload=reload)
-    except (AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, StoreError) as error:
+    except (AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, StoreError) as error:
         fail(str(error))

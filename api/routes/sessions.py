@@ -11,7 +11,7 @@ from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.accept import wants_stream
 from api.answer import Answer
-from api.caller import tenant_of
+from api.caller import tenant_of, user_for
 from api.chat import Chat
 from api.errors import described
 from api.parameters import (
@@ -118,6 +118,7 @@ async def create_session(
             created_at=answer.session.created_at,
         )
 
+    user_for(request, data.user_id)
     asked = condition(idempotency_key, None, None)
     if wants_stream(accept):
         return await chat.streams.of_turn(
@@ -262,6 +263,7 @@ async def list_sessions(
     cursor: Cursor = None,
 ) -> SessionList:
     """A page of sessions, newest first."""
+    user_id = user_for(request, user_id)
     page = await record.list_sessions(tenant_of(request), user_id=user_id, status=status, limit=limit, cursor=cursor)
     return SessionList(data=[_listed(row) for row in page.rows], next_cursor=page.next)
 

@@ -68,7 +68,7 @@ async def lossy(cuebook: Client) -> AsyncIterator[tuple[Client, Lossy]]:
     inner = cuebook._http._transport
     assert isinstance(inner, InProcess)
     way = Lossy(inner)
-    async with Client("http://cuebook", transport=way, patience=HURRIED) as client:
+    async with Client("http://localhost", transport=way, patience=HURRIED) as client:
         yield client, way
 
 
@@ -166,7 +166,7 @@ async def test_what_is_no_answer_of_cuebooks_is_told_as_such():
     async def page(_: httpx.Request) -> httpx.Response:
         return httpx.Response(200, text="<html>Welcome</html>")
 
-    async with Client("http://cuebook", transport=httpx.MockTransport(page)) as client:
+    async with Client("http://localhost", transport=httpx.MockTransport(page)) as client:
         with pytest.raises(CuebookError, match="UNEXPECTED_ANSWER"):
             await client.sessions.get("x")
 

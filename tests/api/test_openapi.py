@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from api.cli.reach import reach
+from api.settings import Settings
+
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 CHECKS = (
     "not_a_server_error",
@@ -25,7 +28,9 @@ RUN_S = 300.0
 async def test_no_request_meets_an_answer_that_is_not_described(serve: Any, tmp_path: Path, known: bool) -> None:
     server = serve()
     await server.ready()
-    async with server.client() as api:
+    async with reach(Settings(data=server.folder / "data"), managing=True) as beside:
+        made: Any = await beside.post("/api/keys", {"name": "a test", "roles": ["admin"]})
+    async with server.client(headers={"Authorization": f"Bearer {made['key']}"}) as api:
         body = {"url": "http://127.0.0.1:9/", "events": ["turn"]}
         webhook = (await api.post("/api/webhooks", json=body)).json()["webhookId"]
         session = await api.begin("visit", key="telegram:1")
@@ -41,6 +46,7 @@ async def test_no_request_meets_an_answer_that_is_not_described(serve: Any, tmp_
         [
             *(SCHEMATHESIS, "--config-file", config, "run", f"{server.url}/schema/openapi.json"),
             *("--checks", ",".join(CHECKS), "--phases", "examples,fuzzing", "--max-examples", "8"),
+            *("--header", f"Authorization: Bearer {made['key']}"),
             *("--seed", "1", "--generation-database", "none", "--request-timeout", "60", "--no-color"),
         ],
         cwd=tmp_path,

@@ -127,6 +127,22 @@ async def test_a_fixed_text_is_there_before_a_slow_model_has_answered(api: Any, 
     assert client.transcript == [("ai", "Let us talk."), ("ai", "Hello.")]
 
 
+async def test_a_session_that_only_begins_is_its_users_already(api: Any, model: Teller, listener: Any) -> None:
+    ana, ben = [{"Authorization": await api.key("app", user=user)} for user in ("ana", "ben")]
+    client, go = listener(), asyncio.Event()
+    model.parts = [go, "Hello."]
+    async with api.telling("/api/sessions", {"userId": "ana", "scriptId": "talk"}, ana) as stream:
+        await client.hear(stream, heard_words("Let us talk."))
+        path = f"/api/sessions/{client.last_id.split(':')[0]}/events"
+        again = {"Last-Event-ID": client.last_id} | SSE
+        assert (await api.get(path, headers=ben | again)).status_code == 404
+        async with api.telling(path, headers=ana | again) as beginning:
+            assert beginning.status_code == 200
+            go.set()
+            await client.hear(stream)
+    assert client.transcript == [("ai", "Let us talk."), ("ai", "Hello.")]
+
+
 async def test_while_nothing_comes_the_connection_is_kept_alive(server: Any, model: Teller, tmp_path: Path) -> None:
     go, said = asyncio.Event(), b""
     async with server(tmp_path, model, keep_alive_s=0.3) as api:
@@ -624,7 +640,7 @@ def test_what_a_client_accepts_decides(accept: str | None, expected: bool) -> No
 async def test_a_stream_answers_what_it_is_for_and_nothing_else(api: Any) -> None:
     session = await api.begin("talk")
     options = await api.options(events(session))
-    assert (options.status_code, options.headers["allow"]) == (204, "GET, OPTIONS")
+    assert (options.status_code, options.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
     for method in ("HEAD", "POST", "DELETE"):
         answer = await api.request(method, events(session), headers=SSE)
         assert answer.status_code == 405

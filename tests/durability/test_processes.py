@@ -63,7 +63,7 @@ async def test_a_taken_port_and_an_address_for_all_are_refused(serve_often: Call
     other.mkdir()
     for flags, message in [
         (["--port", str(first.port)], f"port {first.port}"),
-        (["--host", "0.0.0.0"], "loopback only"),  # noqa: S104
+        (["--host", "0.0.0.0"], "there are no API keys"),  # noqa: S104
         (["--model", "no-such"], "no-such"),
     ]:
         refused = serve_often(*flags, folder=other)

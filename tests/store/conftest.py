@@ -15,6 +15,7 @@ from store.rows import (
     CallRow,
     EventRow,
     FailureRow,
+    KeyRow,
     MessageRow,
     MigrationRow,
     ScriptRow,
@@ -236,6 +237,11 @@ def failure_of(conversation: Conversation, code: str = "LLM_SERVICE_ERROR") -> F
     return FailureRow(conversation.tenant, conversation.session_id, 1, code, "no answer", "p", "t", "a", MOMENT)
 
 
+def key_of(tenant: str = "clinic", key_id: str = "1", **changes: object) -> KeyRow:
+    row = KeyRow(tenant, key_id, "our app", f"digest {key_id}", ["app", "author"], None, MOMENT)
+    return msgspec.structs.replace(row, **changes)
+
+
 def webhook_of(tenant: str = "clinic", webhook_id: str = WEBHOOK, **changes: object) -> WebhookRow:
     row = WebhookRow(
         tenant=tenant,
@@ -261,6 +267,7 @@ class Rows:
     text_of = staticmethod(text_of)
     failure_of = staticmethod(failure_of)
     webhook_of = staticmethod(webhook_of)
+    key_of = staticmethod(key_of)
 
 
 @pytest.fixture(scope="session")

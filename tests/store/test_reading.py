@@ -216,15 +216,16 @@ READS = {
     "migrations": ("session_id",), "unsettled_calls": ("session_id",), "calls": ("session_id",),
     "turns": ("session_id",),
     "spent": ("since", "until"), "deliveries": ("webhook_id",), "delivery": ("webhook_id", "delivery_id"),
-    "user_history": ("user_id",), "user_session_ids": ("user_id",),
+    "user_history": ("user_id",), "user_session_ids": ("user_id",), "keys": (),
     "session_start": ("session_id",), "snapshots": ("session_id",), "user_message": ("session_id", "number"),
 }  # fmt: skip
 WRITES = {"close", "commit", "note_call", "save_script", "save_failure"} | {
     "save_webhook", "remove_webhook", "note_attempts", "replay_deliveries", "tidy_deliveries",
     "bring_session", "set_user_variables", "delete_session", "erase_user",
     "fork", "label",
+    "add_key", "revoke_key", "note_key_use",
 }  # fmt: skip
-OF_ALL = {"webhooks_of_all", "deliveries_ahead"}  # what the server does for all tenants alike
+OF_ALL = {"webhooks_of_all", "deliveries_ahead", "known_keys"}  # what the server does for all tenants alike
 OF_THE_FILE = {"size", "require_compactable", "compact"}
 
 
@@ -247,6 +248,7 @@ async def test_no_tenant_reads_anothers_rows(record, conversation, rows, read) -
     delivery = conversation.delivery()
     await conversation.say(record, deliveries=(delivery,))
     await conversation.ask(record, "a")
+    await record.add_key(rows.key_of())
     known = {
         "session_id": conversation.session_id, "key": "key", "number": 0, "limit": 10, "user_id": "ana",
         "script_uuid": "script-1", "script_id": "intake", "digest": "digest",

@@ -1,0 +1,112 @@
+"""Which roles may use which route: one table. A route that is not in it is for `admin` alone."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from api.caller import TENANT, Caller, Role
+from api.errors import ApiError
+
+_NOT_OTHERS = "this key is bound to another user"
+
+
+class Rule(Struct, frozen=True):
+    """Who may use a route."""
+
+    roles: frozenset[Role] = frozenset()
+    """One of these is enough; `admin` may do everything."""
+    is_open: bool = False
+    """It asks for no key."""
+    keeps_to_user: bool = False
+    """It has no `user_id` or `session_id` in its path, and minds by itself whom a caller is bound to (`user_for`)."""
+    is_counted: bool = True
+    """It counts against what a key or an address may ask for."""
+    is_of_server: bool = False
+    """It is about all tenants, so it is only for those who are of the tenant of the server itself."""
+
+
+def _for(*roles: Role, keeps_to_user: bool = False) -> Rule:
+    return Rule(frozenset({*roles, "admin"}), keeps_to_user=keeps_to_user)
+
+
+OPEN = Rule(is_open=True)
+WATCHED = Rule(
+    is_open=True, is_counted=False
+)  # by what restarts a server that does not answer, through a proxy perhaps
+ADMIN = _for()
+SERVER = Rule(ADMIN.roles, is_of_server=True)
+TALKING = _for("app")
+READING = _for("app", "analyst")
+WRITING = _for("author")
+LOOKING_UP = _for("app", "author", "analyst")
+
+RULES: Mapping[str, Rule] = {
+    "POST /api/sessions": _for("app", keeps_to_user=True),
+    "GET /api/sessions": _for("app", "analyst", keeps_to_user=True),
+    "GET /api/sessions/{session_id}": READING,
+    "POST /api/sessions/{session_id}/messages": TALKING,
+    "GET /api/sessions/{session_id}/messages": READING,
+    "GET /api/sessions/{session_id}/variables": READING,
+    "GET /api/sessions/{session_id}/events": READING,
+    "GET /api/sessions/{session_id}/calls": _for("author", "analyst"),
+    "POST /api/sessions/{session_id}/migrate": WRITING,
+    "POST /api/sessions/{session_id}/migrate/undo": WRITING,
+    "DELETE /api/sessions/{session_id}": TALKING,
+    "GET /api/users/{user_id}/sessions": READING,
+    "GET /api/users/{user_id}/variables": READING,
+    "PATCH /api/users/{user_id}/variables": TALKING,
+    "GET /api/users/{user_id}/export": ADMIN,
+    "DELETE /api/users/{user_id}": ADMIN,
+    "GET /api/operations/compact": SERVER,
+    "POST /api/operations/compact": SERVER,
+    "POST /api/scripts": WRITING,
+    "POST /api/scripts/import": WRITING,
+    "GET /api/scripts": LOOKING_UP,
+    "GET /api/scripts/{script_id}": LOOKING_UP,
+    "POST /api/scripts/validate": WRITING,
+    "POST /api/scripts/{script_id}/validate": WRITING,
+    "GET /api/webhooks": ADMIN,
+    "POST /api/webhooks": ADMIN,
+    "GET /api/webhooks/{webhook_id}": ADMIN,
+    "PATCH /api/webhooks/{webhook_id}": ADMIN,
+    "DELETE /api/webhooks/{webhook_id}": ADMIN,
+    "GET /api/webhooks/{webhook_id}/deliveries": ADMIN,
+    "GET /api/webhooks/{webhook_id}/deliveries/{delivery_id}": ADMIN,
+    "POST /api/webhooks/{webhook_id}/deliveries/{delivery_id}/replay": ADMIN,
+    "POST /api/webhooks/{webhook_id}/replay": ADMIN,
+    "POST /api/webhooks/{webhook_id}/rotate-secret": ADMIN,
+    "POST /api/webhooks/{webhook_id}/test": ADMIN,
+    "POST /api/keys": ADMIN,
+    "GET /api/keys": ADMIN,
+    "DELETE /api/keys/{key_id}": ADMIN,
+    "GET /health": WATCHED,
+    "GET /ready": WATCHED,
+    "GET /metrics": SERVER,
+}
+"""By method and path, as the path is described at /schema."""
+
+DEBUGGING: frozenset[Role] = frozenset({"author", "admin"})
+"""Who may see prompts and raw replies."""
+
+
+def rule_of(method: str, path: str) -> Rule:
+    """Who may use a route; the description of the API and questions about methods are open."""
+    if method == "OPTIONS" or path.split("/")[1] == "schema":
+        return OPEN
+    return RULES.get(f"{method} {path}", ADMIN)
+
+
+def check(rule: Rule, caller: Caller, path_parameters: Mapping[str, object]) -> None:
+    """Whether a caller may use a route, as far as its path tells. Raises ApiError FORBIDDEN."""
+    if rule.roles.isdisjoint(caller.roles):
+        needed = " or ".join(sorted(rule.roles))
+        raise ApiError("FORBIDDEN", f"this takes the role {needed}")
+    if rule.is_of_server and caller.tenant != TENANT:
+        raise ApiError("FORBIDDEN", f"this is for the tenant {TENANT} alone")
+    if caller.user_id is None:
+        return
+    if "user_id" in path_parameters:
+        if path_parameters["user_id"] != caller.user_id:
+            raise ApiError("FORBIDDEN", _NOT_OTHERS)
+    elif "session_id" not in path_parameters and not rule.keeps_to_user:
+        raise ApiError("FORBIDDEN", "this is not for keys that are bound to a user")

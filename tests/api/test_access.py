@@ -1,0 +1,334 @@
+"""Who may come in, by which key, and what it may do there."""
+
+import asyncio
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from api.access.keys import Keys
+from api.access.rules import RULES, rule_of
+from api.caller import ROLES
+from api.schemas.keys import NewKey
+from store.analytics import query
+from store.record import Record
+
+STRANGERS = {"session_id": str(uuid.uuid4()), "user_id": "nobody", "script_id": "nothing", "key_id": "0" * 16}
+"""Ids of nothing there is, for every parameter of a path."""
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": key}
+
+
+async def operations(api: Any) -> list[tuple[str, str]]:
+    paths = (await api.read("/schema/openapi.json"))["paths"]
+    return [(method.upper(), path) for path, item in paths.items() for method in item if method != "parameters"]
+
+
+async def ask(api: Any, method: str, path: str, headers: dict[str, str], **ids: str) -> Any:
+    body = {} if method in {"POST", "PUT", "PATCH"} else None
+    return await api.request(method, path.format(**(STRANGERS | ids)), json=body, headers=headers)
+
+
+async def test_every_route_is_in_the_table_and_the_table_has_no_other(api: Any) -> None:
+    assert {f"{method} {path}" for method, path in await operations(api)} == RULES.keys()
+
+
+async def test_every_id_in_a_path_is_known(api: Any) -> None:
+    """What is about a session or a user is so by the name of its parameter; a new name must be thought about."""
+    names = {name for _, path in await operations(api) for name in re.findall(r"{(\w+)}", path)}
+    assert names <= STRANGERS.keys()
+
+
+async def test_a_route_that_is_not_in_the_table_is_for_admin_alone() -> None:
+    assert rule_of("DELETE", "/api/everything").roles == {"admin"}
+
+
+async def test_without_keys_everything_is_open(api: Any) -> None:
+    session = await api.begin("visit")
+    assert (await api.read("/api/sessions"))["data"][0]["sessionId"] == session["sessionId"]
+    assert (await api.get("/metrics")).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "127.9.9.9", "app.localhost"])
+async def test_without_keys_a_server_answers_to_its_own_machine(api: Any, host: str) -> None:
+    assert (await api.get("/api/sessions", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example.com", "127.0.0.1.evil.org", "localhost.evil.org:8000", "10.0.0.1"])
+async def test_a_page_whose_own_name_leads_to_this_machine_is_a_stranger(api: Any, host: str) -> None:
+    refused = await api.get("/api/sessions", headers={"Host": host})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
+    assert (await api.get("/health", headers={"Host": host})).status_code == 200
+    key = await api.key("app")
+    assert (await api.get("/api/sessions", headers={"Host": host} | bearer(key))).status_code == 200
+
+
+async def test_a_key_that_nobody_asks_for_does_no_harm(api: Any) -> None:
+    assert (await api.get("/api/sessions", headers=bearer("Bearer of another server"))).status_code == 200
+
+
+async def test_with_the_first_key_nobody_comes_without_one(api: Any) -> None:
+    made = await api.post("/api/keys", json={"name": "mine", "roles": ["admin"]})
+    assert made.status_code == 201
+    assert made.headers["cache-control"] == "no-store"
+    for method, path in await operations(api):
+        if rule_of(method, path).is_open:
+            continue
+        answer = await ask(api, method, path, {})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED"), (method, path)
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert answer.headers["x-request-id"] == answer.json()["error"]["context"]["requestId"]
+    key = made.json()["key"]
+    for headers in ({"Authorization": f"Bearer {key}"}, {"authorization": f"bearer  {key}"}, {"X-API-Key": key}):
+        assert (await api.get("/api/sessions", headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({}, "asks for a key"),
+        ({"Authorization": ""}, "asks for a key"),
+        ({"Authorization": "Basic YTpi"}, "Bearer"),
+        ({"Authorization": "Bearer"}, "asks for a key"),
+        ({"Authorization": "Bearer cbk_1_2"}, "unknown, revoked or has expired"),
+        ({"Authorization": "Bearer ключ".encode()}, "unknown"),
+        ({"X-API-Key": "x" * 10_000}, "no key"),
+        ([("X-API-Key", "a"), ("X-API-Key", "b")], "sent twice"),
+    ],
+)
+async def test_what_is_no_key_is_told_so(api: Any, headers: Any, why: str) -> None:
+    await api.key()
+    answer = await api.get("/api/sessions", headers=headers)
+    assert answer.status_code == 401
+    assert why in answer.json()["error"]["message"]
+
+
+async def test_each_role_may_do_what_the_table_says_and_nothing_else(api: Any) -> None:
+    keys = {role: await api.key(role) for role in sorted(ROLES)}
+    for method, path in await operations(api):
+        rule = rule_of(method, path)
+        for role, key in keys.items():
+            status = (await ask(api, method, path, bearer(key))).status_code
+            assert (status == 403) == (not rule.is_open and role not in rule.roles), (method, path, role)
+            assert status != 401
+
+
+async def test_what_is_seen_of_a_turn_depends_on_the_role(api: Any) -> None:
+    app, both = await api.key("app"), await api.key("app", "author")
+    body = {"userId": "ana", "scriptId": "visit"}
+    for query_string in ("?debug=true", "?debug=1", "?%64ebug=TRUE", "?debug=false&debug=true"):
+        answer = await api.post(f"/api/sessions{query_string}", json=body, headers=bearer(app))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN")
+    seen = await api.post("/api/sessions?debug=true", json=body, headers=bearer(both))
+    assert seen.json()["debugInfo"] is not None
+    plain = await api.post("/api/sessions?debug=false", json=body, headers=bearer(app))
+    assert plain.json()["debugInfo"] is None
+
+
+# -- what is bound to a user ------------------------------------------------------------------------------------------
+
+
+async def test_a_bound_key_talks_to_its_own_sessions(api: Any) -> None:
+    ana = bearer(await api.key("app", user="ana"))
+    begun = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "visit"}, headers=ana)
+    path = f"/api/sessions/{begun.json()['sessionId']}"
+    assert (await api.post(f"{path}/messages", json={"content": "Ana"}, headers=ana)).status_code == 200
+    for part in ("", "/messages", "/variables", "/events"):
+        assert (await api.get(path + part, headers=ana)).status_code == 200
+    assert (await api.get("/api/users/ana/sessions", headers=ana)).status_code == 200
+    listed = (await api.get("/api/sessions", headers=ana)).json()["data"]
+    assert [row["userId"] for row in listed] == ["ana"]
+
+
+async def test_a_bound_key_reaches_nothing_of_another_user(api: Any) -> None:
+    """Every route there is, with every role: another's session is as one that does not exist."""
+    ben = await api.begin("visit", user="ben")
+    of_ben = {"session_id": ben["sessionId"], "user_id": "ben"}
+    ana = bearer(await api.key(*ROLES, user="ana"))
+    for method, path in await operations(api):
+        rule = rule_of(method, path)
+        if rule.is_open:
+            continue
+        answer = await ask(api, method, path, ana, **of_ben)
+        if "{session_id}" in path:
+            strange = await ask(api, method, path, ana)
+            assert answer.status_code == strange.status_code == 404, (method, path)
+            assert answer.json()["error"]["code"] == "SESSION_NOT_FOUND"
+        elif "{user_id}" in path or not rule.keeps_to_user:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN"), (method, path)
+        else:
+            assert ben["sessionId"] not in answer.text, (method, path)
+    for asked in ({"userId": "ben"}, {"userId": "ben", "status": "active"}):
+        assert (await api.get("/api/sessions", params=asked, headers=ana)).status_code == 403
+    begun = await api.post("/api/sessions", json={"userId": "ben", "scriptId": "visit"}, headers=ana)
+    assert begun.json()["error"]["code"] == "FORBIDDEN"
+    all_of_them = await api.get("/api/sessions", headers=bearer(await api.key("app")))
+    assert [row["turn"] for row in all_of_them.json()["data"]] == [0]
+
+
+async def test_a_bound_key_keeps_to_sessions_that_are_read_from_the_record_again(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, hot_sessions_max=1) as api:
+        ben, ana = await api.begin("visit", user="ben"), await api.begin("visit", user="ana")
+        key = bearer(await api.key("app", user="ana"))
+        for _ in range(2):
+            assert (await api.get(f"/api/sessions/{ben['sessionId']}", headers=key)).status_code == 404
+            assert (await api.get(f"/api/sessions/{ana['sessionId']}", headers=key)).status_code == 200
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+def all_bytes(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def test_a_key_is_shown_once_and_kept_as_its_hash(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        made = (await api.post("/api/keys", json={"name": "our app"})).json()
+        assert re.fullmatch(r"cbk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}", made["key"])
+        assert made["key"].split("_")[1] == made["keyId"]
+        assert made["roles"] == ["app"]
+        listed = await api.get("/api/keys", headers=bearer(await api.key("admin")))
+        assert made["keyId"] in listed.text
+        assert made["key"] not in listed.text
+        assert "digest" not in listed.text
+    secret = made["key"].split("_", 2)[2]
+    assert secret.encode() not in all_bytes(tmp_path)
+    ((kept,),) = query(tmp_path, "SELECT digest FROM api_keys WHERE name = 'our app'").rows
+    assert re.fullmatch("[0-9a-f]{64}", kept)
+
+
+async def test_keys_outlive_a_restart_and_so_does_it_that_they_are_needed(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        good, bad = await api.key("app"), await api.key("admin")
+        key_id = bad.split("_")[1]
+        assert (await api.delete(f"/api/keys/{key_id}", headers=bearer(bad))).status_code == 204
+    async with app(tmp_path) as api:
+        assert (await api.get("/api/sessions", headers=bearer(good))).status_code == 200
+        assert (await api.get("/api/sessions", headers=bearer(bad))).status_code == 401
+
+
+async def test_a_revoked_key_is_no_key_from_then_on(api: Any) -> None:
+    admin, other = bearer(await api.key("admin")), bearer(await api.key("app"))
+    (key_id,) = [
+        row["keyId"] for row in (await api.get("/api/keys", headers=admin)).json()["data"] if "app" in row["roles"]
+    ]
+    assert (await api.get("/api/sessions", headers=other)).status_code == 200
+    assert (await api.delete(f"/api/keys/{key_id}", headers=admin)).status_code == 204
+    assert (await api.get("/api/sessions", headers=other)).status_code == 401
+    again = await api.delete(f"/api/keys/{key_id}", headers=admin)
+    assert (again.status_code, again.json()["error"]["code"]) == (404, "KEY_NOT_FOUND")
+    listed = (await api.get("/api/keys", headers=admin)).json()["data"]
+    assert [row["revokedAt"] is None for row in listed] == [False, True]
+
+
+async def test_a_server_whose_last_key_is_revoked_is_not_open_again(api: Any) -> None:
+    admin = await api.key("admin")
+    assert (await api.delete(f"/api/keys/{admin.split('_')[1]}", headers=bearer(admin))).status_code == 204
+    assert (await api.get("/api/sessions")).status_code == 401
+
+
+async def test_revoking_a_key_ends_what_it_listens_to(server: Any, tmp_path: Path) -> None:
+    async with server(tmp_path, keep_alive_s=30) as api:
+        admin, app = bearer(await api.key("admin")), await api.key("app")
+        begun = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "visit"}, headers=bearer(app))
+        path = f"/api/sessions/{begun.json()['sessionId']}/events"
+        async with api.telling(path, headers=bearer(app)) as stream:
+            chunks = stream.aiter_raw()
+            assert await anext(chunks)
+            assert (await api.delete(f"/api/keys/{app.split('_')[1]}", headers=admin)).status_code == 204
+            async with asyncio.timeout(20):
+                async for _ in chunks:
+                    pass
+
+
+class Time:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+async def test_a_key_expires_by_itself(tmp_path: Path) -> None:
+    record, clock = Record.open(tmp_path), Time()
+    keys = Keys(record, clock)
+    made = await keys.make("default", NewKey(name="for a day", expires_days=1))
+    assert keys.holder(made.text) is not None
+    clock.now += timedelta(days=1)
+    assert keys.holder(made.text) is None
+    assert keys.any_made
+    assert made.text not in repr(made)
+    await keys.close()
+    await record.close()
+
+
+async def test_the_use_of_a_key_is_noted_once_an_hour(tmp_path: Path) -> None:
+    record, clock = Record.open(tmp_path), Time()
+    keys = Keys(record, clock)
+    made = await keys.make("default", NewKey(name="ours"))
+    noted = []
+    for minutes in (0, 30, 59, 60):
+        clock.now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
+        assert keys.holder(made.text) is not None
+        await keys.close()
+        (row,) = (await record.keys("default")).rows
+        noted.append(row.last_used_at)
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    assert noted == [begun, begun, begun, begun + timedelta(hours=1)]
+    await record.close()
+
+
+async def test_what_a_key_cannot_be_is_refused(api: Any) -> None:
+    for body in (
+        {},
+        {"name": ""},
+        {"name": "x", "roles": []},
+        {"name": "x", "roles": ["root"]},
+        {"name": "x", "expiresDays": 0},
+    ):
+        assert (await api.post("/api/keys", json=body)).status_code == 400
+    assert (await api.read("/api/keys"))["data"] == []
+
+
+async def test_no_key_stands_in_a_log_or_an_error(api: Any) -> None:
+    with structlog.testing.capture_logs() as logs:
+        key = await api.key("app")
+        answers = [
+            await api.get("/api/sessions", headers=bearer(key + "x")),
+            await api.get("/api/keys", headers=bearer(key)),
+            await api.get(f"/api/sessions/{uuid.uuid4()}", headers=bearer(key)),
+            await api.post("/api/sessions", json={"userId": "ana", "scriptId": "none"}, headers=bearer(key)),
+        ]
+    secret = key.split("_", 2)[2]
+    assert [answer.status_code for answer in answers] == [401, 403, 404, 404]
+    assert not [text for text in [*(answer.text for answer in answers), str(logs)] if secret in text]
+
+
+async def test_ready_tells_its_details_to_those_who_have_a_key(api: Any) -> None:
+    key = await api.key("app")
+    assert await api.read("/ready") == {"ready": True, "checks": {}}
+    assert (await api.get("/ready", headers=bearer(key))).json()["checks"]["record"] == "ok"
+    assert (await api.get("/ready", headers=bearer("Bearer nonsense"))).json() == {"ready": True, "checks": {}}
+    assert (await api.get("/health")).status_code == 200
+
+
+async def test_the_description_says_how_a_key_is_sent(api: Any) -> None:
+    document = await api.read("/schema/openapi.json")
+    schemes = document["components"]["securitySchemes"]
+    assert (schemes["key"]["scheme"], schemes["apiKey"]["name"]) == ("bearer", "X-API-Key")
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            is_open = rule_of(method.upper(), path).is_open
+            assert operation["security"] == ([{}] if is_open else [{"key": []}, {"apiKey": []}]), path
+            assert ({"401", "403"} <= operation["responses"].keys()) == (not is_open), path
+            limited = operation["responses"].get("429", {"description": ""})["description"]
+            assert ("RATE_LIMITED" in limited) == (path not in {"/health", "/ready"}), path

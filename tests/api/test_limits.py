@@ -1,0 +1,162 @@
+"""How often a client may ask, from which pages, and by which methods."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.access import rates
+from api.access.rates import Rates
+from api.settings import SettingsInvalid, load_settings
+
+# -- how often --------------------------------------------------------------------------------------------------------
+
+
+async def test_too_many_requests_of_a_key_wait_others_do_not(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, requests_per_minute=3) as api:
+        one, other = {"Authorization": await api.key("app")}, {"Authorization": await api.key("app")}
+        for _ in range(3):
+            assert (await api.get("/api/sessions", headers=one)).status_code == 200
+        refused = await api.get("/api/sessions", headers=one)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "RATE_LIMITED")
+        assert 1 <= int(refused.headers["retry-after"]) <= 20
+        assert refused.json()["error"]["recovery"]["canRetry"]
+        assert (await api.get("/api/sessions", headers=other)).status_code == 200
+
+
+async def test_what_comes_without_a_key_is_counted_by_its_address(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, requests_per_minute=3) as api:
+        paths = ("/api/sessions", "/schema/openapi.json", "/api/scripts", "/api/scripts")
+        assert [(await api.get(path)).status_code for path in paths] == [200, 200, 200, 429]
+
+
+async def test_who_asks_whether_it_lives_is_answered_however_many_ask(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, requests_per_minute=1) as api:
+        for path in ("/api/scripts", "/health", "/ready", "/health", "/ready"):
+            assert (await api.get(path)).status_code == 200
+        assert (await api.get("/api/scripts")).status_code == 429
+
+
+async def test_wrong_keys_are_counted_too(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, requests_per_minute=2) as api:
+        key = {"Authorization": await api.key("app")}
+        wrong = {"Authorization": "Bearer cbk_0_0"}
+        assert [(await api.get("/api/sessions", headers=wrong)).status_code for _ in range(3)] == [401, 401, 429]
+        assert (await api.get("/api/sessions", headers=key)).status_code == 200
+
+
+async def test_whoever_runs_the_machine_is_not_counted(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, requests_per_minute=1) as api:
+        for _ in range(3):
+            await api.key("app")
+
+
+async def test_nothing_is_counted_where_it_is_off(app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.access.access.REQUESTS_PER_MINUTE", 2)
+    async with app(tmp_path / "without keys") as api:
+        assert [(await api.get("/api/sessions")).status_code for _ in range(4)] == [200] * 4
+        key = {"Authorization": await api.key("app")}
+        assert [(await api.get("/api/sessions", headers=key)).status_code for _ in range(3)] == [200, 200, 429]
+    async with app(tmp_path / "off", requests_per_minute=0) as api:
+        key = {"Authorization": await api.key("app")}
+        assert [(await api.get("/api/sessions", headers=key)).status_code for _ in range(4)] == [200] * 4
+
+
+def test_a_bucket_fills_up_evenly() -> None:
+    limit = Rates(60)
+    assert [limit.wait_s("a", 100.0) for _ in range(60)] == [0.0] * 60
+    assert limit.wait_s("a", 100.0) == pytest.approx(1.0)
+    assert limit.wait_s("a", 100.5) == pytest.approx(0.5)
+    assert limit.wait_s("a", 101.0) == 0.0
+    assert limit.wait_s("a", 101.0) > 0
+    assert [limit.wait_s("a", 10_000.0) for _ in range(61)].count(0.0) == 60
+
+
+def test_there_are_never_more_buckets_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "BUCKETS_MAX", 10)
+    limit = Rates(1)
+    for number in range(1_000):
+        assert limit.wait_s(f"address {number}", 0.0) == 0.0
+        assert limit.wait_s("steady", 0.0) == (0.0 if number == 0 else 60.0)
+    assert len(limit._buckets) == 10
+
+
+# -- from which pages -------------------------------------------------------------------------------------------------
+
+PAGE = {"Origin": "https://app.example.com"}
+ASKING = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization, idempotency-key"}
+
+
+async def test_pages_of_other_origins_are_not_let_in_unless_it_is_set(api: Any) -> None:
+    answer = await api.get("/api/sessions", headers=PAGE)
+    asked = await api.options("/api/sessions", headers=PAGE | ASKING)
+    for each in (answer, asked):
+        assert not [name for name in each.headers if name.startswith("access-control-")]
+
+
+async def test_pages_of_an_origin_that_is_set_are_let_in(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, cors_origins=["https://app.example.com"]) as api:
+        key = {"Authorization": await api.key("app")}
+        asked = await api.options("/api/sessions", headers=PAGE | ASKING)
+        assert asked.status_code == 204
+        assert asked.headers["access-control-allow-origin"] == PAGE["Origin"]
+        assert "authorization" in asked.headers["access-control-allow-headers"]
+        answer = await api.get("/api/sessions", headers=PAGE | key)
+        assert answer.headers["access-control-allow-origin"] == PAGE["Origin"]
+        assert "ETag" in answer.headers["access-control-expose-headers"]
+        refused = await api.get("/api/sessions", headers=PAGE)
+        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, PAGE["Origin"])
+        for origin in (
+            "https://evil.example.com",
+            "https://app.example.com.evil.org",
+            "http://app.example.com",
+            "null",
+        ):
+            stranger = await api.get("/api/sessions", headers={"Origin": origin} | key)
+            assert "access-control-allow-origin" not in stranger.headers
+            assert (await api.options("/api/sessions", headers={"Origin": origin} | ASKING)).status_code == 400
+
+
+def test_origins_are_a_list_also_as_a_variable() -> None:
+    given = {"CUEBOOK_CORS_ORIGINS": "https://a.example.com, https://b.example.com"}
+    assert load_settings(None, {}, given).cors_origins == ["https://a.example.com", "https://b.example.com"]
+    for wrong in ("app.example.com", "https://app.example.com/", "ftp://x"):
+        with pytest.raises(SettingsInvalid, match="no origin"):
+            load_settings(None, {}, {"CUEBOOK_CORS_ORIGINS": wrong})
+
+
+# -- by which methods -------------------------------------------------------------------------------------------------
+
+
+async def test_every_get_can_be_asked_for_without_its_body(api: Any) -> None:
+    session = await api.begin("visit")
+    path = f"/api/sessions/{session['sessionId']}"
+    for each in ("/health", "/ready", "/metrics", "/schema/openapi.json", "/api/sessions", path, f"{path}/events"):
+        whole, head = await api.get(each), await api.head(each)
+        assert (head.status_code, head.content) == (200, b""), each
+        assert head.headers.get("etag") == whole.headers.get("etag")
+        assert head.headers["content-type"] == whole.headers["content-type"]
+    assert (await api.head("/api/sessions/none")).status_code == 404
+    assert (await api.head("/api/scripts/validate")).status_code in {404, 405}
+
+
+async def test_a_head_of_a_stream_ends(api: Any) -> None:
+    session = await api.begin("visit")
+    headers = {"Accept": "text/event-stream", "Prefer": "wait=60"}
+    assert (await api.head(f"/api/sessions/{session['sessionId']}/events?after=99", headers=headers)).status_code == 200
+
+
+async def test_a_head_takes_a_key_like_a_get(api: Any) -> None:
+    key = await api.key("app")
+    assert (await api.head("/api/sessions")).status_code == 401
+    assert (await api.head("/api/sessions", headers={"Authorization": key})).status_code == 200
+
+
+async def test_methods_that_are_not_there_are_told(api: Any) -> None:
+    refused = await api.delete("/api/sessions")
+    assert refused.status_code == 405
+    assert refused.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+    assert refused.headers["x-request-id"] == refused.json()["error"]["context"]["requestId"]
+    told = await api.options("/api/sessions")
+    assert told.status_code == 204
+    assert told.headers["allow"] == "GET, HEAD, OPTIONS, POST"
