@@ -17,7 +17,14 @@ from api.schemas.keys import NewKey
 from store.analytics import query
 from store.record import Record
 
-STRANGERS = {"session_id": str(uuid.uuid4()), "user_id": "nobody", "script_id": "nothing", "key_id": "0" * 16}
+STRANGERS = {
+    "session_id": str(uuid.uuid4()),
+    "user_id": "nobody",
+    "script_id": "nothing",
+    "key_id": "0" * 16,
+    "webhook_id": str(uuid.uuid4()),
+    "delivery_id": str(uuid.uuid4()),
+}
 """Ids of nothing there is, for every parameter of a path."""
 
 

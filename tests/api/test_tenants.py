@@ -18,6 +18,8 @@ STRANGE = {
     "session_id": "7d0f9f0e-4d0c-4b0e-9f3a-5d1c0a6b7e11",
     "script_id": "5b8a6c1e-1111-4b0e-9f3a-5d1c0a6b7e22",
     "key_id": "0" * 16,
+    "webhook_id": "1f3c9d6e-2222-4b0e-9f3a-5d1c0a6b7e33",
+    "delivery_id": "1f3c9d6e-3333-4b0e-9f3a-5d1c0a6b7e44",
     "user_id": "ana",  # the same in both tenants
 }
 SCRIPT = """\
@@ -48,6 +50,12 @@ BODIES: dict[str, Any] = {
     "POST /api/scripts/validate": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/{script_id}/validate": None,
     "POST /api/keys": {"name": "of the thief"},
+    "POST /api/webhooks": {"url": "http://127.0.0.1:9/", "events": ["turn"]},
+    "PATCH /api/webhooks/{webhook_id}": {"description": "of the thief"},
+    "POST /api/webhooks/{webhook_id}/rotate-secret": None,
+    "POST /api/webhooks/{webhook_id}/test": None,
+    "POST /api/webhooks/{webhook_id}/replay": None,
+    "POST /api/webhooks/{webhook_id}/deliveries/{delivery_id}/replay": None,
 }
 """What is sent to each route that changes something; ids in braces are those of the path."""
 
@@ -62,11 +70,14 @@ class Tenant:
         self.ids: dict[str, str] = {}
 
     async def settle(self) -> "Tenant":
-        """Has a script, a session with a turn, and a key."""
+        """Has a script, a session with a turn, a key, and a webhook that is to be told of it."""
         self.headers = {"Authorization": await self.api.key(*ROLES, tenant=self.name)}
         script = await self.ask(
             "POST", "/api/scripts", {"yamlContent": SCRIPT.format(mark=self.mark), "files": GLOBALS}
         )
+        body = {"url": "http://127.0.0.1:9/", "events": ["turn"], "description": self.mark}
+        webhook = (await self.ask("POST", "/api/webhooks", body)).json()["webhookId"]
+        await self.ask("PATCH", f"/api/webhooks/{webhook}", {"status": "paused"})  # its deliveries wait
         begun = await self.begin()
         session_id = begun.json()["sessionId"]
         said = await self.ask(
@@ -76,8 +87,11 @@ class Tenant:
             {"Idempotency-Key": "the same of a message"},
         )
         assert said.status_code == 200, said.text
+        waiting = (await self.ask("GET", f"/api/webhooks/{webhook}/deliveries")).json()["data"]
         self.ids = {
             "session_id": session_id,
+            "webhook_id": webhook,
+            "delivery_id": waiting[0]["deliveryId"],
             "script_id": script.json()["scriptId"],
             "key_id": self.headers["Authorization"].split("_")[1],
             "user_id": "ana",
@@ -142,7 +156,7 @@ async def test_no_route_lets_a_tenant_reach_anothers(api: Any, tenants: tuple[Te
             asked = f"{path.format(**victim.ids)}{query}"
             answer = await thief.ask(method, asked, body_of(method, path, victim.ids))
             assert victim.mark not in answer.text, (method, path)
-            for name in ("session_id", "script_id", "key_id"):
+            for name in victim.ids.keys() - {"user_id"}:
                 sent = name in names or victim.ids[name] in json.dumps(body_of(method, path, victim.ids))
                 assert sent or victim.ids[name] not in answer.text, (method, path)
             if names - {"user_id"}:
@@ -164,7 +178,7 @@ async def test_another_tenants_headers_and_cursors_lead_nowhere(api: Any, tenant
     for _ in range(3):
         body = {"userId": "ana", "scriptId": "intake"}
         assert (await victim.ask("POST", "/api/sessions", body)).status_code == 200
-    for path in ("/api/sessions", "/api/scripts", "/api/keys"):
+    for path in ("/api/sessions", "/api/scripts", "/api/keys", f"/api/webhooks/{victim.ids['webhook_id']}/deliveries"):
         cursor = (await victim.ask("GET", f"{path}?limit=1")).json()["nextCursor"]
         if cursor is not None:
             answer = await thief.ask("GET", f"{path}?cursor={cursor}")
