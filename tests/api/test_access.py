@@ -339,3 +339,12 @@ async def test_the_description_says_how_a_key_is_sent(api: Any) -> None:
             assert ({"401", "403"} <= operation["responses"].keys()) == (not is_open), path
             limited = operation["responses"].get("429", {"description": ""})["description"]
             assert ("RATE_LIMITED" in limited) == (path not in {"/health", "/ready"}), path
+
+
+async def test_an_erased_user_has_no_key_any_more(api: Any) -> None:
+    admin, ana = bearer(await api.key("admin")), bearer(await api.key("app", user="ana"))
+    assert (await api.get("/api/sessions", headers=ana)).status_code == 200
+    erased = await api.delete("/api/users/ana", headers=admin)
+    assert (erased.status_code, erased.json()["counts"]["keys"]) == (200, 1)
+    assert (await api.get("/api/sessions", headers=ana)).status_code == 401
+    assert "ana" not in [row["userId"] for row in (await api.get("/api/keys", headers=admin)).json()["data"]]

@@ -23,6 +23,7 @@ COUNTS = {
     "failures",
     "calls",
     "deliveries",
+    "keys",
 }
 SLOW = """
 script: slow
