@@ -24,6 +24,7 @@ STRANGERS = {
     "key_id": "0" * 16,
     "webhook_id": str(uuid.uuid4()),
     "delivery_id": str(uuid.uuid4()),
+    "turn": "0",
 }
 """Ids of nothing there is, for every parameter of a path."""
 
