@@ -36,6 +36,7 @@ check: .venv/dev
 bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_turns.py
 	$(BIN)/python tests/benchmarks/bench_streams.py
+	$(BIN)/python tests/benchmarks/bench_sessions.py
 
 fuzz: .venv/dev
 	$(BIN)/python tests/scripts/mutants.py --count 100000

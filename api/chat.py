@@ -115,7 +115,7 @@ class Chat:
             known = None if key is None else await self._record.creation_by_key(tenant, key)
             if known is not None:
                 return await self._started_before(known, underway)
-            script = await self._catalogue.find(tenant, new.script_id)
+            script = await self._catalogue.offered(tenant, new.script_id)
             program = await self._catalogue.program(tenant, script.digest)
             locale = new.locale or self._settings.locale or program.locale
             program = await self._catalogue.program_in(locale, tenant, script.digest)

@@ -46,6 +46,7 @@ CODES: Mapping[str, Kind] = {
     "PAYLOAD_TOO_LARGE": Kind(413, "configuration", "Send less at once."),
     "UNSUPPORTED_MEDIA_TYPE": Kind(415, "configuration", "Send JSON, with `Content-Type: application/json`."),
     "SCRIPT_NOT_FOUND": Kind(404, "configuration", "Import the script, or correct its id."),
+    "SCRIPT_NOT_PUBLISHED": Kind(409, "configuration", "Publish a version of the script, or use another."),
     "SCRIPT_PARSE_ERROR": Kind(400, "syntax", "Mend the YAML at the places in `details`."),
     "SCRIPT_VALIDATION_ERROR": Kind(422, "configuration", "Mend the script at the places in `details`."),
     "SESSION_NOT_FOUND": Kind(404, "session", "Correct the id, or create a session."),

@@ -4,7 +4,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Generic, TypeAlias, TypeVar
-from uuid import UUID
 
 import duckdb
 import msgspec
@@ -64,20 +63,25 @@ def bounded(limit: int) -> int:
 def page(rows: Sequence[R], limit: int, position: Callable[[R], tuple[datetime, str]]) -> Page[R]:
     """Cut the one row too many that a page was asked with, and tell where the next page begins."""
     kept = list(rows[:limit])
-    if len(rows) <= limit:
-        return Page(kept, None)
-    return Page(kept, urlsafe_b64encode(msgspec.json.encode(position(kept[-1]))).decode())
+    return Page(kept, cursor_of(position(kept[-1])) if len(rows) > limit else None)
 
 
-def after(cursor: str | None, identity: type[str] | type[UUID] = str) -> Parameters:
-    """Where a page begins, as the parameters `after_time` and `after_id`; nulls for the first. Raises CursorInvalid.
+def cursor_of(position: tuple[object, ...]) -> str:
+    """A place in a list, as text that clients send back."""
+    return urlsafe_b64encode(msgspec.json.encode(position)).decode()
 
-    `identity` is what the list's rows are known by.
-    """
-    if cursor is None:
-        return {"after_time": None, "after_id": None}
+
+def position_of(cursor: str, kind: type[T]) -> T:
+    """The place in a list that a cursor tells; `kind` is what its rows are ordered by. Raises CursorInvalid."""
     try:
-        moment, last = msgspec.json.decode(urlsafe_b64decode(cursor), type=tuple[datetime, identity])  # type: ignore[valid-type]
+        return msgspec.json.decode(urlsafe_b64decode(cursor), type=kind)
     except ValueError as error:  # msgspec's and base64's errors are both kinds of it
         raise CursorInvalid(f"{cursor!r} is not a cursor of this list") from error
-    return {"after_time": moment.isoformat(), "after_id": str(last)}
+
+
+def after(cursor: str | None) -> Parameters:
+    """Where a page begins, as the parameters `after_time` and `after_id`; nulls for the first. Raises CursorInvalid."""
+    if cursor is None:
+        return {"after_time": None, "after_id": None}
+    moment, last = position_of(cursor, tuple[datetime, str])
+    return {"after_time": moment.isoformat(), "after_id": last}

@@ -1,12 +1,28 @@
 """The record: the only thing the rest of the program uses of this package."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Self
 
-from store import bringing, calls, failures, keys, removal, script_texts, sessions, starts, turns, variables, webhooks
+from store import (
+    bringing,
+    calls,
+    failures,
+    keys,
+    removal,
+    script_texts,
+    searching,
+    session_list,
+    sessions,
+    starts,
+    statistics,
+    turns,
+    variables,
+    webhooks,
+)
 from store.bringing import WholeSession
 from store.commit import Proposal
 from store.compaction import Compacted, Compaction, Tell, require_room
@@ -30,7 +46,6 @@ from store.rows import (
     ScriptTextRow,
     SessionHead,
     SessionRow,
-    SessionSummary,
     SnapshotRow,
     SpentRow,
     TurnRow,
@@ -39,6 +54,10 @@ from store.rows import (
     UserVariableRow,
     VariableWriteRow,
 )
+from store.script_texts import ScriptChanges, ScriptFilter
+from store.searching import Hit, SearchFilter
+from store.session_list import Order, SessionFilter, SessionListed
+from store.statistics import SessionStatistics
 from store.turns import Gaps
 from store.webhook_rows import (
     AttemptRow,
@@ -141,6 +160,16 @@ class Record:
     async def save_script(self, script: ScriptRow, text: ScriptTextRow) -> None:
         """Add a version of a script, or replace what is known of it. A text once saved is never changed."""
         await self._writing.run(partial(script_texts.save_script, script=script, text=text))
+
+    async def set_script_statuses(
+        self, tenant: str, script_uuid: str, statuses: Mapping[int, ScriptStatus], at: datetime
+    ) -> None:
+        """Give versions of a script another status, all or none."""
+        await self._writing.run(lambda cursor: script_texts.set_statuses(cursor, tenant, script_uuid, statuses, at))
+
+    async def describe_script(self, tenant: str, script_uuid: str, changes: ScriptChanges, at: datetime) -> None:
+        """Say something else of a script, which is said of all its versions."""
+        await self._writing.run(lambda cursor: script_texts.describe(cursor, tenant, script_uuid, changes, at))
 
     async def save_failure(self, failure: FailureRow) -> None:
         """Record a turn that failed."""
@@ -320,16 +349,28 @@ class Record:
     async def list_sessions(
         self,
         tenant: str,
+        which: SessionFilter | None = None,
         *,
-        user_id: str | None = None,
-        status: str | None = None,
+        order: Order = "created",
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[SessionSummary]:
-        """A page of sessions, newest first. Raises CursorInvalid."""
+    ) -> Page[SessionListed]:
+        """A page of sessions, the newest or the last active first. Raises CursorInvalid."""
+        which = which or SessionFilter()
         return await self._readers.read(
-            lambda reader: sessions.list_sessions(reader, tenant, user_id, status, limit, cursor)
+            lambda reader: session_list.list_sessions(reader, tenant, which, order, limit, cursor)
         )
+
+    async def search(self, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Hit]:
+        """A page of messages in which all words occur, the last recorded first; it may be short and yet not the last.
+
+        Raises CursorInvalid.
+        """
+        return await self._readers.read(lambda reader: searching.search(reader, tenant, what, limit, cursor))
+
+    async def statistics(self, tenant: str, session_id: str, *, without: Gaps = ()) -> SessionStatistics | None:
+        """What a session came to; not counting messages of turns `without` which it goes."""
+        return await self._readers.read(lambda reader: statistics.statistics(reader, tenant, session_id, without))
 
     async def turn(self, tenant: str, session_id: str, number: int) -> TurnRow | None:
         """One turn by its number."""
@@ -356,11 +397,11 @@ class Record:
         )
 
     async def recent_messages(
-        self, tenant: str, session_id: str, limit: int, *, without: Gaps = ()
+        self, tenant: str, session_id: str, limit: int, *, before_seq: int | None = None, without: Gaps = ()
     ) -> list[MessageRow]:
-        """The last `limit` messages, in order; not those of turns `without` which it goes."""
+        """The last `limit` messages below `before_seq`, in order; not those of turns `without` which it goes."""
         return await self._readers.read(
-            lambda cursor: turns.recent_messages(cursor, tenant, session_id, limit, without)
+            lambda cursor: turns.recent_messages(cursor, tenant, session_id, limit, before_seq, without)
         )
 
     async def user_message(self, tenant: str, session_id: str, index: int, *, without: Gaps = ()) -> UserMessageRow:
@@ -418,31 +459,23 @@ class Record:
         return await self._readers.read(lambda cursor: calls.spent(cursor, tenant, since, until, user_id))
 
     async def scripts(
-        self,
-        tenant: str,
-        *,
-        status: ScriptStatus | None = None,
-        search: str | None = None,
-        tag: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
+        self, tenant: str, which: ScriptFilter | None = None, *, limit: int = 50, cursor: str | None = None
     ) -> Page[ScriptRow]:
         """A page of scripts, last changed first: of each the latest version with the status. Raises CursorInvalid."""
-        return await self._readers.read(
-            lambda reader: script_texts.scripts(reader, tenant, status, search, tag, limit, cursor)
-        )
+        which = which or ScriptFilter()
+        return await self._readers.read(lambda reader: script_texts.scripts(reader, tenant, which, limit, cursor))
 
     async def script(self, tenant: str, script_uuid: str, version: int | None = None) -> ScriptRow | None:
         """One version of a script, the latest unless it is named."""
         return await self._readers.read(lambda cursor: script_texts.script(cursor, tenant, script_uuid, version))
 
-    async def script_versions(self, tenant: str, script_uuid: str) -> list[ScriptRow]:
-        """Every version of a script, the latest first."""
-        return await self._readers.read(lambda cursor: script_texts.script_versions(cursor, tenant, script_uuid))
+    async def script_versions(self, tenant: str, script: str) -> list[ScriptRow]:
+        """Every version of a script, named by its uuid or its author's id, the latest first."""
+        return await self._readers.read(lambda cursor: script_texts.script_versions(cursor, tenant, script))
 
-    async def latest_published(self, tenant: str, script_id: str) -> ScriptRow | None:
-        """The latest published version of the script its author calls `script_id`."""
-        return await self._readers.read(lambda cursor: script_texts.latest_published(cursor, tenant, script_id))
+    async def latest_published(self, tenant: str, script: str) -> ScriptRow | None:
+        """The latest published version of a script, named by its uuid or its author's id."""
+        return await self._readers.read(lambda cursor: script_texts.latest_published(cursor, tenant, script))
 
     async def script_text(self, tenant: str, digest: str) -> ScriptTextRow | None:
         """A script's text by its digest."""

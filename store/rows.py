@@ -1,7 +1,7 @@
 """The rows of the record, as the rest of the program writes and reads them.
 
 Times are aware datetimes in UTC with microseconds. `JsonText` fields hold one JSON document, encoded: the record stores
-and returns it without looking inside.
+and returns it without looking inside (but for the gaps of a state, see `store.shown`).
 """
 
 from datetime import datetime

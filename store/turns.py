@@ -56,21 +56,32 @@ def messages(
     cursor: Cursor, tenant: str, session_id: str, after_seq: int, limit: int, without: Gaps
 ) -> list[MessageRow]:
     """At most `limit` messages numbered above `after_seq`, in order."""
-    bound = f"message_count > $after {_outside(without)}"
+    bound = f"message_count > $after {outside(without)}"
     texts = _texts(cursor, "messages", bound, "turn", tenant, session_id, after_seq, bounded(limit))
     rows = [row for text in texts for row in decode(list[MessageRow], text) if row.seq > after_seq]
     return rows[: bounded(limit)]
 
 
-def recent_messages(cursor: Cursor, tenant: str, session_id: str, limit: int, without: Gaps) -> list[MessageRow]:
-    """The last `limit` messages, in order."""
-    bound = f"turn > $after {_outside(without)}"
+def recent_messages(
+    cursor: Cursor, tenant: str, session_id: str, limit: int, before_seq: int | None, without: Gaps
+) -> list[MessageRow]:
+    """The last `limit` messages numbered below `before_seq`, in order."""
+    bound = f"turn > $after {outside(without)} {_below(before_seq)}"
     texts = _texts(cursor, "messages", bound, "turn DESC", tenant, session_id, NO_TURN, bounded(limit))
     rows = [row for text in reversed(texts) for row in decode(list[MessageRow], text)]
+    rows = [row for row in rows if before_seq is None or row.seq < before_seq]
     return rows[-bounded(limit) :]
 
 
-def _outside(gaps: Gaps) -> str:
+def _below(seq: int | None) -> str:
+    """SQL for the turns up to the one that has the message before this."""
+    if seq is None:
+        return ""
+    reaching = f"SELECT min(turn) FROM turns WHERE {_OF_SESSION} AND message_count >= {int(seq) - 1}"  # noqa: S608
+    return f"AND turn <= coalesce(({reaching}), 2147483647)"
+
+
+def outside(gaps: Gaps) -> str:
     """SQL for the turns whose messages are not in one of these ranges; a turn's are in it all or not at all."""
     return "".join(f"AND message_count NOT BETWEEN {int(first)} AND {int(last)} " for first, last in gaps)
 
@@ -80,7 +91,7 @@ def user_message(cursor: Cursor, tenant: str, session_id: str, index: int, witho
     select = f"""
         WITH said AS (
             SELECT turn, unnest(from_json(messages, '[{{"seq": "INTEGER", "role": "VARCHAR"}}]'), max_depth := 2)
-            FROM turns WHERE {_OF_SESSION} {_outside(without)}
+            FROM turns WHERE {_OF_SESSION} {outside(without)}
         ), placed AS (
             SELECT turn, role, row_number() OVER (PARTITION BY turn ORDER BY seq) = 1 AS is_first,
                 row_number() OVER (PARTITION BY role ORDER BY seq) - 1 AS place

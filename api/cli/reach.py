@@ -37,7 +37,7 @@ class Reach:
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
-    async def get(self, path: str, **parameters: str | int | None) -> object:
+    async def get(self, path: str, **parameters: str | int | list[str] | None) -> object:
         """The JSON answer of a GET. Raises Answered, OutOfReach."""
         given = {name: value for name, value in parameters.items() if value is not None}
         try:

@@ -40,7 +40,11 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
 
 @sessions.command("list", epilog="Example: cuebook sessions list --user ana --status active")
 @click.option("--user", help="Only this user's.")
-@click.option("--status", type=click.Choice(["active", "paused", "completed"]), help="Only of this status.")
+@click.option("--status", type=click.Choice(["active", "paused", "completed", "failed"]), help="Only of this status.")
+@click.option("--script", help="Only those that run this script now: its id.")
+@click.option("--key-prefix", help="Only those whose key begins so.")
+@click.option("--metadata", multiple=True, metavar="NAME:VALUE", help="Only with this in their metadata.")
+@click.option("--sort", type=click.Choice(["activity", "created"]), help="The last active [default] or newest first.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, help="How many at most [50].")
 @click.option("--cursor", help="`nextCursor` of the page before.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -48,25 +52,109 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
 def list_sessions(
     user: str | None,
     status: str | None,
+    script: str | None,
+    key_prefix: str | None,
+    metadata: tuple[str, ...],
+    sort: str | None,
     limit: int,
     cursor: str | None,
     as_json: bool,
     config: Path | None,
     **flags: Any,
 ) -> None:
-    """Lists sessions, newest first."""
+    """Lists sessions, the last active first."""
+    asked = {
+        "userId": user,
+        "status": status,
+        "scriptId": script,
+        "keyPrefix": key_prefix,
+        "metadata": list(metadata),
+        "sort": sort,
+        "limit": limit,
+        "cursor": cursor,
+    }
+    page = _read("/api/sessions", asked, config, flags)
+    if as_json:
+        print_json(page)
+        return
+    columns = ("sessionId", "userId", "status", "turn", "messageCount", "updatedAt", "title", "preview")
+    print_table(columns, [[row[column] for column in columns] for row in page["data"]])
+    _tell_more(page)
+
+
+@sessions.command("search", epilog="Example: cuebook sessions search 'garden \"in the evening\"' --user ana")
+@click.argument("words")
+@click.option("--user", help="Only in this user's sessions.")
+@click.option("--session", "session_id", help="Only in this session.")
+@click.option("--role", type=click.Choice(["ai", "user", "system", "tool"]), help="Only what they said.")
+@click.option("--script", help="Only in sessions that run this script now: its id.")
+@click.option("--limit", type=click.IntRange(1, 200), default=20, help="How many at most [20].")
+@click.option("--cursor", help="`nextCursor` of the page before.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_settings("data", "host", "port")
+def search_sessions(
+    words: str,
+    user: str | None,
+    session_id: str | None,
+    role: str | None,
+    script: str | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+    config: Path | None,
+    **flags: Any,
+) -> None:
+    """Finds messages in which all WORDS occur, in either case; a phrase stands in double quotes."""
+    asked = {"q": words, "userId": user, "sessionId": session_id, "role": role, "scriptId": script}
+    page = _read("/api/sessions/search", asked | {"limit": limit, "cursor": cursor}, config, flags)
+    if as_json:
+        print_json(page)
+        return
+    columns = ("sessionId", "userId", "timestamp", "number", "role", "text")
+    print_table(columns, [_hit_line(hit) for hit in page["data"]])
+    _tell_more(page)
+
+
+def _hit_line(hit: Any) -> list[Any]:
+    message = hit["message"]
+    text = "".join(piece["text"] for piece in message["excerpt"])
+    return [hit["sessionId"], hit["userId"], message["timestamp"], message["number"], message["role"], text]
+
+
+@sessions.command("stats", epilog="Example: cuebook sessions stats 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
+@click.argument("session_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_settings("data", "host", "port")
+def session_stats(session_id: str, as_json: bool, config: Path | None, **flags: Any) -> None:
+    """Shows what a session came to: messages, times, tokens."""
+    stats = _read(f"/api/sessions/{session_id}/stats", {}, config, flags)
+    if as_json:
+        print_json(stats)
+        return
+    for name in ("sessionId", "turns", "messages", "durationSeconds", "meanAnswerSeconds", "meanTurnSeconds"):
+        console.print(f"{name} {'' if stats[name] is None else stats[name]}")
+    for spoken in stats["byRole"]:
+        mean = f"{spoken['meanCharacters']:.1f}"
+        console.print(f"{spoken['role']} {spoken['messages']} messages, {mean} characters on average")
+    console.print(f"transcript about {stats['transcriptTokens']['estimate']} tokens")
+    models = stats["models"]
+    spent = f", cost {models['cost']}" if models["cost"] is not None else ""
+    tokens = f"{models['inputTokens']} tokens in, {models['outputTokens']} out"
+    console.print(f"models {models['calls']} calls, {tokens}{spent}")
+
+
+def _read(path: str, asked: dict[str, Any], config: Path | None, flags: dict[str, Any]) -> Any:
+    """What a GET answers; ends the command where it is refused."""
     settings = settings_of(config, **flags)
 
     async def work() -> Any:
         async with reach(settings) as api:
-            return await api.get("/api/sessions", userId=user, status=status, limit=limit, cursor=cursor)
+            return await api.get(path, **asked)
 
-    page = _run(work())
-    if as_json:
-        print_json(page)
-        return
-    columns = ("sessionId", "userId", "status", "turn", "createdAt", "updatedAt")
-    print_table(columns, [[row[column] for column in columns] for row in page["data"]])
+    return _run(work())
+
+
+def _tell_more(page: Any) -> None:
     if page["nextCursor"]:
         click.echo(f"more: --cursor {page['nextCursor']}", err=True)
 

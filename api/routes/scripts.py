@@ -1,10 +1,8 @@
 """Scripts: create, import, list, get, validate."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import msgspec
 from litestar import Request, Response, Router, get, post
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
@@ -16,11 +14,13 @@ from api.catalogue import Catalogue, Saved
 from api.errors import described
 from api.parameters import Cursor, Limit
 from api.problems import problem_views
-from api.schemas.scripts import NewScript, ScriptList, ScriptListed, ScriptToValidate, ScriptView, Validation
-from api.views import script_outline
+from api.routes import script_versions
+from api.schemas.scripts import NewScript, ScriptList, ScriptToValidate, ScriptView, Validation
+from api.script_views import listed, view
+from scripts.model import FormName
 from scripts.parse import Reading, Source, read_script
 from store.record import Record
-from store.rows import ScriptRow
+from store.script_texts import ScriptFilter
 
 _YAML = """\
 script: hello
@@ -43,7 +43,7 @@ _KEPT = described(
 Strict = Annotated[bool, QueryParameter(name="strict", description="Older and unknown keys are errors.")]
 
 
-@post("/scripts", status_code=201, summary="Keep and publish a script, strictly", responses=_KEPT)
+@post("/scripts", status_code=201, summary="Keep a script, strictly", responses=_KEPT)
 async def create_script(
     data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)],
     catalogue: NamedDependency[Catalogue],
@@ -69,27 +69,37 @@ async def list_scripts(
     record: NamedDependency[Record],
     request: Request[Any, Any, Any],
     status: Annotated[
-        Literal["draft", "published", "archived"] | None, QueryParameter(name="status", required=False)
+        Literal["draft", "published", "archived"] | None,
+        QueryParameter(name="status", required=False, description="Of each the latest version that has it."),
     ] = None,
     search: Annotated[
-        str | None, QueryParameter(name="search", required=False, max_length=200, description="In id and name.")
+        str | None,
+        QueryParameter(name="search", required=False, max_length=200, description="In id, name, description, author."),
     ] = None,
+    within: Annotated[
+        Literal["about", "text"], QueryParameter(name="in", description="`text`: search in the YAML as well.")
+    ] = "about",
     tag: Annotated[str | None, QueryParameter(name="tag", required=False)] = None,
+    author: Annotated[str | None, QueryParameter(name="author", required=False)] = None,
+    form: Annotated[
+        FormName | None, QueryParameter(name="form", required=False, description="The form it is written in.")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ScriptList:
     """A page of scripts, the last changed first."""
-    page = await record.scripts(tenant_of(request), status=status, search=search, tag=tag, limit=limit, cursor=cursor)
-    return ScriptList(data=[ScriptListed(**_listed(row)) for row in page.rows], next_cursor=page.next)
+    which = ScriptFilter(status=status, search=search, in_texts=within == "text", tag=tag, author=author, form=form)
+    page = await record.scripts(tenant_of(request), which, limit=limit, cursor=cursor)
+    return ScriptList(data=[listed(row) for row in page.rows], next_cursor=page.next)
 
 
 @get("/scripts/{script_id:str}", summary="Read a script", responses=described("REQUEST_INVALID", "SCRIPT_NOT_FOUND"))
 async def get_script(
     script_id: FromPath[str], catalogue: NamedDependency[Catalogue], request: Request[Any, Any, Any]
 ) -> ScriptView:
-    """A script by its uuid or its own id: text, structure and problems."""
+    """A script by its uuid or its own id, in the version new sessions begin with, else the latest."""
     row = await catalogue.find(tenant_of(request), script_id)
-    return _view(row, await catalogue.reading(row))
+    return view(row, await catalogue.reading(row))
 
 
 @post(
@@ -125,28 +135,9 @@ def _validation(reading: Reading) -> Validation:
 
 
 def _saved(saved: Saved) -> Response[ScriptView]:
-    view = _view(saved.row, saved.reading)
+    shown = view(saved.row, saved.reading)
     location = f"/api/scripts/{saved.row.script_uuid}"
-    return Response(view, status_code=201 if saved.new else 200, headers={"Location": location})
-
-
-def _view(row: ScriptRow, reading: Reading) -> ScriptView:
-    parsed: Mapping[str, Any] = script_outline(reading.script) if reading.script is not None else {}
-    return ScriptView(
-        **_listed(row),
-        form=reading.script.form if reading.script is not None else "",
-        yaml_content=reading.source.text,
-        files=reading.source.side_files,
-        parsed=parsed,
-        diagnostics=list(problem_views(reading.problems)),
-    )
-
-
-def _listed(row: ScriptRow) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(row)
-    fields.pop("tenant")
-    fields |= {"script_id": fields.pop("script_uuid"), "script_key": row.script_id, "script_name": fields.pop("name")}
-    return fields
+    return Response(shown, status_code=201 if saved.new else 200, headers={"Location": location})
 
 
 router = Router(
@@ -158,6 +149,7 @@ router = Router(
         get_script,
         validate_script,
         validate_kept_script,
+        *script_versions.HANDLERS,
     ],
     tags=["Scripts"],
 )

@@ -1,7 +1,6 @@
-"""Sessions: the six routes of seed 004, and the list."""
+"""Sessions: begin one, talk to it, look at it."""
 
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Request, Response, Router, get, post
@@ -25,6 +24,7 @@ from api.parameters import (
     WithEvents,
     condition,
 )
+from api.routes import session_lists
 from api.routes.lifecycle import label_session, set_variables
 from api.routes.removal import delete_session
 from api.routes.streamed import StreamedTurn, asked_by
@@ -34,8 +34,6 @@ from api.schemas.sessions import (
     NewMessage,
     NewSession,
     SessionCreated,
-    SessionList,
-    SessionListed,
     SessionView,
     TurnAnswer,
 )
@@ -49,9 +47,7 @@ from api.views import (
     said,
     snapshot,
 )
-from runtime.state import Status
 from store.record import Record
-from store.rows import SessionSummary
 
 _TURN = described(
     "UNSUPPORTED_MEDIA_TYPE",
@@ -94,6 +90,7 @@ _MESSAGE_EXAMPLES = [
         "REQUEST_INVALID",
         "SCRIPT_NOT_FOUND",
         "SESSION_BUSY",
+        "SCRIPT_NOT_PUBLISHED",
         "SESSION_KEY_TAKEN",
         "IDEMPOTENCY_IN_FLIGHT",
         "IDEMPOTENCY_MISMATCH",
@@ -188,19 +185,34 @@ async def list_messages(
     chat: NamedDependency[Chat],
     record: NamedDependency[Record],
     request: Request[Any, Any, Any],
-    after: Annotated[int, QueryParameter(name="after", ge=0, le=2**31, description="The number to go on after.")] = 0,
+    order: Annotated[
+        Literal["asc", "desc"], QueryParameter(name="order", description="Oldest or newest first.")
+    ] = "asc",
+    after: Annotated[int, QueryParameter(name="after", ge=0, le=2**31, description="Those numbered above it.")] = 0,
+    before: Annotated[
+        int | None,
+        QueryParameter(name="before", required=False, ge=1, le=2**31, description="Those numbered below it."),
+    ] = None,
     limit: Limit = 100,
     with_removed: Annotated[
         bool, QueryParameter(name="all", description="Also those that were taken out, marked as `removed`.")
     ] = False,
 ) -> MessageList:
-    """A page of the conversation, oldest first, without what a rewind or clear took out of it."""
-    gaps = (await chat.session(tenant_of(request), session_id)).state.gaps
+    """A page of the conversation, without what a rewind or clear took out of it."""
+    tenant = tenant_of(request)
+    gaps = (await chat.session(tenant, session_id)).state.gaps
     without = () if with_removed else gaps
-    rows = await record.messages(tenant_of(request), session_id, after_seq=after, limit=limit + 1, without=without)
-    more = len(rows) > limit
+    if order == "asc":
+        rows = await record.messages(tenant, session_id, after_seq=after, limit=limit + 1, without=without)
+    else:
+        rows = await record.recent_messages(tenant, session_id, limit + 1, before_seq=before, without=without)
+        rows.reverse()
+    rows = [row for row in rows if row.seq > after and (before is None or row.seq < before)]
+    last = rows[limit - 1].seq if len(rows) > limit else None
     return MessageList(
-        data=[message_view(row, gaps) for row in rows[:limit]], next_after=rows[limit - 1].seq if more else None
+        data=[message_view(row, gaps) for row in rows[:limit]],
+        next_after=last if order == "asc" else None,
+        next_before=last if order == "desc" else None,
     )
 
 
@@ -235,53 +247,6 @@ async def list_calls(
     return CallList(data=[call_view(row, debug=debug) for row in page.rows], next_cursor=page.next)
 
 
-@get("/users/{user_id:str}/sessions", summary="List a user's sessions", responses=described("REQUEST_INVALID"))
-async def list_user_sessions(
-    user_id: FromPath[str],
-    record: NamedDependency[Record],
-    request: Request[Any, Any, Any],
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Response[list[SessionListed]]:
-    """Newest first; a `Link` header leads to the next page."""
-    page = await record.list_sessions(tenant_of(request), user_id=user_id, limit=limit, cursor=cursor)
-    headers = {}
-    if page.next is not None:
-        headers["Link"] = (
-            f'</api/users/{quote(user_id, "")}/sessions?limit={limit}&cursor={quote(page.next)}>; rel="next"'
-        )
-    return Response([_listed(row) for row in page.rows], headers=headers)
-
-
-@get("/sessions", summary="List sessions", responses=described("REQUEST_INVALID"))
-async def list_sessions(
-    record: NamedDependency[Record],
-    request: Request[Any, Any, Any],
-    user_id: Annotated[str | None, QueryParameter(name="userId", required=False)] = None,
-    status: Annotated[Status | None, QueryParameter(name="status", required=False)] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> SessionList:
-    """A page of sessions, newest first."""
-    user_id = user_for(request, user_id)
-    page = await record.list_sessions(tenant_of(request), user_id=user_id, status=status, limit=limit, cursor=cursor)
-    return SessionList(data=[_listed(row) for row in page.rows], next_cursor=page.next)
-
-
-def _listed(row: SessionSummary) -> SessionListed:
-    return SessionListed(
-        session_id=row.session_id,
-        user_id=row.user_id,
-        script_id=row.script_uuid,
-        status=row.status,
-        execution_status=row.execution_status,
-        turn=row.turn,
-        key=row.key,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-
-
 def _turn_fields(answer: Answer, *, events: bool, debug: bool) -> dict[str, Any]:
     """What both routes that take a turn answer."""
     messages = said(answer.row)
@@ -306,8 +271,7 @@ router = Router(
         get_variables,
         set_variables,
         list_calls,
-        list_user_sessions,
-        list_sessions,
+        *session_lists.HANDLERS,
     ],
     tags=["Sessions"],
 )

@@ -10,8 +10,8 @@ from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType
 from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
 
-from api.caller import caller_of, tenant_of
-from api.errors import ApiError, described
+from api.caller import caller_of, tenant_of, user_for
+from api.errors import described
 from api.parameters import KEY_CHARS_MAX
 from api.routes.media import JSON, TAKES
 from api.running import Running
@@ -117,11 +117,9 @@ async def import_session(
 ) -> ImportView:
     """Imports a document."""
     content, caller = await request.body(), caller_of(request)
-    if caller.user_id is not None and user_id not in {None, caller.user_id}:
-        raise ApiError("REQUEST_INVALID", "userId is another user than the one this is for")
     wanted = Wanted(
         kind=KINDS.get(request.content_type[0], "json"),
-        user_id=user_id or caller.user_id,
+        user_id=user_for(request, user_id),
         key=key,
         file_name=file_name,
         path=path,

@@ -2,18 +2,36 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
 
 from api.schemas.base import Body, Content, Id, ScriptText, View
 
 
 class NewScript(Body, frozen=True, kw_only=True):
-    """A script to keep. `files` are the side files named in its `use`, by name."""
+    """A script to keep, and to publish unless it is a draft. `files` are the side files named in its `use`, by name."""
 
     yaml_content: ScriptText
+    publish: bool = True
     script_name: Id | None = None
     files: dict[str, ScriptText] = {}
     tags: list[Id] = []
+    author: Id | None = None
+    description: Content | None = None
+
+
+class WhichVersion(Body, frozen=True, kw_only=True):
+    """A version of a script, by number."""
+
+    version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+
+
+class ScriptPatch(Body, frozen=True, kw_only=True):
+    """What is to be said of a script otherwise; what is left out stays."""
+
+    script_name: Id | None = None
+    tags: Annotated[list[Id], Meta(max_length=100)] | None = None
     author: Id | None = None
     description: Content | None = None
 
@@ -79,4 +97,55 @@ class ScriptView(ScriptListed, frozen=True, kw_only=True):
     files: Mapping[str, str]
     parsed: Mapping[str, Any]
     diagnostics: list[ProblemView]
+    success: bool = True
+
+
+class VersionList(View, frozen=True, kw_only=True):
+    """The versions of a script, the latest first; new sessions begin with the first that is published."""
+
+    data: list[ScriptListed]
+    success: bool = True
+
+
+class TouchingChange(View, frozen=True, kw_only=True):
+    """A change that a session of the earlier version could miss; the line is that of the later version."""
+
+    kind: Literal["removed", "moved", "type", "choice", "variable"]
+    path: str
+    message: str
+    fix: str
+    line: int
+
+
+class DifferenceView(View, frozen=True, kw_only=True):
+    """Something that is otherwise; `was` is its path in the earlier version, where it was another."""
+
+    what: Literal["script", "phase", "topic", "action", "skill", "interrupt", "detector", "variable"]
+    how: Literal["added", "removed", "changed"]
+    path: str
+    was: str
+
+
+class VersionRef(View, frozen=True, kw_only=True):
+    """A version of a script."""
+
+    version: int
+    version_label: str
+    digest: str
+
+
+class ScriptDiff(View, frozen=True, kw_only=True):
+    """What is otherwise from one version to another.
+
+    `text` is a unified diff of the YAML, empty where only side files differ; null for texts too long to compare.
+    `touching` and `differences` are null where a version can no longer be read.
+    """
+
+    script_id: str
+    script_key: str
+    from_: VersionRef = field(name="from")
+    to: VersionRef
+    text: str | None
+    touching: list[TouchingChange] | None
+    differences: list[DifferenceView] | None
     success: bool = True

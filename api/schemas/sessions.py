@@ -190,31 +190,12 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     completed_at: datetime | None
 
 
-class SessionListed(View, frozen=True, kw_only=True):
-    """A session in a list."""
-
-    session_id: str
-    user_id: str
-    script_id: str
-    status: str
-    execution_status: str
-    turn: int
-    key: str | None
-    created_at: datetime
-    updated_at: datetime
-
-
-class SessionList(View, frozen=True, kw_only=True):
-    """A page of sessions, newest first."""
-
-    data: list[SessionListed]
-    next_cursor: str | None
-    success: bool = True
-
-
 class MessageList(View, frozen=True, kw_only=True):
-    """A page of messages, oldest first; `nextAfter` is the number to go on after, or null at the end."""
+    """A page of messages; the number to go on with is `nextAfter` oldest first, `nextBefore` newest first, null at the
+    end.
+    """
 
     data: list[MessageView]
     next_after: int | None
+    next_before: int | None = None
     success: bool = True

@@ -25,6 +25,7 @@ STRANGERS = {
     "webhook_id": str(uuid.uuid4()),
     "delivery_id": str(uuid.uuid4()),
     "turn": "0",
+    "version": "1",
 }
 """Ids of nothing there is, for every parameter of a path."""
 

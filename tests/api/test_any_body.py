@@ -31,7 +31,7 @@ FIELDS = {
     "/api/sessions": ["userId", "scriptId", "initialVariables", "key", "metadata", "locale", "seed"],
     "/api/sessions/{}/messages": ["content", "choice", "form"],
     "/api/sessions/{}/migrate": ["version", "scriptId", "yamlContent", "files", "dryRun"],
-    "/api/scripts": ["yamlContent", "scriptName", "files", "tags", "author", "description"],
+    "/api/scripts": ["yamlContent", "scriptName", "files", "tags", "author", "description", "publish"],
     "/api/scripts/import": ["yamlContent", "scriptName", "files", "tags"],
     "/api/scripts/validate": ["yamlContent", "files"],
 }

@@ -42,10 +42,16 @@ def as_list(cuebook: Callable[..., Any], *filters: str) -> list[list[str]]:
 
 def test_a_list_to_go_on_with(cuebook: Callable[..., Any], talked: list[str]) -> None:
     head, *rows = as_list(cuebook)
-    assert head == ["sessionId", "userId", "status", "turn", "createdAt", "updatedAt"]
-    assert [row[:4] for row in rows] == [[talked[1], "ben", "completed", "2"], [talked[0], "ana", "active", "1"]]
+    assert head == ["sessionId", "userId", "status", "turn", "messageCount", "updatedAt", "title", "preview"]
+    assert [row[:5] for row in rows] == [
+        [talked[1], "ben", "completed", "2", "8"],
+        [talked[0], "ana", "active", "1", "5"],
+    ]
+    assert [row[6:] for row in rows] == [["diary", "one two three"], ["First visit", "Ana [bold]"]]
     assert [row[0] for row in as_list(cuebook, "--user", "ana")[1:]] == [talked[0]]
     assert [row[0] for row in as_list(cuebook, "--status", "completed")[1:]] == [talked[1]]
+    assert [row[0] for row in as_list(cuebook, "--script", "visit", "--sort", "created")[1:]] == [talked[0]]
+    assert as_list(cuebook, "--key-prefix", "no")[1:] == as_list(cuebook, "--metadata", "no:no")[1:] == []
     first = cuebook("sessions", "list", "--data", "data", "--limit", "1")
     cursor = first.stderr.split("--cursor ")[1].strip()
     assert [row[0] for row in as_list(cuebook, "--cursor", cursor)[1:]] == [talked[0]]
@@ -65,9 +71,42 @@ def test_a_session_in_full(cuebook: Callable[..., Any], talked: list[str]) -> No
     assert (shown["status"], len(shown["messages"])) == ("completed", 8)
 
 
+def test_a_search_in_what_was_said(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    def search(*arguments: str) -> list[list[str]]:
+        result = cuebook("sessions", "search", *arguments, "--data", "data")
+        assert result.exit_code == 0, result.stderr
+        return [line.split("\t") for line in result.stdout.splitlines()]
+
+    head, *rows = search("[BOLD]")
+    assert head == ["sessionId", "userId", "timestamp", "number", "role", "text"]
+    assert [row[3:] for row in rows] == [["5", "ai", "How old are you, Ana [bold]?"], ["4", "user", "Ana [bold]"]]
+    assert [row[0] for row in search("two", "--role", "user", "--user", "ben")[1:]] == [talked[1]]
+    assert (
+        search('"how are"')[1:]
+        == search("two", "--session", talked[0])[1:]
+        == search("two", "--script", "visit")[1:]
+        == []
+    )
+    (hit,) = json.loads(cuebook("sessions", "search", "Ana", "--role", "user", "--data", "data", "--json").stdout)[
+        "data"
+    ]
+    assert hit["message"]["excerpt"] == [{"text": "Ana", "found": True}, {"text": " [bold]", "found": False}]
+
+
+def test_what_a_session_came_to(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    result = cuebook("sessions", "stats", talked[0], "--data", "data")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[:3] == [f"sessionId {talked[0]}", "turns 2", "messages 5"]
+    assert "user 1 messages, 10.0 characters on average" in lines
+    assert lines[-1] == "models 0 calls, 0 tokens in, 0 out"
+
+
 def test_what_is_not_there(cuebook: Callable[..., Any], talked: list[str]) -> None:
     for arguments in (
         ["sessions", "show", "no-such", "--data", "data"],
+        ["sessions", "stats", "no-such", "--data", "data"],
+        ["sessions", "search", " ", "--data", "data"],
         ["sessions", "list", "--data", "nowhere"],
         ["sessions", "list", "--data", "data", "--cursor", "rubbish"],
         ["query", "SELECT 1", "--data", "nowhere"],

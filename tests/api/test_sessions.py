@@ -178,7 +178,7 @@ async def test_messages_come_in_pages_with_the_users_own(api: Any) -> None:
     await api.say(session, "one", "two")
     path = f"/api/sessions/{session['sessionId']}/messages"
     whole = await api.read(path)
-    assert set(whole) == {"success", "data", "nextAfter"}
+    assert set(whole) == {"success", "data", "nextAfter", "nextBefore"}
     assert (whole["success"], whole["nextAfter"]) == (True, None)
     for message in whole["data"]:
         assert_shape(message, MESSAGE)
@@ -236,9 +236,13 @@ async def test_a_users_sessions_come_newest_first_and_link_to_the_next_page(api:
         pages += 1
     assert (listed, pages) == (begun[::-1], 3)
     shape = dict.fromkeys(
-        ("sessionId", "userId", "scriptId", "status", "executionStatus", "createdAt", "updatedAt"), str
-    )
-    assert_shape(answer.json()[0], shape | {"turn": int, "key": type(None)})
+        (
+            "sessionId", "userId", "scriptId", "scriptKey", "status", "executionStatus", "createdAt", "updatedAt",
+            "title", "preview", "lastMessage", "locale",
+        ), str,
+    )  # fmt: skip
+    shape |= {"turn": int, "messageCount": int, "scriptVersion": int, "metadata": dict}
+    assert_shape(answer.json()[0], shape | {"key": type(None)})
 
 
 def quoted(text: str) -> bytes:

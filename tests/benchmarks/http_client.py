@@ -17,7 +17,13 @@ class Connection:
 
     async def post(self, path: str, body: Any) -> Any:
         """The JSON answer of a POST. Raises RuntimeError for any status but 200."""
-        reader, head = await self._ask(path, body, "application/json")
+        return await self._answer(*await self._ask("POST", path, body, "application/json"))
+
+    async def get(self, path: str) -> Any:
+        """The JSON answer of a GET. Raises RuntimeError for any status but 200."""
+        return await self._answer(*await self._ask("GET", path, None, "application/json"))
+
+    async def _answer(self, reader: asyncio.StreamReader, head: bytes) -> Any:
         length = next(
             int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
         )
@@ -28,7 +34,7 @@ class Connection:
 
     async def stream(self, path: str, body: Any) -> bytes:
         """The whole stream that answers a POST. Raises RuntimeError where the answer is none."""
-        reader, head = await self._ask(path, body, "text/event-stream")
+        reader, head = await self._ask("POST", path, body, "text/event-stream")
         if b"text/event-stream" not in head:
             raise RuntimeError(head.decode())
         chunks = []
@@ -37,13 +43,13 @@ class Connection:
         await reader.readexactly(2)
         return b"".join(chunks)
 
-    async def _ask(self, path: str, body: Any, accept: str) -> tuple[asyncio.StreamReader, bytes]:
-        """Sends a POST; the head of its answer."""
+    async def _ask(self, method: str, path: str, body: Any, accept: str) -> tuple[asyncio.StreamReader, bytes]:
+        """Sends a request; the head of its answer."""
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
-        payload = msgspec.json.encode(body)
+        payload = b"" if body is None else msgspec.json.encode(body)
         head = (
-            f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
+            f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
             f"Accept: {accept}\r\nContent-Length: {len(payload)}\r\n\r\n"
         )
         self._writer.write(head.encode() + payload)

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +14,9 @@ from store import readers
 from store.errors import CursorInvalid, ReadTimedOut
 from store.record import Record
 from store.rows import NO_TURN, SpentRow, UserMessageRow
+from store.script_texts import ScriptChanges, ScriptFilter
+from store.searching import SearchFilter
+from store.session_list import SessionFilter
 
 SCALARS = [
     None, True, False, 0, -1, 2**53, -(2**53), 2**64 - 1, 0.1, 1.0, -0.0, 1e300, 5e-324, 123456789.987654321,
@@ -142,7 +146,8 @@ async def test_sessions_are_listed_newest_first_in_pages(record, rows) -> None:
         ]  # fmt: skip
         found, cursor = [], None
         while True:
-            page = await record.list_sessions("clinic", user_id=user_id, status=status, limit=4, cursor=cursor)
+            which = SessionFilter(user_id=user_id, status=status)
+            page = await record.list_sessions("clinic", which, limit=4, cursor=cursor)
             found += [row.session_id for row in page.rows]
             cursor = page.next
             if cursor is None:
@@ -175,8 +180,9 @@ async def test_scripts_are_listed_found_and_replaced(record, rows) -> None:
         rows.text_of(digest="d3"),
     )
 
-    async def listed(**filters: str) -> list[tuple[str, int]]:
-        return [(row.script_uuid, row.version) for row in (await record.scripts("clinic", **filters)).rows]
+    async def listed(**filters: Any) -> list[tuple[str, int]]:
+        page = await record.scripts("clinic", ScriptFilter(**filters))
+        return [(row.script_uuid, row.version) for row in page.rows]
 
     assert await listed() == [("script-1", 2), ("script-2", 1)]
     assert await listed(status="published") == [("script-2", 1), ("script-1", 1)]
@@ -185,6 +191,9 @@ async def test_scripts_are_listed_found_and_replaced(record, rows) -> None:
     assert await listed(search="%") == await listed(search="100%") == [("script-1", 2)]
     assert await listed(search="_") == [("script-2", 1)]
     assert await listed(tag="成人") == [("script-1", 2)]
+    assert await listed(search="two") == await listed(author="Ana") == await listed(form="session") == []
+    assert await listed(search="TWO", in_texts=True) == [("script-1", 2)]
+    assert await listed(form="native", search="diary", in_texts=True) == [("script-2", 1)]
     first = await record.scripts("clinic", limit=1)
     second = await record.scripts("clinic", limit=1, cursor=first.next)
     assert [row.script_uuid for row in first.rows + second.rows] == ["script-1", "script-2"]
@@ -202,6 +211,27 @@ async def test_scripts_are_listed_found_and_replaced(record, rows) -> None:
     assert await record.script_text("clinic", "digest") == rows.text_of()
 
 
+async def test_versions_of_a_script_change_their_status_and_what_is_said_of_them(record, rows) -> None:
+    for tenant, version in (("clinic", 1), ("clinic", 2), ("school", 1)):
+        digest = f"d{version}"
+        await record.save_script(
+            rows.script_of(tenant=tenant, version=version, digest=digest), rows.text_of(tenant=tenant, digest=digest)
+        )
+    later = rows.MOMENT + timedelta(days=1)
+    await record.set_script_statuses("clinic", "script-1", {2: "archived", 1: "draft"}, later)
+    versions = await record.script_versions("clinic", "intake")
+    assert [(row.version, row.status, row.updated_at) for row in versions] == [
+        (2, "archived", later),
+        (1, "draft", later),
+    ]
+    await record.describe_script("clinic", "script-1", ScriptChanges(name="Erstgespräch", tags=["a", "b"]), later)
+    await record.describe_script("clinic", "script-1", ScriptChanges(author="Ana", tags=[]), later)
+    for row in await record.script_versions("clinic", "script-1"):
+        assert (row.name, row.tags, row.author) == ("Erstgespräch", [], "Ana")
+        assert row.description == "Asks 100% of the questions"
+    assert await record.script_versions("school", "script-1") == [rows.script_of(tenant="school", digest="d1")]
+
+
 async def test_failures_are_kept(record, conversation, rows) -> None:
     await record.save_failure(rows.failure_of(conversation))
     assert await record.failures("clinic", conversation.session_id) == [rows.failure_of(conversation)]
@@ -217,6 +247,7 @@ READS = {
     "turns": ("session_id",),
     "spent": ("since", "until"), "deliveries": ("webhook_id",), "delivery": ("webhook_id", "delivery_id"),
     "user_history": ("user_id",), "user_session_ids": ("user_id",), "keys": (),
+    "search": ("what",), "statistics": ("session_id",),
     "session_start": ("session_id",), "snapshots": ("session_id",), "user_message": ("session_id", "number"),
 }  # fmt: skip
 WRITES = {"close", "commit", "note_call", "save_script", "save_failure"} | {
@@ -224,6 +255,7 @@ WRITES = {"close", "commit", "note_call", "save_script", "save_failure"} | {
     "bring_session", "set_user_variables", "delete_session", "erase_user",
     "fork", "label",
     "add_key", "revoke_key", "note_key_use",
+    "set_script_statuses", "describe_script",
 }  # fmt: skip
 OF_ALL = {"webhooks_of_all", "deliveries_ahead", "known_keys"}  # what the server does for all tenants alike
 OF_THE_FILE = {"size", "require_compactable", "compact"}
@@ -252,6 +284,7 @@ async def test_no_tenant_reads_anothers_rows(record, conversation, rows, read) -
     known = {
         "session_id": conversation.session_id, "key": "key", "number": 0, "limit": 10, "user_id": "ana",
         "script_uuid": "script-1", "script_id": "intake", "digest": "digest",
+        "what": SearchFilter(words=("question",)),
         "since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC),
         "webhook_id": delivery.webhook_id, "delivery_id": delivery.delivery_id,
     }  # fmt: skip

@@ -16,6 +16,7 @@ from store.database import Database
 from store.errors import RowRefused, TurnConflict
 from store.insert import as_list, insert_statement
 from store.record import Record
+from store.session_list import SessionFilter
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +33,7 @@ async def test_a_session_runs_the_version_it_moved_to_last(record, conversation,
     assert await record.migrations("clinic", conversation.session_id) == [second, first]
     listed = {row.session_id: row.digest for row in (await record.list_sessions("clinic")).rows}
     assert listed == {conversation.session_id: "digest 3", other.session_id: "digest"}
-    filtered = (await record.list_sessions("clinic", status="active")).rows
+    filtered = (await record.list_sessions("clinic", SessionFilter(status="active"))).rows
     assert {row.session_id: row.script_version for row in filtered} == {conversation.session_id: 3, other.session_id: 1}
     assert (await record.session_by_key("clinic", "none")) is None
 

@@ -1,0 +1,221 @@
+"""Versions of a script: drafts, publishing, archiving, describing, comparing; sessions keep theirs."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HELLO = """\
+script: hello
+title: A greeting
+phases:
+  - phase: main
+    topics:
+      - topic: greeting
+        actions:
+          - {ask: "What is your name?", id: ask_name, output: [{get: name}]}
+          - {say: "Hello, {{ name }}!", id: greet}
+"""
+SECOND = HELLO.replace("Hello,", "Good evening,")
+THIRD = HELLO.replace("id: greet", "id: welcome")
+
+
+async def keep(api: Any, text: str, **fields: Any) -> Any:
+    return await api.keep(text, **fields)
+
+
+async def change(api: Any, verb: str, body: Any = None, script: str = "hello") -> Any:
+    answer = await api.post(f"/api/scripts/{script}/{verb}", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def statuses(api: Any) -> list[tuple[int, str]]:
+    page = await api.read("/api/scripts/hello/versions")
+    return [(row["version"], row["status"]) for row in page["data"]]
+
+
+async def greeting(api: Any) -> str:
+    answer: str = (await api.say(await api.begin("hello"), "Ana"))["aiMessage"]
+    return answer
+
+
+async def refusal(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+async def test_a_draft_begins_no_session_until_it_is_published(api: Any) -> None:
+    draft = await keep(api, HELLO, publish=False)
+    assert (draft["status"], draft["version"]) == ("draft", 1)
+    for script in ("hello", draft["scriptId"]):
+        answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": script})
+        assert await refusal(answer) == (409, "SCRIPT_NOT_PUBLISHED")
+    assert (await api.read("/api/scripts/hello"))["status"] == "draft"
+    assert (await keep(api, HELLO, publish=False))["version"] == 1
+    assert (await change(api, "publish"))["status"] == "published"
+    assert await greeting(api) == "Hello, Ana!"
+    await keep(api, SECOND, publish=False)
+    assert await greeting(api) == "Hello, Ana!"
+    assert (await api.read("/api/scripts/hello"))["version"] == 1
+    published = await api.post("/api/scripts", json={"yamlContent": SECOND})
+    assert (published.status_code, published.json()["version"], published.json()["status"]) == (200, 2, "published")
+    assert await greeting(api) == "Good evening, Ana!"
+
+
+async def test_an_earlier_version_is_published_again(api: Any) -> None:
+    for text in (HELLO, SECOND, THIRD):
+        await keep(api, text)
+    session = await api.begin("hello")
+    published = await change(api, "publish", {"version": 2})
+    assert (published["version"], published["status"]) == (2, "published")
+    assert await statuses(api) == [(3, "draft"), (2, "published"), (1, "published")]
+    assert await greeting(api) == "Good evening, Ana!"
+    assert (await api.say(session, "Ben"))["aiMessage"] == "Hello, Ben!"
+    again = await keep(api, THIRD)
+    assert (again["version"], again["status"]) == (3, "published")
+
+
+async def test_an_archived_script_begins_no_session_and_those_that_run_go_on(api: Any) -> None:
+    await keep(api, HELLO)
+    await keep(api, SECOND)
+    session = await api.begin("hello")
+    assert (await change(api, "archive", {"version": 2}))["version"] == 2
+    assert await greeting(api) == "Hello, Ana!"
+    archived = await change(api, "archive")
+    assert (archived["version"], archived["status"]) == (2, "archived")
+    assert await statuses(api) == [(2, "archived"), (1, "archived")]
+    answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "hello"})
+    assert await refusal(answer) == (409, "SCRIPT_NOT_PUBLISHED")
+    assert "archived" in answer.json()["error"]["message"]
+    assert (await api.say(session, "Ana"))["aiMessage"] == "Good evening, Ana!"
+    assert [
+        row["scriptKey"] for row in (await api.read("/api/scripts", status="published", search="hello"))["data"]
+    ] == []
+    assert (await keep(api, SECOND))["status"] == "published"
+    assert await greeting(api) == "Good evening, Ana!"
+
+
+async def test_a_file_that_is_still_there_takes_no_archiving_back(app: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    file = folder / "hello.yaml"
+    file.write_text(HELLO)
+    async with app(tmp_path, scripts=folder) as api:
+        await keep(api, SECOND)
+        await change(api, "archive")
+    for _ in range(2):
+        async with app(tmp_path, scripts=folder) as api:
+            assert await statuses(api) == [(2, "archived"), (1, "archived")]
+    file.write_text(THIRD)
+    async with app(tmp_path, scripts=folder) as api:
+        assert await statuses(api) == [(3, "published"), (2, "archived"), (1, "archived")]
+        await change(api, "publish", {"version": 2})
+    async with app(tmp_path, scripts=folder) as api:
+        assert await statuses(api) == [(3, "draft"), (2, "published"), (1, "archived")]
+    file.write_text(HELLO + "# changed\n")
+    for _ in range(2):
+        async with app(tmp_path, scripts=folder) as api:
+            assert (await statuses(api))[0] == (4, "published")
+    file.write_text(THIRD)  # a text of before that nobody archived is published again
+    async with app(tmp_path, scripts=folder) as api:
+        assert (await statuses(api))[0] == (5, "published")
+
+
+async def test_a_builtin_script_can_be_archived(api: Any) -> None:
+    await api.begin("chat")
+    await change(api, "archive", script="chat")
+    answer = await api.post("/api/sessions", json={"userId": "ana"})
+    assert await refusal(answer) == (409, "SCRIPT_NOT_PUBLISHED")
+
+
+async def test_many_imports_at_once_are_versions_of_their_own(api: Any) -> None:
+    texts = [HELLO + f"# {number}\n" for number in range(8)]
+    kept = await asyncio.gather(*(keep(api, text) for text in texts))
+    assert sorted(row["version"] for row in kept) == list(range(1, 9))
+    again = await asyncio.gather(*(keep(api, HELLO) for _ in texts))
+    assert {row["version"] for row in again} == {9}
+    await asyncio.gather(change(api, "archive"), change(api, "publish", {"version": 3}), keep(api, SECOND))
+    assert len(await statuses(api)) == 10
+
+
+async def test_a_version_is_read_as_it_was(api: Any) -> None:
+    await keep(api, HELLO)
+    await keep(api, SECOND)
+    first = await api.read("/api/scripts/hello/versions/1")
+    assert (first["yamlContent"], first["version"], first["form"]) == (HELLO, 1, "native")
+    assert first["parsed"]["session"]["session_id"] == "hello"
+    for path in ("/api/scripts/hello/versions/3", "/api/scripts/none/versions", "/api/scripts/none/versions/1"):
+        assert await refusal(await api.get(path)) == (404, "SCRIPT_NOT_FOUND")
+    for verb in ("publish", "archive"):
+        answer = await api.post(f"/api/scripts/hello/{verb}", json={"version": 9})
+        assert await refusal(answer) == (404, "SCRIPT_NOT_FOUND")
+        answer = await api.post(f"/api/scripts/hello/{verb}", json={"version": 0})
+        assert await refusal(answer) == (400, "REQUEST_INVALID")
+
+
+async def test_what_is_said_of_a_script_can_be_changed(api: Any) -> None:
+    await keep(api, HELLO, tags=["one"], author="Ana")
+    await keep(api, SECOND)
+    answer = await api.patch(
+        "/api/scripts/hello", json={"scriptName": "Greetings", "tags": [], "description": "Greets."}
+    )
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["scriptName"], answer.json()["author"]) == ("Greetings", "Ana")
+    for row in (await api.read("/api/scripts/hello/versions"))["data"]:
+        assert (row["scriptName"], row["tags"], row["description"]) == ("Greetings", [], "Greets.")
+    third = await keep(api, THIRD)
+    assert (third["scriptName"], third["description"], third["version"]) == ("Greetings", "Greets.", 3)
+    assert await refusal(await api.patch("/api/scripts/none", json={})) == (404, "SCRIPT_NOT_FOUND")
+
+
+async def test_versions_are_compared_line_by_line_and_part_by_part(api: Any) -> None:
+    for text in (HELLO, SECOND, THIRD):
+        await keep(api, text)
+    found = await api.read("/api/scripts/hello/diff", **{"from": 1, "to": 2})
+    assert (found["from"]["version"], found["to"]["version"], found["touching"]) == (1, 2, [])
+    assert found["text"].splitlines()[:2] == ["--- version 1", "+++ version 2"]
+    changed = [line for line in found["text"].splitlines()[2:] if line[0] in "+-"]
+    assert [line.split('"')[1] for line in changed] == ["Hello, {{ name }}!", "Good evening, {{ name }}!"]
+    assert found["differences"] == [{"what": "action", "how": "changed", "path": "main/greeting/greet", "was": ""}]
+    latest = await api.read("/api/scripts/hello/diff")
+    assert (latest["from"]["version"], latest["to"]["version"]) == (2, 3)
+    (touching,) = latest["touching"]
+    assert (touching["kind"], touching["path"]) == ("removed", "main/greeting/greet")
+    assert {(each["how"], each["path"]) for each in latest["differences"]} == {
+        ("removed", "main/greeting/greet"), ("added", "main/greeting/welcome"), ("changed", "main/greeting"),
+    }  # fmt: skip
+    same = await api.read("/api/scripts/hello/diff", **{"from": 1, "to": 1})
+    assert (same["text"], same["touching"], same["differences"]) == ("", [], [])
+    assert await refusal(await api.get("/api/scripts/hello/diff?from=9")) == (404, "SCRIPT_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"search": "GREET"}, ["other", "hello"]), ({"search": "ana"}, ["hello"]),
+        ({"search": "What is your name"}, []),
+        ({"search": "What is YOUR name", "in": "text"}, ["hello"]), ({"tag": "short"}, ["hello", "visit"]),
+        ({"author": "Ana"}, ["hello"]), ({"form": "session"}, []), ({"status": "draft"}, ["other"]),
+        ({"status": "archived"}, []), ({"form": "native", "limit": 1}, ["other"]),
+    ],
+)  # fmt: skip
+async def test_filters_of_the_list(api: Any, query: dict[str, Any], found: list[str]) -> None:
+    await keep(api, HELLO, tags=["short"], author="Ana")
+    await keep(api, HELLO.replace("script: hello", "script: other").replace("What is", "Say"), publish=False)
+    rows = (await api.read("/api/scripts", **query))["data"]
+    assert [row["scriptKey"] for row in rows] == found
+
+
+async def test_pages_of_filtered_scripts(api: Any) -> None:
+    for number in range(5):
+        await keep(api, HELLO.replace("script: hello", f"script: s{number}"), tags=["many"])
+    found: list[str] = []
+    asked: dict[str, Any] = {"tag": "many", "search": "your name", "in": "text", "limit": 2}
+    while True:
+        page = await api.read("/api/scripts", **asked)
+        found += [row["scriptKey"] for row in page["data"]]
+        if page["nextCursor"] is None:
+            break
+        asked["cursor"] = page["nextCursor"]
+    assert found == ["s4", "s3", "s2", "s1", "s0"]
