@@ -64,7 +64,7 @@ BODIES: dict[str, Any] = {
     "POST /api/scripts/validate": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/{script_id}/validate": None,
     "POST /api/sessions/import": {"id": "x", "full_chat_history": [{"role": "user", "content": "of the thief"}]},
-    "PATCH /api/scripts/{script_id}": {"name": "of the thief"},
+    "PATCH /api/scripts/{script_id}": {"scriptName": "of the thief"},
     "POST /api/scripts/{script_id}/publish": {"version": 1},
     "POST /api/scripts/{script_id}/archive": {"version": 1},
     "PATCH /api/users/{user_id}/variables": {"variables": {"diary_of_ana": "of the thief"}},
