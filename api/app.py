@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import structlog
 from litestar import Litestar
 from litestar.di import Provide
@@ -32,6 +33,7 @@ from api.reloading import Reloader
 from api.removing import Removing
 from api.requests import check_body, exception_handlers, with_request_id
 from api.routes import (
+    contexts,
     events,
     keyed,
     keys,
@@ -53,6 +55,7 @@ from api.transfer.importing import Importing
 from api.webhooks.book import Webhooks
 from api.webhooks.courier import Courier
 from api.webhooks.sending import Sender
+from runtime.context.resizing import Handlers
 from runtime.ports import Clock, Ids, Model
 from scripts.model import Script
 from scripts.parse import Reading
@@ -64,6 +67,7 @@ ROUTERS = (
     lifecycle.router,
     snapshots.router,
     transfers.exports,
+    contexts.router,
     events.router,
     migrations.router,
     scripts.router,
@@ -99,18 +103,22 @@ def create_app(
     live: Live | None = None,
     operator_key: str = "",
     keys_needed: bool = False,
+    context_handlers: Handlers | None = None,
 ) -> Litestar:
     """The application over an open record, which it closes as it does the model when it stops.
 
     `announce` is called once it is ready. With `reload` it publishes scripts of the folder anew when they change.
     `live` are its turns under way, for who wants to end their streams before the server stops. `operator_key` opens
-    everything; with `keys_needed` nobody comes without a key, though there be none. Raises SettingsInvalid.
+    everything; with `keys_needed` nobody comes without a key, though there be none. `context_handlers` do in the
+    application's own way what the context strategies `lite` and `memo` do. Raises SettingsInvalid.
     """
     live = live or Live(settings)
     catalogue = Catalogue(record, clock)
     metrics = Metrics()
     known_keys = Keys(record, clock)
-    running = Running(record, model, settings, clock, ids, Spending(record, settings.budgets), metrics)
+    contexts_in_use = msgspec.structs.replace(settings.contexts, handlers=context_handlers or Handlers())
+    spending = Spending(record, settings.budgets)
+    running = Running(record, model, settings, clock, ids, spending, metrics, contexts_in_use)
     webhooks = Webhooks(record, settings, clock, ids)
     courier = Courier(record, webhooks, Sender(settings), settings, clock, ids)
     chat = Chat(running, catalogue, live, webhooks)

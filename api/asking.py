@@ -4,12 +4,14 @@ import hashlib
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from api.errors import ApiError
 from api.schemas.sessions import NewMessage
 from runtime.inputs import Chosen, Filled, Input, Reply
+from scripts.contexts import ContextSettings, SettingsInvalid, checked, read_settings
 from scripts.values import ValueRefused, bounded
+from scripts.written_context import strategies
 from store.rows import TurnRow
 
 
@@ -42,6 +44,16 @@ def values_of(given: dict[str, Any], name: str) -> dict[str, Any]:
     except ValueRefused as error:
         raise ApiError("REQUEST_INVALID", f"{name}: {error}") from error
     return values if isinstance(values, dict) else {}
+
+
+def context_settings_of(given: dict[str, Any] | str | UnsetType | None) -> ContextSettings | None:
+    """The settings of a session's own context, in the words of scripts. Raises ApiError REQUEST_INVALID."""
+    if given is UNSET or given is None:
+        return None
+    try:
+        return checked(read_settings(given), dict.fromkeys(strategies()))
+    except SettingsInvalid as error:
+        raise ApiError("REQUEST_INVALID", f"context: {error}") from error
 
 
 def same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:

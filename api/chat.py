@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from api import rows
 from api.answer import Answer
-from api.asking import Condition, fingerprint_of, input_of, same_request, values_of
+from api.asking import Condition, context_settings_of, fingerprint_of, input_of, same_request, values_of
 from api.catalogue import Catalogue
 from api.errors import ApiError
 from api.hot import Failure, Hot
@@ -60,7 +60,7 @@ class Chat:
         self._locks = SessionLocks(settings.queue_max, settings.queue_s)
         self._beginnings = Beginnings(settings.queue_s)
         self._in_flight = KeysInFlight()
-        self._hot = HotSessions(running.record, catalogue, settings.hot_sessions_max)
+        self._hot = HotSessions(running.record, catalogue, running.contexts, settings.hot_sessions_max)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def close(self) -> None:
@@ -136,7 +136,8 @@ class Chat:
                 created_at=self._clock(),
                 idempotency_key=key,
             )
-            hot = Hot(session, program, self._first_state(session, program, locale, new), ())
+            state = self._first_state(session, program, locale, new)
+            hot = Hot(session, program, state, (), self._running.contexts.messages_max(program.script, state))
             if key is not None:
                 hot.attempts = Attempts(await self._record.unsettled_calls(tenant, session_id))
             async with self._locks.hold((tenant, session_id), queue=True):
@@ -149,6 +150,7 @@ class Chat:
             locale=locale,
             user_id=session.user_id,
             start_variables=variables,
+            context_settings=context_settings_of(new.context),
         )
         trial = Scopes(program, State(seed=0, locale=state.locale))
         for name, value in variables.items():
@@ -365,8 +367,11 @@ class Chat:
 
         Raises ApiError.
         """
+        hot.history_max = self._running.contexts.messages_max(hot.program.script, turn.state)
         status = "" if turn.state.begun else "error"  # as the turn 0 of a session that could not begin
-        return await self.commit(hot, turn, started, None, None, status, migration)
+        answer = await self.commit(hot, turn, started, None, None, status, migration)
+        self._hot.forget(hot.session)  # its script may have models see more of what was said
+        return answer
 
     def relabelled(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
         """A session is called something else in the record now, or something else is noted of it."""

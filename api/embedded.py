@@ -20,6 +20,7 @@ from api.client.client import Client
 from api.client.in_process import InProcess
 from api.models import make_model
 from api.settings import load_settings
+from runtime.context.resizing import Handlers
 from runtime.ports import Model
 from store.record import Record
 
@@ -33,12 +34,14 @@ async def open_runtime(
     scripts: Path | str | None = None,
     model: Model | str | None = None,
     settings: Mapping[str, Any] | None = None,
+    context_handlers: Handlers | None = None,
 ) -> AsyncIterator[Client]:
     """A client of the sessions in a data folder, which is made if it is new: ``async with open_runtime("data") as
     cuebook``. No server may hold the folder meanwhile, as this does.
 
     `scripts` is the folder whose scripts are published, `model` a model or the name of one as in the settings. Other
-    settings are those of `cuebook.toml` and the environment, and `settings` before them.
+    settings are those of `cuebook.toml` and the environment, and `settings` before them. `context_handlers` do in the
+    program's own way what the context strategies `lite` and `memo` do.
 
     A program that has not set up structlog hears of warnings only.
 
@@ -55,7 +58,7 @@ async def open_runtime(
     talker = make_model(own) if model is None or isinstance(model, str) else model
     record = await asyncio.to_thread(Record.open, own.data)
     key = secrets.token_urlsafe(32)  # whoever may read the folder needs none of those in the record
-    app = create_app(own, record, talker, operator_key=key)
+    app = create_app(own, record, talker, operator_key=key, context_handlers=context_handlers)
     async with _running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:
         yield client
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from api.journal import Attempts
+from runtime.context.chosen import newest
 from runtime.engine import Turn
 from runtime.events import HISTORY_MAX, Message
 from runtime.program import Program
@@ -27,11 +28,19 @@ class Failure(Struct, frozen=True):
 class Hot:
     """A session with its program, its state and what was said last."""
 
-    def __init__(self, session: SessionRow, program: Program, state: State, history: tuple[Message, ...]) -> None:
+    def __init__(
+        self,
+        session: SessionRow,
+        program: Program,
+        state: State,
+        history: tuple[Message, ...],
+        history_max: int = HISTORY_MAX,
+    ) -> None:
         self.session = session
         self.program = program
         self.state = state
         self.history = history
+        self.history_max = history_max  # messages; what its context strategies look at is among them
         self.updated_at: datetime = session.created_at
         self.failure: Failure | None = None
         self.keys: OrderedDict[str, None] = OrderedDict()  # of the last requests, in their order
@@ -52,7 +61,7 @@ class Hot:
     def follow(self, row: TurnRow, turn: Turn) -> None:
         """Takes over what a committed turn left."""
         self.state = turn.state
-        self.history = (*self.history, *turn.messages)[-HISTORY_MAX:]
+        self.history = newest((*self.history, *turn.messages), self.history_max)
         self.updated_at = row.finished_at
         self.failure = None
         if turn.state.begun:

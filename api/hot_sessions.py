@@ -7,10 +7,11 @@ import msgspec
 
 from api import rows
 from api.catalogue import Catalogue
+from api.contexts import newest_said
 from api.errors import ApiError
 from api.hot import Failure, Hot
 from api.journal import Attempts
-from runtime.events import HISTORY_MAX
+from runtime.context.chosen import Contexts
 from runtime.state import StateUnreadable, decode
 from store.errors import StoreError
 from store.record import Record
@@ -20,9 +21,10 @@ from store.rows import FailureRow, SessionHead, SessionRow, is_uuid
 class HotSessions:
     """At most `sessions_max` sessions of all tenants, over the record; the longest unused is let go first."""
 
-    def __init__(self, record: Record, catalogue: Catalogue, sessions_max: int) -> None:
+    def __init__(self, record: Record, catalogue: Catalogue, contexts: Contexts, sessions_max: int) -> None:
         self._record = record
         self._catalogue = catalogue
+        self._contexts = contexts
         self._sessions_max = sessions_max
         self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
         self._changes = 0
@@ -52,8 +54,9 @@ class HotSessions:
             context = {"sessionId": head.session_id}
             raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
         program = await self._catalogue.program_in(state.locale, head.tenant, head.digest)
-        recent = await self._record.recent_messages(head.tenant, head.session_id, HISTORY_MAX, without=state.gaps)
-        hot = Hot(rows.session_of(head), program, state, rows.messages_of(recent))
+        most = self._contexts.messages_max(program.script, state)
+        said = await newest_said(self._record, head.tenant, head.session_id, most, state.gaps)
+        hot = Hot(rows.session_of(head), program, state, said, most)
         hot.updated_at = head.updated_at
         hot.attempts = Attempts(await self._record.unsettled_calls(head.tenant, head.session_id))
         failures = await self._record.failures(head.tenant, head.session_id)
@@ -72,13 +75,11 @@ class HotSessions:
         """Remembers a session whose conversation is not what it was: what was said last is read again."""
         session = hot.session
         try:
-            recent = await self._record.recent_messages(
-                session.tenant, session.session_id, HISTORY_MAX, without=hot.state.gaps
-            )
+            said = await newest_said(self._record, session.tenant, session.session_id, hot.history_max, hot.state.gaps)
         except StoreError:
             self.forget(session)
             raise
-        hot.history = rows.messages_of(recent)
+        hot.history = said
         self.put(hot)
 
     def relabel(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:

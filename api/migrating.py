@@ -146,7 +146,7 @@ class Migrating:
     ) -> tuple[TurnRow, State]:
         """Runs the move, and commits its turn and its row together."""
         started = self._clock()
-        moved = Hot(session, program, hot.state, hot.history)
+        moved = Hot(session, program, hot.state, hot.history, hot.history_max)
         moved.keys, moved.knows_all_keys, moved.attempts = hot.keys, hot.knows_all_keys, hot.attempts
         turn = await self._run(moved, planned, started)
         row = MigrationRow(

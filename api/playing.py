@@ -5,8 +5,9 @@ from typing import Any
 from msgspec import Struct
 
 from api.views import position, snapshot, wait_view
+from runtime.context.chosen import Contexts, newest
 from runtime.engine import Turn, TurnFailed, run_turn
-from runtime.events import HISTORY_MAX, ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
+from runtime.events import ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
 from runtime.inputs import Input, Start
 from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
@@ -26,7 +27,16 @@ class Played(Struct, frozen=True):
 class Player:
     """Plays one session of a script."""
 
-    def __init__(self, program: Program, state: State, model: Model, clock: Clock, ids: Ids, limits: Limits) -> None:
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        model: Model,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+        contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
+    ) -> None:
         self.program = program
         self.state = state
         self.played: list[Played] = []
@@ -36,6 +46,8 @@ class Player:
         self._clock = clock
         self._ids = ids
         self._limits = limits
+        self._contexts = contexts
+        self._history_max = contexts.messages_max(program.script, state)
 
     async def take(self, given: Input, shown: Value) -> Turn:
         """Takes a turn; `shown` is what the report says was put in. Raises TurnFailed, InputRefused."""
@@ -49,12 +61,13 @@ class Player:
                 ids=self._ids,
                 limits=self._limits,
                 history=self._history,
+                contexts=self._contexts,
             )
         except TurnFailed as failed:
             self.failure = failed
             raise
         self.state = turn.state
-        self._history = (*self._history, *turn.messages)[-HISTORY_MAX:]
+        self._history = newest((*self._history, *turn.messages), self._history_max)
         self.played.append(Played(shown, turn))
         return turn
 

@@ -10,6 +10,7 @@ from runtime import detection, interrupts
 from runtime.actions import asking, chatting, filling, speaking
 from runtime.budgets import Unmetered
 from runtime.calls import NoJournal
+from runtime.context.chosen import Contexts
 from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.program import Program
 from runtime.run import ActionFailed, Limits, Run
@@ -83,6 +84,7 @@ def request_of(
         meter=Unmetered(),
         live=None,
         now=None,
+        contexts=Contexts(),
     )
     run.action_id = place.action.id
     try:

@@ -10,6 +10,7 @@ from api.hot import Hot
 from api.journal import TurnJournal
 from api.metrics import Metrics
 from api.settings import Settings
+from runtime.context.chosen import Contexts
 from runtime.engine import FailureKind, Turn, TurnFailed, run_turn
 from runtime.inputs import Input, Intervention, Moved
 from runtime.ports import Clock, Ids, Live, Model
@@ -33,6 +34,7 @@ class Running(Struct, frozen=True):
     ids: Ids
     spending: Spending
     metrics: Metrics
+    contexts: Contexts
 
     async def turn(
         self,
@@ -71,6 +73,7 @@ class Running(Struct, frozen=True):
                     meter=meter,
                     live=live,
                     now=started,
+                    contexts=self.contexts,
                 )
             except TurnFailed as failed:
                 timed.outcome = code_of(failed.kind)

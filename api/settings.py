@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from api.budgets import Budgets
 from api.wording import worded
 from runtime.amounts import Amount, Count
+from runtime.context.chosen import Contexts
 from runtime.models.hosted.settings import (
     OPENAI,
     Attempts,
@@ -23,6 +24,7 @@ from runtime.models.hosted.settings import (
     Temperature,
 )
 from runtime.run import Limits
+from scripts.contexts import ContextSettings, read_settings
 from scripts.model import Locale
 
 FILE_NAME = "cuebook.toml"
@@ -71,6 +73,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model_calls_max: Count = 50
     output_chars_max: Count = 100_000
     turn_s: Amount = 120.0
+    context: ContextSettings | str | None = None
+    context_s: Amount = 20.0
     budgets: Budgets = Budgets()
     streams_max: Count = 1_000
     session_streams_max: Count = 10
@@ -107,6 +111,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ValueError(f"{origin!r} of `cors_origins` is no origin, such as https://app.example.com")
         _ = self.own_model  # whose settings must fit together
+        _ = self.contexts
 
     @property
     def own_model(self) -> ModelSettings | None:
@@ -116,6 +121,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if not (self.model.startswith(OPENAI) or self.model_url or self.model_key):
             return None
         return ModelSettings(**{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def contexts(self) -> Contexts:
+        """The strategies that sessions may be in; where neither script nor session names one, it is `context`."""
+        return Contexts(default=None if self.context is None else read_settings(self.context))
 
     @property
     def prompts_folder(self) -> Path:
@@ -130,6 +140,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             model_calls_max=self.model_calls_max,
             output_chars_max=self.output_chars_max,
             turn_s=self.turn_s,
+            context_s=self.context_s,
             turn_budget=self.budgets.bounds("turn"),
             session_budget=self.budgets.bounds("session"),
         )

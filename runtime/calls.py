@@ -30,6 +30,8 @@ from runtime.ports import (
 from runtime.state import Spent
 from scripts.actions import OnInterrupted
 
+GIVEN_UP = "given up before its end"  # what is kept of a call that a time limit ended
+
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -124,7 +126,7 @@ class Calls:
             raise
         except BaseException as reason:  # a time limit of ours, or something that went wrong as the words were heard
             usage = reason.__cause__.usage if isinstance(reason.__cause__, GivenUp) else None
-            self._add(request, intent, await self._journal.end(intent, None, "given up before its end", usage))
+            self._add(request, intent, await self._journal.end(intent, None, GIVEN_UP, usage))
             raise
         ended = await self._journal.end(intent, reply, usage=reply.usage)
         self._add(request, intent, ended)

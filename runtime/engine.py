@@ -13,11 +13,12 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime import detection, interrupts, intervening, listening, repairs
+from runtime import condensing, detection, interrupts, intervening, listening, repairs
 from runtime.actions import filling, leading_away
 from runtime.actions.dispatch import enter, resume
 from runtime.budgets import BudgetExceeded, Unmetered
 from runtime.calls import CallInterrupted, ModelCall, NoJournal
+from runtime.context.chosen import Contexts
 from runtime.copies import copy_of, own_copy
 from runtime.cursor import Cursor
 from runtime.events import (
@@ -32,7 +33,9 @@ from runtime.events import (
     Waiting,
 )
 from runtime.inputs import (
+    Append,
     Chosen,
+    Compress,
     End,
     Filled,
     Input,
@@ -106,12 +109,14 @@ async def run_turn(
     meter: Meter | None = None,
     live: Live | None = None,
     now: datetime | None = None,
+    contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
 ) -> Turn:
     """Runs one turn. `state` is not changed.
 
     `global_cells` are the user's now, None: as the state has them; `history` are the messages so far. `journal` keeps
     the calls of the model while the turn runs, `meter` counts them beyond the turn and the session, `live` hears the
-    words of messages as they come. For the script all of it happens `now`, None: as the clock has it.
+    words of messages as they come. For the script all of it happens `now`, None: as the clock has it. `contexts` are
+    the strategies by which models see the conversation.
 
     Raises InputRefused, and TurnFailed with everything else that can go wrong.
     """
@@ -131,11 +136,12 @@ async def run_turn(
         meter=meter or Unmetered(),
         live=live,
         now=now,
+        contexts=contexts,
     )
     engine = _Engine(run)
     try:
-        async with asyncio.timeout(limits.turn_s):
-            await engine.run(given, content)
+        async with asyncio.timeout(limits.turn_s) as time:
+            await engine.run(given, content, time.when() or 0.0)
     except ModelFailed as error:
         raise engine.failure("model", str(error), retryable=error.retryable) from error
     except LimitExceeded as error:
@@ -180,11 +186,25 @@ class _Engine:
         failed.model_calls = tuple(self._run.calls.made)
         return failed
 
-    async def run(self, given: Input | Moved | Intervention, content: str) -> None:
+    async def run(self, given: Input | Moved | Intervention, content: str, ends_at: float) -> None:
+        """Takes the turn, and brings what the session keeps of its conversation up to date, as far as that is done by
+        the time the turn `ends_at`.
+        """
         self._state.turn += 1
-        if isinstance(given, Intervention):
+        if isinstance(given, Compress):
+            await condensing.compress(self._run, given, ends_at)
+        elif isinstance(given, Intervention):
             self._intervene(given)
-            return
+        else:
+            await self._take(given, content)
+        if not isinstance(given, Intervention) or isinstance(given, Append):
+            await condensing.keep_up(self._run, self._at_hand(), ends_at)
+
+    def _at_hand(self) -> Action | None:
+        """The action that the session stands at; None where its conversation is over, or has not begun."""
+        return self._cursor.current() if self._state.status == "active" and self._state.frames else None
+
+    async def _take(self, given: Input | Moved, content: str) -> None:
         if isinstance(given, Moved):
             self._move(given)
             if not self._state.begun:

@@ -195,15 +195,30 @@ class Migrated(Struct, frozen=True, tag_field="kind", tag="migrated"):
 class Intervened(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="intervention"):
     """The application did something to the session besides talking to it; it stands first in its turn.
 
-    `first` and `last` are the numbers of the messages that were added, or taken out of the conversation.
+    `first` and `last` are the numbers of the messages that were added, taken out of the conversation, or summed up.
     """
 
-    what: Literal["pause", "resume", "end", "set_variables", "rewind", "clear", "append"]
+    what: Literal["pause", "resume", "end", "set_variables", "rewind", "clear", "append", "compress"]
     reason: str = ""  # to end
     scope: Scope | None = None  # to set variables: the one that was asked for
     turn: int | None = None  # to rewind: the turn it went back to
     first: int | None = None
     last: int | None = None
+    keep: int | None = None  # to compress: how many messages stay as they are
+    instruct: str = ""  # to compress: what matters in the summary
+
+
+class Resized(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="resized"):
+    """What a model sees of the conversation was made shorter; the messages all stay in the record."""
+
+    strategy: str
+    type: str  # `lite`, `deep`, `summary`, `memo`, `compress`, or what a handler calls it
+    reason: str
+    after: int = 0  # the window begins after this message
+    summary_to: int = 0  # the last message the summary tells of
+    memo_to: int = 0  # the last message the memo was made with
+    by: Literal["model", "extract", ""] = ""  # who made the account, where there is a new one
+    tokens: int = 0  # about how many the account has
 
 
 class Ended(Struct, frozen=True, tag_field="kind", tag="ended"):
@@ -233,6 +248,7 @@ Body: TypeAlias = (
     | Emitted
     | Migrated
     | Intervened
+    | Resized
     | Ended
 )
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from runtime.events import Body, Role
+from runtime.events import Body, Message, Role
 from runtime.sheets import NotOfThisForm, text_sent
 from runtime.state import State, Wait
 from scripts.model import Scope
@@ -95,7 +95,15 @@ class Append(Struct, frozen=True):
     messages: tuple[Appended, ...]
 
 
-Intervention: TypeAlias = Pause | Resume | End | SetVariables | Rewind | Clear | Append
+class Compress(Struct, frozen=True):
+    """Sum up `messages`, which no summary tells of yet; what was said after them, `keep` messages, stays as it is."""
+
+    messages: tuple[Message, ...]
+    keep: int
+    instruct: str = ""
+
+
+Intervention: TypeAlias = Pause | Resume | End | SetVariables | Rewind | Clear | Append | Compress
 """What an application does to a session besides talking to it. It is a turn like any other."""
 
 
@@ -149,7 +157,7 @@ def _check_intervention(state: State, given: Intervention) -> None:
             raise NotNow(f"the session is {state.status}, and cannot be paused")
         case Resume() if state.status != "paused":
             raise NotNow(f"the session is {state.status}, and cannot be resumed")
-        case End() | SetVariables() | Append() if state.status == "completed":
+        case End() | SetVariables() | Append() | Compress() if state.status == "completed":
             raise NotNow("the conversation is over")
         case Append() if not all(is_unicode(each.content) for each in given.messages):
             raise InputRefused("a message is not valid Unicode")

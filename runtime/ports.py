@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from runtime.events import Advance as Advance
 from runtime.events import Message
@@ -20,10 +20,13 @@ Clock: TypeAlias = Callable[[], datetime]
 Ids: TypeAlias = Callable[[], str]
 """A new id, unique for ever."""
 
-Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route", "detect"]
+Purpose: TypeAlias = Literal["say", "ask", "extract", "think", "chat", "route", "detect", "summarise", "memo"]
 
 SPEAKING: frozenset[Purpose] = frozenset({"say", "ask", "chat"})
 """The purposes whose replies hold words for the user."""
+
+CONDENSING: frozenset[Purpose] = frozenset({"summarise", "memo"})
+"""The purposes that make an account of the conversation, for the requests that come after."""
 
 
 class Watched(Struct, frozen=True):
@@ -40,6 +43,18 @@ class Verdict(Struct, frozen=True):
     label: str = ""
 
 
+class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a request holds of a conversation beside its messages."""
+
+    summary: str = ""  # of the messages before the first of them
+    memo: Mapping[str, Value] = {}  # what is to be kept in mind of it all
+    previous: Value = None  # to condense: the account that the new one takes the place of
+    instruct: str = ""  # to condense: what matters
+
+
+NO_ACCOUNT = Account()
+
+
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """What an action wants of a model; how it is put to the model is the adapter's business."""
 
@@ -47,7 +62,9 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     action_id: str
     round: int  # 0: open the conversation; n: judge the nth reply; to detect: of the session's, 0 before the first
     visit: int = 0  # in how many earlier visits of this action the model was asked
-    asked: int = 0  # how often it was asked for the same purpose in this visit; to detect: which message of the turn
+    # how often it was asked for the same purpose in this visit; to detect: which message of the turn; to condense: how
+    # often in the session
+    asked: int = 0
     model: str = ""  # the model the script wants, by the name the server knows it; empty: the server's own
     task: str
     task_spans: Spans = ()
@@ -72,6 +89,13 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     goal: str = ""
     strategy: str = ""
     scheme: str = ""  # the prompts the script is written for
+    # unset where there is none, so that the digests of requests without one are those of records that know of none
+    account: Account | UnsetType = UNSET
+
+    @property
+    def told(self) -> Account:
+        """What it holds of the conversation beside its messages."""
+        return NO_ACCOUNT if self.account is UNSET else self.account
 
 
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,6 +129,7 @@ class ModelReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress: Advance | None = None
     intent: str = ""  # to route: which of the intents the reply has
     detected: Mapping[str, Verdict] = {}  # to detect: of each detector that sees something
+    extracted: bool = False  # to condense: made of the messages' own sentences, without any model
     raw: str = ""  # what the model literally said
     usage: Usage | None = None  # none: no language model was asked
 

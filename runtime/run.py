@@ -7,15 +7,19 @@ from datetime import datetime
 from functools import partial
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from runtime.budgets import Bounds, BudgetExceeded, Purse
 from runtime.calls import CallInterrupted, Calls
+from runtime.context.chosen import Contexts, newest, shown
+from runtime.context.ports import Condense
 from runtime.copies import copy_of, own_copy, take_back
 from runtime.events import HISTORY_MAX, Body, Event, Message, Role, VariableChanged, Warned
 from runtime.hearing import Hearing
 from runtime.names import Names
 from runtime.ports import (
+    SPEAKING,
+    Account,
     Clock,
     Ids,
     Journal,
@@ -50,6 +54,7 @@ class Limits(Struct, frozen=True):
     events_max: int = 10_000
     state_bytes_max: int = 1_000_000
     turn_s: float = 120.0
+    context_s: float = 20.0  # of it, for an account of the conversation
     turn_budget: Bounds = Bounds()
     session_budget: Bounds = Bounds()
 
@@ -68,6 +73,14 @@ class LimitExceeded(Exception):
 class ActionFailed(Exception):
     """An action could not be carried out; the message is for the script's author."""
 
+
+CONTEXT = "context"
+"""Stands for an action where a model is asked for an account of the conversation, which none asks for."""
+
+_TOLD: frozenset[Purpose] = SPEAKING | {"think"}
+"""What is asked with the account of the older conversation at hand; values, verdicts and meanings are taken from what
+was said, never from an account of it.
+"""
 
 FAILURES = (ActionFailed, LimitExceeded, WriteRefused, ModelFailed, CallInterrupted, BudgetExceeded, PlaceLost)
 """What may go wrong in a turn; anything else is a defect."""
@@ -98,9 +111,11 @@ class Run:
         meter: Meter,
         live: Live | None,
         now: datetime | None,
+        contexts: Contexts,
     ) -> None:
         self.program = program
         self.state = state
+        self.contexts = contexts
         self.scopes = Scopes(program, state)
         self.limits = limits
         self.events: list[Event] = []
@@ -112,7 +127,7 @@ class Run:
         self.speech = Speech(None if program.watches_assistant else live)
         self._now = now or clock()
         self._ids = ids
-        self._history = list(history[-HISTORY_MAX:])
+        self._history = list(history)
         self._first_number = state.message_seq + 1  # of the turn's own messages
         self._actions = 0
         self._output_chars = 0
@@ -320,6 +335,10 @@ class Run:
         """The last messages of the session, oldest first."""
         return tuple(self._history[-HISTORY_MAX:])
 
+    def conversation(self, messages_max: int) -> tuple[Message, ...]:
+        """As many of the last messages as are at hand, and those of the system's that the conversation begins with."""
+        return newest(self._history, messages_max)
+
     async def complete(
         self,
         purpose: Purpose,
@@ -339,6 +358,8 @@ class Run:
         Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
         """
         goal, strategy = self._purpose()
+        view = shown(self.contexts.chosen(self.program.script, self.state, action), self._history, self.state.context)
+        has_account = purpose in _TOLD and (view.summary or view.memo)
         role = self.role
         speaker = self.program.roles.get(role)
         request = ModelRequest(
@@ -360,7 +381,8 @@ class Run:
             reply=reply,
             known=dict(self.progress.values),
             replies=tuple(self.progress.replies),
-            history=self.history(),
+            history=view.messages,
+            account=Account(summary=view.summary, memo=view.memo) if has_account else UNSET,
             records=records,
             role=role,
             speaker=speaker,
@@ -390,6 +412,27 @@ class Run:
             reply=said.content,
             history=tuple(message for message in self.history() if message.number <= said.number),
             detectors=watched,
+            scheme=self.program.script.template_scheme,
+        )
+        return await self._ask(request, None, None)
+
+    async def condense(self, wish: Condense) -> ModelReply:
+        """Asks the model for a shorter account of messages.
+
+        Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
+        """
+        asked, self.state.condensed = self.state.condensed, self.state.condensed + 1
+        request = ModelRequest(
+            purpose=wish.purpose,
+            action_id=CONTEXT,
+            round=self.state.heard,
+            asked=asked,
+            model=self.program.script.model,
+            task="",
+            locale=self.state.locale,
+            now=self.now(),
+            history=wish.messages,
+            account=Account(previous=wish.previous, instruct=wish.instruct),
             scheme=self.program.script.template_scheme,
         )
         return await self._ask(request, None, None)

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from runtime.answers import Choice
 from runtime.context.memory import ContextMemory
 from runtime.sheets import DrawnForm
+from scripts.contexts import ContextSettings
 from scripts.model import Locale
 from scripts.values import Value, ValueType
 
@@ -151,6 +152,8 @@ class State(Struct, omit_defaults=True):
     end_reason: str = ""
     gaps: tuple[tuple[int, int], ...] = ()  # first and last number of messages that were taken out of the conversation
     context: ContextMemory | None = None  # what its context strategy keeps
+    context_settings: ContextSettings | None = None  # its own, before those of its script
+    condensed: int = 0  # how often an account of the conversation was asked for
 
     def home(self, depth: int | None = None) -> tuple[str, str]:
         """Where the actions of the innermost (of `depth`) frames stand: phase and topic, or a skill's home or an

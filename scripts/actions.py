@@ -8,6 +8,7 @@ from msgspec import Meta, field
 from scripts.nodes import Expression, Node, Template
 from scripts.values import Value
 from scripts.variables import OutputItem
+from scripts.written_context import Context
 
 ROUNDS_MAX = 10
 ROUNDS_DEFAULT = 3
@@ -267,6 +268,7 @@ class Chat(ModelStep, frozen=True, kw_only=True):
     exit_when: Expression | None = None
     exit_criteria: ExitCriteria | None = None
     max_rounds: Annotated[int, Meta(ge=1, le=CHAT_ROUNDS_MAX)] = ROUNDS_MAX
+    context: Context | None = None
     on_blocked: Policy | None = None
     on_off_topic: Policy | None = None
 

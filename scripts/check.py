@@ -49,6 +49,7 @@ from scripts.targets import resolve_target
 from scripts.values import Value, ValueRefused, coerce, number_in
 from scripts.variable_flow import Place, VariableFlow
 from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
+from scripts.written_context import Context, faults_of
 
 _SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})")
 _ID = regex.compile(r"\w[\w.\-]*")
@@ -113,6 +114,7 @@ class _Checker:
         for detector in script.detectors:
             self.check_detector(detector)
         self.check_on_budget()
+        self.context(script.context)
         for repair in script.repairs:
             self.texts(repair.say)
         self.forms()
@@ -299,6 +301,7 @@ class _Checker:
             case Form():
                 self.form(action)
             case Chat():
+                self.context(action.context)
                 self.texts(action.task, action.exit)
                 self.expression(action.exit_when)
                 self.criteria(action.exit_criteria)
@@ -312,6 +315,10 @@ class _Checker:
                 pass
             case _:
                 assert_never(action)
+
+    def context(self, context: Context | None) -> None:
+        for fault in faults_of(context) if context is not None else ():
+            self.add(fault.code, fault.message, fault.at, fault.fix)
 
     def block(self, actions: Iterable[Action]) -> None:
         for action in actions:

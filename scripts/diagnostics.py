@@ -197,6 +197,8 @@ CODES: dict[str, Code] = {
         "What is done when a budget is used up is done at once, and cannot wait, jump, call or ask a model.",
         "Let it `say`, `show`, `set`, `emit` or `end`.",
     ),
+    "CONTEXT_UNKNOWN": Code("error", "There is no such strategy for the context.", "Use one of those it lists."),
+    "CONTEXT_OPTION": Code("error", "The strategy has no such option.", "Remove it, or take a strategy that has it."),
     "POLICY_TOO_LATE": Code(
         "warning",
         "A policy waits for more replies than the action takes.",

@@ -16,6 +16,7 @@ from scripts.detectors.parts import Example, Measure, Pattern, Rule, Sign
 from scripts.nodes import Expression, Node, Reference, Template
 from scripts.values import Value
 from scripts.variables import Declaration
+from scripts.written_context import Context
 
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
 DefaultScope: TypeAlias = Literal["topic", "session"]
@@ -257,6 +258,7 @@ class Script(Node, frozen=True, kw_only=True):
     template_scheme: str = ""
     model: str = ""  # the language model it wants, by the name the server knows it
     on_interrupted: OnInterrupted = "retry"
+    context: Context | None = None  # what of the conversation the model sees
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
     phases: tuple[Phase, ...] = field()

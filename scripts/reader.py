@@ -38,6 +38,7 @@ SHORTHANDS = {
     "FormField": "field",
     "Translation": "text",
     "Line": "content",
+    "Context": "strategy",
 }
 """For these types a bare text stands for a mapping with only this key."""
 

@@ -67,6 +67,9 @@ RULES: Mapping[str, Rule] = {
     "GET /api/sessions/{session_id}/snapshots/{turn}": READING,
     "GET /api/sessions/search": _for("app", "analyst", keeps_to_user=True),
     "GET /api/sessions/{session_id}/stats": READING,
+    "GET /api/sessions/{session_id}/context": READING,
+    "GET /api/sessions/{session_id}/history": READING,
+    "POST /api/sessions/{session_id}/compress": TALKING,
     "GET /api/sessions/{session_id}/export": _for("author", "analyst"),  # it holds raw replies of models
     "POST /api/sessions/import": _for("author", keeps_to_user=True),
     "GET /api/users/{user_id}/sessions": READING,

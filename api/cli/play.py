@@ -81,7 +81,9 @@ def play(
     except (ModelUnknown, ScriptedFileInvalid, CassetteUnwritable) as error:
         fail(str(error))
     recording = RecordingModel(chosen)
-    player = Player(program, state, recording if record else chosen, utc_now, new_id, settings.limits)
+    player = Player(
+        program, state, recording if record else chosen, utc_now, new_id, settings.limits, settings.contexts
+    )
     talk = Unattended(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(spoken, quiet=as_json)
     with asyncio.Runner() as runner:
         _converse(player, talk, runner)

@@ -136,7 +136,7 @@ async def _replay_all(settings: Settings, wanted: _Wanted) -> list[_Replayed]:
         fail(f"there is no record in {settings.data}; name its folder with --data")
     record = Record.open(settings.data, read_only=True)
     try:
-        source = Source(record, Catalogue(record, utc_now), settings.limits)
+        source = Source(record, Catalogue(record, utc_now), settings.limits, settings.contexts)
         sessions = await _sessions(record, wanted)
         with _bar(sum(each.head.turn + 1 for each in sessions)) as tick:
             return [await _replayed(source, each, wanted, tick) for each in sessions]

@@ -162,9 +162,12 @@ def _tell_more(page: Any) -> None:
 @sessions.command("show", epilog="Example: cuebook sessions show 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
 @click.argument("session_id")
 @click.option("--calls", "with_calls", is_flag=True, help="Also what was asked of language models.")
+@click.option("--context", "with_context", is_flag=True, help="Also what models see of the conversation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_settings("data", "host", "port")
-def show_session(session_id: str, with_calls: bool, as_json: bool, config: Path | None, **flags: Any) -> None:
+def show_session(
+    session_id: str, with_calls: bool, with_context: bool, as_json: bool, config: Path | None, **flags: Any
+) -> None:
     """Shows a session: where it stands, its variables, what was said."""
     settings = settings_of(config, **flags)
 
@@ -178,7 +181,8 @@ def show_session(session_id: str, with_calls: bool, as_json: bool, config: Path 
                 messages += page["data"]
                 after = page["nextAfter"]
             calls = {"calls": await _calls(api, session_id)} if with_calls else {}
-            return {**session, "messages": messages, **calls}
+            context = {"context": await api.get(f"/api/sessions/{session_id}/context")} if with_context else {}
+            return {**session, "messages": messages, **calls, **context}
 
     shown = _run(work())
     if as_json:
@@ -191,8 +195,21 @@ def show_session(session_id: str, with_calls: bool, as_json: bool, config: Path 
         console.print(f"  {escape(name)} = {escape(str(value))}")
     for message in shown["messages"]:
         console.print(f"[dim]{message['role']:>4}[/]  {escape(message['content'])}")
+    if with_context:
+        _show_context(shown["context"])
     if with_calls:
         print_table(_CALL_COLUMNS, [_call_line(call) for call in shown["calls"]])
+
+
+def _show_context(context: Any) -> None:
+    """What models see of a conversation."""
+    numbers = context["messages"]
+    span = f"messages {numbers[0]} to {numbers[-1]}" if numbers else "no messages"
+    console.print(f"context {escape(context['strategy'])}: {span}, about {context['tokens']} tokens")
+    if context["summary"]:
+        console.print(f"[dim]summary of messages to {context['summaryTo']}[/]  {escape(context['summary'])}")
+    for name, value in context["memo"].items():
+        console.print(f"[dim]memo[/]  {escape(name)} = {escape(str(value))}")
 
 
 async def _calls(api: Reach, session_id: str) -> list[Any]:

@@ -8,15 +8,17 @@ import msgspec
 from msgspec import Struct
 
 from api.catalogue import Catalogue
+from api.contexts import newest_said, said_between
 from api.journal import usage_of
-from api.rows import messages_of, origin_of
+from api.rows import origin_of
 from runtime.budgets import BudgetExceeded
-from runtime.events import HISTORY_MAX, Intervened, Message
+from runtime.events import Intervened, Message
 from runtime.inputs import (
     Append,
     Appended,
     Chosen,
     Clear,
+    Compress,
     End,
     Filled,
     Input,
@@ -109,7 +111,7 @@ async def steps(record: Record, catalogue: Catalogue, session: Session, first: i
         before = before or _first_state(session, row, after)
         given: Input | Intervention | None = None
         if move is None and after.begun:
-            given = await _given(record, session, row) if begun else Start()
+            given = await _given(record, session, row, before) if begun else Start()
         others = _others(before, after, row, program) if program.global_names else {}
         yield Step(row, before, after, given, move, others, await calls.of(number))
         before = after
@@ -123,12 +125,11 @@ async def turn_row(record: Record, session: Session, number: int) -> TurnRow:
     return row
 
 
-async def history_of(record: Record, session: Session, state: State) -> tuple[Message, ...]:
+async def history_of(record: Record, session: Session, state: State, messages_max: int) -> tuple[Message, ...]:
     """The last messages of the conversation as it was in a state."""
     later = (state.message_seq + 1, NUMBER_MAX)
     head = session.head
-    without = (*state.gaps, later)
-    return messages_of(await record.recent_messages(head.tenant, head.session_id, HISTORY_MAX, without=without))
+    return await newest_said(record, head.tenant, head.session_id, messages_max, (*state.gaps, later))
 
 
 async def _state_before(record: Record, session: Session, turn: int) -> State | None:
@@ -145,10 +146,11 @@ def _first_state(session: Session, row: TurnRow, after: State) -> State:
         locale=after.locale,
         user_id=session.head.user_id,
         start_variables=given if after.begun else dict(after.start_variables),
+        context_settings=after.context_settings,
     )
 
 
-async def _given(record: Record, session: Session, row: TurnRow) -> Input | Intervention:
+async def _given(record: Record, session: Session, row: TurnRow, before: State) -> Input | Intervention:
     """What was done to a session in a turn. Raises SessionUnknown."""
     first = row.events[0] if row.events else None
     if first is None or first.kind != "intervention":
@@ -169,6 +171,10 @@ async def _given(record: Record, session: Session, row: TurnRow) -> Input | Inte
             return Clear()
         case "append":
             return Append(tuple(Appended(each.role, each.content, each.metadata) for each in row.messages))
+        case "compress":
+            head, numbers = session.head, (done.first or 0, done.last or 0)
+            older = await said_between(record, head.tenant, head.session_id, *numbers, before.gaps)
+            return Compress(older, done.keep or 0, done.instruct)
         case _:
             assert_never(done.what)
 

@@ -21,8 +21,9 @@ from api.replaying.recorded import (
     with_others,
 )
 from runtime.budgets import Bounds
+from runtime.context.chosen import Contexts, newest
 from runtime.engine import Turn, TurnFailed, run_turn
-from runtime.events import HISTORY_MAX, Message
+from runtime.events import Message
 from runtime.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
 from runtime.migration import MOVING, Plan, place_of, plan, undo
 from runtime.models.offline import OfflineModel
@@ -63,6 +64,11 @@ class Source(Struct, frozen=True):
     record: Record
     catalogue: Catalogue
     limits: Limits
+    contexts: Contexts = Contexts()
+
+    def history_max(self, program: Program, state: State) -> int:
+        """How many of the newest messages have to be at hand."""
+        return self.contexts.messages_max(program.script, state)
 
 
 async def replay(source: Source, session: Session, first: int = 0) -> AsyncIterator[TurnReplay]:
@@ -74,7 +80,7 @@ async def replay(source: Source, session: Session, first: int = 0) -> AsyncItera
     async for step in steps(source.record, source.catalogue, session, first):
         program = await program_at(source.catalogue, session, step.row.turn)
         if again is None:
-            again = _Again(source, session, step.before, await history_of(source.record, session, step.before))
+            again = await _again(source, session, program, step.before)
         if step.is_failure:
             again.pass_over(step)
             yield TurnReplay(step.row.turn, "passed over", why="the session could not begin")
@@ -131,11 +137,14 @@ def _of_any_version(given: Input | Intervention) -> Input | Intervention:
 class _Again:
     """A session that is being run again, in memory."""
 
-    def __init__(self, source: Source, session: Session, state: State, history: tuple[Message, ...]) -> None:
+    def __init__(
+        self, source: Source, session: Session, state: State, history: tuple[Message, ...], history_max: int
+    ) -> None:
         self.state = state
         self._source = source
         self._session = session
         self._history = history
+        self._history_max = history_max
         self._numbers = itertools.count(1)
 
     def take_over(self, step: Step) -> None:
@@ -145,7 +154,7 @@ class _Again:
     def pass_over(self, step: Step) -> None:
         """Goes on from where a turn left the session when it was recorded."""
         self.state = step.after
-        self._history = (*self._history, *rows.messages_of(step.row.messages))[-HISTORY_MAX:]
+        self._history = newest((*self._history, *rows.messages_of(step.row.messages)), self._history_max)
 
     async def turn(self, program: Program, step: Step, given: Input | Moved | Intervention, model: Model) -> TurnRow:
         """Takes a turn at the moment it was taken, as the record would keep it. Raises _Stopped, NotKept."""
@@ -164,6 +173,7 @@ class _Again:
                 meter=model if isinstance(model, RecordedModel) else None,
                 global_cells=cells,
                 history=self._history,
+                contexts=self._source.contexts,
                 now=step.row.started_at,
             )
         except InputRefused as error:
@@ -175,15 +185,16 @@ class _Again:
         except NotRecorded as error:
             raise _Stopped(str(error), error.action_id) from error
         row = self._follow(program, step, turn)
-        if isinstance(given, Rewind):
-            self._history = await history_of(self._source.record, self._session, self.state)
+        if isinstance(given, Rewind | Moved):  # another part of what was said, or more of it
+            self._history_max = self._source.history_max(program, self.state)
+            self._history = await history_of(self._source.record, self._session, self.state, self._history_max)
         elif isinstance(given, Clear):
             self._history = ()
         return row
 
     def _follow(self, program: Program, step: Step, turn: Turn) -> TurnRow:
         self.state = turn.state
-        self._history = (*self._history, *turn.messages)[-HISTORY_MAX:]
+        self._history = newest((*self._history, *turn.messages), self._history_max)
         return rows.turn_row(
             rows.session_of(self._session.head),
             program,
@@ -194,6 +205,12 @@ class _Again:
             fingerprint=None,
             execution_status="" if turn.state.begun else "error",
         )
+
+
+async def _again(source: Source, session: Session, program: Program, state: State) -> _Again:
+    """A session as it was in a state."""
+    most = source.history_max(program, state)
+    return _Again(source, session, state, await history_of(source.record, session, state, most), most)
 
 
 def _clock_at(moment: datetime) -> Callable[[], datetime]:
@@ -231,8 +248,7 @@ async def _planned_again(source: Source, session: Session, again: _Again, progra
 
 async def _shadow_of(source: Source, session: Session, program: Program, step: Step, model: Model) -> _Again:
     """The session before a turn, in the new version. Raises _Stopped."""
-    history = await history_of(source.record, session, step.before)
-    again = _Again(source, session, step.before, history)
+    again = await _again(source, session, program, step.before)
     if step.row.turn == 0:
         return again
     again.take_over(step)
@@ -269,7 +285,7 @@ async def _model_of(source: Source, session: Session, further: Model | None, fir
         has_calls = True
         turns.now = RecordedModel(step.calls)
         program = await program_at(source.catalogue, session, step.row.turn)
-        then = _Again(source, session, step.before, await history_of(source.record, session, step.before))
+        then = await _again(source, session, program, step.before)
         try:
             await then.turn(program, step, step.given, listening)
         except (_Stopped, NotKept):

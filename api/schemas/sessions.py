@@ -26,6 +26,7 @@ class NewSession(Body, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     locale: Locale | None = None
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    context: dict[str, Any] | str | UnsetType | None = UNSET  # as in a script
 
 
 class NewMessage(Body, frozen=True, kw_only=True):

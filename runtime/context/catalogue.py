@@ -12,8 +12,7 @@ from typing import TypeAlias
 from runtime.context.ports import Strategy
 from runtime.context.strategies import Buffer, Resizing, Summary, SummaryBuffer, TokenBuffer, Window
 from scripts.contexts import ContextSettings, SettingsInvalid, checked
-
-GROUP = "cuebook.context"
+from scripts.written_context import GROUP
 
 PAIRS, TOKENS, KEPT = 10, 4_000, 10  # of a window, a buffer by tokens and after a summary, where the settings say none
 

@@ -2,9 +2,11 @@
 
 The file lists the replies of each action by its id, one a round; a bare text is what to say. What is asked beside the
 conversation (values asked for apart, what a reply means) stands under `ID.extract` and `ID.route`, one a call, of which
-the last serves all further calls. What a detector sees stands under `DETECTOR.detect`, one for each message of the
-user's from the first on (`{}`: nothing; `{score: 0.9, label: crisis}`). An action that a session comes to several times
-may have a list of such replies for each visit. What a call took may stand with its reply, as `usage`::
+the last serves all further calls; accounts of the conversation stand under `context.summarise` and `context.memo`,
+without which they are made of what was said word for word. What a detector sees stands under `DETECTOR.detect`, one for
+each message of the user's from the first on (`{}`: nothing; `{score: 0.9, label: crisis}`). An action that a session
+comes to several times may have a list of such replies for each visit. What a call took may stand with its reply, as
+`usage`::
 
     replies:
       ask_name:
@@ -28,7 +30,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, json, structs
 
-from runtime.ports import Advance, Purpose, Usage
+from runtime.ports import CONDENSING, Advance, Purpose, Usage
 from scripts.diagnostics import Problem, Problems
 from scripts.nodes import Location
 from scripts.reader import Reader
@@ -40,7 +42,7 @@ from scripts.values import Value, shorten
 from scripts.yaml_text import Item, Items, Layout, Record, document, plain
 
 FILE_BYTES_MAX = 4_000_000
-ASIDES: frozenset[Purpose] = frozenset({"extract", "route"})
+ASIDES: frozenset[Purpose] = CONDENSING | {"extract", "route"}
 """What is asked beside the conversation, at any time in it: its replies are counted by themselves, not by round."""
 
 
@@ -58,6 +60,7 @@ class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
     intent: str = ""
     score: float = 0.0
     label: str = ""
+    extracted: bool = False
     fail: str = ""
     retryable: bool = True
     usage: Usage | None = None

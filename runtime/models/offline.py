@@ -4,6 +4,8 @@ It says texts as they are written, takes what the parsers find, and is content w
 """
 
 from runtime.answers import labelled_parts
+from runtime.context.extracts import memo_of, summary_of
+from runtime.context.ports import Condense
 from runtime.models.parsing import read_further, read_outputs
 from runtime.phrases import farewells, phrase
 from runtime.ports import Hear, ModelReply, ModelRequest
@@ -35,6 +37,18 @@ class OfflineModel:
                 return ModelReply()  # what a reply means beyond its words takes a model
             case "detect":
                 return ModelReply()  # what words and measures tell, the detectors have seen
+            case "summarise" | "memo":
+                return extracted(request)
+
+
+def extracted(request: ModelRequest) -> ModelReply:
+    """An account of the conversation, made of what was said word for word."""
+    told = request.told
+    if request.purpose == "summarise":
+        wish = Condense(purpose="summarise", messages=request.history, previous=told.previous)
+        return ModelReply(text=summary_of(wish), extracted=True)
+    wish = Condense(purpose="memo", messages=request.history, previous=told.previous)
+    return ModelReply(values=memo_of(wish), extracted=True)
 
 
 def _ask(request: ModelRequest) -> ModelReply:

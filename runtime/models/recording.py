@@ -43,6 +43,7 @@ class RecordingModel:
                 has_questions=reply.has_questions,
                 progress=reply.progress,
                 intent=reply.intent,
+                extracted=reply.extracted,
                 usage=reply.usage,
             ),
             reply.detected,

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from runtime.models.cassette import ASIDES, Replies, ScriptedReply, Written, read_cassette
-from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage, Verdict
+from runtime.models.offline import extracted
+from runtime.ports import CONDENSING, Hear, ModelFailed, ModelReply, ModelRequest, Usage, Verdict
 
 _YES = {"true", "yes", "1", "y", "是"}
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"  # scripts that put no blanks between words
@@ -93,7 +94,9 @@ class ScriptedModel:
         """What is asked beside the conversation; the file need not say anything to it."""
         visits = self._replies.get(f"{request.action_id}.{request.purpose}")
         replies = visits.of(request.visit) if visits is not None else None
-        return _reply(replies[min(request.asked, len(replies) - 1)]) if replies else ModelReply()
+        if replies:
+            return _reply(replies[min(request.asked, len(replies) - 1)])
+        return extracted(request) if request.purpose in CONDENSING else ModelReply()
 
     def _detect(self, request: ModelRequest) -> ModelReply:
         """What is written for each of the detectors, for the message they look at."""
@@ -158,6 +161,7 @@ def _reply(written: Written) -> ModelReply:
         has_questions=written.has_questions,
         progress=written.progress,
         intent=written.intent,
+        extracted=written.extracted,
         usage=written.usage,
         raw=msgspec.json.encode(written).decode(),
     )

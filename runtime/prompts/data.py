@@ -10,9 +10,13 @@ import json
 import re
 from collections.abc import Iterable
 
+from runtime.context.attachments import attachments_of
 from runtime.events import Message
+from runtime.prompts.fitting import cut_value
 from scripts.expressions import Spans
 from scripts.values import Value
+
+OTHERS_CHARS_MAX = 500  # of a text in what a message holds beside its own
 
 # brackets, ampersands, number signs and backticks; control and separating characters; marks that turn the direction of
 # writing or are invisible, which have carried orders unseen; halves of surrogate pairs
@@ -43,10 +47,22 @@ def tagged(tag: str, lines: Iterable[str]) -> str:
 
 
 def message_line(message: Message) -> str:
-    """A message: who it is from, by which name where the script gives one, and its text."""
+    """A message: who it is from, by which name where the script or the application gives one, its text, and what there
+    is of it besides.
+    """
     speaker = message.metadata.get("speaker")
     name = speaker.get("name") if isinstance(speaker, dict) else None
-    return encoded({"from": message.role, **({"as": name} if name else {}), "text": message.content})
+    if message.role == "tool":
+        name = name or message.metadata.get("name")
+    line = {"from": message.role, **({"as": name} if name else {}), "text": message.content}
+    return encoded({**line, **others_in(message)})
+
+
+def others_in(message: Message) -> dict[str, Value]:
+    """What a message holds beside its text: what was attached to it, and the tools it called."""
+    attached: list[Value] = [dict(each) for each in attachments_of(message)]
+    called = cut_value(message.metadata.get("tool_calls"), OTHERS_CHARS_MAX)
+    return {**({"attached": attached} if attached else {}), **({"called": called} if called else {})}
 
 
 class Marks:

@@ -9,15 +9,15 @@ data they stand in one message whatever their order.
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from runtime.context.windows import ContextStrategy, TokenWindow
+from runtime.context.windows import ContextStrategy, TokenWindow, head_of
 from runtime.events import Message
-from runtime.ports import ModelFailed, ModelRequest
-from runtime.prompts.data import Marks, encoded, message_line, tagged
+from runtime.ports import CONDENSING, ModelFailed, ModelRequest
+from runtime.prompts.data import Marks, encoded, message_line, others_in, tagged
 from runtime.prompts.fitting import cut_message, cut_value, fitted, longest_in
 from runtime.prompts.prompt import Prompt, prompt_of
 from runtime.prompts.shapes import limits_of, shape_of, single_outputs, wanted_records
@@ -31,18 +31,6 @@ from scripts.variables import Output
 INSTRUCTIONS_CHARS_MAX = 200_000
 
 
-class Condense(Struct, frozen=True, kw_only=True):
-    """A wish for a shorter account of a conversation: a summary in prose, or a memo of what is to be kept in mind."""
-
-    purpose: Literal["summarise", "memo"]
-    locale: Locale
-    messages: tuple[Message, ...]
-    previous: Value = None  # the account so far, which this one goes on from
-    instruct: str = ""  # what matters in it
-    scheme: str = ""
-
-
-Wish: TypeAlias = ModelRequest | Condense
 _Given: TypeAlias = Mapping[str, object]
 
 
@@ -63,34 +51,38 @@ class Prompts:
         """With the templates of a folder before the runtime's own. Raises PromptInvalid."""
         return cls(Templates.load(folder))
 
-    def render(self, request: Wish, *, context_tokens_max: int) -> Prompt:
+    def render(self, request: ModelRequest, *, context_tokens_max: int) -> Prompt:
         """The prompt for a request, with as much of the conversation as fits the tokens.
 
         It is longer only where the instructions leave next to nothing for the data, which is cut and never left out.
         Raises ModelFailed where a template cannot be filled, PromptMissing.
         """
         marks = Marks()
-        given = _of_request(request, marks) if isinstance(request, ModelRequest) else _of_condense(request)
+        given = _of_condense(request) if request.purpose in CONDENSING else _of_request(request, marks)
         system = self._filled(request.purpose, request, given)
-        schema = shape_of(request) if isinstance(request, ModelRequest) else None
+        schema = shape_of(request)
         shape_tokens = 0 if schema is None else tokens_of(msgspec.json.encode(schema).decode())
         left = context_tokens_max - 2 * MESSAGE_TOKENS - tokens_of(system) - shape_tokens
         return prompt_of(system, self._data(request, marks, left), schema, request.purpose, marks.values)
 
-    def _filled(self, name: Name, request: Wish, given: _Given) -> str:
+    def _filled(self, name: Name, request: ModelRequest, given: _Given) -> str:
         source = self._templates.find(name, request.locale, request.scheme)
         data = self._templates.find("data", request.locale, request.scheme)
         return _fill(source, {**given, "data": _fill(data, given)})
 
-    def _data(self, request: Wish, marks: Marks, tokens_left: int) -> str:
+    def _data(self, request: ModelRequest, marks: Marks, tokens_left: int) -> str:
         """What people said and what was made of it; the conversation gets the tokens that are left."""
         before, after, messages, tokens_left = _blocks(request, marks, tokens_left - tokens_of(_CONVERSATION))
         lines = {id(message): message_line(message) for message in messages}
         costs = {id: tokens_of(line) + 1 for id, line in lines.items()}
-        chosen = self._strategy.choose(messages, max(tokens_left, 0), lambda each: costs[id(each)])
+        head = head_of(messages[:-1])  # of the system's, which stays first
+        left = tokens_left - sum(costs[id(each)] for each in head)
+        head, left = (head, left) if left > 0 else ((), tokens_left)
+        chosen = self._strategy.choose(messages[len(head) :], max(left, 0), lambda each: costs[id(each)])
         told = [lines[id(each)] for each in chosen]
         if len(chosen) == 1:  # the newest is told whether it fits or not
-            told = [_fitted_message(chosen[0], tokens_left - 1)]
+            told = [_fitted_message(chosen[0], left - 1)]
+        told = [*(lines[id(each)] for each in head), *told]
         return "\n".join([*before, tagged("conversation", told), *after])
 
 
@@ -112,11 +104,12 @@ _CONVERSATION = tagged("conversation", [])
 _REPLY_PART, _PART = 0.75, 0.5  # of the tokens that are left: the most the reply takes; then the values, then the known
 
 
-def _blocks(request: Wish, marks: Marks, tokens_left: int) -> tuple[list[str], list[str], Sequence[Message], int]:
+def _blocks(
+    request: ModelRequest, marks: Marks, tokens_left: int
+) -> tuple[list[str], list[str], Sequence[Message], int]:
     """What stands before the conversation and after it, its messages, and the tokens left for them."""
-    messages = request.history if isinstance(request, ModelRequest) else request.messages
-    spoken = [each for each in messages if each.content.strip()]
-    left = tokens_left
+    spoken = [each for each in request.history if each.content.strip() or others_in(each)]
+    left, told = tokens_left, request.told
 
     def block(tag: str, worded: Callable[[int], str], chars_max: int, part: float = _PART) -> str:
         nonlocal left
@@ -127,14 +120,16 @@ def _blocks(request: Wish, marks: Marks, tokens_left: int) -> tuple[list[str], l
     def of_value(tag: str, value: Value) -> str:
         return block(tag, lambda chars: encoded(cut_value(value, chars)), longest_in(value))
 
-    if not isinstance(request, ModelRequest):
-        return ([] if request.previous is None else [of_value("previous", request.previous)]), [], spoken, left
+    if request.purpose in CONDENSING:
+        return ([] if told.previous is None else [of_value("previous", told.previous)]), [], spoken, left
     reply: list[str] = []
     if request.reply is not None:  # before all else: it stays whole as far as possible
         newest = spoken.pop() if spoken and spoken[-1].content == request.reply else None
         said = newest or Message(0, "", "user", request.reply, "")
         reply = [block("reply", lambda chars: message_line(cut_message(said, chars)), len(said.content), _REPLY_PART)]
     before = [of_value("values", dict(marks.values))] if marks.values else []
+    before += [of_value("memo", dict(told.memo))] if told.memo else []
+    before += [of_value("summary", told.summary)] if told.summary else []
     after = [of_value("known", dict(request.known))] if request.known else []
     return before, [*after, *reply], spoken, left
 
@@ -183,11 +178,11 @@ def _of_request(request: ModelRequest, marks: Marks) -> _Given:
     }
 
 
-def _of_condense(request: Condense) -> _Given:
+def _of_condense(request: ModelRequest) -> _Given:
     return {
         "locale": tag_of(request.locale),
-        "instruct": request.instruct,
-        "has_previous": request.previous is not None,
+        "instruct": request.told.instruct,
+        "has_previous": request.told.previous is not None,
     }
 
 

@@ -29,6 +29,8 @@ def reply_of(request: ModelRequest, data: object) -> ModelReply:
         data = data[0]
     if not isinstance(data, Mapping):
         return ModelReply()
+    if request.purpose == "memo":
+        return ModelReply(values=_memo(data))
     fields = {_plain(name): value for name, value in data.items() if isinstance(name, str)}
     return ModelReply(
         text=_text(fields.get("text")),
@@ -142,6 +144,18 @@ def _may_be(kind: DeclaredType, value: Value) -> bool:
             return kind == "record"
         case None:
             return False
+
+
+def _memo(data: _Fields) -> dict[str, Value]:
+    """What is to be kept in mind, by its names; a model may give the record itself, or nothing around it."""
+    given = data.get("memo", data)
+    try:
+        value = bounded(given)
+    except ValueRefused:
+        return {}
+    if isinstance(value, list):
+        value = _from_pairs(value)
+    return {name: each for name, each in value.items() if is_given(each)} if isinstance(value, dict) else {}
 
 
 def _from_pairs(pairs: list[Value]) -> Value:

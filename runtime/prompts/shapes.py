@@ -27,8 +27,10 @@ def shape_of(request: ModelRequest) -> Schema | None:
             return _object({**_verdict(judged=request.criteria), **_text()})
         case "chat" if request.reply is not None and (request.exit or request.exit_spans or request.criteria):
             return _object({**_verdict(judged=request.criteria), **_text()})
-        case "say" | "chat":
+        case "say" | "chat" | "summarise":
             return None
+        case "memo":
+            return _object({"memo": {"type": "array", "items": _PAIR}})
         case "extract" | "think":
             return _object({"values": _values(request), "reasons": _reasons(request)})
         case "route":
@@ -105,8 +107,7 @@ def _value(output: Output) -> Schema:
         case "list":
             return _described({"type": ["array", "null"], "items": {"type": _SCALAR[:-1]}}, notes)
         case "record":  # strict mode has no objects with names of their own choosing
-            pair = _object({"name": {"type": "string"}, "value": {"type": _SCALAR}})
-            return _described({"type": ["array", "null"], "items": pair}, notes)
+            return _described({"type": ["array", "null"], "items": _PAIR}, notes)
         case "text" | "choice" | None:
             return _described({"type": ["string", "null"]}, notes)
 
@@ -125,3 +126,6 @@ def _described(schema: Schema, notes: Iterable[str]) -> Schema:
 def _seen(watched: Watched) -> Schema:
     label: Schema = {"type": "string", "enum": [*watched.labels, ""]} if watched.labels else {"type": "string"}
     return _object({"score": {"type": "number", "description": "0 to 1"}, "label": label})
+
+
+_PAIR = _object({"name": {"type": "string"}, "value": {"type": _SCALAR}})

@@ -69,6 +69,8 @@ def test_a_session_in_full(cuebook: Callable[..., Any], talked: list[str]) -> No
     assert lines[-2:] == ["user  Ana [bold]", "  ai  How old are you, Ana [bold]?"]
     shown = json.loads(cuebook("sessions", "show", talked[1], "--data", "data", "--json").stdout)
     assert (shown["status"], len(shown["messages"])) == ("completed", 8)
+    seen = cuebook("sessions", "show", talked[0], "--data", "data", "--context").stdout
+    assert "context newest: messages 1 to " in seen
 
 
 def test_a_search_in_what_was_said(cuebook: Callable[..., Any], talked: list[str]) -> None:

@@ -54,6 +54,7 @@ BODIES: dict[str, Any] = {
     "POST /api/sessions/{session_id}/resume": None,
     "POST /api/sessions/{session_id}/end": {"reason": "a theft"},
     "POST /api/sessions/{session_id}/clear": None,
+    "POST /api/sessions/{session_id}/compress": {"keep": 1},
     "POST /api/sessions/{session_id}/rewind": {"turn": 0},
     "POST /api/sessions/{session_id}/fork": {"turn": 0},
     "POST /api/sessions/{session_id}/messages/append": {"messages": [{"role": "user", "content": "of the thief"}]},

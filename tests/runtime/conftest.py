@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
+from runtime.context.chosen import Contexts
 from runtime.engine import Limits, Turn, run_turn
 from runtime.events import Message, Warned
 from runtime.inputs import Chosen, Input, Intervention, Reply, Start
@@ -36,6 +37,7 @@ class Session:
         self.limits = limits
         self.meter: Meter | None = None
         self.live: Live | None = None
+        self.contexts = Contexts()
         self.turns: list[Turn] = []
         self._saved = saved
 
@@ -53,6 +55,7 @@ class Session:
             limits=self.limits,
             meter=self.meter,
             live=self.live,
+            contexts=self.contexts,
             history=tuple(each for each in self.messages if not _is_in(state.gaps, each.number)),
         )
         self.state = turn.state

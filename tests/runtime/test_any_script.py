@@ -142,6 +142,12 @@ FORMS = """
   - {field: t_num, type: number, computed: s_num * 2 + (t_text or 1)}
 - {form: few, fields: [{field: loose, required: true, default: "0"}, g_num, {field: t_any, computed: loose + 1}]}
 """
+CONTEXTS = [
+    "buffer", {"strategy": "window", "k": 1}, {"strategy": "token_buffer", "max_tokens": 30},
+    {"strategy": "summary", "keep": 1, "instruct": "Keep names."}, {"strategy": "summary_buffer", "max_tokens": 30},
+    {"strategy": "lite", "limit": {"messages": 3, "chars": 200}},
+    {"strategy": "memo", "limit": {"chars": 100}, "resize": {"every_n_turns": 2}, "memo": {"instruct": ["A", "B"]}},
+]  # fmt: skip
 REPAIRS = ["repeat", "skip", "cancel", "correct", "hand_over"]
 DETECTORS = """
 - detector: words
@@ -354,6 +360,7 @@ def scripts(draw: st.DrawFn) -> str:
     ]
     asides = draw(seldom(interrupts=st.just(yaml.safe_load(ASIDES))))
     asides |= draw(seldom(on_budget=st.just(yaml.safe_load(ON_BUDGET))))
+    asides |= draw(seldom(context=st.sampled_from(CONTEXTS)))
     asides |= draw(seldom(repairs=st.lists(st.sampled_from(REPAIRS), min_size=1, unique=True)))
     auto = draw(st.booleans())
     session = [{**each, "auto": auto} if each["var"] in {"s_text", "s_num"} else each for each in declared("s")]
@@ -464,7 +471,8 @@ class Unsteady(OfflineModel):
 
     async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
         asked = (request.purpose, request.action_id, request.round, len(request.history))
-        is_needed = request.purpose != "detect" and (request.purpose != "extract" or request.task)  # others may fail
+        may_fail = {"detect", "summarise", "memo"} | (set() if request.task else {"extract"})
+        is_needed = request.purpose not in may_fail
         if asked not in self._asked and is_needed:
             self._asked.add(asked)
             raise ModelFailed("overloaded")

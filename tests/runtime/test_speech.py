@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from runtime.budgets import BudgetExceeded, Unmetered
 from runtime.calls import CallInterrupted, NoJournal
+from runtime.context.chosen import Contexts
 from runtime.engine import Limits, Turn, TurnFailed, run_turn
 from runtime.events import Message
 from runtime.inputs import Input, Reply, Start
@@ -238,6 +239,7 @@ async def hear_judged(session: Talk, error: Exception) -> list[Words | Unsaid]:
         meter=Unmetered(),
         live=heard.append,
         now=None,
+        contexts=Contexts(),
     )
 
     def fail(verdict: ModelReply) -> bool:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.events import Message
-from runtime.ports import ModelRequest
+from runtime.ports import Account, ModelRequest
 from runtime.prompts.data import encoded
-from runtime.prompts.rendering import Condense
 from scripts.expressions import compile_template
 from scripts.sandbox import MISSING
 
@@ -91,9 +90,9 @@ def test_an_attack_is_read_back_as_the_very_text_it_was(request_of, message, ren
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_nor_does_it_get_into_the_instructions_for_a_summary(render, message, data_of, attack):
+def test_nor_does_it_get_into_the_instructions_for_a_summary(render, request_of, message, data_of, attack):
     wishes = [
-        Condense(purpose=purpose, locale="en", messages=(message(text or "-", "user"),), previous={"kept": text})
+        request_of(purpose, history=(message(text or "-", "user"),), account=Account(previous={"kept": text}))
         for purpose in ("summarise", "memo")
         for text in (attack, HARMLESS)
     ]

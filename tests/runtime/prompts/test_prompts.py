@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from runtime.ports import ModelFailed, Purpose
-from runtime.prompts.rendering import Condense, Prompts
+from runtime.ports import Account, ModelFailed, Purpose
+from runtime.prompts.rendering import Prompts
 from runtime.prompts.templates import DEFAULT, NAMES, PromptInvalid, PromptMissing, Templates
 from runtime.tokens import tokens_of
 
@@ -76,14 +76,16 @@ def test_of_a_language_tag_only_language_script_and_region_are_told(render, requ
 
 
 @pytest.mark.parametrize(("purpose", "locale"), [*itertools.product(["summarise", "memo"], ["en", "zh"])])
-def test_a_conversation_can_be_summed_up_and_kept_in_mind(render, message, data_of, purpose, locale):
-    wish = Condense(purpose=purpose, locale=locale, messages=(message("Hello."), message("Hi.", "user")))
+def test_a_conversation_can_be_summed_up_and_kept_in_mind(render, request_of, message, data_of, purpose, locale):
+    said = (message("Hello."), message("Hi.", "user"))
+    wish = request_of(purpose, locale=locale, history=said, account=Account())
     first = render(wish)
-    assert first.schema is None
+    assert (first.schema is None) == (purpose == "summarise")
     assert data_of(first) == {
         "conversation": [{"from": "assistant", "text": "Hello."}, {"from": "user", "text": "Hi."}]
     }
-    again = render(msgspec.structs.replace(wish, previous="They met.", instruct="Keep the names."))
+    account = Account(previous="They met.", instruct="Keep the names.")
+    again = render(msgspec.structs.replace(wish, account=account))
     assert data_of(again)["previous"] == ["They met."]
     assert "Keep the names." in system(again)
     assert "They met." not in system(again)
@@ -107,7 +109,7 @@ def objects_in(schema: Any) -> list[Any]:
     return own + [found for each in schema.values() for found in objects_in(each)]
 
 
-@pytest.mark.parametrize("purpose", PURPOSES)
+@pytest.mark.parametrize("purpose", [each for each in PURPOSES if each != "summarise"])  # which is plain text
 def test_every_schema_fits_the_strict_mode(render, request_of, purpose):
     schema = render(request_of(purpose)).schema
     Draft202012Validator.check_schema(schema)
@@ -225,13 +227,41 @@ def test_the_newest_reply_is_cut_last(render, request_of, message, data_of):
     assert len(told["conversation"]) > 10
 
 
-def test_a_long_account_leaves_room_for_the_conversation(render, message, data_of):
+@pytest.mark.parametrize(("purpose", "tag"), [("memo", "previous"), ("chat", "summary")])
+def test_a_long_account_leaves_room_for_the_conversation(render, request_of, message, data_of, purpose, tag):
     messages = (message("Hello."), message("word " * 8_000, "user"))
-    wish = Condense(purpose="memo", locale="en", messages=messages, previous="word " * 8_000)
-    prompt = render(wish, 4_000)
+    account = Account(**{tag: "word " * 8_000})
+    prompt = render(request_of(purpose, history=messages, account=account, reply=None), 4_000)
     told = data_of(prompt)
-    assert (told["previous"][0].count(CUT), told["conversation"][-1]["text"].count(CUT)) == (1, 1)
+    assert (told[tag][0].count(CUT), told["conversation"][-1]["text"].count(CUT)) == (1, 1)
     assert sum(4 + tokens_of(each.content) for each in prompt.messages) <= 4_000
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_what_is_told_of_the_older_conversation_is_data_before_the_messages(render, request_of, data_of, locale):
+    account = Account(summary="They met <b>.", memo={"name": "Ana"})
+    prompt = render(request_of("chat", locale=locale, account=account))
+    told = data_of(prompt)
+    assert (told["summary"], told["memo"]) == (["They met <b>."], [{"name": "Ana"}])
+    order = [prompt.messages[1].content.index(f"<{tag}>") for tag in ("memo", "summary", "conversation")]
+    assert order == sorted(order)
+    assert "They met" not in system(prompt)
+    assert "<summary>" in system(prompt)
+
+
+def test_what_applications_put_into_a_conversation_is_told_with_what_is_attached(render, request_of, message, data_of):
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+    said = (
+        message("Speak of cats.", "system"),
+        message("", "user", parts=[{"type": "text", "text": "Look!"}, picture]),
+        message("", "assistant", tool_calls=[{"name": "find", "arguments": "{}"}]),
+        message("A cat.", "tool", name="find"),
+    )
+    told = data_of(render(request_of("chat", history=said, reply=None)))["conversation"]
+    assert [each["from"] for each in told] == ["system", "user", "assistant", "tool"]
+    assert told[1]["attached"][0]["ref"] == "https://example.org/cat.png"
+    assert told[2]["called"] == [{"name": "find", "arguments": "{}"}]
+    assert told[3]["as"] == "find"
 
 
 # -- schemes ----------------------------------------------------------------------------------------------------------

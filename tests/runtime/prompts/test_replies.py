@@ -174,3 +174,17 @@ def test_any_json_is_read_without_a_crash_and_gives_only_what_was_asked_for(requ
     assert all(0 <= each.score <= 1 for each in read.detected.values())
     for value in read.values.values():
         assert bounded(value) == value
+
+
+@pytest.mark.parametrize(
+    ("given", "memo"),
+    [
+        ({"memo": [{"name": "pet", "value": "a cat"}, {"name": "gone", "value": None}]}, {"pet": "a cat"}),
+        ({"memo": {"pet": "a cat", "ages": [3, 4]}}, {"pet": "a cat", "ages": [3, 4]}),
+        ({"pet": "a cat"}, {"pet": "a cat"}),
+        ({"memo": "a cat"}, {}),
+        ({"memo": ["a cat"]}, {}),
+    ],
+)
+def test_a_memo_is_read_from_pairs_or_the_record_itself(request_of, given, memo):
+    assert reply_of(request_of("memo"), given).values == memo
