@@ -30,6 +30,9 @@ KINDS: Mapping[str, Kind] = {
 """What a document is, by its media type."""
 
 
+_AGENTLY = {"id": "greeting", "full_chat_history": [{"role": "user", "content": "Hello"}]}
+
+
 def _described(media_type: str) -> Schema:
     whole = media_type == JSON or "yaml" in media_type
     return Schema(type=OpenAPIType.OBJECT if whole else OpenAPIType.STRING)
@@ -51,6 +54,7 @@ class _Imported(Operation):
 
     def __post_init__(self) -> None:
         content = {each: OpenAPIMediaType(_described(each)) for each in KINDS}
+        content[JSON] = OpenAPIMediaType(Schema(type=OpenAPIType.OBJECT, examples=[_AGENTLY]))
         self.request_body = RequestBody(content, description="The document.", required=True)
 
 

@@ -128,6 +128,8 @@ async def test_every_body_has_an_example_that_is_accepted(api: Any, document: An
             method = "PATCH" if what in {"/variables", ""} else "POST"
             answer = await api.request(method, f"/api/sessions/{session['sessionId']}{what}", json=example)
             assert answer.is_success, answer.text
+    for example in examples["/api/sessions/import"]:
+        assert (await api.post("/api/sessions/import", json=example, params={"userId": "ana"})).is_success
     for example in examples["/api/keys"]:  # the last ones: from then on a key is asked for
         assert (await api.key("app", **example)).startswith("Bearer")
 
