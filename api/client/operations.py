@@ -1,10 +1,11 @@
 """What an application does with sessions besides talking to them: find, set, pause, take back, copy, add, delete."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from api.client.wire import Wire
+from api.schemas.contexts import Compressed, ContextView, NewCompression
 from api.schemas.lifecycle import (
     Back,
     Ending,
@@ -17,11 +18,18 @@ from api.schemas.lifecycle import (
     SnapshotList,
     SnapshotView,
 )
+from api.schemas.session_lists import HitList, SessionList, SessionStatsView
 from api.schemas.sessions import SessionView
+from api.schemas.transfers import ImportView
+from api.transfer.exporting import Format
+from runtime.state import Status
 from scripts.builtin import CHAT
 from scripts.model import Scope
 
 Values: TypeAlias = Mapping[str, Any]
+
+
+_SPELT = {"tool_calls": "toolCalls", "tool_call_id": "toolCallId"}  # in prompts, and in requests to the API
 
 
 class Operations:
@@ -89,8 +97,11 @@ class Operations:
         return await self._change("POST", session_id, "rewind", body)
 
     async def append(self, session_id: str, messages: Sequence[Values]) -> SessionChanged:
-        """Adds messages that were said elsewhere, as `{"role": "user", "content": "…"}`, all in one turn."""
-        return await self._change("POST", session_id, "messages/append", {"messages": list(messages)})
+        """Adds messages that were said elsewhere, as `{"role": "user", "content": "…"}`, all in one turn; calls of
+        tools as prompts hold them, with `tool_calls` and `tool_call_id`.
+        """
+        body = {"messages": [{_SPELT.get(name, name): each[name] for name in each} for each in messages]}
+        return await self._change("POST", session_id, "messages/append", body)
 
     async def fork(
         self,
@@ -104,6 +115,80 @@ class Operations:
         """A copy of a session, which goes on by itself."""
         body = NewFork(turn=turn, before_user_message=before_user_message, key=key, metadata=dict(metadata or {}))
         return await self._wire.ask("POST", path_of(session_id, "fork"), SessionView, body=body, headers=once())
+
+    async def find(
+        self,
+        *,
+        user_id: str | None = None,
+        status: Status | None = None,
+        script_id: str | None = None,
+        key_prefix: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        sort: Literal["activity", "created"] = "activity",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> SessionList:
+        """A page of sessions, the last active first."""
+        parameters = {
+            "userId": user_id,
+            "status": status,
+            "scriptId": script_id,
+            "keyPrefix": key_prefix,
+            "metadata": [f"{name}:{value}" for name, value in (metadata or {}).items()],
+            "sort": sort,
+            "limit": limit,
+            "cursor": cursor,
+        }
+        return await self._wire.ask("GET", "/api/sessions", SessionList, parameters=parameters)
+
+    async def search(
+        self,
+        words: str,
+        *,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> HitList:
+        """A page of messages in which all words occur (`"a phrase"` in quotes), the last first."""
+        parameters = {"q": words, "userId": user_id, "sessionId": session_id, "limit": limit, "cursor": cursor}
+        return await self._wire.ask("GET", "/api/sessions/search", HitList, parameters=parameters)
+
+    async def stats(self, session_id: str) -> SessionStatsView:
+        """What a session came to."""
+        return await self._wire.ask("GET", path_of(session_id, "stats"), SessionStatsView)
+
+    async def history(
+        self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The last messages as `{"role", "content"}`, for a prompt; they begin where an exchange does."""
+        parameters = {"maxMessages": max_messages, "maxTokens": max_tokens}
+        return await self._wire.ask("GET", path_of(session_id, "history"), list[dict[str, Any]], parameters=parameters)
+
+    async def prompt_messages(self, session_id: str) -> list[dict[str, Any]]:
+        """The messages as models see them by the session's context strategy, with the summary and memo before them."""
+        parameters = {"view": "context"}
+        return await self._wire.ask("GET", path_of(session_id, "history"), list[dict[str, Any]], parameters=parameters)
+
+    async def context(self, session_id: str) -> ContextView:
+        """What the session's context strategy keeps, and shows models."""
+        return await self._wire.ask("GET", path_of(session_id, "context"), ContextView)
+
+    async def compress(self, session_id: str, *, keep: int = 20, instruct: str = "") -> Compressed:
+        """Sums up all but the last messages, for models."""
+        body = NewCompression(keep=keep, instruct=instruct)
+        return await self._wire.ask("POST", path_of(session_id, "compress"), Compressed, body=body, headers=once())
+
+    async def export(self, session_id: str, form: Format = "json") -> str:
+        """The session as a document."""
+        return await self._wire.text(path_of(session_id, "export"), parameters={"format": form})
+
+    async def bring(
+        self, document: Values, *, user_id: str | None = None, key: str | None = None, replace: bool = False
+    ) -> ImportView:
+        """Imports a document that `export` gave as JSON, or a session of Agently's."""
+        parameters = {"userId": user_id, "key": key, "replace": replace}
+        return await self._wire.ask("POST", "/api/sessions/import", ImportView, body=document, parameters=parameters)
 
     async def snapshots(self, session_id: str, *, after: int | None = None, limit: int = 100) -> SnapshotList:
         """A page of where each turn left the session."""

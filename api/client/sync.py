@@ -115,6 +115,15 @@ class SyncSessions(_Waiting):
     snapshots = _waited(Sessions.snapshots)
     snapshot = _waited(Sessions.snapshot)
     delete = _waited(Sessions.delete)
+    find = _waited(Sessions.find)
+    search = _waited(Sessions.search)
+    stats = _waited(Sessions.stats)
+    history = _waited(Sessions.history)
+    prompt_messages = _waited(Sessions.prompt_messages)
+    context = _waited(Sessions.context)
+    compress = _waited(Sessions.compress)
+    export = _waited(Sessions.export)
+    bring = _waited(Sessions.bring)
 
 
 class SyncClient:

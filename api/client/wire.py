@@ -116,16 +116,27 @@ class Wire:
         parameters: Mapping[str, object] | None,
         headers: Mapping[str, str] | None,
     ) -> httpx.Request:
-        given = {name: _written(value) for name, value in (parameters or {}).items() if value is not None}
+        given: list[tuple[str, str | int | float | bool | None]] = [
+            (name, each) for name, value in (parameters or {}).items() for each in _written(value)
+        ]
         content = None if body is None else msgspec.json.encode(body)
         kind = {} if content is None else {"Content-Type": "application/json"}
         return self._http.build_request(
-            method, path, params=given, content=content, headers={**kind, **(headers or {})}
+            method, path, params=httpx.QueryParams(given), content=content, headers={**kind, **(headers or {})}
         )
 
 
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _written(value: object) -> list[str]:
+    """A parameter as it is sent: once, not at all, or once for each of a list."""
+    match value:
+        case None:
+            return []
+        case bool():
+            return [str(value).lower()]
+        case list():
+            return [str(each) for each in value]
+        case _:
+            return [str(value)]
 
 
 def _decoded(content: bytes, kind: type[T]) -> T:

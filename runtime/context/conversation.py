@@ -8,7 +8,7 @@ where there is neither, the memo is an extract.
 import asyncio
 import threading
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
@@ -125,6 +125,21 @@ class Conversation:
             self._current.append(made)
             self._memory = counted((made,), self._memory)
         return made
+
+    def replace(self, messages: Iterable[Message | Mapping[str, object]]) -> None:
+        """Becomes a conversation of these messages, with nothing kept in mind. Raises TypeError, ValueRefused."""
+        made = [each if isinstance(each, Message) else message_of(each, 0) for each in messages]
+        numbered = [msgspec.structs.replace(each, number=number) for number, each in enumerate(made, 1)]
+        with self._lock:
+            self._full, self._current = numbered, list(numbered)
+            self._memory = counted(tuple(numbered), ContextMemory())
+            self._loads += 1
+
+    def clear_window(self) -> None:
+        """Shows a model nothing of what was said so far; all of it stays in the full history, and the memo as it is."""
+        with self._lock:
+            self._current = []
+            self._loads += 1
 
     # -- the window ---------------------------------------------------------------------------------------------------
 

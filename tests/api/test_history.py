@@ -1,0 +1,126 @@
+"""A history around a callable: what was said goes in, and both sides of it are kept in one turn, or nothing is."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from api.client import Client
+from api.embedded import open_runtime
+from api.history import with_history
+
+
+@pytest.fixture
+async def cuebook(tmp_path: Path) -> AsyncIterator[Client]:
+    async with open_runtime(tmp_path / "data", scripts=tmp_path) as cuebook:
+        yield cuebook
+
+
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "clock", "arguments": {}}]}
+
+
+class Model:
+    """Answers how many messages it got, and remembers them."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[tuple[str, str]]] = []
+
+    async def __call__(self, messages) -> str:
+        self.asked.append([(each["role"], each["content"]) for each in messages])
+        return f"{len(messages)} messages"
+
+
+async def said(cuebook: Client, key: str) -> list[str]:
+    session = await cuebook.sessions.by_key(key)
+    return [f"{each.role}: {each.content}" async for each in cuebook.sessions.transcript(session.session_id)]
+
+
+async def test_the_second_call_gets_what_was_said_in_the_first(cuebook):
+    model = Model()
+    answer = with_history(model, cuebook.sessions, session_id="alice")
+    assert await answer("hello") == "1 messages"
+    assert await answer("again") == "3 messages"
+    assert model.asked[1] == [("user", "hello"), ("assistant", "1 messages"), ("user", "again")]
+    assert await said(cuebook, "alice") == ["user: hello", "ai: 1 messages", "user: again", "ai: 3 messages"]
+    session = await cuebook.sessions.by_key("alice")
+    assert session.turn == 2  # question and answer are one turn
+
+
+async def test_the_config_says_which_conversation_it_is_else_it_is_the_default(cuebook):
+    answer = with_history(Model(), cuebook.sessions)
+    await answer("to bob", {"metadata": {"session_id": "bob"}})
+    await answer("to nobody")
+    await answer("to nobody", {"metadata": {}})
+    assert await said(cuebook, "bob") == ["user: to bob", "ai: 1 messages"]
+    assert len(await said(cuebook, "default")) == 4
+    by_rule = with_history(Model(), cuebook.sessions, session_id=lambda config: f"user:{config['user']}")
+    await by_rule("hi", {"user": 7})
+    assert await said(cuebook, "user:7") == ["user: hi", "ai: 1 messages"]
+
+
+async def test_a_system_message_stays_first_and_is_not_kept(cuebook):
+    model = Model()
+    answer = with_history(model, cuebook.sessions)
+    system = {"role": "system", "content": "Be brief."}
+    await answer([system, {"role": "user", "content": "hello"}])
+    await answer([system, {"role": "user", "content": "again"}])
+    assert [role for role, _ in model.asked[1]] == ["system", "user", "assistant", "user"]
+    assert "Be brief." not in " ".join(await said(cuebook, "default"))
+
+
+async def test_where_the_call_fails_nothing_dangles(cuebook):
+    async def fails(messages) -> str:
+        raise RuntimeError("no model")
+
+    answer = with_history(fails, cuebook.sessions)
+    with pytest.raises(RuntimeError):
+        await answer("hello")
+    assert await said(cuebook, "default") == []
+
+    async def nonsense(messages) -> object:
+        return 42
+
+    with pytest.raises(TypeError):
+        await with_history(nonsense, cuebook.sessions)("hello")
+    assert await said(cuebook, "default") == []
+
+
+async def test_a_plain_function_will_do_and_may_give_messages(cuebook):
+    def plain(messages) -> list[dict[str, object]]:
+        result = {"role": "tool", "content": "noon", "tool_call_id": "c1"}
+        return [CALL, result, {"role": "assistant", "content": "Noon."}]
+
+    answer = with_history(plain, cuebook.sessions)
+    await answer("what time is it?")
+    kept = await answer.before("and now?")
+    assert kept[1]["tool_calls"] == CALL["tool_calls"]
+    assert kept[2]["tool_call_id"] == "c1"
+    assert await said(cuebook, "default") == ["user: what time is it?", "ai: ", "tool: noon", "ai: Noon."]
+
+
+async def test_its_two_ends_serve_programs_that_call_by_themselves(cuebook):
+    history = with_history(Model(), cuebook.sessions)
+    assert await history.before("hello") == [{"role": "user", "content": "hello"}]
+    await history.after("hello", "hi")
+    assert [each["content"] for each in await history.before("again")] == ["hello", "hi", "again"]
+
+
+async def test_fifty_at_once_are_all_kept_each_question_with_its_answer(cuebook):
+    async def echo(messages) -> str:
+        return f"to {messages[-1]['content']}"
+
+    answer = with_history(echo, cuebook.sessions)
+    await asyncio.gather(*(answer(f"{number}") for number in range(50)))
+    kept = await said(cuebook, "default")
+    assert len(kept) == 100
+    pairs = list(zip(kept[::2], kept[1::2], strict=True))
+    assert {question for question, _ in pairs} == {f"user: {number}" for number in range(50)}
+    assert all(reply == f"ai: to {question.removeprefix('user: ')}" for question, reply in pairs)
+
+
+async def test_a_conversation_that_was_deleted_begins_anew(cuebook):
+    answer = with_history(Model(), cuebook.sessions)
+    await answer("hello")
+    await cuebook.sessions.delete((await cuebook.sessions.by_key("default")).session_id)
+    assert await answer("again") == "1 messages"
