@@ -47,6 +47,29 @@ def encoded(event: str, data: object, id_: str = "") -> bytes:
     return b"%sdata: %s\n\n" % (head.encode(), msgspec.json.encode(data))
 
 
+class Frames:
+    """Frames of words in their order. Most are never read by anybody, so each is encoded when it is first read."""
+
+    def __init__(self) -> None:
+        self.is_read = False  # whether anybody has been told of them
+        self._frames: list[bytes | tuple[str, object, str]] = []
+
+    def add(self, event: str, data: object, id_: str) -> None:
+        """One more."""
+        self._frames.append((event, data, id_))
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __getitem__(self, part: slice) -> list[bytes]:
+        self.is_read = self.is_read or bool(self._frames)
+        for place in range(*part.indices(len(self._frames))):
+            frame = self._frames[place]
+            if not isinstance(frame, bytes):
+                self._frames[place] = encoded(*frame)
+        return [frame for frame in self._frames[part] if isinstance(frame, bytes)]
+
+
 def taken_back(session_id: str, base: int, message: int) -> bytes:
     """Tells a client to forget the words of a message and of those after it, and puts it back to the last event."""
     return encoded("message.reset", ResetView(message=message), frame_id(session_id, base))

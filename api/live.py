@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeAlias, TypeVar
 
 from api.errors import ApiError
-from api.frames import Place, encoded, frame_id, taken_back
+from api.frames import Frames, Place, frame_id
 from api.kept import Kept
+from api.schemas.base import View
 from api.schemas.events import DeltaView, ResetView
 from api.settings import Settings
 from runtime.ports import Unsaid, Words
@@ -55,7 +56,7 @@ class Bell:
 
 
 class LiveTurn:
-    """One run of one turn: its words as encoded frames, and once it is durable, what happened in it.
+    """One run of one turn: its words as frames, and once it is durable, what happened in it.
 
     Its frames hold at most `chars_max` characters of words; FRAMES_MAX tell of them, and as many may take them back.
     """
@@ -64,7 +65,7 @@ class LiveTurn:
         self.key = key
         self.base = base
         self.attempt = secrets.token_hex(4)
-        self.frames: list[bytes] = []
+        self.frames = Frames()
         self.is_over = False
         self.happened: HappenedRow | None = None  # none though it is over: it failed, and nothing happened
         self._bells = bells
@@ -89,14 +90,14 @@ class LiveTurn:
             self._take_back(words.number)
             return
         delta = DeltaView(message=words.number, action_id=words.action_id, text=words.text)
-        self._add(encoded("message.delta", delta, self._next_id()))
+        self._add("message.delta", delta, self._next_id())
         self._from = self._from or words.number
         self._to = words.number
 
     def end(self) -> None:
         """The turn is over; where it failed, it has said nothing."""
         if self._from is not None and self.happened is None:
-            self._add(taken_back(self.key[1], self.base, self._from))
+            self._add("message.reset", ResetView(message=self._from), self.base_id)
         self.is_over = True
         self._ring()
 
@@ -107,15 +108,15 @@ class LiveTurn:
 
     def _take_back(self, number: int) -> None:
         if self._from is not None and number <= self._to:
-            self._add(encoded("message.reset", ResetView(message=number), self._next_id()))
+            self._add("message.reset", ResetView(message=number), self._next_id())
             self._from = None if number <= self._from else self._from
             self._to = number - 1
 
     def _next_id(self) -> str:
         return f"{self.base_id}.{self.attempt}.{len(self.frames) + 1}"
 
-    def _add(self, frame: bytes) -> None:
-        self.frames.append(frame)
+    def _add(self, event: str, data: View, id_: str) -> None:
+        self.frames.add(event, data, id_)
         self._ring()
 
     def _ring(self) -> None:
@@ -177,9 +178,9 @@ class Underway(Generic[T]):
         self.bell.ring()
 
     @property
-    def frames(self) -> list[bytes]:
+    def frames(self) -> Frames:
         """What the turn has said so far."""
-        return self.turn.frames if self.turn is not None else []
+        return self.turn.frames if self.turn is not None else Frames()
 
     @property
     def is_answered(self) -> bool:
@@ -253,7 +254,9 @@ class Live:
             self._answered.ring()
             if (turn := underway.turn) is not None and underway.channel is not None:
                 underway.channel.over(turn)
-                self._kept.keep((turn.key, turn.base, turn.attempt), turn.frames, asyncio.get_running_loop().time())
+                if turn.frames.is_read:  # else nobody can come back in the midst of them
+                    run = (turn.key, turn.base, turn.attempt)
+                    self._kept.keep(run, turn.frames[:], asyncio.get_running_loop().time())
 
     # -- readers ----------------------------------------------------------------------------------------------------
 

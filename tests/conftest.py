@@ -1,6 +1,7 @@
 """Cuebook as its users meet it: the API in process or behind a server of its own, on the scripts in `conversations`."""
 
 import asyncio
+import functools
 import importlib.util
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -26,6 +28,7 @@ from api.live import Live
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
 from runtime.ports import Model
+from store.database import FILE_NAME, Database
 from store.record import Record
 
 # The same examples every time, however long a machine takes for one; others are tried with --hypothesis-profile=other.
@@ -119,12 +122,34 @@ class Api(httpx.AsyncClient):
         return [(message["role"], message["content"]) for message in said]
 
 
+@functools.cache
+def new_record() -> bytes:
+    """The file of a record in which nothing is yet; made once, as that takes a quarter of a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        Database.open(Path(folder)).close()
+        return (Path(folder) / FILE_NAME).read_bytes()
+
+
+def open_record(folder: Path) -> Record:
+    """The record of a folder, new where there is none."""
+    if not (folder / FILE_NAME).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE_NAME).write_bytes(new_record())
+    return Record.open(folder)
+
+
+@pytest.fixture
+def opened() -> Callable[[Path], Record]:
+    """Opens the record of a folder: ``opened(tmp_path)``."""
+    return open_record
+
+
 @asynccontextmanager
 async def open_app(
     folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
 ) -> AsyncIterator[Api]:
     """The application over the record of a folder, in this very event loop, so that requests can overlap."""
-    record = Record.open(folder)
+    record = open_record(folder)
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     app = create_app(all_settings, record, model or OfflineModel(), operator_key=OPERATOR)
     transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
@@ -156,7 +181,7 @@ async def open_server(
     folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
 ) -> AsyncIterator[Api]:
     """The application behind a real server in this very event loop: for what a client gets bit by bit."""
-    record, port = Record.open(folder), free_port()
+    record, port = open_record(folder), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     live, started = Live(all_settings), asyncio.Event()
     app = create_app(

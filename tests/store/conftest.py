@@ -1,7 +1,7 @@
 """A record in a fresh folder, and conversations to put in it."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -281,8 +281,8 @@ def conversation() -> Conversation:
 
 
 @pytest.fixture
-async def record(tmp_path: Path) -> AsyncIterator[Record]:
-    record = Record.open(tmp_path)
+async def record(tmp_path: Path, opened: Callable[[Path], Record]) -> AsyncIterator[Record]:
+    record = opened(tmp_path)
     yield record
     await record.close()
 
