@@ -2,12 +2,13 @@
 
 from api.answer import Answer
 from api.asking import Condition
-from api.contexts import newest_said, said_between
+from api.contexts import newest_said, opener_said, said_between
 from api.hot import Hot
 from api.lifecycle.interventions import Interventions
 from api.schemas.contexts import Compressed, ContextView, LastResizeView, NewCompression, PromptMessage
 from runtime.condensing import tokens_told
-from runtime.context.chosen import Chosen, Contexts, shown
+from runtime.context.attachments import attachments_of
+from runtime.context.chosen import MESSAGES_MAX, Chosen, Contexts, shown
 from runtime.context.memory import ContextMemory
 from runtime.context.ports import View
 from runtime.context.windows import recent, tokens_in
@@ -20,6 +21,7 @@ from store.record import Record
 
 NEWEST = "newest"  # what there is where no strategy was chosen
 SUMMARY, MEMO = "[Conversation Summary]", "[Memo]"
+MORE = 20  # messages than are asked for, so that it is seen where exchanges begin
 _KEPT = ("name", "tool_calls", "tool_call_id")  # of what comes with a message, for those who go on with it
 
 
@@ -83,11 +85,17 @@ def context_view(contexts: Contexts, hot: Hot) -> ContextView:
 
 async def history_of(record: Record, hot: Hot, messages_max: int, tokens_max: int | None) -> list[PromptMessage]:
     """The last messages of a conversation, from where an exchange begins, for a prompt of the application's own."""
-    session = hot.session
-    # a few more, so that it is seen where exchanges begin
-    said = await newest_said(record, session.tenant, session.session_id, messages_max + 20, hot.state.gaps)
+    session, gaps = hot.session, hot.state.gaps
     opener = hot.state.context.opener if hot.state.context is not None else None
-    return [_plain(message) for message in recent(said, messages_max, tokens_max, opener)]
+    if opener is None:
+        opener = await opener_said(record, session.tenant, session.session_id, gaps)
+    found: tuple[Message, ...] = ()
+    for most in (messages_max + MORE, MESSAGES_MAX):  # a few more are read, or many where an exchange is as long
+        said = await newest_said(record, session.tenant, session.session_id, most, gaps)
+        found = recent(said, messages_max, tokens_max, opener)
+        if len(said) < most or found[0].role == opener:
+            break
+    return [_plain(message) for message in found]
 
 
 def context_messages(contexts: Contexts, hot: Hot) -> list[PromptMessage]:
@@ -112,4 +120,5 @@ def _at_hand(hot: Hot) -> Action | None:
 
 def _plain(message: Message) -> PromptMessage:
     others = {name: message.metadata[name] for name in _KEPT if name in message.metadata}
-    return PromptMessage(role=message.role, content=message.content, **others)
+    attached = [f"[{each['type']}: {each['ref'] or '?'}]" for each in attachments_of(message)]
+    return PromptMessage(role=message.role, content="\n".join(filter(None, [message.content, *attached])), **others)

@@ -2,7 +2,8 @@
 
 from api.rows import messages_of
 from runtime.context.chosen import HEAD_MAX
-from runtime.context.windows import head_of
+from runtime.context.memory import ContextMemory, Opener
+from runtime.context.windows import head_of, opener_of
 from runtime.events import Message
 from store.record import Record
 from store.turns import Gaps
@@ -20,6 +21,12 @@ async def newest_said(
         return recent
     first = messages_of(await record.messages(tenant, session_id, limit=HEAD_MAX, without=gaps))
     return (*(each for each in head_of(first) if each.number < recent[0].number), *recent)
+
+
+async def opener_said(record: Record, tenant: str, session_id: str, gaps: Gaps) -> Opener:
+    """Who opened a conversation."""
+    first = messages_of(await record.messages(tenant, session_id, limit=HEAD_MAX + 1, without=gaps))
+    return opener_of(first, ContextMemory())
 
 
 async def said_between(

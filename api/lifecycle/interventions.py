@@ -18,6 +18,7 @@ from api.live import Underway
 from api.running import Running, code_of
 from api.schemas.base import Body
 from api.schemas.lifecycle import Back, Ending, NewMessages, NewValues, SaidElsewhere
+from runtime.context.attachments import PARTS
 from runtime.engine import TurnFailed
 from runtime.inputs import (
     Append,
@@ -169,12 +170,12 @@ class Interventions:
 def _appended(message: SaidElsewhere, index: int) -> Appended:
     """A message as the machine takes it: its words, and beside them whatever else came along. Raises ApiError."""
     parts = message.content if isinstance(message.content, list) else []
-    words = [part.get("text") for part in parts if part.get("type") == "text"]
+    words = [part.get("text") for part in parts if part.get("type", "text") == "text"]
     texts = [text for text in words if isinstance(text, str)]
     if len(texts) != len(words):
         raise ApiError("REQUEST_INVALID", f"messages[{index}]: a part of the type `text` has a `text`")
     others = {
-        "parts": [part for part in parts if part.get("type") != "text"] or UNSET,
+        PARTS: parts if len(words) < len(parts) else UNSET,
         "tool_calls": message.tool_calls,
         "tool_call_id": message.tool_call_id,
         "name": message.name,

@@ -9,7 +9,7 @@ from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.caller import tenant_of
 from api.chat import Chat
-from api.compressing import compress, context_messages, context_view, history_of
+from api.compressing import MORE, compress, context_messages, context_view, history_of
 from api.errors import described
 from api.lifecycle.interventions import Interventions
 from api.parameters import IdempotencyKey, IfMatch, Prefer, condition
@@ -81,7 +81,7 @@ async def get_history(
     running: NamedDependency[Running],
     request: Request[Any, Any, Any],
     messages_max: Annotated[
-        int, QueryParameter(name="maxMessages", ge=1, le=MESSAGES_MAX - 20, description="How many at most.")
+        int, QueryParameter(name="maxMessages", ge=1, le=MESSAGES_MAX - MORE, description="How many at most.")
     ] = 50,
     tokens_max: Annotated[
         int | None,
@@ -92,7 +92,10 @@ async def get_history(
         QueryParameter(name="view", description="`context`: what models see, with the summary and memo before it."),
     ] = "messages",
 ) -> list[PromptMessage]:
-    """The last messages, as `{role, content}`; they begin where an exchange does. Nothing is changed."""
+    """The last messages, as `{role, content}` with the calls of tools; they begin where an exchange does.
+
+    What is attached to one stands after its text, as `[image: https://example.org/1]`. Nothing is changed.
+    """
     hot = await chat.session(tenant_of(request), session_id)
     if view == "context":
         return context_messages(running.contexts, hot)

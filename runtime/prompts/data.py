@@ -59,10 +59,12 @@ def message_line(message: Message) -> str:
 
 
 def others_in(message: Message) -> dict[str, Value]:
-    """What a message holds beside its text: what was attached to it, and the tools it called."""
+    """What a message holds beside its text: what was attached to it, the tools it called, the call it answers."""
     attached: list[Value] = [dict(each) for each in attachments_of(message)]
     called = cut_value(message.metadata.get("tool_calls"), OTHERS_CHARS_MAX)
-    return {**({"attached": attached} if attached else {}), **({"called": called} if called else {})}
+    answered = cut_value(message.metadata.get("tool_call_id"), OTHERS_CHARS_MAX)
+    others: dict[str, Value] = {"attached": attached, "called": called, "answers": answered}
+    return {name: value for name, value in others.items() if value}
 
 
 class Marks:

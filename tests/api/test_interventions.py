@@ -259,7 +259,7 @@ async def test_messages_from_elsewhere_are_in_the_conversation_with_all_that_cam
     ]
     assert [message["metadata"] for message in found] == [
         {},
-        {"parts": [{"type": "image", "url": "https://example.org/1"}]},
+        {"parts": MESSAGES[1]["content"]},
         {"tool_calls": MESSAGES[2]["toolCalls"]},
         {"tool_call_id": "c1", "name": "look"},
         {"from": "elsewhere"},

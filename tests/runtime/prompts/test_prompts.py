@@ -254,14 +254,14 @@ def test_what_applications_put_into_a_conversation_is_told_with_what_is_attached
     said = (
         message("Speak of cats.", "system"),
         message("", "user", parts=[{"type": "text", "text": "Look!"}, picture]),
-        message("", "assistant", tool_calls=[{"name": "find", "arguments": "{}"}]),
-        message("A cat.", "tool", name="find"),
+        message("", "assistant", tool_calls=[{"id": "c1", "name": "find", "arguments": "{}"}]),
+        message("A cat.", "tool", name="find", tool_call_id="c1"),
     )
     told = data_of(render(request_of("chat", history=said, reply=None)))["conversation"]
     assert [each["from"] for each in told] == ["system", "user", "assistant", "tool"]
     assert told[1]["attached"][0]["ref"] == "https://example.org/cat.png"
-    assert told[2]["called"] == [{"name": "find", "arguments": "{}"}]
-    assert told[3]["as"] == "find"
+    assert told[2]["called"] == [{"id": "c1", "name": "find", "arguments": "{}"}]
+    assert (told[3]["as"], told[3]["answers"]) == ("find", "c1")
 
 
 # -- schemes ----------------------------------------------------------------------------------------------------------
