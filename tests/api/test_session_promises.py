@@ -15,14 +15,14 @@ LINES = {"Content-Type": "application/x-ndjson"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "it"}'}}
 OTHER = {"id": "c2", "type": "function", "function": {"name": "smell", "arguments": "{}"}}
 PICTURE = {"type": "image_url", "image_url": {"url": "https://example.org/1"}}
-EXCHANGE = [
+EXCHANGE: list[Any] = [
     {"role": "user", "content": [{"type": "text", "text": "Before"}, PICTURE, {"type": "text", "text": "after"}]},
     {"role": "assistant", "toolCalls": [CALL, OTHER]},
     {"role": "tool", "content": "roses", "toolCallId": "c2", "name": "smell"},
     {"role": "tool", "content": "a cat", "toolCallId": "c1", "name": "look"},
     {"role": "assistant", "content": "A cat among roses."},
 ]
-HISTORY = [
+HISTORY: list[Any] = [
     {"role": "user", "content": "Before\nafter\n[image_url: https://example.org/1]"},
     {"role": "assistant", "content": "", "tool_calls": [CALL, OTHER]},
     {"role": "tool", "content": "roses", "tool_call_id": "c2", "name": "smell"},
