@@ -28,8 +28,15 @@ from scripts.model import Scope
 
 Values: TypeAlias = Mapping[str, Any]
 
-
-_SPELT = {"tool_calls": "toolCalls", "tool_call_id": "toolCallId"}  # in prompts, and in requests to the API
+_SENT = {
+    "role": "role",
+    "content": "content",
+    "tool_calls": "toolCalls",
+    "tool_call_id": "toolCallId",
+    "name": "name",
+    "metadata": "metadata",
+}
+"""What of a message has a place in requests to the API, by its names in prompts."""
 
 
 class Operations:
@@ -47,8 +54,12 @@ class Operations:
         initial_variables: Values | None = None,
         metadata: Values | None = None,
         locale: str | None = None,
+        context: Values | str | None = None,
     ) -> KeyedView:
-        """The session of a key such as `telegram:123`, begun if there is none yet; one, however many ask at once."""
+        """The session of a key such as `telegram:123`, begun if there is none yet; one, however many ask at once.
+
+        `context` is what models see of it, as in scripts: `"window"`, or `{"strategy": "window", "k": 5}`.
+        """
         body = KeyedSession(
             key=key,
             user_id=user_id,
@@ -56,6 +67,7 @@ class Operations:
             initial_variables=dict(initial_variables or {}),
             metadata=dict(metadata or {}),
             locale=locale,
+            context=context if context is None or isinstance(context, str) else dict(context),
         )
         return await self._wire.ask("POST", "/api/sessions/by-key", KeyedView, body=body)
 
@@ -98,9 +110,9 @@ class Operations:
 
     async def append(self, session_id: str, messages: Sequence[Values]) -> SessionChanged:
         """Adds messages that were said elsewhere, as `{"role": "user", "content": "…"}`, all in one turn; calls of
-        tools as prompts hold them, with `tool_calls` and `tool_call_id`.
+        tools as prompts hold them, with `tool_calls` and `tool_call_id`. Whatever else one holds is kept as metadata.
         """
-        body = {"messages": [{_SPELT.get(name, name): each[name] for name in each} for each in messages]}
+        body = {"messages": [_sent(each) for each in messages]}
         return await self._change("POST", session_id, "messages/append", body)
 
     async def fork(
@@ -205,6 +217,14 @@ class Operations:
 
     async def _change(self, method: str, session_id: str, what: str, body: object = None) -> SessionChanged:
         return await self._wire.ask(method, path_of(session_id, what), SessionChanged, body=body, headers=once())
+
+
+def _sent(message: Values) -> Values:
+    """A message as requests have it; nothing of what says nothing."""
+    told = {name: value for name, value in message.items() if value is not None}
+    others = {name: value for name, value in told.items() if name not in _SENT}
+    sent = {_SENT[name]: value for name, value in told.items() if name in _SENT}
+    return {**sent, "metadata": {**others, **sent.get("metadata", {})}} if others else sent
 
 
 def path_of(session_id: str, *further: str) -> str:

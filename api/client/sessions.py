@@ -48,9 +48,12 @@ class Sessions(Operations):
         metadata: Values | None = None,
         locale: str | None = None,
         seed: int | None = None,
+        context: Values | str | None = None,
         idempotency_key: str | None = None,
     ) -> SessionCreated:
-        """Begins a session; without a script it is free conversation. Raises CuebookError."""
+        """Begins a session; without a script it is free conversation. `context` is what models see of it, as in
+        scripts. Raises CuebookError.
+        """
         new = NewSession(
             user_id=user_id,
             script_id=script_id,
@@ -59,6 +62,7 @@ class Sessions(Operations):
             metadata=dict(metadata or {}),
             locale=locale,
             seed=seed,
+            context=context if context is None or isinstance(context, str) else dict(context),
         )
         headers = once(idempotency_key)
         return await self._wire.ask("POST", "/api/sessions", SessionCreated, body=new, headers=headers)

@@ -26,6 +26,15 @@ async def test_a_session_is_found_by_its_key_or_begun(cuebook):
     assert noted.metadata["title"] == "A visit"
 
 
+async def test_a_session_has_a_context_of_its_own(cuebook):
+    begun = await cuebook.sessions.create("ana", context="window")
+    found = await cuebook.sessions.get_or_create("k", "ana", context={"strategy": "window", "k": 3})
+    for session, k in ((begun, None), (found, 3)):
+        settings = (await cuebook.sessions.context(session.session_id)).settings
+        assert settings is not None
+        assert (settings.strategy, settings.k) == ("window", k)
+
+
 async def test_it_is_paused_set_taken_back_copied_and_deleted(cuebook):
     session = (await cuebook.sessions.create("ana", "visit")).session_id
     await cuebook.sessions.pause(session)

@@ -99,6 +99,15 @@ async def test_a_plain_function_will_do_and_may_give_messages(cuebook):
     assert await said(cuebook, "default") == ["user: what time is it?", "ai: ", "tool: noon", "ai: Noon."]
 
 
+async def test_what_a_model_gives_beside_its_words_is_kept(cuebook):
+    async def full(messages) -> dict[str, object]:
+        return {"role": "assistant", "content": "hi", "refusal": None, "tool_calls": None, "reasoning_content": "hm"}
+
+    await with_history(full, cuebook.sessions)("hello")
+    session = (await cuebook.sessions.by_key("default")).session_id
+    assert [each.metadata async for each in cuebook.sessions.transcript(session)] == [{}, {"reasoning_content": "hm"}]
+
+
 async def test_its_two_ends_serve_programs_that_call_by_themselves(cuebook):
     history = with_history(Model(), cuebook.sessions)
     assert await history.before("hello") == [{"role": "user", "content": "hello"}]
