@@ -119,6 +119,6 @@ def _at_hand(hot: Hot) -> Action | None:
 
 
 def _plain(message: Message) -> PromptMessage:
-    others = {name: message.metadata[name] for name in _KEPT if name in message.metadata}
+    others = {name: message.metadata[name] for name in _KEPT if message.metadata.get(name) is not None}
     attached = [f"[{each['type']}: {each['ref'] or '?'}]" for each in attachments_of(message)]
     return PromptMessage(role=message.role, content="\n".join(filter(None, [message.content, *attached])), **others)

@@ -165,6 +165,12 @@ async def test_a_long_turn_of_tools_comes_whole_with_what_the_user_asked(api: An
     assert (found[0]["content"], len(found)) == ("user 2", 61)
 
 
+async def test_what_says_nothing_is_left_out_of_a_history(api: Any) -> None:
+    lines = "\n".join(json.dumps({**each, "tool_calls": None, "name": None}) for each in said("user", 1))
+    found = (await api.post("/api/sessions/import", content=lines, headers=LINES, params={"userId": "ana"})).json()
+    assert await history(api, found) == said("user", 1)
+
+
 async def test_a_history_changes_nothing(api: Any) -> None:
     session = await api.begin("chat")
     await append(api, session, EXCHANGE)
