@@ -188,13 +188,13 @@ def log_failure(failure: ApiError, error: BaseException, request_id: str, path: 
         log.error(failure.message, code=failure.code, request_id=request_id, path=path, exc_info=unexpected)
 
 
-def translate(error: BaseException) -> ApiError:
-    """What a client hears of any exception."""
+def translate(error: BaseException, sent_names: Mapping[str, str] | None = None) -> ApiError:
+    """What a client hears of any exception; `sent_names` are the parameters of its route as it spells them."""
     match error:
         case ApiError():
             return error
         case HTTPException():
-            return _http_error(error)
+            return _http_error(error, sent_names or {})
         case CursorInvalid():
             return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
         case VariablesFull():
@@ -211,7 +211,7 @@ def translate(error: BaseException) -> ApiError:
             return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
 
 
-def _http_error(error: HTTPException) -> ApiError:
+def _http_error(error: HTTPException, sent_names: Mapping[str, str]) -> ApiError:
     """The server's own refusals: routes, methods, bodies, parameters."""
     codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
     if error.status_code in codes:
@@ -220,14 +220,17 @@ def _http_error(error: HTTPException) -> ApiError:
         return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
     if not isinstance(error.extra, list):
         return ApiError("REQUEST_INVALID", error.detail, details=error.extra if isinstance(error.extra, dict) else None)
-    details = [_reworded(each) if isinstance(each, dict) else each for each in error.extra]
+    details = [_reworded(each, sent_names) if isinstance(each, dict) else each for each in error.extra]
     first = next(iter(details), None)
     problem = _request_problem(first, error.detail) if isinstance(first, dict) else error.detail
     return ApiError("REQUEST_INVALID", problem, details=details)
 
 
-def _reworded(detail: dict[str, Any]) -> dict[str, Any]:
-    return {key: worded(each) if key == "message" and isinstance(each, str) else each for key, each in detail.items()}
+def _reworded(detail: dict[str, Any], sent_names: Mapping[str, str]) -> dict[str, Any]:
+    said = {key: worded(each) if key == "message" and isinstance(each, str) else each for key, each in detail.items()}
+    if detail.get("source") in {"query", "header", "cookie"} and isinstance(detail.get("key"), str):
+        said["key"] = sent_names.get(detail["key"], detail["key"])
+    return said
 
 
 def _request_problem(detail: dict[str, Any], otherwise: str) -> str:

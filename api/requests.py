@@ -10,6 +10,8 @@ from litestar import Request, Response
 from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import ParameterKwarg
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import errors
@@ -95,7 +97,7 @@ def exception_handlers(
     """How every failure of a request is answered: in the one shape."""
 
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
-        failure = errors.translate(error)
+        failure = errors.translate(error, _sent_names(request))
         request_id = request.scope["state"]["request_id"]
         errors.log_failure(failure, error, request_id, request.url.path)
         metrics.count_error(failure.code)
@@ -104,3 +106,12 @@ def exception_handlers(
         return Response(body, status_code=failure.kind.status, headers=headers, media_type="application/json")
 
     return {Exception: handle, HTTPException: handle}
+
+
+def _sent_names(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """The parameters of the route that was asked for, as a client spells them: by their names in the code."""
+    handler = request.scope.get("route_handler")
+    if not isinstance(handler, HTTPRouteHandler):
+        return {}
+    kinds = {name: field.kwarg_definition for name, field in handler.parsed_fn_signature.parameters.items()}
+    return {name: kind.name for name, kind in kinds.items() if isinstance(kind, ParameterKwarg) and kind.name}

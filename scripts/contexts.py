@@ -113,7 +113,7 @@ def checked(settings: ContextSettings, others: Mapping[str, object] | None = Non
     if not name.strip():
         raise SettingsInvalid("a context strategy needs a name")
     if name not in TAKEN and others is not None and name not in others:
-        raise SettingsInvalid(f"there is no context strategy {name!r}. {suggest(name, [*TAKEN, *others])}")
+        raise SettingsInvalid(f"there is no context strategy {name!r}. {suggest(name, [*{*TAKEN, *others}])}")
     takes = TAKEN.get(name, ("options",))
     default = ContextSettings()
     for field in settings.__struct_fields__:

@@ -11,7 +11,8 @@ from rich.markup import escape
 from api.caller import TENANT, Role
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, in_path, reach
+from api.cli.reach import Answered, OutOfReach, reach
+from api.paths import in_path
 from store.errors import StoreError
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,9 +10,10 @@ from rich.markup import escape
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, fail, print_json
-from api.cli.reach import Answered, OutOfReach, in_path, reach
+from api.cli.reach import Answered, OutOfReach, reach
 from api.cli.variables import value_of
 from api.models import ModelUnknown
+from api.paths import in_path
 from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
 
@@ -73,6 +74,8 @@ def rewind(
     session_id: str, turn: int | None, before: int | None, as_json: bool, config: Path | None, **flags: Any
 ) -> None:
     """Takes a session back to an earlier turn; what was said since is taken out of the conversation, not the record."""
+    if (turn is None) == (before is None):
+        fail("name the place to go back to: either --turn or --before")
     _change(session_id, "rewind", _place(turn, before), as_json, config, flags)
 
 

@@ -154,7 +154,7 @@ async def _tried(api: Reach, session: Row, body: Mapping[str, object]) -> Row:
     if session["status"] == "completed":
         return {"sessionId": session_id, "verdict": "ended", "place": "", "newPlace": "", "why": [], "moved": False}
     try:
-        row: Any = await api.post(f"/api/sessions/{session_id}/migrate", body)
+        row: Any = await api.post(f"/api/sessions/{quote(session_id, '')}/migrate", body)
     except Answered as refused:
         row = {"sessionId": session_id, "verdict": "failed", "place": "", "newPlace": "", "why": [str(refused)]}
         row["moved"] = False

@@ -113,11 +113,6 @@ class Reach:
             raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
 
 
-def in_path(id_: str) -> str:
-    """An id as a part of a path; one of dots alone would be taken for a way up."""
-    return quote(id_, "") if id_.strip(".") else id_.replace(".", "%2E")
-
-
 def _server(settings: Settings) -> tuple[str, str]:
     """Where the server that holds the record says it is, else where the settings have it; and its own key, which it
     keeps beside the record for those who may read there.

@@ -11,9 +11,10 @@ from rich.markup import escape
 from api.cli import lifecycle
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, Reach, in_path, reach
+from api.cli.reach import Answered, OutOfReach, Reach, reach
 from api.cli.transfers import export_sessions, import_sessions
 from api.models import ModelUnknown
+from api.paths import in_path
 from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
 
@@ -127,7 +128,7 @@ def _hit_line(hit: Any) -> list[Any]:
 @with_settings("data", "host", "port")
 def session_stats(session_id: str, as_json: bool, config: Path | None, **flags: Any) -> None:
     """Shows what a session came to: messages, times, tokens."""
-    stats = _read(f"/api/sessions/{session_id}/stats", {}, config, flags)
+    stats = _read(f"/api/sessions/{in_path(session_id)}/stats", {}, config, flags)
     if as_json:
         print_json(stats)
         return
@@ -173,15 +174,15 @@ def show_session(
 
     async def work() -> Any:
         async with reach(settings) as api:
-            session: Any = await api.get(f"/api/sessions/{session_id}")
+            session: Any = await api.get(f"/api/sessions/{in_path(session_id)}")
             messages: list[Any] = []
             after: int | None = 0
             while after is not None:
-                page: Any = await api.get(f"/api/sessions/{session_id}/messages", after=after, limit=200)
+                page: Any = await api.get(f"/api/sessions/{in_path(session_id)}/messages", after=after, limit=200)
                 messages += page["data"]
                 after = page["nextAfter"]
             calls = {"calls": await _calls(api, session_id)} if with_calls else {}
-            context = {"context": await api.get(f"/api/sessions/{session_id}/context")} if with_context else {}
+            context = {"context": await api.get(f"/api/sessions/{in_path(session_id)}/context")} if with_context else {}
             return {**session, "messages": messages, **calls, **context}
 
     shown = _run(work())
@@ -217,7 +218,7 @@ async def _calls(api: Reach, session_id: str) -> list[Any]:
     found: list[Any] = []
     cursor = None
     while True:
-        page: Any = await api.get(f"/api/sessions/{session_id}/calls", limit=200, cursor=cursor)
+        page: Any = await api.get(f"/api/sessions/{in_path(session_id)}/calls", limit=200, cursor=cursor)
         found += page["data"]
         cursor = page["nextCursor"]
         if cursor is None:

@@ -12,9 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, Reach, in_path, reach
+from api.cli.reach import Answered, OutOfReach, Reach, reach
 from api.files import write_whole
 from api.models import ModelUnknown
+from api.paths import in_path
 from api.settings import Settings
 from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError

@@ -11,10 +11,11 @@ import click
 from api.cli.compact import COMPACT_TIMEOUT_S
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, errors, fail, json_text, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, in_path, reach
+from api.cli.reach import Answered, OutOfReach, reach
 from api.cli.variables import value_of
 from api.files import writing_whole
 from api.models import ModelUnknown
+from api.paths import in_path
 from runtime.models.cassette import ScriptedFileInvalid
 from scripts.values import Value
 from store.errors import StoreError

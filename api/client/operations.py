@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from api.client.wire import Wire
+from api.paths import in_path
 from api.schemas.contexts import Compressed, ContextView, NewCompression
 from api.schemas.lifecycle import (
     Back,
@@ -229,7 +230,7 @@ def _sent(message: Values) -> Values:
 
 def path_of(session_id: str, *further: str) -> str:
     """Where a session is."""
-    return "/".join(["/api/sessions", session_id, *further])
+    return "/".join(["/api/sessions", in_path(session_id), *further])
 
 
 def once(idempotency_key: str | None = None) -> dict[str, str]:

@@ -87,3 +87,18 @@ async def test_while_a_server_runs_it_does_it(
         assert result.exit_code == 0, result.stderr
         assert (await api.message(session, {"content": "x"})).status_code == 409
     assert await server.stop() == 0
+
+
+def test_a_rewind_names_one_place_by_its_options(cuebook: Callable[..., Any], talked: str) -> None:
+    for place in ((), ("--turn", "1", "--before", "0")):
+        result = cuebook("sessions", "rewind", talked, *place, "--data", "data")
+        assert (result.exit_code, result.stderr) == (
+            2, "error name the place to go back to: either --turn or --before\n",
+        )  # fmt: skip
+
+
+def test_an_id_that_is_no_id_leads_nowhere_else(cuebook: Callable[..., Any], talked: str) -> None:
+    for command in ("show", "stats"):
+        result = cuebook("sessions", command, f"../sessions/{talked}", "--data", "data")
+        assert result.exit_code == 2
+        assert "Session not found" in result.stderr

@@ -192,3 +192,25 @@ async def test_an_empty_reply_is_taken(api: Any) -> None:
     answer = await api.message(await api.begin("diary"), {"content": ""})
     assert answer.status_code == 200
     assert answer.json()["messages"][0]["content"] == "What comes after 0?"
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "named"),
+    [
+        ("", {"createdAfter": "yesterday"}, "createdAfter"),
+        ("/{}/history", {"maxMessages": 0}, "maxMessages"),
+        ("/{}/messages", {"limit": 0}, "limit"),
+    ],
+)
+async def test_a_parameter_is_named_as_it_was_sent(api: Any, path: str, parameters: dict[str, Any], named: str) -> None:
+    session = await api.begin("diary")
+    answer = await api.get("/api/sessions" + path.format(session["sessionId"]), params=parameters)
+    error = assert_refused(answer, 400, "REQUEST_INVALID")
+    assert error["message"].startswith(f"{named}: ")
+    assert error["details"][0]["key"] == named
+
+
+async def test_a_header_is_named_as_it_was_sent(api: Any) -> None:
+    session = await api.begin("diary")
+    answer = await api.post(f"/api/sessions/{session['sessionId']}/clear", headers={"Idempotency-Key": "k" * 256})
+    assert assert_refused(answer, 400, "REQUEST_INVALID")["message"].startswith("Idempotency-Key: ")

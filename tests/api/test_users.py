@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.cli.reach import in_path
+from api.paths import in_path
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest
 

@@ -107,3 +107,9 @@ def test_a_bare_name_is_a_strategy():
 def test_an_empty_name_makes_no_strategy():
     with pytest.raises(ValueError, match="needs a name"):
         strategy_of(ContextSettings(strategy=""), {})
+
+
+def test_each_strategy_is_suggested_once():
+    with pytest.raises(SettingsInvalid) as raised:
+        checked(ContextSettings(strategy="none of them"), brought_strategies() | dict.fromkeys(TAKEN))
+    assert [str(raised.value).count(f"`{name}`") for name in TAKEN] == [1] * len(TAKEN)
