@@ -63,7 +63,9 @@ def test_everything_of_a_user_goes_to_a_file_or_to_standard_output(run: Callable
 
 
 def in_files(word: str) -> bool:
-    return any(word.encode() in path.read_bytes() for path in Path("data").rglob("*") if path.is_file())
+    """Whether the record's files hold a word; the role `analyst`, of which a column's comment tells, is no ana."""
+    files = (path.read_bytes() for path in Path("data").rglob("*") if path.is_file())
+    return any(word.encode() in found.replace(b"analyst", b"") for found in files)
 
 
 def test_a_user_is_erased_and_the_file_rewritten(
