@@ -1,5 +1,6 @@
 """How commands speak: documents on standard output, everything else on standard error."""
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from api.files import write_whole
+
+_ORDERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -42,7 +45,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 def _cell(value: Any) -> str:
     text = "" if value is None else str(value)
-    return text.replace("\t", " ").replace("\n", " ")
+    return plain(text.replace("\t", " ").replace("\n", " "))
+
+
+def plain(text: str) -> str:
+    """A text of anybody's, without what a terminal would take for an order: colours, titles, a cleared screen."""
+    return _ORDERS.sub("\ufffd", text)
+
+
+def told(text: str) -> str:
+    """A text of anybody's, to stand in a line that is printed as it is."""
+    return escape(plain(text))
 
 
 def fail(message: str, code: int = 2) -> NoReturn:

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from api.cli import lifecycle
 from api.cli.options import settings_of, with_settings
-from api.cli.output import confirm, console, errors, fail, print_json, print_table
+from api.cli.output import confirm, console, errors, fail, print_json, print_table, told
 from api.cli.reach import Answered, OutOfReach, Reach, reach
 from api.cli.transfers import export_sessions, import_sessions
 from api.models import ModelUnknown
@@ -190,12 +190,12 @@ def show_session(
         print_json(shown)
         return
     place = "/".join(shown["position"][part] for part in ("phaseId", "topicId", "actionId")).strip("/")
-    console.print(f"[bold]{shown['sessionId']}[/]  user {escape(shown['userId'])}  {shown['status']}")
+    console.print(f"[bold]{shown['sessionId']}[/]  user {told(shown['userId'])}  {shown['status']}")
     console.print(f"turn {shown['turn']}, {shown['executionStatus']}{' at ' + escape(place) if place else ''}")
     for name, value in shown["variables"].items():
-        console.print(f"  {escape(name)} = {escape(str(value))}")
+        console.print(f"  {told(name)} = {told(str(value))}")
     for message in shown["messages"]:
-        console.print(f"[dim]{message['role']:>4}[/]  {escape(message['content'])}")
+        console.print(f"[dim]{message['role']:>4}[/]  {told(message['content'])}")
     if with_context:
         _show_context(shown["context"])
     if with_calls:
@@ -208,9 +208,9 @@ def _show_context(context: Any) -> None:
     span = f"messages {numbers[0]} to {numbers[-1]}" if numbers else "no messages"
     console.print(f"context {escape(context['strategy'])}: {span}, about {context['tokens']} tokens")
     if context["summary"]:
-        console.print(f"[dim]summary of messages to {context['summaryTo']}[/]  {escape(context['summary'])}")
+        console.print(f"[dim]summary of messages to {context['summaryTo']}[/]  {told(context['summary'])}")
     for name, value in context["memo"].items():
-        console.print(f"[dim]memo[/]  {escape(name)} = {escape(str(value))}")
+        console.print(f"[dim]memo[/]  {told(name)} = {told(str(value))}")
 
 
 async def _calls(api: Reach, session_id: str) -> list[Any]:

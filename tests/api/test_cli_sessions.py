@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from api.cli.output import plain
+
 
 @pytest.fixture
 async def talked(app: Any, tmp_path: Path) -> list[str]:
@@ -211,3 +213,10 @@ def test_a_query_changes_and_reads_nothing_else(cuebook: Callable[..., Any], tal
     assert "Traceback" not in result.stderr
     assert cuebook("query", "SELECT count(*) FROM turns", "--data", "data").stdout.split() == ["count_star()", "5"]
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["data"]
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred", "\x9b2J", "a\u202eb", "bell\x07"])
+def test_what_people_say_gives_the_terminal_no_orders(text):
+    assert plain(text) != text
+    assert not any(each in plain(text) for each in "\x1b\x9b\u202e\x07")
+    assert plain("你好\n\tAna – fine") == "你好\n\tAna – fine"
