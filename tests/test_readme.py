@@ -134,12 +134,13 @@ def run(text: str, folder: Path, environment: dict[str, str], port: int, code: i
     text = text.replace("localhost:8000", f"localhost:{port}").replace("9000", receiver)
     script = f"exec 2>&1\nset -e -o pipefail\n{text}"
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == code, done.stdout
     return done.stdout
 
 
+@pytest.mark.timeout(600)
 def test_every_command_does_what_the_readme_says(tmp_path, environment, server):
     remembered = ""
     stopped = False

@@ -81,7 +81,13 @@ async def get_history(
     running: NamedDependency[Running],
     request: Request[Any, Any, Any],
     messages_max: Annotated[
-        int, QueryParameter(name="maxMessages", ge=1, le=MESSAGES_MAX - MORE, description="How many at most.")
+        int,
+        QueryParameter(
+            name="maxMessages",
+            ge=1,
+            le=MESSAGES_MAX - MORE,
+            description="How many at most; one exchange is given whole.",
+        ),
     ] = 50,
     tokens_max: Annotated[
         int | None,
