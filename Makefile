@@ -23,7 +23,7 @@ run: .venv/base
 	$(BIN)/cuebook serve --port $(PORT)
 
 test: .venv/dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: .venv/dev
 	$(BIN)/ruff check
