@@ -1,11 +1,11 @@
 """The record: the only thing the rest of the program uses of this package."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from store import (
     bringing,
@@ -28,8 +28,9 @@ from store.commit import Proposal
 from store.compaction import Compacted, Compaction, Tell, require_room
 from store.database import Database, Size
 from store.errors import CompactionRunning, StoreReadOnly
-from store.fetch import Page
+from store.fetch import Cursor, Page
 from store.keys import KnownKeys
+from store.memory.record import MemoryRecord
 from store.readers import READ_TIMEOUT_S, Readers
 from store.rows import (
     NO_TURN,
@@ -69,6 +70,7 @@ from store.webhook_rows import (
 )
 from store.writer import Writer
 
+T = TypeVar("T")
 LAG_MAX_S = 5.0
 """A group that takes longer than this to write means a disk that hangs."""
 
@@ -87,6 +89,7 @@ class Record:
         self._compacting: asyncio.Task[Compacted] | None = None
         self.compaction: Compaction | None = None
         """The one that is under way."""
+        self.memory = MemoryRecord(readers, self._run)
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:
@@ -480,6 +483,9 @@ class Record:
     async def script_text(self, tenant: str, digest: str) -> ScriptTextRow | None:
         """A script's text by its digest."""
         return await self._readers.read(lambda cursor: script_texts.script_text(cursor, tenant, digest))
+
+    async def _run(self, statements: Callable[[Cursor], T]) -> T:
+        return await self._writing.run(statements)
 
     @property
     def _writing(self) -> Writer:

@@ -40,6 +40,11 @@ OWNED = (
     Owned("user_variables", {"variables": _ROWS}, by_session=False),
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
     Owned("api_keys", {"keys": _ROWS}, by_session=False),
+    Owned("memory_unit_rows", {"units": _ROWS}),
+    Owned("memory_groups", {"groups": _ROWS}),
+    Owned("memory_vectors", {"vectors": _ROWS}),
+    Owned("memory_owners", {"memories": _ROWS}, by_session=False),
+    Owned("memory_jobs", {"jobs": _ROWS}, by_session=False),
 )
 """Every table whose rows go with their session or user. One with a `session_id` or `user_id` that is not here fails a
 test.
@@ -59,8 +64,26 @@ def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:
         "SELECT 1 FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
     ).fetchall()
     if started:
+        _remove_accounts_of(cursor, tenant, session_id)
         _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, [session_id], None)
     return bool(started)
+
+
+def _remove_accounts_of(cursor: Cursor, tenant: str, session_id: str) -> None:
+    """Remove what sums up all of a user's memory, since it tells of the session too; it is to be made anew."""
+    of_user = """tenant = $tenant AND user_id IN (
+        SELECT user_id FROM memory_groups WHERE tenant = $tenant AND session_id = $session_id::UUID)"""
+    given = {"tenant": tenant, "session_id": session_id}
+    above = f"SELECT user_id, sequence FROM memory_unit_rows WHERE {of_user} AND rank = 2"  # noqa: S608
+    if not cursor.execute(above, given).fetchall():
+        return
+    cursor.execute(f"UPDATE memory_owners SET is_stale = true WHERE {of_user}", given)  # noqa: S608
+    cursor.execute(f"DELETE FROM memory_vectors WHERE {of_user} AND (user_id, sequence) IN ({above})", given)  # noqa: S608
+    cursor.execute(f"DELETE FROM memory_unit_rows WHERE {of_user} AND rank = 2", given)  # noqa: S608
+    cursor.execute(
+        f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {of_user} AND rank = 1 AND unit_id = group_id",  # noqa: S608
+        given,
+    )
 
 
 def sessions_of_user(cursor: Cursor, tenant: str, user_id: str) -> list[str]:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from store.memory.rows import GroupRow, JobRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.record import Record
 from store.rows import (
     NO_TURN,
@@ -257,6 +258,48 @@ def webhook_of(tenant: str = "clinic", webhook_id: str = WEBHOOK, **changes: obj
     return msgspec.structs.replace(row, **changes)
 
 
+def unit_of(sequence: int, tenant: str = "clinic", user_id: str = "ana", **changes: object) -> UnitRow:
+    """A note in a collection, unless told otherwise."""
+    row = UnitRow(
+        tenant=tenant,
+        user_id=user_id,
+        unit_id=f"unit-{sequence}",
+        sequence=sequence,
+        group_id="diary",
+        content=f"note {sequence}",
+        source="user",
+        creation_time=MOMENT + timedelta(minutes=sequence),
+        end_time=MOMENT + timedelta(minutes=sequence),
+        last_visit=sequence,
+        trust="told",
+        valid_from=MOMENT,
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def memory_of(tenant: str, user_id: str, session_id: str, word: str, sequence: int) -> MemoryChange:
+    """A memory with a row in each of its tables, of one session."""
+    owner = OwnerRow(
+        tenant=tenant, user_id=user_id, memory_id=f"memory-{user_id}", sequence=sequence, created_at=MOMENT
+    )
+    group = GroupRow(tenant=tenant, user_id=user_id, group_id=session_id, session_id=session_id, created_at=MOMENT)
+    unit = unit_of(sequence, tenant, user_id, group_id=session_id, session_id=session_id, content=word)
+    job = JobRow(
+        tenant=tenant,
+        user_id=user_id,
+        job_id=str(uuid4()),
+        kind="forget",
+        options={"said": word},
+        status="done",
+        created_at=MOMENT,
+        updated_at=MOMENT,
+    )
+    vectors = VectorRows("hashed:1", [sequence], [session_id], [word.encode()])
+    return MemoryChange(
+        tenant=tenant, user_id=user_id, owner=owner, groups=[group], units=[unit], vectors=vectors, jobs=[job]
+    )
+
+
 class Rows:
     """What the tests make rows with; a fixture, since test folders are not packages."""
 
@@ -268,6 +311,8 @@ class Rows:
     failure_of = staticmethod(failure_of)
     webhook_of = staticmethod(webhook_of)
     key_of = staticmethod(key_of)
+    unit_of = staticmethod(unit_of)
+    memory_of = staticmethod(memory_of)
 
 
 @pytest.fixture(scope="session")

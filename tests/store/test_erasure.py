@@ -69,6 +69,7 @@ async def everything(record: Record, rows: Any, global_of: Any) -> Any:
         await unbegun.ask(record, f"lost-{unbegun.session_id}", error=word)
         await record.set_user_variables([global_of("channel", word, user_id, tenant)], 10)
         await record.add_key(rows.key_of(tenant, f"key-{word}-{user_id}", name=word, user_id=user_id))
+        await record.memory.change(rows.memory_of(tenant, user_id, talked.session_id, word, ord(word[1])))
         return [talked, unbegun]
 
     return fill
@@ -128,6 +129,11 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
         "calls": 3,
         "deliveries": 1,
         "keys": 1,
+        "units": 1,
+        "groups": 1,
+        "vectors": 1,
+        "memories": 1,
+        "jobs": 1,
     }
     again = await record.erase_user(TENANT, "ana", "receipt 2", rows.MOMENT)
     assert (again.sessions, set(again.counts.values())) == ([], {0})

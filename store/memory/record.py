@@ -1,0 +1,94 @@
+"""The part of the record that is memory."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from store.fetch import Cursor, Page
+from store.memory import reading
+from store.memory.changes import MemoryWriting
+from store.memory.reading import OwnerOf
+from store.memory.rows import (
+    AdmissionRow,
+    BehindRow,
+    GroupRow,
+    JobRow,
+    MemoryChange,
+    OwnerRow,
+    UnitRow,
+    VectorsRead,
+)
+from store.readers import Readers
+
+T = TypeVar("T")
+
+
+class _Run(Protocol):
+    """Runs statements in the writer's thread, in one transaction."""
+
+    def __call__(self, statements: Callable[[Cursor], T], /) -> Awaitable[T]: ...
+
+
+class MemoryRecord:
+    """Memories, durably. Every read and write but those of `…_of_all` is of one tenant.
+
+    Raises what the record raises.
+    """
+
+    def __init__(self, readers: Readers, run: _Run) -> None:
+        self._readers = readers
+        self._run = run
+        self._writing = MemoryWriting()
+
+    async def change(self, change: MemoryChange) -> None:
+        """Write what happens to a memory; returns once it is durable. Raises RowRefused."""
+        await self._run(lambda cursor: self._writing.apply(cursor, change))
+
+    async def owner(self, tenant: str, user_id: str) -> OwnerRow | None:
+        """The memory of a user."""
+        return await self._readers.read(lambda cursor: reading.owner(cursor, tenant, user_id))
+
+    async def groups(self, tenant: str, user_id: str) -> list[GroupRow]:
+        """The groups of a memory, the oldest first."""
+        return await self._readers.read(lambda cursor: reading.groups(cursor, tenant, user_id))
+
+    async def units(self, tenant: str, user_id: str, *, after: int = 0, limit: int = 1_000) -> list[UnitRow]:
+        """At most `limit` units above a number, with their words, in order."""
+        return await self._readers.read(lambda cursor: reading.units(cursor, tenant, user_id, after, limit))
+
+    async def alive(self, tenant: str, user_id: str, sequences: list[int]) -> list[int]:
+        """Those of the units that there are."""
+        return await self._readers.read(lambda cursor: reading.alive(cursor, tenant, user_id, sequences))
+
+    async def vectors(self, tenant: str, user_id: str, embedder: str) -> VectorsRead:
+        """All vectors of a memory that an embedder made, by the numbers of their units, in order."""
+        return await self._readers.read(lambda cursor: reading.vectors(cursor, tenant, user_id, embedder))
+
+    async def embedders(self, tenant: str, user_id: str) -> dict[str, int]:
+        """The embedders that made vectors of a memory, and how many."""
+        return await self._readers.read(lambda cursor: reading.embedders(cursor, tenant, user_id))
+
+    async def behind(self, tenant: str, user_id: str) -> list[BehindRow]:
+        """The sessions of a user of which turns are still to be admitted, the oldest first."""
+        return await self._readers.read(lambda cursor: reading.behind(cursor, tenant, user_id))
+
+    async def admissible(self, tenant: str, session_id: str, *, after: int, limit: int) -> list[AdmissionRow]:
+        """What at most `limit` turns of a session after turn `after` have for memory, in order."""
+        return await self._readers.read(lambda cursor: reading.admissible(cursor, tenant, session_id, after, limit))
+
+    async def jobs(
+        self, tenant: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[JobRow]:
+        """A page of jobs of a tenant, or of one of its users, the newest first. Raises CursorInvalid."""
+        return await self._readers.read(lambda reader: reading.jobs(reader, tenant, user_id, limit, cursor))
+
+    async def job(self, tenant: str, job_id: str) -> JobRow | None:
+        """One job."""
+        return await self._readers.read(lambda cursor: reading.job(cursor, tenant, job_id))
+
+    async def unfinished_jobs_of_all(self, limit: int) -> list[JobRow]:
+        """The oldest jobs of every tenant that are not done, for the server itself."""
+        return await self._readers.read(lambda cursor: reading.unfinished_jobs_of_all(cursor, limit))
+
+    async def owners_behind_of_all(self, embedder: str | None, limit: int) -> list[OwnerOf]:
+        """Memories of every tenant on which there is work to do, for the server itself."""
+        return await self._readers.read(lambda cursor: reading.owners_behind_of_all(cursor, embedder, limit))
