@@ -28,8 +28,9 @@ class MemoryUnit(Struct, frozen=True, kw_only=True):
     """One unit of an owner's memory.
 
     `sequence` counts an owner's units from 1 and is never used again: it is the unit's place in time and the label of
-    its vector. `level` is the height in the tree of summaries, 0 for what was said. `round` numbers are sequences too:
-    a visit is as late as the owner's newest unit was then.
+    its vector. A summary that is told anew keeps its id and gets a new sequence, for its words are new. `level` is the
+    height in the tree of its own rank: a session's summaries stand above what was said, the long-term ones above the
+    sessions' roots. A visit is as late as the owner's newest sequence was then.
     """
 
     unit_id: str
@@ -48,6 +49,8 @@ class MemoryUnit(Struct, frozen=True, kw_only=True):
     never_delete: bool = False
     trust: Trust = "told"
     is_extract: bool = False  # a summary made of sentences of its sources, by no model
+    is_stale: bool = False  # a summary of what is no more, or was corrected: to be told anew from what is under it
+    tells_from: int = 0  # of a summary, the first sequence of what was said that it tells of: its place among others
     valid_from: datetime | None = None  # None: since it was created
     valid_to: datetime | None = None  # None: until further notice
     superseded_by: str | None = None  # the unit that says otherwise since
