@@ -65,6 +65,8 @@ class UnitRow(msgspec.Struct, frozen=True, kw_only=True):
     never_delete: bool = False
     trust: Trust
     is_extract: bool = False
+    is_stale: bool = False
+    tells_from: int = 0
     valid_from: datetime
     valid_to: datetime | None = None
     superseded_by: str | None = None
@@ -103,6 +105,7 @@ class Relation(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     parent_id: str | None
     never_delete: bool
+    is_stale: bool
     valid_to: datetime | None
     superseded_by: str | None
     duplicate_of: str | None

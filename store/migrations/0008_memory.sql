@@ -59,6 +59,8 @@ CREATE TABLE memory_unit_rows (
     never_delete BOOLEAN NOT NULL,
     trust VARCHAR NOT NULL,
     is_extract BOOLEAN NOT NULL,
+    is_stale BOOLEAN NOT NULL,
+    tells_from BIGINT NOT NULL,
     valid_from TIMESTAMPTZ NOT NULL,
     valid_to TIMESTAMPTZ,
     superseded_by VARCHAR,
@@ -86,6 +88,8 @@ COMMENT ON COLUMN memory_unit_rows.last_visit IS 'The latest number in the memor
 COMMENT ON COLUMN memory_unit_rows.never_delete IS 'Whether it is kept from being forgotten';
 COMMENT ON COLUMN memory_unit_rows.trust IS 'own: the words of the script or application; told: said by users or models; foreign: brought from elsewhere';
 COMMENT ON COLUMN memory_unit_rows.is_extract IS 'Whether it is a summary made of sentences of what it sums up, without a model';
+COMMENT ON COLUMN memory_unit_rows.is_stale IS 'Whether it is a summary of what is no more, or was corrected, and is to be made anew';
+COMMENT ON COLUMN memory_unit_rows.tells_from IS 'Of a summary the first number of what was said that it tells of, its place among others; else 0';
 COMMENT ON COLUMN memory_unit_rows.valid_from IS 'From when on it holds';
 COMMENT ON COLUMN memory_unit_rows.valid_to IS 'Until when it held; null: it still does';
 COMMENT ON COLUMN memory_unit_rows.superseded_by IS 'The unit that holds in its place';
@@ -141,7 +145,7 @@ SELECT
     coalesce(u.content, m.content, '') AS content, u.source, u.creation_time, u.end_time, u.metadata, u.parent_id,
     CASE WHEN u.rank = 0 THEN lag(u.unit_id) OVER chain END AS pre_id,
     CASE WHEN u.rank = 0 THEN lead(u.unit_id) OVER chain END AS next_id,
-    u.visit_count, u.last_visit, u.never_delete, u.trust, u.is_extract, u.valid_from, u.valid_to, u.superseded_by,
+    u.visit_count, u.last_visit, u.never_delete, u.trust, u.is_extract, u.is_stale, u.tells_from, u.valid_from, u.valid_to, u.superseded_by,
     u.duplicate_of
 FROM memory_unit_rows AS u
 LEFT JOIN messages AS m ON m.tenant = u.tenant AND m.session_id = u.session_id AND m.seq = u.message
@@ -170,6 +174,8 @@ COMMENT ON COLUMN memory_units.last_visit IS 'The latest number in the memory wh
 COMMENT ON COLUMN memory_units.never_delete IS 'Whether it is kept from being forgotten';
 COMMENT ON COLUMN memory_units.trust IS 'own: the words of the script or application; told: said by users or models; foreign: brought from elsewhere';
 COMMENT ON COLUMN memory_units.is_extract IS 'Whether it is a summary made of sentences of what it sums up, without a model';
+COMMENT ON COLUMN memory_units.is_stale IS 'Whether it is a summary of what is no more, or was corrected, and is to be made anew';
+COMMENT ON COLUMN memory_units.tells_from IS 'Of a summary the first number of what was said that it tells of, its place among others; else 0';
 COMMENT ON COLUMN memory_units.valid_from IS 'From when on it holds';
 COMMENT ON COLUMN memory_units.valid_to IS 'Until when it held; null: it still does';
 COMMENT ON COLUMN memory_units.superseded_by IS 'The unit that holds in its place';
