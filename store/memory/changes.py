@@ -91,7 +91,8 @@ def _update(cursor: Cursor, owner: Mapping[str, str], change: MemoryChange) -> N
     if change.relations:
         cursor.execute(
             """UPDATE memory_unit_rows SET parent_id = now.parent_id, never_delete = now.never_delete,
-                is_stale = now.is_stale, valid_to = now.valid_to, superseded_by = now.superseded_by, duplicate_of = now.duplicate_of
+                is_stale = now.is_stale, valid_to = now.valid_to, superseded_by = now.superseded_by,
+                duplicate_of = now.duplicate_of
             FROM (SELECT unnest(from_json_strict($rows::JSON, '[{"sequence": "BIGINT", "parent_id": "VARCHAR",
                 "never_delete": "BOOLEAN", "is_stale": "BOOLEAN", "valid_to": "TIMESTAMPTZ", "superseded_by": "VARCHAR",
                 "duplicate_of": "VARCHAR"}]'), max_depth := 2)) AS now
