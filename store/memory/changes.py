@@ -29,10 +29,10 @@ class MemoryWriting:
                 f"DELETE FROM {table} WHERE {_OWNED} AND {column} IN (SELECT unnest($values))",  # noqa: S608
                 owner | {"values": values},
             )
-        if change.embedder_removed is not None:
+        if change.only_embedder is not None:
             cursor.execute(
-                f"DELETE FROM memory_vectors WHERE {_OWNED} AND embedder = $embedder",  # noqa: S608
-                owner | {"embedder": change.embedder_removed},
+                f"DELETE FROM memory_vectors WHERE {_OWNED} AND embedder <> $embedder",  # noqa: S608
+                owner | {"embedder": change.only_embedder},
             )
         for table, rows in _additions(change):
             self._insert(cursor, table, rows)

@@ -85,6 +85,19 @@ def vectors(cursor: Cursor, tenant: str, user_id: str, embedder: str) -> Vectors
     return VectorsRead([sequence for sequence, _ in found], [vector for _, vector in found])
 
 
+def seen_otherwise(cursor: Cursor, tenant: str, user_id: str, embedder: str) -> list[int]:
+    """The units that have vectors of other embedders, but none of this one."""
+    found = cursor.execute(
+        """SELECT DISTINCT sequence FROM memory_vectors AS v
+        WHERE tenant = $tenant AND user_id = $user_id AND embedder <> $embedder AND NOT EXISTS (
+            FROM memory_vectors AS own WHERE own.tenant = $tenant AND own.user_id = $user_id
+            AND own.sequence = v.sequence AND own.embedder = $embedder)
+        ORDER BY sequence""",
+        {"tenant": tenant, "user_id": user_id, "embedder": embedder},
+    ).fetchall()
+    return [sequence for (sequence,) in found]
+
+
 def embedders(cursor: Cursor, tenant: str, user_id: str) -> dict[str, int]:
     """The embedders that made vectors of a memory, and how many."""
     found = cursor.execute(
@@ -167,9 +180,9 @@ def unfinished_jobs_of_all(cursor: Cursor, limit: int) -> list[JobRow]:
     )
 
 
-def owners_behind_of_all(cursor: Cursor, embedder: str | None, limit: int) -> list[OwnerOf]:
-    """Memories of every tenant with turns that are not admitted, units without a vector of the embedder, or a summary
-    that is stale.
+def owners_behind_of_all(cursor: Cursor, embeds: bool, limit: int) -> list[OwnerOf]:
+    """Memories of every tenant with turns that are not admitted, a stale summary, or, where the server `embeds`, units
+    without any vector.
     """
     return fetch(
         cursor,
@@ -182,11 +195,10 @@ def owners_behind_of_all(cursor: Cursor, embedder: str | None, limit: int) -> li
         SELECT tenant, user_id FROM last LEFT JOIN memory_groups AS g USING (tenant, user_id, session_id)
         WHERE last.turn > coalesce(g.turn, -1)
         UNION
-        SELECT tenant, user_id FROM memory_unit_rows AS u WHERE $embedder IS NOT NULL AND NOT EXISTS (
-            FROM memory_vectors AS v WHERE v.tenant = u.tenant AND v.user_id = u.user_id
-            AND v.sequence = u.sequence AND v.embedder = $embedder)
+        SELECT tenant, user_id FROM memory_unit_rows AS u WHERE $embeds AND NOT EXISTS (
+            FROM memory_vectors AS v WHERE v.tenant = u.tenant AND v.user_id = u.user_id AND v.sequence = u.sequence)
         UNION
         SELECT tenant, user_id FROM memory_owners WHERE is_stale
         LIMIT $limit""",
-        {"embedder": embedder, "limit": limit},
+        {"embeds": embeds, "limit": limit},
     )

@@ -63,6 +63,10 @@ class MemoryRecord:
         """All vectors of a memory that an embedder made, by the numbers of their units, in order."""
         return await self._readers.read(lambda cursor: reading.vectors(cursor, tenant, user_id, embedder))
 
+    async def seen_otherwise(self, tenant: str, user_id: str, embedder: str) -> list[int]:
+        """The units that have vectors of other embedders, but none of this one."""
+        return await self._readers.read(lambda cursor: reading.seen_otherwise(cursor, tenant, user_id, embedder))
+
     async def embedders(self, tenant: str, user_id: str) -> dict[str, int]:
         """The embedders that made vectors of a memory, and how many."""
         return await self._readers.read(lambda cursor: reading.embedders(cursor, tenant, user_id))
@@ -89,6 +93,6 @@ class MemoryRecord:
         """The oldest jobs of every tenant that are not done, for the server itself."""
         return await self._readers.read(lambda cursor: reading.unfinished_jobs_of_all(cursor, limit))
 
-    async def owners_behind_of_all(self, embedder: str | None, limit: int) -> list[OwnerOf]:
-        """Memories of every tenant on which there is work to do, for the server itself."""
-        return await self._readers.read(lambda cursor: reading.owners_behind_of_all(cursor, embedder, limit))
+    async def owners_behind_of_all(self, limit: int, *, embeds: bool) -> list[OwnerOf]:
+        """Memories of every tenant on which there is work to do, for a server that embeds or not."""
+        return await self._readers.read(lambda cursor: reading.owners_behind_of_all(cursor, embeds, limit))

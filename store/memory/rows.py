@@ -139,8 +139,8 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
     relations: list[Relation] = []
     vectors: VectorRows | None = None
     """Those of the same units and embedder go."""
-    embedder_removed: str | None = None
-    """All vectors of this embedder go."""
+    only_embedder: str | None = None
+    """All vectors of other embedders go."""
     jobs: list[JobRow] = []
     """As they are afterwards."""
 

@@ -66,8 +66,11 @@ async def test_a_change_takes_the_place_of_what_was_and_removes(record: Record, 
     assert (second.visit_count, second.last_visit, third.sequence) == (5, 3, 3)
     assert {name: getattr(second, name) for name in msgspec.structs.asdict(said)} == msgspec.structs.asdict(said)
     assert (await record.memory.vectors(*CLINIC, "hashed:1")).sequences == [2]
-    await record.memory.change(change_of(rows, embedder_removed="hashed:1"))
-    assert (await record.memory.vectors(*CLINIC, "hashed:1")).sequences == []
+    other = VectorRows("hashed:2", [3], [None], [b"12345678"])
+    await record.memory.change(change_of(rows, vectors=other))
+    assert await record.memory.seen_otherwise(*CLINIC, "hashed:1") == [3]
+    await record.memory.change(change_of(rows, only_embedder="hashed:1"))
+    assert await record.memory.embedders(*CLINIC) == {"hashed:1": 1}
 
 
 async def test_a_change_with_a_row_of_another_memory_is_refused_whole(record: Record, rows: Any) -> None:
@@ -135,13 +138,15 @@ async def test_deleting_a_session_removes_what_sums_up_all(record: Record, rows:
     stale = await record.memory.owner(*CLINIC)
     assert stale is not None
     assert stale.is_stale
-    assert [(each.tenant, each.user_id) for each in await record.memory.owners_behind_of_all(None, 10)] == [CLINIC]
+    assert [(each.tenant, each.user_id) for each in await record.memory.owners_behind_of_all(10, embeds=False)] == [
+        CLINIC
+    ]
 
 
 async def test_memories_with_work_to_do_are_found(record: Record, rows: Any, conversation: Any) -> None:
     owner = OwnerRow(tenant="clinic", user_id="ana", memory_id="m", sequence=1, created_at=rows.MOMENT)
     await conversation.create(record)
-    assert await record.memory.owners_behind_of_all("hashed:1", 10) == []  # nobody has a memory yet
+    assert await record.memory.owners_behind_of_all(10, embeds=True) == []  # nobody has a memory yet
     group = GroupRow(
         tenant="clinic",
         user_id="ana",
@@ -151,12 +156,12 @@ async def test_memories_with_work_to_do_are_found(record: Record, rows: Any, con
         created_at=rows.MOMENT,
     )
     await record.memory.change(change_of(rows, owner=owner, groups=[group], units=[rows.unit_of(1)]))
-    assert await record.memory.owners_behind_of_all(None, 10) == []
-    assert len(await record.memory.owners_behind_of_all("hashed:1", 10)) == 1
+    assert await record.memory.owners_behind_of_all(10, embeds=False) == []
+    assert len(await record.memory.owners_behind_of_all(10, embeds=True)) == 1
     await record.memory.change(change_of(rows, vectors=VectorRows("hashed:1", [1], [None], [b"1234"])))
-    assert await record.memory.owners_behind_of_all("hashed:1", 10) == []
+    assert await record.memory.owners_behind_of_all(10, embeds=True) == []
     await conversation.say(record)
-    assert len(await record.memory.owners_behind_of_all(None, 10)) == 1
+    assert len(await record.memory.owners_behind_of_all(10, embeds=False)) == 1
 
 
 async def test_jobs_are_kept_and_those_that_are_not_done_found(record: Record, rows: Any) -> None:
