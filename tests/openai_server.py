@@ -1,4 +1,4 @@
-"""An endpoint that speaks the chat completions of OpenAI over plain HTTP on this machine, and misbehaves as it is told.
+"""An endpoint that speaks the chat completions and embeddings of OpenAI over plain HTTP on this machine, and misbehaves as it is told.
 
 In tests the fixture `endpoint` runs it in a thread: ``endpoint.will(status=429, headers={"Retry-After": "1"})`` says
 what the next request gets, ``endpoint.requests`` what it was asked. As a program it prints its address, and takes and
@@ -40,6 +40,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     finish: str = "stop"  # empty: the stream just ends
     usage: bool = True
     tool_calls: bool = False  # the reply comes as the arguments of a call of a tool
+    vectors: list[list[float]] | None = None  # to embed: these instead of ones made of the texts
 
 
 class Asked(NamedTuple):
@@ -63,6 +64,11 @@ class Asked(NamedTuple):
     def text(self) -> str:
         """All its messages."""
         return "\n".join(str(message["content"]) for message in self.body["messages"])
+
+    @property
+    def texts(self) -> list[str]:
+        """What is to be embedded."""
+        return list(self.body["input"])
 
 
 class Endpoint:
@@ -132,8 +138,8 @@ class Endpoint:
         self, writer: asyncio.StreamWriter, connection: int, route: str, headers: dict[str, str], body: bytes
     ) -> None:
         match route:
-            case "POST /v1/chat/completions":
-                await self._completion(writer, connection, headers.get("authorization", ""), json.loads(body))
+            case "POST /v1/chat/completions" | "POST /v1/embeddings":
+                await self._asked(writer, connection, headers.get("authorization", ""), json.loads(body))
             case "GET /v1/models":
                 await _send(writer, 200, {"object": "list", "data": [{"id": "tiny", "object": "model"}]})
             case "POST /will":
@@ -145,7 +151,7 @@ class Endpoint:
             case _:
                 await _send(writer, 404, {"error": {"message": f"there is no {route}"}})
 
-    async def _completion(self, writer: asyncio.StreamWriter, connection: int, key: str, body: dict[str, Any]) -> None:
+    async def _asked(self, writer: asyncio.StreamWriter, connection: int, key: str, body: dict[str, Any]) -> None:
         asked = Asked(len(self.requests) + 1, key.removeprefix("Bearer "), body, connection)
         self.requests.append(asked)
         self._write_log({"request": asked.number, "model": asked.model, "body": body})
@@ -187,6 +193,9 @@ class Endpoint:
         if answer.status >= 300:
             error = {"message": answer.error, "type": "an_error"} if isinstance(answer.error, str) else answer.error
             await _send(writer, answer.status, {"error": error}, answer.headers)
+            return "answered"
+        if "input" in asked.body and answer.body is None:
+            await _send(writer, 200, _embeddings(asked, answer), answer.headers)
             return "answered"
         if asked.body.get("stream"):
             return await self._streamed(writer, asked, answer)
@@ -283,6 +292,20 @@ def _usage(asked: Asked, said: str) -> dict[str, Any]:
     spent, given = len(asked.text) // 4, max(1, len(said) // 4)
     cached = {"prompt_tokens_details": {"cached_tokens": spent // 2}}
     return {"prompt_tokens": spent, "completion_tokens": given, "total_tokens": spent + given, **cached}
+
+
+def _embeddings(asked: Asked, answer: Answer) -> dict[str, Any]:
+    """A vector for each text, the last first: clients are to go by `index`."""
+    vectors = answer.vectors or [_vector(text) for text in asked.texts]
+    data = [{"object": "embedding", "index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+    spent = sum(map(len, asked.texts)) // 4
+    usage = {"prompt_tokens": spent, "total_tokens": spent}
+    return {"object": "list", "data": data[::-1], "model": asked.model, "usage": usage}
+
+
+def _vector(text: str) -> list[float]:
+    """How often each letter is in a text; texts with the same letters are near each other."""
+    return [float(text.casefold().count(letter)) + 0.01 for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 
 def _said(asked: Asked, answer: Answer) -> str:
