@@ -14,6 +14,7 @@ from store.errors import (
     CompactionRunning,
     CursorInvalid,
     DiskTooSmall,
+    FilterInvalid,
     ReadTimedOut,
     StoreBusy,
     StoreError,
@@ -197,7 +198,7 @@ def translate(error: BaseException, sent_names: Mapping[str, str] | None = None)
             return _http_error(error, sent_names or {})
         case CursorInvalid():
             return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
-        case VariablesFull():
+        case VariablesFull() | FilterInvalid():
             return ApiError("REQUEST_INVALID", str(error))
         case CompactionRunning():
             return ApiError("COMPACTION_RUNNING", "the record is being compacted already")

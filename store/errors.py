@@ -107,3 +107,7 @@ class QueryRefused(StoreError):
 
 class CursorInvalid(StoreError):
     """A page cursor that did not come from this list."""
+
+
+class FilterInvalid(StoreError):
+    """A filter of memory that is malformed, or asks about what there is not; nothing was read."""

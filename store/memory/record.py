@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from store.fetch import Cursor, Page
-from store.memory import reading
+from store.memory import matching, reading
 from store.memory.changes import MemoryWriting
+from store.memory.filters import Filter
 from store.memory.reading import OwnerOf
 from store.memory.rows import (
     AdmissionRow,
@@ -58,6 +59,10 @@ class MemoryRecord:
     async def alive(self, tenant: str, user_id: str, sequences: list[int]) -> list[int]:
         """Those of the units that there are."""
         return await self._readers.read(lambda cursor: reading.alive(cursor, tenant, user_id, sequences))
+
+    async def matching(self, tenant: str, user_id: str, filter_: Filter) -> list[int]:
+        """The numbers of the units of which a filter is true, in order."""
+        return await self._readers.read(lambda cursor: matching.matching(cursor, tenant, user_id, filter_))
 
     async def vectors(self, tenant: str, user_id: str, embedder: str) -> VectorsRead:
         """All vectors of a memory that an embedder made, by the numbers of their units, in order."""

@@ -1,0 +1,363 @@
+"""Which units of a memory: filters as applications send them, parsed, typed and bounded.
+
+A filter is an object, `{"source": "user", "metadata.mood": {"$in": ["sad", "tired"]}}`, whose entries must all hold,
+with `$and`, `$or` (lists of filters) and `$not` (a filter) for the rest; or triples, `("source", "==", "user")`, one or
+a list that must all hold. What is malformed raises FilterInvalid: it never filters less than was asked.
+
+Every comparison is true or false of a unit, never unknown. A field that is empty, or a key that the metadata has not,
+equals `null` and nothing else: `$ne` and `$nin` are true of it, every other comparison false. Keys of metadata are
+nested by dots, a number picks an item of a list; its values compare with those of their own type, numbers as 64-bit
+floats. Times without a zone are UTC. Text is compared exactly, by code points; in `$like` a `%` stands for any text and
+a `_` for any character, a `\\` before them for themselves.
+"""
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from store.errors import FilterInvalid
+from store.memory.rows import Trust
+
+DEPTH_MAX = 16
+PARTS_MAX = 2_000
+"""Of one filter: names, values and lists, each counted."""
+ITEMS_MAX = 1_000
+"""Of a list."""
+TEXT_CHARS_MAX = 2_000
+KEYS_MAX = 8
+"""Of metadata within metadata."""
+INTEGER_ABS_MAX = 2**53
+"""What a 64-bit float keeps exactly."""
+
+Operator: TypeAlias = Literal["eq", "gt", "gte", "lt", "lte", "in", "contains", "like"]
+Kind: TypeAlias = Literal["text", "whole", "flag", "time", "trust", "any"]
+Scalar: TypeAlias = str | int | float | bool | datetime | None
+
+FIELDS: Mapping[str, Kind] = {
+    "unit_id": "text",
+    "sequence": "whole",
+    "group_id": "text",
+    "session_id": "text",
+    "rank": "whole",
+    "level": "whole",
+    "content": "text",
+    "source": "text",
+    "creation_time": "time",
+    "end_time": "time",
+    "parent_id": "text",
+    "visit_count": "whole",
+    "last_visit": "whole",
+    "never_delete": "flag",
+    "trust": "trust",
+    "is_extract": "flag",
+    "valid_from": "time",
+    "valid_to": "time",
+    "superseded_by": "text",
+    "duplicate_of": "text",
+    "metadata": "any",
+}
+"""What can be asked of a unit. In JSON the names may be written as the API writes them: `groupId`."""
+
+_OPERATORS: Mapping[str, tuple[Operator, bool]] = {
+    "$eq": ("eq", True),
+    "$ne": ("eq", False),
+    "$gt": ("gt", True),
+    "$gte": ("gte", True),
+    "$lt": ("lt", True),
+    "$lte": ("lte", True),
+    "$in": ("in", True),
+    "$nin": ("in", False),
+    "$contains": ("contains", True),
+    "$like": ("like", True),
+}
+_SIGNS: Mapping[str, str] = {
+    "==": "$eq",
+    "!=": "$ne",
+    ">": "$gt",
+    ">=": "$gte",
+    "<": "$lt",
+    "<=": "$lte",
+    "in": "$in",
+    "not in": "$nin",
+    "contains": "$contains",
+    "like": "$like",
+}
+_OF_KIND: Mapping[Kind, frozenset[Operator]] = {
+    "text": frozenset(get_args(Operator)),
+    "whole": frozenset({"eq", "gt", "gte", "lt", "lte", "in"}),
+    "flag": frozenset({"eq", "in"}),
+    "time": frozenset({"eq", "gt", "gte", "lt", "lte", "in"}),
+    "trust": frozenset({"eq", "in"}),
+    "any": frozenset(get_args(Operator)),
+}
+_TAKES: Mapping[Kind, str] = {
+    "text": "a text",
+    "whole": f"a whole number of at most {INTEGER_ABS_MAX}",
+    "flag": "true or false",
+    "time": "a time in ISO 8601, such as 2026-01-31T09:30:00Z",
+    "trust": f"one of {', '.join(get_args(Trust))}",
+    "any": f"a text, a number of at most {INTEGER_ABS_MAX}, true or false",
+}
+
+
+class Comparison(Struct, frozen=True):
+    """Something asked of one field."""
+
+    field: str
+    """One of FIELDS."""
+    keys: tuple[str, ...]
+    """Of metadata, where in it; else empty."""
+    operator: Operator
+    operand: Scalar | tuple[Scalar, ...]
+    """Of the field's kind, times in UTC; a tuple for `in`; null only for `eq` and within `in`."""
+
+
+class AllOf(Struct, frozen=True):
+    """True where all parts are, and so where there are none."""
+
+    parts: tuple["Filter", ...]
+
+
+class AnyOf(Struct, frozen=True):
+    """True where one part is."""
+
+    parts: tuple["Filter", ...]
+
+
+class Not(Struct, frozen=True):
+    """True where the part is false."""
+
+    part: "Filter"
+
+
+Filter: TypeAlias = Comparison | AllOf | AnyOf | Not
+
+
+def parse(given: object) -> Filter:
+    """A filter from what was sent as JSON or given in Python; null and what is empty ask nothing.
+
+    Raises FilterInvalid, which names the place and what would do.
+    """
+    if given is None or given in ({}, [], ()):
+        return AllOf(())
+    _require_bounded(given)
+    return _parsed(given, "the filter")
+
+
+def fields_of(filter_: Filter) -> set[str]:
+    """The fields that a filter asks about."""
+    match filter_:
+        case Comparison():
+            return {filter_.field}
+        case AllOf() | AnyOf():
+            return {field for part in filter_.parts for field in fields_of(part)}
+        case Not():
+            return fields_of(filter_.part)
+
+
+# -- bounds ---------------------------------------------------------------------------------------------------------
+
+
+def _require_bounded(given: object) -> None:
+    left, waiting = PARTS_MAX, [(given, 1)]
+    while waiting:
+        part, depth = waiting.pop()
+        left -= 1
+        if left < 0:
+            raise FilterInvalid(f"a filter may have at most {PARTS_MAX} parts")
+        if depth > DEPTH_MAX:
+            raise FilterInvalid(f"a filter may be nested at most {DEPTH_MAX} deep")
+        if isinstance(part, str):
+            _require_short(part)
+        else:
+            waiting += [(each, depth + 1) for each in _parts(part)]
+
+
+def _parts(part: object) -> Iterator[object]:
+    if isinstance(part, Mapping | list | tuple):
+        if len(part) > ITEMS_MAX:
+            raise FilterInvalid(f"a list or object in a filter may have at most {ITEMS_MAX} items, not {len(part)}")
+        yield from part
+        if isinstance(part, Mapping):
+            yield from part.values()
+
+
+def _require_short(text: str) -> None:
+    if len(text) > TEXT_CHARS_MAX:
+        raise FilterInvalid(f"a text in a filter may have at most {TEXT_CHARS_MAX} characters, not {len(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise FilterInvalid(f"{_shown(text)} in a filter is not valid Unicode") from None
+
+
+# -- structure ------------------------------------------------------------------------------------------------------
+
+
+def _parsed(given: object, place: str) -> Filter:
+    match given:
+        case {}:
+            return _all_of([_entry(name, value, place) for name, value in given.items()], place)
+        case [str() as field, operator, operand]:
+            if not isinstance(operator, str) or operator not in _SIGNS:
+                raise FilterInvalid(f"{place}: no operator {_shown(operator)}; there are {', '.join(_SIGNS)}")
+            return _comparison(field, _SIGNS[operator], operand, place)
+        case list() | tuple():
+            return _all_of([_parsed(part, f"{place}[{number}]") for number, part in enumerate(given)], place)
+        case _:
+            raise FilterInvalid(
+                f'{place}: {_shown(given)} is no filter; write {{"source": "user"}} or ["source", "==", "user"]'
+            )
+
+
+def _all_of(parts: list[Filter], place: str) -> Filter:
+    if not parts:
+        raise FilterInvalid(f"{place}: a filter within a filter is not empty")
+    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+
+
+def _entry(name: object, value: object, place: str) -> Filter:
+    match name:
+        case "$and" | "$or":
+            if not isinstance(value, list | tuple) or not value:
+                raise FilterInvalid(f"{place}: {name} takes a list of filters, not {_shown(value)}")
+            parts = tuple(_parsed(part, f"{place}.{name}[{number}]") for number, part in enumerate(value))
+            return AllOf(parts) if name == "$and" else AnyOf(parts)
+        case "$not":
+            return Not(_parsed(value, f"{place}.$not"))
+        case str() if not name.startswith("$"):
+            return _of_field(name, value, place)
+        case _:
+            raise FilterInvalid(f"{place}: no {_shown(name)}; there are $and, $or, $not, and fields by their names")
+
+
+def _of_field(name: str, value: object, place: str) -> Filter:
+    match value:
+        case {}:
+            return _all_of([_comparison(name, operator, operand, place) for operator, operand in value.items()], place)
+        case list() | tuple():
+            raise FilterInvalid(f'{place}.{name} is compared with a list: write {{"$in": […]}}')
+        case _:
+            return _comparison(name, "$eq", value, place)
+
+
+def _comparison(name: str, operator: object, operand: object, place: str) -> Filter:
+    if not isinstance(operator, str) or operator not in _OPERATORS:
+        known = ", ".join(_OPERATORS)
+        raise FilterInvalid(f"{place}.{_shorten(name)}: no operator {_shown(operator)}; there are {known}")
+    field, keys = _field(name, place)
+    place, kind, (does, is_true) = f"{place}.{_shorten(name)}", FIELDS[field], _OPERATORS[operator]
+    if does not in _OF_KIND[kind]:
+        takes = ", ".join(sign for sign, (one, _) in _OPERATORS.items() if one in _OF_KIND[kind])
+        raise FilterInvalid(f"{place} cannot be compared by {operator}; it takes {takes}")
+    comparison = Comparison(field, keys, does, _operand(kind, does, operand, f"{place}: {operator}"))
+    return comparison if is_true else Not(comparison)
+
+
+def _field(name: str, place: str) -> tuple[str, tuple[str, ...]]:
+    head, *keys = name.split(".")
+    field = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in head)
+    if field not in FIELDS:
+        near = difflib.get_close_matches(field, FIELDS, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise FilterInvalid(f"{place}: no field {_shown(name)}.{meant} There are {', '.join(FIELDS)}.<key>")
+    if field == "metadata":
+        if not keys or not all(keys) or len(keys) > KEYS_MAX:
+            raise FilterInvalid(
+                f"{place}: {_shown(name)} is to name a key, at most {KEYS_MAX} deep: metadata.mood, metadata.place.city"
+            )
+    elif keys:
+        raise FilterInvalid(f"{place}: {_shown(name)}: only metadata has keys; write {field}")
+    return field, tuple(keys)
+
+
+# -- operands -------------------------------------------------------------------------------------------------------
+
+
+def _operand(kind: Kind, operator: Operator, given: object, place: str) -> Scalar | tuple[Scalar, ...]:
+    match operator:
+        case "eq":
+            return None if given is None else _scalar(kind, given, place)
+        case "in":
+            if not isinstance(given, list | tuple):
+                raise FilterInvalid(f"{place} takes a list, not {_shown(given)}")
+            return tuple(None if item is None else _scalar(kind, item, place) for item in given)
+        case "like":
+            if not isinstance(given, str):
+                raise FilterInvalid(f"{place} takes a text, not {_shown(given)}")
+            if (len(given) - len(given.rstrip("\\"))) % 2:
+                raise FilterInvalid(f"{place}: {_shown(given)} ends with a \\ before nothing; write \\\\ for itself")
+            return given
+        case "contains":
+            return _scalar(kind, given, place)
+        case "gt" | "gte" | "lt" | "lte":
+            if isinstance(given, bool):
+                raise FilterInvalid(f"{place}: true and false have no order; write $eq")
+            return _scalar(kind, given, place)
+
+
+def _scalar(kind: Kind, given: object, place: str) -> Scalar:
+    """A value of a field's kind. Raises FilterInvalid."""
+    match kind, given:
+        case ("flag" | "any", bool()):
+            return given
+        case (_, bool()):
+            pass
+        case ("time", datetime() | date() | str()):
+            moment = _moment(given)
+            if moment is not None:
+                return moment
+        case ("trust", str()):
+            if given in get_args(Trust):
+                return given
+        case ("text" | "any", str()):
+            return given
+        case ("whole" | "any", int()):
+            if abs(given) <= INTEGER_ABS_MAX:
+                return given
+        case ("whole", float()):
+            if given.is_integer() and abs(given) <= INTEGER_ABS_MAX:
+                return int(given)
+        case ("any", float()):
+            if math.isfinite(given):
+                return given
+        case _:
+            pass
+    raise FilterInvalid(f"{place} takes {_TAKES[kind]}, not {_shown(given)}")
+
+
+def _moment(given: datetime | date | str) -> datetime | None:
+    """A time in UTC; None for a text that tells none."""
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+        if not isinstance(moment, datetime):
+            moment = datetime.combine(moment, time())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # past the first or last year there is
+        return None
+
+
+# -- messages -------------------------------------------------------------------------------------------------------
+
+
+def _shown(given: object) -> str:
+    """A value as it may stand in a message, in one short line."""
+    match given:
+        case Mapping():
+            return "an object"
+        case list() | tuple() if isinstance(given, Sequence):
+            return "a list"
+        case None:
+            return "null"
+        case bool():
+            return "true" if given else "false"
+        case _:
+            return _shorten(ascii(given) if isinstance(given, str) and not given.isprintable() else repr(given))
+
+
+def _shorten(text: str, chars_max: int = 60) -> str:
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
