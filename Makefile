@@ -16,7 +16,7 @@ BIN := .venv/bin
 	touch $@
 
 .venv/dev: .venv/base
-	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev,embeddings]'
 	touch $@
 
 run: .venv/base

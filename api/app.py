@@ -24,6 +24,7 @@ from api.lifecycle.forks import Forks
 from api.lifecycle.interventions import Interventions
 from api.lifecycle.labels import Labels
 from api.live import Live
+from api.memory.embedding import embedding_of
 from api.methods import with_all_methods
 from api.metrics import Metrics
 from api.migrating import Migrating
@@ -118,6 +119,7 @@ def create_app(
     known_keys = Keys(record, clock)
     contexts_in_use = msgspec.structs.replace(settings.contexts, handlers=context_handlers or Handlers())
     spending = Spending(record, settings.budgets)
+    embedding = embedding_of(settings)
     running = Running(record, model, settings, clock, ids, spending, metrics, contexts_in_use)
     webhooks = Webhooks(record, settings, clock, ids)
     courier = Courier(record, webhooks, Sender(settings), settings, clock, ids)
@@ -140,6 +142,7 @@ def create_app(
             live.close()
             await chat.close()
             await known_keys.close()
+            await embedding.close()
             await record.close()
             await close_model(model)
 
@@ -155,6 +158,7 @@ def create_app(
             "importing": _provide(Importing(chat, running, catalogue)),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
+            "embedding": _provide(embedding),
             "running": _provide(running),
             "webhooks": _provide(webhooks),
             "courier": _provide(courier),

@@ -16,6 +16,7 @@ from runtime.amounts import Amount, Count
 from runtime.context.chosen import Contexts
 from runtime.models.hosted.settings import (
     OPENAI,
+    OPENAI_URL,
     Attempts,
     FormatSetting,
     ModelSettings,
@@ -26,6 +27,7 @@ from runtime.models.hosted.settings import (
 from runtime.run import Limits
 from scripts.contexts import ContextSettings, read_settings
 from scripts.model import Locale
+from store.embedders.names import WORDLLAMA, named
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
@@ -62,6 +64,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model_input_price: Price | None = None
     model_output_price: Price | None = None
     models: dict[str, ModelSettings] = {}
+    embedder: str = WORDLLAMA
+    embedder_url: str | None = None  # of `openai:`; neither this nor a key: the server's own endpoint of models
+    embedder_key: Secret | None = None
+    embedder_device: str | None = None
+    embedder_batch: Annotated[int, Meta(ge=1, le=2_048)] = 32
+    embedder_timeout_s: Amount = 30.0
     locale: Locale | None = None
     busy: Literal["reject", "queue"] = "reject"
     queue_s: Amount = 30.0
@@ -111,6 +119,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ValueError(f"{origin!r} of `cors_origins` is no origin, such as https://app.example.com")
         _ = self.own_model  # whose settings must fit together
+        _ = named(self.embedder), self.embedder_endpoint
         _ = self.contexts
 
     @property
@@ -121,6 +130,16 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if not (self.model.startswith(OPENAI) or self.model_url or self.model_key):
             return None
         return ModelSettings(**{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def embedder_endpoint(self) -> ModelSettings | None:
+        """The endpoint of embedders `openai:NAME`: their own, else that of models; None where there is neither."""
+        if not (self.embedder_url or self.embedder_key):
+            return self.own_model
+        try:
+            return ModelSettings(url=self.embedder_url or OPENAI_URL, key=self.embedder_key or Secret(""))
+        except ValueError as error:
+            raise ValueError(f"embedder_url, embedder_key: {error}") from None
 
     @property
     def contexts(self) -> Contexts:

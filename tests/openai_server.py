@@ -1,4 +1,5 @@
-"""An endpoint that speaks the chat completions and embeddings of OpenAI over plain HTTP on this machine, and misbehaves as it is told.
+"""An endpoint that speaks OpenAI's chat completions and embeddings over plain HTTP on this machine, and misbehaves as
+it is told.
 
 In tests the fixture `endpoint` runs it in a thread: ``endpoint.will(status=429, headers={"Retry-After": "1"})`` says
 what the next request gets, ``endpoint.requests`` what it was asked. As a program it prints its address, and takes and

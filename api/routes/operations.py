@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from api.caller import caller_of
+from api.memory.embedding import Embedding
 from api.metrics import Metrics
 from api.models import state_of
 from api.running import Running
@@ -23,13 +24,22 @@ async def health() -> Health:
 
 @get("/ready", summary="Whether turns can be taken")
 async def ready(
-    record: NamedDependency[Record], running: NamedDependency[Running], request: Request[Any, Any, Any]
+    record: NamedDependency[Record],
+    running: NamedDependency[Running],
+    embedding: NamedDependency[Embedding],
+    request: Request[Any, Any, Any],
 ) -> Response[Readiness]:
-    """503 while the record cannot be written. A model that is left alone for a moment does not make the server unready:
-    much of what it does needs none. What was looked at is only for those who have a key, where keys are asked for.
+    """503 while the record cannot be written. A model or an embedder that is left alone for a moment does not make the
+    server unready: much of what it does needs none. What was looked at is only for those who have a key, where keys are
+    asked for.
     """
     trouble = record.ready()
-    checks = {"record": trouble or "ok", "writerLag": f"{record.writer_lag_s:.3f} s", "model": state_of(running.model)}
+    checks = {
+        "record": trouble or "ok",
+        "writerLag": f"{record.writer_lag_s:.3f} s",
+        "model": state_of(running.model),
+        "embedder": embedding.state,
+    }
     shown = checks if caller_of(request).roles else {}
     return Response(Readiness(ready=trouble is None, checks=shown), status_code=200 if trouble is None else 503)
 

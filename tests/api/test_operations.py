@@ -45,6 +45,7 @@ async def test_health_names_the_version(api: Any) -> None:
 async def test_ready_names_what_was_looked_at(api: Any) -> None:
     ready = await api.read("/ready")
     assert (ready["ready"], ready["checks"]["record"]) == (True, "ok")
+    assert ready["checks"]["embedder"] == "not loaded"
 
 
 async def test_a_record_that_cannot_be_written_is_not_ready(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def run(program: str, environment: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-# -- prompts, batches, vectors that are none ----------------------------------------------------------------------------
+# -- prompts, batches, vectors that are none --------------------------------------------------------------------------
 
 
 def test_a_model_that_wants_prompts_gets_them(tmp_path):

@@ -1,0 +1,1 @@
+"""Memory over time: what joins its rows, its vectors and its models."""
