@@ -1,0 +1,108 @@
+"""What says the same as something earlier, and what holds when.
+
+Nothing is deleted because it is like something else: a duplicate keeps its row and names the earlier unit. That a unit
+no longer holds is said by somebody (`superseded`), never concluded; what held at a time can be asked for (`holds_at`).
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from runtime.memory.units import MemoryUnit
+
+NEAR_COSINE = 0.97
+NEAR_WORDS = 0.9  # the share of words that two units have in common
+WORDS_MIN = 5  # shorter ones are the same only when they are equal
+ROWS_MAX = 512  # of units that are compared with all others at a time
+
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
+
+Links = Mapping[str, str]
+"""By unit the earlier one that says the same; that one itself is a duplicate of none."""
+
+
+def words_of(text: str) -> list[str]:
+    """A text as it is compared: its words in order, without case, width, punctuation; each CJK character is a word."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def exact_duplicates(units: Sequence[MemoryUnit]) -> Links:
+    """Which units say in the same words what one of the same source said earlier; oldest first."""
+    first: dict[tuple[str, str], str] = {}
+    links: dict[str, str] = {}
+    for unit in units:
+        words = " ".join(words_of(unit.content))
+        earlier = first.setdefault((unit.source, words), unit.unit_id) if words else unit.unit_id
+        if earlier != unit.unit_id:
+            links[unit.unit_id] = earlier
+    return links
+
+
+def near_duplicates(
+    units: Sequence[MemoryUnit], vectors: NDArray[np.float32] | None = None, *, begin: int = 0
+) -> Links:
+    """Which units, from place `begin` on, say nearly the same as an earlier one of the same source; oldest first.
+
+    With `vectors`, one row of length 1 for each unit, by their cosine; without, by the words they have in common.
+    """
+    pairs = _by_words(units, begin) if vectors is None else _by_vectors(units, vectors, begin)
+    links: dict[str, str] = {}
+    for later, earlier in sorted(pairs):
+        found = units[earlier]
+        original = links.get(found.unit_id) or found.duplicate_of or found.unit_id
+        links.setdefault(units[later].unit_id, original)
+    return links
+
+
+def superseded(old: MemoryUnit, new: MemoryUnit, at: datetime) -> tuple[MemoryUnit, MemoryUnit]:
+    """Both units, the new one holding in place of the old one from a time on."""
+    return replace(old, valid_to=at, superseded_by=new.unit_id), replace(new, valid_from=at)
+
+
+def holds_at(unit: MemoryUnit, moment: datetime) -> bool:
+    """Whether what a unit says was the case, as far as memory knew: from its time on, until it was superseded."""
+    since = unit.creation_time if unit.valid_from is None else unit.valid_from
+    return since <= moment and (unit.valid_to is None or moment < unit.valid_to)
+
+
+def _by_vectors(units: Sequence[MemoryUnit], vectors: NDArray[np.float32], begin: int) -> list[tuple[int, int]]:
+    """Pairs of places, the later one first."""
+    sources = np.unique([unit.source for unit in units], return_inverse=True)[1]
+    pairs: list[tuple[int, int]] = []
+    for first in range(begin, len(units), ROWS_MAX):
+        end = first + ROWS_MAX
+        near = vectors[first:end] @ vectors[:end].T >= NEAR_COSINE
+        near &= sources[first:end, None] == sources[None, :end]
+        pairs += [(int(row) + first, int(column)) for row, column in np.argwhere(near) if column < row + first]
+    return pairs
+
+
+def _by_words(units: Sequence[MemoryUnit], begin: int) -> list[tuple[int, int]]:
+    """Pairs of places, the later one first.
+
+    Two sets with so much in common share one of their few rarest words; only such pairs are compared (Chaudhuri,
+    Ganti & Kaushik 2006, prefix filtering).
+    """
+    sets = [frozenset(words_of(unit.content)) for unit in units]
+    counts = Counter(word for words in sets for word in words)
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    pairs: list[tuple[int, int]] = []
+    for place, words in enumerate(sets):
+        if len(words) < WORDS_MIN:
+            continue
+        kept = math.ceil(NEAR_WORDS * len(words))
+        rarest = sorted(words, key=lambda word: (counts[word], word))[: len(words) - kept + 1]
+        keys = [(units[place].source, word) for word in rarest]
+        for other in {other for key in keys for other in places[key]} if place >= begin else ():
+            if len(words & sets[other]) >= NEAR_WORDS * len(words | sets[other]):
+                pairs.append((place, other))
+        for key in keys:
+            places[key].append(place)
+    return pairs

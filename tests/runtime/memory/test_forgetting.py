@@ -1,0 +1,99 @@
+"""What is forgotten when there is too much."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.memory.forgetting import Rows, forget
+
+
+def rows(units, **more):
+    """Rows from (sequence, parent, last_visit, visit_count, creation_time, never_delete, in_context)."""
+    columns = list(zip(*units, strict=True)) or [()] * 7
+    numbers = [np.array(column, np.int64) for column in columns[:5]]
+    flags = [np.array(column, np.bool_) for column in columns[5:]]
+    names = ("sequence", "parent", "last_visit", "visit_count", "creation_time")
+    return Rows(
+        **dict(zip(names, numbers, strict=True)),
+        **dict(zip(("never_delete", "in_context"), flags, strict=True)),
+        **more,
+    )
+
+
+def unit(sequence, parent=0, visited=0, visits=0, at=0, kept=False, live=False):
+    return (sequence, parent, visited, visits, at, kept, live)
+
+
+def gone(units, share, policy="oldest", **more):
+    return forget(rows(units, **more), share, policy).sequences.tolist()
+
+
+def test_ten_percent_of_a_hundred_leaves_are_the_ten_that_matter_least():
+    units = [unit(n, visited=n % 7, visits=n % 3, at=-n) for n in range(1, 101)]
+    least = sorted(units, key=lambda each: (each[2], each[3], each[4]))[:10]
+    assert gone(units, 0.1) == [each[0] for each in least]
+
+
+def test_last_visit_counts_before_visits_and_visits_before_age():
+    units = [unit(1, visited=2), unit(2, visited=1, visits=1, at=1), unit(3, visited=1, at=9), unit(4, visited=1, at=8)]
+    assert gone(units, 1) == [4, 3, 2, 1]
+
+
+def test_what_is_kept_or_in_the_live_context_is_never_forgotten():
+    assert gone([unit(1, kept=True), unit(2, live=True), unit(3)], 1) == [3]
+    assert gone([unit(1, kept=True), unit(2, live=True)], 1) == []
+    assert gone([], 0.5) == []
+
+
+def test_at_least_one_is_forgotten():
+    assert gone([unit(n) for n in range(1, 6)], 0.1) == [1]
+
+
+def test_a_unit_with_others_under_it_is_no_leaf_and_becomes_one_when_they_are_gone():
+    units = [unit(1, parent=3, visited=1), unit(2, parent=3, visited=2), unit(3)]
+    first = forget(rows(units), 0.5)
+    assert (first.sequences.tolist(), first.new_leaves.tolist()) == ([1], [])
+    second = forget(rows(units[1:]), 0.5)
+    assert (second.sequences.tolist(), second.new_leaves.tolist()) == ([2], [3])
+    assert gone(units[2:], 0.5) == [3]
+
+
+def test_by_relevance_what_is_visited_often_and_of_late_stays():
+    units = [unit(1, visited=9, visits=5), unit(2, visited=9, visits=1), unit(3, visited=9_000)]
+    assert gone(units, 0.34, "relevance") == [3]
+    assert gone(units, 0.34) == [2]
+
+
+def test_by_relevance_what_is_near_to_recent_questions_stays():
+    units = [unit(n, visited=1) for n in (1, 2, 3)]
+    assert gone(units, 0.34, "relevance", asked=np.array([0.9, 0.8, 0.1])) == [3]
+
+
+@pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(ValueError, match="no share of the units"):
+        forget(rows([unit(1)]), share)
+
+
+UNITS = st.lists(
+    st.tuples(
+        st.integers(0, 30), st.integers(0, 5), st.integers(0, 3), st.integers(0, 5), st.booleans(), st.booleans()
+    ),
+    max_size=30,
+)
+
+
+@given(UNITS, st.floats(0.01, 1))
+def test_whatever_there_is_exactly_the_lowest_go(drawn, share):
+    units = [(n, *each) for n, each in enumerate(drawn, 1)]
+    parents = {each[1] for each in units}
+    leaves = [each for each in units if each[0] not in parents and not each[5] and not each[6]]
+    expected = sorted(leaves, key=lambda each: (each[2], each[3], each[4], each[0]))
+    expected = expected[: max(1, int(len(leaves) * share))] if leaves else []
+    found = forget(rows(units), share)
+    assert found.sequences.tolist() == [each[0] for each in expected]
+    left = [each for each in units if each not in expected]
+    was_parent = {each[1] for each in units}
+    bare = {each[0] for each in left if each[0] in was_parent} - {each[1] for each in left}
+    assert set(found.new_leaves.tolist()) == bare
