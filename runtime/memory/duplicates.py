@@ -33,13 +33,19 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
+def wording_of(unit: MemoryUnit) -> tuple[str, str] | None:
+    """What two units have in common that say the same: their source and their words; None for one without words."""
+    words = " ".join(words_of(unit.content))
+    return (unit.source, words) if words else None
+
+
 def exact_duplicates(units: Sequence[MemoryUnit]) -> Links:
     """Which units say in the same words what one of the same source said earlier; oldest first."""
     first: dict[tuple[str, str], str] = {}
     links: dict[str, str] = {}
     for unit in units:
-        words = " ".join(words_of(unit.content))
-        earlier = first.setdefault((unit.source, words), unit.unit_id) if words else unit.unit_id
+        wording = wording_of(unit)
+        earlier = unit.unit_id if wording is None else first.setdefault(wording, unit.unit_id)
         if earlier != unit.unit_id:
             links[unit.unit_id] = earlier
     return links

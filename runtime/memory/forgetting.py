@@ -4,11 +4,14 @@ A leaf is a unit that nothing stands under, of any rank: a summary whose units a
 from it (`never_delete`) and what is in a live context is never among them (seed 000, `forgetting.py`).
 """
 
+from collections.abc import Collection
 from typing import Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+
+from runtime.memory.units import MemoryUnit
 
 Policy: TypeAlias = Literal["oldest", "relevance"]
 """Least first: by last visit, visits and age; or by visits that fade and nearness to what was asked of late."""
@@ -33,6 +36,13 @@ class Rows(Struct, frozen=True, kw_only=True):
     asked: NDArray[np.float64] | None = None  # how near each is to what was asked of late, at most 1
 
 
+class Forgetting(Struct, frozen=True):
+    """How units are forgotten."""
+
+    share: float = 0.1  # of those that may be
+    policy: Policy = "oldest"
+
+
 class Forgotten(Struct, frozen=True):
     """What is to be deleted, what matters least first, and which units nothing stands under afterwards."""
 
@@ -40,18 +50,48 @@ class Forgotten(Struct, frozen=True):
     new_leaves: Numbers
 
 
-def forget(rows: Rows, share: float, policy: Policy = "oldest") -> Forgotten:
+def forgettable(
+    units: Collection[MemoryUnit],
+    how: Forgetting,
+    in_context: Collection[int] = (),
+    asked: NDArray[np.float64] | None = None,
+) -> list[int]:
+    """The sequences of an owner's units that are to be forgotten, what matters least first; see `forget`.
+
+    `in_context` are the sequences in live contexts; `asked` says of each unit how near it is to what was asked of late.
+    """
+    return [int(sequence) for sequence in forget(rows_of(units, in_context, asked), how).sequences]
+
+
+def rows_of(
+    units: Collection[MemoryUnit], in_context: Collection[int] = (), asked: NDArray[np.float64] | None = None
+) -> Rows:
+    """The columns of units."""
+    sequence_of = {unit.unit_id: unit.sequence for unit in units}
+    return Rows(
+        sequence=np.array([unit.sequence for unit in units], np.int64),
+        parent=np.array([sequence_of.get(unit.parent_id or "", 0) for unit in units], np.int64),
+        visit_count=np.array([unit.visit_count for unit in units], np.int64),
+        last_visit=np.array([unit.last_visit for unit in units], np.int64),
+        creation_time=np.array([int(unit.creation_time.timestamp() * 1_000_000) for unit in units], np.int64),
+        never_delete=np.array([unit.never_delete for unit in units], np.bool_),
+        in_context=np.array([unit.sequence in in_context for unit in units], np.bool_),
+        asked=asked,
+    )
+
+
+def forget(rows: Rows, how: Forgetting) -> Forgotten:
     """Of the n leaves that may be forgotten, `max(1, int(n * share))`; none where there are none.
 
     Deletes nothing: it says what would go. Raises ValueError for a share that is none.
     """
-    if not 0 < share <= 1:
-        raise ValueError(f"{share} is no share of the units to forget: give more than 0 and at most 1")
+    if not 0 < how.share <= 1:
+        raise ValueError(f"{how.share} is no share of the units to forget: give more than 0 and at most 1")
     eligible = np.flatnonzero(_leaves(rows) & ~rows.never_delete & ~rows.in_context)
     if not len(eligible):
         return Forgotten(rows.sequence[:0], rows.sequence[:0])
-    count = max(1, int(len(eligible) * share))
-    gone = eligible[_least_first(rows, eligible, policy)[:count]]
+    count = max(1, int(len(eligible) * how.share))
+    gone = eligible[_least_first(rows, eligible, how.policy)[:count]]
     left = np.ones(len(rows.sequence), np.bool_)
     left[gone] = False
     above = np.unique(rows.parent[gone])

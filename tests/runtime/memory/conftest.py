@@ -29,8 +29,8 @@ class Memory:
         for content in contents:
             number = next(self._numbers)
             at = NOON + timedelta(minutes=number)
-            given = {"unit_id": f"{group}:{number}", "creation_time": at, "end_time": at} | more
-            said.append(MemoryUnit(sequence=number, content=content, group_id=group, last_visit=number, **given))
+            given = {"unit_id": f"{group}:{number}", "creation_time": at, "end_time": at, "last_visit": number} | more
+            said.append(MemoryUnit(sequence=number, content=content, group_id=group, **given))
         self.units += said
         return said
 

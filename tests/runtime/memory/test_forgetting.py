@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.memory.forgetting import Rows, forget
+from runtime.memory.forgetting import Forgetting, Rows, forget, forgettable
 
 
 def rows(units, **more):
@@ -26,7 +26,7 @@ def unit(sequence, parent=0, visited=0, visits=0, at=0, kept=False, live=False):
 
 
 def gone(units, share, policy="oldest", **more):
-    return forget(rows(units, **more), share, policy).sequences.tolist()
+    return forget(rows(units, **more), Forgetting(share, policy)).sequences.tolist()
 
 
 def test_ten_percent_of_a_hundred_leaves_are_the_ten_that_matter_least():
@@ -52,9 +52,9 @@ def test_at_least_one_is_forgotten():
 
 def test_a_unit_with_others_under_it_is_no_leaf_and_becomes_one_when_they_are_gone():
     units = [unit(1, parent=3, visited=1), unit(2, parent=3, visited=2), unit(3)]
-    first = forget(rows(units), 0.5)
+    first = forget(rows(units), Forgetting(0.5))
     assert (first.sequences.tolist(), first.new_leaves.tolist()) == ([1], [])
-    second = forget(rows(units[1:]), 0.5)
+    second = forget(rows(units[1:]), Forgetting(0.5))
     assert (second.sequences.tolist(), second.new_leaves.tolist()) == ([2], [3])
     assert gone(units[2:], 0.5) == [3]
 
@@ -70,10 +70,16 @@ def test_by_relevance_what_is_near_to_recent_questions_stays():
     assert gone(units, 0.34, "relevance", asked=np.array([0.9, 0.8, 0.1])) == [3]
 
 
+def test_units_of_a_memory_are_forgotten_by_their_tree_and_the_live_context(memory):
+    said = memory.say("a", "b", "c", last_visit=0)
+    memory.say("d", parent_id=said[0].unit_id, last_visit=0)
+    assert forgettable(memory.units, Forgetting(share=1), in_context={said[2].sequence}) == [2, 4]
+
+
 @pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan")])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ValueError, match="no share of the units"):
-        forget(rows([unit(1)]), share)
+        forget(rows([unit(1)]), Forgetting(share))
 
 
 UNITS = st.lists(
@@ -91,7 +97,7 @@ def test_whatever_there_is_exactly_the_lowest_go(drawn, share):
     leaves = [each for each in units if each[0] not in parents and not each[5] and not each[6]]
     expected = sorted(leaves, key=lambda each: (each[2], each[3], each[4], each[0]))
     expected = expected[: max(1, int(len(leaves) * share))] if leaves else []
-    found = forget(rows(units), share)
+    found = forget(rows(units), Forgetting(share))
     assert found.sequences.tolist() == [each[0] for each in expected]
     left = [each for each in units if each not in expected]
     was_parent = {each[1] for each in units}
