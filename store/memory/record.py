@@ -1,12 +1,13 @@
 """The part of the record that is memory."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from store.fetch import Cursor, Page
-from store.memory import matching, reading
+from store.memory import integrity, matching, reading
 from store.memory.changes import MemoryWriting
 from store.memory.filters import Filter
+from store.memory.integrity import Finding
 from store.memory.reading import OwnerOf
 from store.memory.rows import (
     AdmissionRow,
@@ -101,3 +102,20 @@ class MemoryRecord:
     async def owners_behind_of_all(self, limit: int, *, embeds: bool) -> list[OwnerOf]:
         """Memories of every tenant on which there is work to do, for a server that embeds or not."""
         return await self._readers.read(lambda cursor: reading.owners_behind_of_all(cursor, embeds, limit))
+
+    async def check(
+        self, *, tenant: str | None = None, user_id: str | None = None, embedder: str | None = None
+    ) -> list[Finding]:
+        """What is wrong with a memory, with those of a tenant, or with all: a bounded number of findings of each kind.
+
+        With an embedder, memories with units that it has not seen are told as well.
+        """
+        return [
+            finding
+            for check in integrity.checks(tenant, user_id, embedder)
+            for finding in await self._readers.read(check)
+        ]
+
+    async def repair(self, findings: Sequence[Finding]) -> None:
+        """Mend what was found, in one transaction. What lay behind it is found by the next check."""
+        await self._run(lambda cursor: integrity.repair(cursor, findings))
