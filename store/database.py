@@ -11,6 +11,7 @@ import duckdb
 
 from store.errors import DatabaseLocked, DatabaseUnreadable, StoreUnavailable
 from store.schema import migrate, require_current
+from store.syncing import sync
 
 FILE_NAME = "cuebook.duckdb"
 FRESH = ".compacting"  # ends the name of a file that is to take the place of the database's
@@ -62,7 +63,7 @@ class Database:
         if not read_only:
             database.remove_fresh()
             shutil.rmtree(path.with_name(path.name + SPILLED), ignore_errors=True)
-            _sync(folder)
+            sync(folder)
         return database
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
@@ -103,10 +104,10 @@ class Database:
             raise StoreUnavailable(f"the log could not be emptied: {error}") from error
         if self._wal.exists():  # it would be taken for the log of the new file
             raise StoreUnavailable("the log could not be emptied")
-        _sync(self.fresh)
+        sync(self.fresh)
         tell("replacing the file")
         self.fresh.replace(self.path)
-        _sync(self.path.parent)
+        sync(self.path.parent)
         tell("opening the new file")
         self._connection.close()  # not before: the lock of the old file keeps other processes away until now
         self._connection = _attach(self.path, read_only=False)
@@ -124,7 +125,7 @@ class Database:
         except FileNotFoundError:  # a checkpoint has just emptied it
             return
         if inode != self._wal_inode:
-            _sync(self.path.parent)
+            sync(self.path.parent)
             self._wal_inode = inode
 
     def close(self) -> None:
@@ -202,12 +203,3 @@ def _why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseU
     return DatabaseUnreadable(
         f"{path} is not a readable database: {message}. Restore it from a backup, or move it away."
     )
-
-
-def _sync(path: Path) -> None:
-    """Make a file durable, or the names in a folder. Not the database's while it is open: its lock would be lost."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

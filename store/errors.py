@@ -111,3 +111,11 @@ class CursorInvalid(StoreError):
 
 class FilterInvalid(StoreError):
     """A filter of memory that is malformed, or asks about what there is not; nothing was read."""
+
+
+class VectorRefused(StoreError):
+    """A vector that cannot be compared: of the wrong dimension, zero or not finite, or under a label that is taken."""
+
+
+class SnapshotUnsound(StoreError):
+    """What is on disk of an index of vectors is not to be trusted; it is made anew from the rows."""

@@ -1,0 +1,73 @@
+"""A saved graph beside the rows of the record: what it lacks, what it has too many, what it has otherwise."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from store.errors import SnapshotUnsound, VectorRefused
+from store.vectors import snapshot
+from store.vectors.graph import Roster, sum_of
+from store.vectors.matrix import Floats, Labels, require_unit_rows
+
+
+class Differences(NamedTuple):
+    """Labels in which a graph and the rows differ."""
+
+    missing: Labels
+    """Rows that came since."""
+    extra: Labels
+    """What was removed from the rows since."""
+    changed: Labels
+    """Labels whose vector is another one than the row's."""
+    returned: Labels
+    """Rows whose label the graph has as removed."""
+
+    def require_explained(self) -> None:
+        """Raise SnapshotUnsound where the differences are not those that time makes."""
+        if len(self.returned):
+            raise SnapshotUnsound("it has removed what is in the record: the record is an older one")
+        if len(self.changed):
+            raise SnapshotUnsound("its vectors are not those of the record")
+
+
+def compare(roster: Roster, labels: Labels, vectors: Floats) -> Differences:
+    """The graph of a roster beside rows, whose labels ascend."""
+    known = roster.labels[roster.live]
+    order = np.argsort(known)
+    known, sums = known[order], roster.sums[roster.live][order]
+    rows = np.flatnonzero(np.isin(labels, known))
+    shared = labels[rows]
+    row_sums = np.fromiter((sum_of(vectors[row]) for row in rows), np.uint32, len(rows))
+    return Differences(
+        missing=labels[~np.isin(labels, roster.labels)],
+        extra=known[~np.isin(known, labels)],
+        changed=shared[row_sums != sums[np.searchsorted(known, shared)]] if len(known) else shared,
+        returned=labels[np.isin(labels, roster.labels[~roster.live])],
+    )
+
+
+def problems(folder: Path, embedder: str, dimension: int, live: Labels, vectors: Floats) -> list[str]:
+    """What is wrong with what is saved of an index, given the rows of the record; opening the index mends all of it.
+
+    That nothing is saved is no problem.
+    """
+    order = np.argsort(live)
+    try:
+        vectors = require_unit_rows(vectors, dimension, len(live))
+        manifest = snapshot.read_manifest(folder)
+        if manifest is None:
+            return []
+        roster = snapshot.load(folder, manifest, embedder, dimension).roster()
+    except VectorRefused as error:
+        return [f"the rows of the record cannot be compared: {error}"]
+    except SnapshotUnsound as error:
+        return [f"the saved index is not sound: {error}"]
+    found = compare(roster, live[order], vectors[order])
+    told = (
+        (found.missing, "in the record and not yet in the saved index"),
+        (found.extra, "in the saved index and removed from the record"),
+        (found.changed, "other in the saved index than in the record"),
+        (found.returned, "in the record and removed from the saved index"),
+    )
+    return [f"{len(labels)} vectors are {where}, first number {labels[0]}" for labels, where in told if len(labels)]
