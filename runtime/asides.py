@@ -5,13 +5,13 @@ It sees the session's and global variables. Nothing that goes wrong in it costs 
 
 from collections.abc import Mapping
 
-from runtime.actions import assigning, speaking
+from runtime.actions import assigning, remembering, speaking
 from runtime.events import ActionEntered, ActionLeft, ActionSkipped
 from runtime.outcomes import Finish
 from runtime.run import ActionFailed, Run
 from runtime.scopes import WriteRefused
 from runtime.state import Cell, Frame
-from scripts.actions import Action, Emit, End, If, Say, Scene, Set, Show, action_type
+from scripts.actions import Action, Emit, End, If, Remember, Say, Scene, Set, Show, action_type
 
 
 class Aside:
@@ -68,6 +68,8 @@ def _do(run: Run, action: Action) -> Finish | None:
             assigning.assign(run, action)
         case Emit():
             assigning.emit(run, action)
+        case Remember():
+            remembering.remember(run, action)
         case End():
             return Finish(action.reason or "")
         case _:

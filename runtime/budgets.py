@@ -83,6 +83,10 @@ class Purse:
 
     def count(self, usage: Usage | None) -> None:
         """Counts a call that was made, also one that failed."""
+        self.recount(usage)
+        self._meter.count(usage)
+
+    def recount(self, usage: Usage | None) -> None:
+        """Counts a call that the meter knows of already."""
         self._spent = added(self._spent, usage)
         self._state.spent = added(self._state.spent, usage)
-        self._meter.count(usage)

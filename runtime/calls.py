@@ -94,9 +94,15 @@ class Calls:
 
     def __init__(self, model: Model, journal: Journal, purse: Purse) -> None:
         self.made: list[ModelCall] = []
+        self._answered: list[ModelCall] = []  # all of them as they were, however often the turn begins
+        self._before: list[ModelCall] = []  # of these, what was not come to again since it last began
         self._model = model
         self._journal = journal
         self._purse = purse
+
+    def begin_again(self, purse: Purse) -> None:
+        """The turn begins anew, with another purse: what was asked since it began is not asked again."""
+        self.made, self._before, self._purse = [], list(self._answered), purse
 
     async def make(
         self, request: ModelRequest, on_interrupted: OnInterrupted = "retry", hear: Hear | None = None
@@ -108,6 +114,9 @@ class Calls:
             self.made.append(ModelCall(request=request, reply=reply))
             return reply
         digest = digest_of(request)
+        before = next((each for each in self._before if each.intent is not None and each.intent.digest == digest), None)
+        if before is not None:
+            return self._come_to_again(before)
         known = self._journal.known(digest)
         if known is not None and known.ended is not None and known.ended.reply is not None:
             self._add(request, known.intent, known.ended, is_reused=True)
@@ -117,6 +126,17 @@ class Calls:
             raise CallInterrupted("a call of the model was interrupted, and may have been carried out; say it again")
         self._purse.check()
         return await self._made(request, await self._journal.begin(request, digest, name), hear)
+
+    def _come_to_again(self, call: ModelCall) -> ModelReply:
+        """The reply of a call that was made before the turn began anew. Raises ModelFailed."""
+        self._before.remove(call)
+        self.made.append(call)
+        usage = _usage(call.ended)
+        if not call.is_reused:
+            self._purse.recount(usage)
+        if call.reply is None:
+            raise ModelFailed(call.ended.error if call.ended is not None else GIVEN_UP, usage=usage)
+        return call.reply
 
     async def _made(self, request: ModelRequest, intent: Intent, hear: Hear | None) -> ModelReply:
         try:
@@ -135,10 +155,12 @@ class Calls:
         return reply
 
     def _add(self, request: ModelRequest, intent: Intent, ended: Ended, *, is_reused: bool = False) -> None:
-        usage = ended.usage if ended.usage is not None else ended.reply.usage if ended.reply is not None else None
+        usage = _usage(ended)
         if not is_reused:  # it is among what earlier attempts took
             self._purse.count(usage)
-        self.made.append(ModelCall(request=request, reply=ended.reply, intent=intent, ended=ended, is_reused=is_reused))
+        call = ModelCall(request=request, reply=ended.reply, intent=intent, ended=ended, is_reused=is_reused)
+        self.made.append(call)
+        self._answered.append(call)
 
     def withhold(self, said: Message, instead: Message) -> None:
         """Forgets the text of a message that is not said after all, in what was asked since."""
@@ -179,3 +201,10 @@ def _wordless(call: ModelCall) -> ModelCall:
     reply = replace(call.reply, text="", raw="") if call.reply is not None else None
     ended = replace(call.ended, reply=reply) if call.ended is not None else None
     return replace(call, reply=reply, ended=ended, is_withheld=True)
+
+
+def _usage(ended: Ended | None) -> Usage | None:
+    """What a call took, as far as it is known."""
+    if ended is None or ended.usage is not None or ended.reply is None:
+        return ended.usage if ended is not None else None
+    return ended.reply.usage

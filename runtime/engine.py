@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime import condensing, detection, interrupts, intervening, listening, repairs
+from runtime import condensing, detection, interrupts, intervening, listening, recalling, repairs
 from runtime.actions import filling, leading_away
 from runtime.actions.dispatch import enter, resume
 from runtime.budgets import BudgetExceeded, Unmetered
@@ -48,8 +48,9 @@ from runtime.inputs import (
     is_answer_to,
 )
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
-from runtime.ports import Clock, Ids, Journal, Live, Meter, Model, ModelFailed
+from runtime.ports import Clock, Ids, Journal, Live, Memory, MemoryFailed, Meter, Model, ModelFailed
 from runtime.program import PlaceLost, Program
+from runtime.recalls import Asked, NoMemory, Recalls, RecallsExceeded, RecallWanted
 from runtime.run import ActionFailed, LimitExceeded, Limits, Run
 from runtime.running_out import run_out
 from runtime.scopes import WriteRefused
@@ -61,7 +62,7 @@ from scripts.values import Value
 STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
 
 
-FailureKind: TypeAlias = Literal["action", "model", "limit", "place", "interrupted"]
+FailureKind: TypeAlias = Literal["action", "model", "memory", "limit", "place", "interrupted"]
 
 
 class Turn(Struct, frozen=True):
@@ -110,41 +111,54 @@ async def run_turn(
     live: Live | None = None,
     now: datetime | None = None,
     contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
+    memory: Memory | None = None,
 ) -> Turn:
     """Runs one turn. `state` is not changed.
 
     `global_cells` are the user's now, None: as the state has them; `history` are the messages so far. `journal` keeps
     the calls of the model while the turn runs, `meter` counts them beyond the turn and the session, `live` hears the
     words of messages as they come. For the script all of it happens `now`, None: as the clock has it. `contexts` are
-    the strategies by which models see the conversation.
+    the strategies by which models see the conversation. `memory` is what is asked of the user's, None: there is none.
 
     Raises InputRefused, and TurnFailed with everything else that can go wrong.
     """
     content = accepted(state, given)
-    work = copy_of(state)
-    if global_cells is not None:
-        work.global_cells = _with_writers(global_cells, state.global_cells)
-    run = Run(
-        program,
-        work,
-        model=model,
-        clock=clock,
-        ids=ids,
-        limits=limits,
-        history=history,
-        journal=journal or NoJournal(),
-        meter=meter or Unmetered(),
-        live=live,
-        now=now,
-        contexts=contexts,
-    )
+    recalls = Recalls(memory or NoMemory(), recalls_max=limits.recalls_max, recall_s=limits.recall_s)
+
+    def begun(before: Run | None = None) -> Run:
+        work = copy_of(state)
+        if global_cells is not None:
+            work.global_cells = _with_writers(global_cells, state.global_cells)
+        return Run(
+            program,
+            work,
+            model=model,
+            clock=clock,
+            ids=ids,
+            limits=limits,
+            history=history,
+            journal=journal or NoJournal(),
+            meter=meter or Unmetered(),
+            live=live,
+            now=now,
+            contexts=contexts,
+            recalls=recalls,
+            before=before,
+        )
+
+    run = begun()
     engine = _Engine(run)
     try:
         async with asyncio.timeout(limits.turn_s) as time:
-            await engine.run(given, content, time.when() or 0.0)
+            while (asked := await engine.asks_in(given, content, time.when() or 0.0)) is not None:
+                await recalls.put(asked)
+                run = begun(run)
+                engine = _Engine(run)
     except ModelFailed as error:
         raise engine.failure("model", str(error), retryable=error.retryable) from error
-    except LimitExceeded as error:
+    except MemoryFailed as error:
+        raise engine.failure("memory", str(error), retryable=True) from error
+    except (LimitExceeded, RecallsExceeded) as error:
         raise engine.failure("limit", str(error)) from error
     except TimeoutError as error:
         raise engine.failure("limit", f"the turn took longer than {limits.turn_s:g} s", retryable=True) from error
@@ -186,7 +200,15 @@ class _Engine:
         failed.model_calls = tuple(self._run.calls.made)
         return failed
 
-    async def run(self, given: Input | Moved | Intervention, content: str, ends_at: float) -> None:
+    async def asks_in(self, given: Input | Moved | Intervention, content: str, ends_at: float) -> Asked | None:
+        """What has to be asked of memory before the turn can be taken; None: nothing, and it is taken."""
+        try:
+            await self._run_turn(given, content, ends_at)
+        except RecallWanted as wanted:
+            return wanted.asked
+        return None
+
+    async def _run_turn(self, given: Input | Moved | Intervention, content: str, ends_at: float) -> None:
         """Takes the turn, and brings what the session keeps of its conversation up to date, as far as that is done by
         the time the turn `ends_at`.
         """
@@ -199,6 +221,7 @@ class _Engine:
             await self._take(given, content)
         if not isinstance(given, Intervention) or isinstance(given, Append):
             await condensing.keep_up(self._run, self._at_hand(), ends_at)
+        recalling.tell_rest(self._run)
 
     def _at_hand(self) -> Action | None:
         """The action that the session stands at; None where its conversation is over, or has not begun."""

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from runtime.recalled import By, RecalledUnit, Trust
 from runtime.state import Source, Wait
 from scripts.model import RepairKind, Scope
 from scripts.values import Value, ValueType
@@ -183,6 +184,30 @@ class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
     data: Mapping[str, Value]
 
 
+class Remembered(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="remembered"):
+    """A note for the user's memory. One `about` the same as an earlier note takes its place."""
+
+    unit_id: str
+    action_id: str
+    text: str
+    source: str
+    trust: Trust = "own"
+    about: str = ""
+    pinned: bool = False
+    metadata: Mapping[str, Value] = {}
+
+
+class Recollected(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="recalled"):
+    """What was called up from the user's memory, and why: the units with their scores, as the session got them."""
+
+    action_id: str
+    query: str
+    by: By
+    k: int
+    units: tuple[RecalledUnit, ...] = ()
+    failed: str = ""  # why nothing could be called up
+
+
 class Migrated(Struct, frozen=True, tag_field="kind", tag="migrated"):
     """The session went over to another version of its script; places are phase/topic/action."""
 
@@ -246,6 +271,8 @@ Body: TypeAlias = (
     | Repaired
     | Detected
     | Emitted
+    | Remembered
+    | Recollected
     | Migrated
     | Intervened
     | Resized

@@ -1,28 +1,24 @@
 """What a name means at a point of a turn."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from typing import Protocol
 
 from runtime.events import HISTORY_MAX, Message
+from runtime.recalling import Remembering, in_text
 from runtime.scopes import Scopes
-from runtime.state import State
-from scripts.sandbox import MISSING, ExpressionFailed
+from scripts.memories import K_MAX, Recollections
+from scripts.sandbox import MISSING, ExpressionFailed, said
 from scripts.values import Value
 
 
-class Sight(Protocol):
+class Sight(Remembering, Protocol):
     """What of a turn names can stand for."""
 
-    state: State
     scopes: Scopes
 
     @property
     def role(self) -> str:
         """Who speaks now."""
-
-    def now(self) -> datetime:
-        """The moment of the turn."""
 
     def history(self) -> tuple[Message, ...]:
         """The last messages of the session, oldest first."""
@@ -78,6 +74,15 @@ def _history_function(run: Sight) -> Callable[[int], list[Value]]:
     return history
 
 
+def _recall_function(run: Sight) -> Callable[..., Recollections]:
+    def recall(query: object, k: int | None = None) -> Recollections:
+        if k is not None and (not isinstance(k, int) or not 1 <= k <= K_MAX):
+            raise ExpressionFailed(f"recall takes a k from 1 to {K_MAX}")
+        return in_text(run, said(query), k)
+
+    return recall
+
+
 _BUILTINS: Mapping[str, Callable[[Sight], object]] = {
     "now": lambda run: run.now(),
     "today": lambda run: run.now().date(),
@@ -85,5 +90,6 @@ _BUILTINS: Mapping[str, Callable[[Sight], object]] = {
     "user": lambda run: {"id": run.state.user_id},
     "role": lambda run: run.role,
     "history": _history_function,
+    "recall": _recall_function,
     "vars": _Variables,
 }

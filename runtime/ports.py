@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from runtime.events import Advance as Advance
 from runtime.events import Message
+from runtime.recalled import MemoryLine, Recalled, RecallWish
 from runtime.state import Spent
 from scripts.expressions import Spans
 from scripts.model import Locale, Role
@@ -91,6 +92,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     scheme: str = ""  # the prompts the script is written for
     # unset where there is none, so that the digests of requests without one are those of records that know of none
     account: Account | UnsetType = UNSET
+    memories: tuple[MemoryLine, ...] | UnsetType = UNSET  # what the user's memory holds of what is being said
 
     @property
     def told(self) -> Account:
@@ -228,6 +230,17 @@ class Meter(Protocol):
 
     def count(self, usage: Usage | None) -> None:
         """Counts a call that was made, also one that failed; None where it told nothing of its usage."""
+
+
+class MemoryFailed(Exception):
+    """Memory could not be asked; trying again may help. The message is read by clients: it names no place or text."""
+
+
+class Memory(Protocol):
+    """The memory of one user, as a session asks it. What a turn remembers stands in its events."""
+
+    async def recall(self, wish: RecallWish) -> Recalled:
+        """What it holds of something, the best first. Raises MemoryFailed."""
 
 
 class Words(Struct, frozen=True):

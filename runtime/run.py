@@ -9,10 +9,11 @@ from functools import partial
 import msgspec
 from msgspec import UNSET, Struct
 
+from runtime import recalling
 from runtime.budgets import Bounds, BudgetExceeded, Purse
 from runtime.calls import CallInterrupted, Calls
 from runtime.context.chosen import Contexts, newest, shown
-from runtime.context.ports import Condense
+from runtime.context.ports import Condense, View
 from runtime.copies import copy_of, own_copy, take_back
 from runtime.events import HISTORY_MAX, Body, Event, Message, Role, VariableChanged, Warned
 from runtime.hearing import Hearing
@@ -24,6 +25,7 @@ from runtime.ports import (
     Ids,
     Journal,
     Live,
+    MemoryFailed,
     Meter,
     Model,
     ModelFailed,
@@ -33,6 +35,7 @@ from runtime.ports import (
     Watched,
 )
 from runtime.program import PlaceLost, Program
+from runtime.recalls import Recalls, RecallsExceeded, RecallWanted
 from runtime.scopes import Scopes, WriteRefused
 from runtime.speech import Speech
 from runtime.state import Progress, Source, State
@@ -55,6 +58,8 @@ class Limits(Struct, frozen=True):
     state_bytes_max: int = 1_000_000
     turn_s: float = 120.0
     context_s: float = 20.0  # of it, for an account of the conversation
+    recalls_max: int = 20  # questions to memory
+    recall_s: float = 10.0  # of the turn's time, for each of them
     turn_budget: Bounds = Bounds()
     session_budget: Bounds = Bounds()
 
@@ -82,7 +87,10 @@ _TOLD: frozenset[Purpose] = SPEAKING | {"think"}
 was said, never from an account of it.
 """
 
-FAILURES = (ActionFailed, LimitExceeded, WriteRefused, ModelFailed, CallInterrupted, BudgetExceeded, PlaceLost)
+FAILURES = (
+    ActionFailed, LimitExceeded, WriteRefused, ModelFailed, CallInterrupted, BudgetExceeded, PlaceLost, MemoryFailed,
+    RecallsExceeded,
+)  # fmt: skip
 """What may go wrong in a turn; anything else is a defect."""
 
 
@@ -112,7 +120,10 @@ class Run:
         live: Live | None,
         now: datetime | None,
         contexts: Contexts,
+        recalls: Recalls,
+        before: "Run | None" = None,
     ) -> None:
+        """`before` is the same turn, as far as it came without what had to be asked of memory first."""
         self.program = program
         self.state = state
         self.contexts = contexts
@@ -120,11 +131,16 @@ class Run:
         self.limits = limits
         self.events: list[Event] = []
         self.action_id = ""
-        self.calls = Calls(
-            model, journal, Purse(state, limits.turn_budget, limits.session_budget, meter, journal.spent())
-        )
-        # where detectors watch what the session says, nobody hears a word before they have
-        self.speech = Speech(None if program.watches_assistant else live)
+        self.recalls = recalls
+        purse = Purse(state, limits.turn_budget, limits.session_budget, meter, journal.spent())
+        if before is None:
+            self.calls = Calls(model, journal, purse)
+            # where detectors watch what the session says, nobody hears a word before they have
+            self.speech = Speech(None if program.watches_assistant else live)
+        else:
+            self.calls, self.speech = before.calls, before.speech
+            self.calls.begin_again(purse)
+            self.speech.begin_again()
         self._now = now or clock()
         self._ids = ids
         self._history = list(history)
@@ -245,6 +261,10 @@ class Run:
             self.state.progress = Progress()
         return self.state.progress
 
+    def new_id(self) -> str:
+        """An id that nothing else has."""
+        return self._ids()
+
     def draw(self, sides: int) -> int:
         """The session's next random number from 0 up to `sides`, which follows from its seed alone."""
         self.state.draws += 1
@@ -335,6 +355,12 @@ class Run:
         """The last messages of the session, oldest first."""
         return tuple(self._history[-HISTORY_MAX:])
 
+    def view(self, action: Action | None = None) -> View:
+        """What a model sees of the conversation, at an action; None: the one at hand."""
+        if action is None and self.action_id:
+            action = self.program.action(*self.state.home(), self.action_id)
+        return shown(self.contexts.chosen(self.program.script, self.state, action), self._history, self.state.context)
+
     def conversation(self, messages_max: int) -> tuple[Message, ...]:
         """As many of the last messages as are at hand, and those of the system's that the conversation begins with."""
         return newest(self._history, messages_max)
@@ -358,8 +384,9 @@ class Run:
         Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
         """
         goal, strategy = self._purpose()
-        view = shown(self.contexts.chosen(self.program.script, self.state, action), self._history, self.state.context)
+        view = self.view(action)
         has_account = purpose in _TOLD and (view.summary or view.memo)
+        memories = await recalling.for_prompt(self, self._last_heard() or task.text) if purpose in _TOLD else ()
         role = self.role
         speaker = self.program.roles.get(role)
         request = ModelRequest(
@@ -383,6 +410,7 @@ class Run:
             replies=tuple(self.progress.replies),
             history=view.messages,
             account=Account(summary=view.summary, memo=view.memo) if has_account else UNSET,
+            memories=memories or UNSET,
             records=records,
             role=role,
             speaker=speaker,
@@ -451,6 +479,11 @@ class Run:
             self.warn("model_degraded", f"the reply of the model was not what was asked for: {reply.usage.degraded}")
         return reply
 
+    def _last_heard(self) -> str:
+        """What the user said last, of what is at hand."""
+        said = (each.content for each in reversed(self._history) if each.role == "user" and each.content.strip())
+        return next(said, "")
+
     def _purpose(self) -> tuple[str, str]:
         """Goal and strategy of the skill or topic at hand; an interrupt has none."""
         call = self.state.call()
@@ -488,5 +521,5 @@ def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
     """Whether words are sure to be said; what goes wrong here goes wrong again where it counts."""
     try:
         return speak(verdict)
-    except FAILURES:
+    except (*FAILURES, RecallWanted):
         return False

@@ -19,6 +19,12 @@ class Speech:
         self._live = live
         self._of = (0, "")  # number and action of the message whose words were sent
         self._sent = ""
+        self._told: dict[int, tuple[str, str]] = {}  # by number, the action and words of messages that were said
+        self._before: dict[int, tuple[str, str]] = {}  # those that were said before the turn began anew
+
+    def begin_again(self) -> None:
+        """The turn begins anew: what was sent stands, as far as it is said again."""
+        self._before, self._told = {**self._before, **self._told}, {}
 
     @property
     def is_heard(self) -> bool:
@@ -29,6 +35,9 @@ class Speech:
         """The message has this text so far; where that does not go on from what was sent, it begins anew."""
         if self._live is None:
             return
+        if number in self._before:
+            action, words = self._before.pop(number)
+            self._of, self._sent = (number, action), words
         if (number, action_id) != self._of or not text.startswith(self._sent):
             self.drop()
         more = text[len(self._sent) :]
@@ -39,6 +48,7 @@ class Speech:
     def said(self, number: int, action_id: str, text: str) -> None:
         """The message is said, with this text."""
         self.grow(number, action_id, text)
+        self._told[number] = (action_id, text)
         self._sent = ""
 
     def drop(self) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from scripts.memories import K, Score
 from scripts.nodes import Expression, Node, Template
 from scripts.values import Value
 from scripts.variables import OutputItem
@@ -250,6 +251,26 @@ class Emit(Step, frozen=True, kw_only=True):
     signal: Signal = field(name="emit")
 
 
+class Remember(Step, frozen=True, kw_only=True):
+    """Keeps a note in the user's memory. One `about` the same as an earlier note takes its place."""
+
+    text: Template = field(name="remember")
+    about: Template | None = None
+    source: Template | None = None
+    pinned: bool = False
+    metadata: Mapping[str, Value] = {}
+
+
+class Recall(Step, frozen=True, kw_only=True):
+    """Fills a variable with what the user's memory holds of something; a variable of type text gets it as a text."""
+
+    query: Template = field(name="recall")
+    into: str = field()
+    k: K | None = None
+    filters: Value = None
+    min_score: Score | None = None
+
+
 class Form(Step, frozen=True, kw_only=True):
     """A form of the script, shown to be filled in as a whole; its fields are variables."""
 
@@ -313,6 +334,8 @@ Action: TypeAlias = (
     | Foreach
     | Repeat
     | Emit
+    | Remember
+    | Recall
     | Form
     | Chat
     | Scene
@@ -336,6 +359,8 @@ ACTION_TYPES: Mapping[str, type[Action]] = {
     "foreach": Foreach,
     "repeat": Repeat,
     "emit": Emit,
+    "remember": Remember,
+    "recall": Recall,
     "form": Form,
     "chat": Chat,
     "scene": Scene,

@@ -23,6 +23,8 @@ from scripts.actions import (
     Goto,
     If,
     OnFail,
+    Recall,
+    Remember,
     Repeat,
     Say,
     Scene,
@@ -40,6 +42,7 @@ from scripts.detectors.check import check_detector, unable
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.diagnostics import Problems
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
+from scripts.memories import sources_in
 from scripts.model import Detector, FormField, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic
 from scripts.nodes import ID_CHARS_MAX, Expression, Location, Template
 from scripts.renames import check_migrations
@@ -298,6 +301,8 @@ class _Checker:
                 self.call(action)
             case Emit():
                 self.emit(action)
+            case Remember() | Recall():
+                self.memory(action)
             case Form():
                 self.form(action)
             case Chat():
@@ -336,6 +341,28 @@ class _Checker:
             self.add("ID_INVALID", f"{action.signal.event!r} is no name for an event", action.signal.mark("event"))
         for value in action.signal.data.values():
             self.expression(value)
+
+    def memory(self, action: Remember | Recall) -> None:
+        self.may_remember(action.at)
+        if isinstance(action, Remember):
+            text, written = action.text, sources_in(dict(action.metadata), action.mark("metadata"))
+            self.texts(action.about, action.source)
+        else:
+            text, written = action.query, sources_in(action.filters, action.mark("filters"))
+        self.texts(text)
+        if not text.source.strip():
+            self.add("EMPTY_TEXT", "there is nothing to remember or recall", text.at)
+        for source in written:
+            if isinstance(source, Template):
+                self.texts(source)
+            else:
+                self.expression(source)
+        if isinstance(action, Recall):
+            self.writes(action.into, action.mark("into"))
+
+    def may_remember(self, at: Location) -> None:
+        if self.script.memory.is_off:
+            self.add("MEMORY_OFF", "the script's `memory` is `off`", at)
 
     def role(self, role: str, at: Location) -> None:
         """A script without roles may name them as it likes; the model is told."""
@@ -538,6 +565,8 @@ class _Checker:
             fix = expression_fix(source.source) if isinstance(source, Expression) else ""
             self.add(code, str(error), Location(at.line + line, 1 if line else at.column, at.file), fix)
             return
+        if "recall" in compiled.names and "recall" not in self.loop_names:
+            self.may_remember(where(source, "recall"))
         for name in sorted(compiled.reads - set(self.loop_names)):
             self.flow.read(name, where(source, name), self.place)
 

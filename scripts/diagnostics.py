@@ -190,15 +190,20 @@ CODES: dict[str, Code] = {
     "DETECTOR_WAITS": Code(
         "error",
         "A detector does what it does at once, and cannot wait, jump or call.",
-        "Let it `set`, `emit`, `say`, `show` or `end`; for more write an interrupt `on: {detector: NAME}`.",
+        "Let it `set`, `emit`, `remember`, `say`, `show` or `end`; for more write an interrupt `on: {detector: NAME}`.",
     ),
     "ON_BUDGET_WAITS": Code(
         "error",
         "What is done when a budget is used up is done at once, and cannot wait, jump, call or ask a model.",
-        "Let it `say`, `show`, `set`, `emit` or `end`.",
+        "Let it `say`, `show`, `set`, `emit`, `remember` or `end`.",
     ),
     "CONTEXT_UNKNOWN": Code("error", "There is no such strategy for the context.", "Use one of those it lists."),
     "CONTEXT_OPTION": Code("error", "The strategy has no such option.", "Remove it, or take a strategy that has it."),
+    "MEMORY_OFF": Code(
+        "error",
+        "The script remembers or recalls, but its memory is off.",
+        "Take `off` out of `memory`, or remove what remembers and recalls.",
+    ),
     "POLICY_TOO_LATE": Code(
         "warning",
         "A policy waits for more replies than the action takes.",

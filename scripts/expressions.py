@@ -31,7 +31,7 @@ COMPILED_MAX = 10_000  # compiled sources kept
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Stretches of a text, from and up to a character: those that came from values, not from the script."""
 
-BUILTINS = frozenset({"now", "today", "round", "user", "role", "history", "vars", "range"})
+BUILTINS = frozenset({"now", "today", "round", "user", "role", "history", "recall", "vars", "range"})
 """Names the runtime gives to every template and expression; no variable may be called so."""
 
 _WORDS = frozenset({"true", "false", "none", "True", "False", "None"})

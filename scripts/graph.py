@@ -28,6 +28,8 @@ from scripts.actions import (
     If,
     OnFail,
     Onward,
+    Recall,
+    Remember,
     Repeat,
     Say,
     Scene,
@@ -301,6 +303,10 @@ def _detail(action: Action) -> str:
             return action.skill
         case Emit():
             return action.signal.event
+        case Remember():
+            return action.text.source
+        case Recall():
+            return f"{action.into}: {action.query.source}"
         case Form():
             return action.sheet
         case Scene():

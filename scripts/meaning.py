@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from scripts.memories import Recollections
 from scripts.values import number_in
 
 SIGNS = {"eq": "==", "ne": "!=", "gt": ">", "gteq": ">=", "lt": "<", "lteq": "<=", "in": "in", "notin": "not in"}
@@ -88,6 +89,8 @@ def text_of(value: object) -> str:
             return str(int(value)) if value.is_integer() and abs(value) < 1e15 else str(value)
         case str() | int():
             return str(value)
+        case Recollections():
+            return value.as_text
         case list() | tuple():
             return ", ".join(text_of(item) for item in value)
         case dict():

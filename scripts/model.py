@@ -13,6 +13,7 @@ from msgspec import Meta, field
 
 from scripts.actions import Action, OnInterrupted, walk
 from scripts.detectors.parts import Example, Measure, Pattern, Rule, Sign
+from scripts.memories import DEFAULT_PLAN, MemoryPlan
 from scripts.nodes import Expression, Node, Reference, Template
 from scripts.values import Value
 from scripts.variables import Declaration
@@ -259,6 +260,7 @@ class Script(Node, frozen=True, kw_only=True):
     model: str = ""  # the language model it wants, by the name the server knows it
     on_interrupted: OnInterrupted = "retry"
     context: Context | None = None  # what of the conversation the model sees
+    memory: MemoryPlan = DEFAULT_PLAN
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
     phases: tuple[Phase, ...] = field()

@@ -39,6 +39,7 @@ SHORTHANDS = {
     "Translation": "text",
     "Line": "content",
     "Context": "strategy",
+    "MemoryPlan": "strategy",
 }
 """For these types a bare text stands for a mapping with only this key."""
 

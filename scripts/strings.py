@@ -28,6 +28,8 @@ from scripts.actions import (
     Goto,
     If,
     Policy,
+    Recall,
+    Remember,
     Repeat,
     Say,
     Scene,
@@ -284,7 +286,7 @@ class _Walker:
                 return replace(action, task=self.text(action, "chat", action.task), **self.policies(action))
             case Form():
                 return replace(action, invalid=self.maybe(action, "invalid", action.invalid))
-            case AiThink() | Set() | Call() | Emit() | Goto() | End() | Scene():
+            case AiThink() | Set() | Call() | Emit() | Remember() | Recall() | Goto() | End() | Scene():
                 return action  # nobody reads their texts
             case _:
                 assert_never(action)

@@ -6,7 +6,7 @@ from msgspec import Struct, structs
 
 from api.cases.model import Case, CaseTurn, Keys, key_place, place
 from runtime.program import Program
-from scripts.actions import Call, Choose, Set, walk
+from scripts.actions import Call, Choose, Recall, Set, walk
 from scripts.model import FormField, Script
 from scripts.reader import Reader
 from scripts.source import Tree
@@ -105,6 +105,8 @@ def _variables(part: object) -> Iterator[str]:
             yield from part.assignments
         case Call():
             yield from part.output
+        case Recall():
+            yield part.into
         case _:
             pass
     if isinstance(part, Struct):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from runtime.actions import asking, assigning, blocks, calls, chatting, choosing, filling, speaking
+from runtime.actions import asking, assigning, blocks, calls, chatting, choosing, filling, remembering, speaking
 from runtime.outcomes import DONE, Outcome
 from runtime.run import ActionFailed, Run
 from scripts.actions import (
@@ -21,6 +21,8 @@ from scripts.actions import (
     Form,
     Goto,
     If,
+    Recall,
+    Remember,
     Repeat,
     Say,
     Scene,
@@ -63,6 +65,10 @@ async def enter(run: Run, action: Action) -> Outcome:
             return blocks.repeat(action)
         case Emit():
             return assigning.emit(run, action)
+        case Remember():
+            return remembering.remember(run, action)
+        case Recall():
+            return await remembering.recall(run, action)
         case Form():
             return filling.form(run, action)
         case Chat():

@@ -8,6 +8,7 @@ data they stand in one message whatever their order.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,10 +19,11 @@ from runtime.context.windows import ContextStrategy, TokenWindow, head_of
 from runtime.events import Message
 from runtime.ports import CONDENSING, ModelFailed, ModelRequest
 from runtime.prompts.data import Marks, encoded, message_line, others_in, tagged
-from runtime.prompts.fitting import cut_message, cut_value, fitted, longest_in
+from runtime.prompts.fitting import cut_message, cut_text, cut_value, fitted, longest_in
 from runtime.prompts.prompt import Prompt, prompt_of
 from runtime.prompts.shapes import limits_of, shape_of, single_outputs, wanted_records
 from runtime.prompts.templates import Name, Source, Templates
+from runtime.recalled import MemoryLine
 from runtime.tokens import MESSAGE_TOKENS, tokens_of
 from scripts.model import Locale, Role
 from scripts.sandbox import MISSING, ExpressionFailed
@@ -102,6 +104,7 @@ def variables_for(name: Name) -> frozenset[str]:
 
 _CONVERSATION = tagged("conversation", [])
 _REPLY_PART, _PART = 0.75, 0.5  # of the tokens that are left: the most the reply takes; then the values, then the known
+_MEMORIES_PART = 0.25  # then what is remembered
 
 
 def _blocks(
@@ -130,8 +133,31 @@ def _blocks(
     before = [of_value("values", dict(marks.values))] if marks.values else []
     before += [of_value("memo", dict(told.memo))] if told.memo else []
     before += [of_value("summary", told.summary)] if told.summary else []
+    if request.memories:
+        before.append(tagged("memories", _remembered(request.memories, int(left * _MEMORIES_PART))))
+        left -= tokens_of(before[-1]) + 1
     after = [of_value("known", dict(request.known))] if request.known else []
     return before, [*after, *reply], spoken, left
+
+
+def _remembered(memories: Sequence[MemoryLine], tokens_max: int) -> list[str]:
+    """What is remembered, a piece a line, as far as it fits; the first is cut where it does not."""
+    told: list[str] = []
+    left = tokens_max
+    for each in memories:
+        said: dict[str, Value] = {"from": each.source, "on": each.time.date().isoformat()}
+        line = encoded({**said, "text": each.text})
+        if not told:
+            line = fitted(partial(_cut_line, said, each.text), len(each.text), tokens_max)
+        left -= tokens_of(line) + 1
+        if told and left < 0:
+            break
+        told.append(line)
+    return told
+
+
+def _cut_line(said: dict[str, Value], text: str, chars_max: int) -> str:
+    return encoded({**said, "text": cut_text(text, chars_max)})
 
 
 def _fitted_message(message: Message, tokens_max: int) -> str:
@@ -145,7 +171,20 @@ _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?(?![A-
 
 _OF_CONDENSING = frozenset({"locale", "instruct", "has_previous"})
 _OF_REQUESTS = frozenset(
-    {"locale", "today", "task", "exit", "goal", "strategy", "tone", "role", "listener", "round", "has_reply"}
+    {
+        "locale",
+        "today",
+        "task",
+        "exit",
+        "goal",
+        "strategy",
+        "tone",
+        "role",
+        "listener",
+        "round",
+        "has_reply",
+        "has_memories",
+    }
     | {"structured", "criteria", "outputs", "records", "intents", "detectors"}
 )
 

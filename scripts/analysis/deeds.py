@@ -25,6 +25,8 @@ from scripts.actions import (
     If,
     Loop,
     OnFail,
+    Recall,
+    Remember,
     Repeat,
     Say,
     Scene,
@@ -36,6 +38,7 @@ from scripts.actions import (
 from scripts.conditions import Unknown
 from scripts.expressions import compile_expression, compile_template
 from scripts.facts import Facts
+from scripts.memories import sources_in
 from scripts.model import FormSheet
 from scripts.nodes import Expression, Location, Template
 from scripts.values import Value
@@ -170,6 +173,12 @@ def deed_of(action: Action, sheets: tuple[FormSheet, ...] = ()) -> Deed:
             return _calling(action)
         case Emit():
             return Deed(_looks(*action.signal.data.values()))
+        case Remember():
+            written = sources_in(dict(action.metadata), action.mark("metadata"))
+            return Deed(_looks(action.text, action.about, action.source, *written))
+        case Recall():
+            looks = _looks(action.query, *sources_in(action.filters, action.mark("filters")))
+            return Deed((*looks, Put(action.into, action.mark("into"))))
         case Form():
             steps = (*_looks(action.invalid), *_fields(action, sheets))
             return Deed(steps, leaves=_on_fail(action.on_fail), waits="always", says=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from scripts.actions import Action, AiAsk, AiSay, AiThink, Ask, Call, Chat, Loop, walk
+from scripts.actions import Action, AiAsk, AiSay, AiThink, Ask, Call, Chat, Loop, Recall, walk
 from scripts.analysis.deeds import Each, Look, Option, Pick, Put, deed_of, facts_in
 from scripts.analysis.known import Level, Sight
 from scripts.analysis.layout import Layout, Node
@@ -252,6 +252,8 @@ def _given(action: Action) -> Iterator[tuple[str, Nature | None]]:
             pass
     if isinstance(action, Call):
         yield from ((name, None) for name in action.output)
+    if isinstance(action, Recall):
+        yield action.into, Nature("list")  # as which it comes where nobody declares another type
 
 
 def _literal(value: Expression) -> Nature | None:

@@ -40,7 +40,7 @@ _COLOURS: Mapping[EdgeKind, str] = {
 }
 _FAMILIES = {
     "asks": ("ask", "ai_ask", "choose", "user_say", "form", "chat"),
-    "silent": ("set", "ai_think", "emit", "scene"),
+    "silent": ("set", "ai_think", "emit", "remember", "recall", "scene"),
     "flow": ("if", "foreach", "repeat", "call"),
     "goto": ("goto",),
     "end": ("end",),
