@@ -342,7 +342,7 @@ class Chat:
             )
         )
         place = {"phaseId": phase, "topicId": topic, "actionId": action}
-        lasting = failed.kind == "model" and not failed.retryable
+        lasting = failed.kind in {"model", "memory"} and not failed.retryable
         return ApiError(code, str(failed), context={**context_of(hot), "position": place}, lasting=lasting)
 
     def _conflict(self, hot: Hot) -> ApiError:

@@ -67,6 +67,7 @@ CODES: Mapping[str, Kind] = {
     "LIMIT_EXCEEDED": Kind(500, "runtime", "Mend the action that never ends; the session stays where it was."),
     "LLM_SERVICE_ERROR": Kind(503, "runtime", "Send the same message again.", "resend", 5),
     "LLM_CALL_INTERRUPTED": Kind(503, "runtime", "Send the same message again: the call is made anew.", "resend", 1),
+    "MEMORY_FAILED": Kind(503, "runtime", "Send the same message again.", "resend", 5),
     "VARIABLE_STORE_INIT_ERROR": Kind(500, "system", "The saved session needs another version of Cuebook."),
     "DATABASE_ERROR": Kind(500, "system", "See the log for this request id."),
     "WEBHOOK_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/webhooks lists them."),

@@ -9,6 +9,7 @@ from runtime.context.chosen import Contexts, newest
 from runtime.engine import Turn, TurnFailed, run_turn
 from runtime.events import ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
 from runtime.inputs import Input, Start
+from runtime.memory.local import LocalMemory
 from runtime.ports import Clock, Ids, Model
 from runtime.program import Program
 from runtime.run import Limits
@@ -36,11 +37,13 @@ class Player:
         ids: Ids,
         limits: Limits,
         contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
+        memory: LocalMemory = LocalMemory(),  # noqa: B008  (frozen)
     ) -> None:
         self.program = program
         self.state = state
         self.played: list[Played] = []
         self.failure: TurnFailed | None = None
+        self.memory = memory
         self._history: tuple[Message, ...] = ()
         self._model = model
         self._clock = clock
@@ -62,12 +65,14 @@ class Player:
                 limits=self._limits,
                 history=self._history,
                 contexts=self._contexts,
+                memory=self.memory,
             )
         except TurnFailed as failed:
             self.failure = failed
             raise
         self.state = turn.state
         self._history = newest((*self._history, *turn.messages), self._history_max)
+        self.memory = self.memory.after(turn.events, self._clock(), self.program.script.memory)
         self.played.append(Played(shown, turn))
         return turn
 

@@ -19,6 +19,7 @@ from store.record import Record
 
 _CODES: dict[FailureKind, str] = {
     "model": "LLM_SERVICE_ERROR",
+    "memory": "MEMORY_FAILED",
     "limit": "LIMIT_EXCEEDED",
     "interrupted": "LLM_CALL_INTERRUPTED",
 }

@@ -83,6 +83,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     turn_s: Amount = 120.0
     context: ContextSettings | str | None = None
     context_s: Amount = 20.0
+    recalls_max: Count = 20
+    recall_s: Amount = 10.0
     budgets: Budgets = Budgets()
     streams_max: Count = 1_000
     session_streams_max: Count = 10
@@ -160,6 +162,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             output_chars_max=self.output_chars_max,
             turn_s=self.turn_s,
             context_s=self.context_s,
+            recalls_max=self.recalls_max,
+            recall_s=self.recall_s,
             turn_budget=self.budgets.bounds("turn"),
             session_budget=self.budgets.bounds("session"),
         )

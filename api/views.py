@@ -182,9 +182,18 @@ def event_views(row: TurnRow | HappenedRow) -> list[EventView]:
         elif event.kind == "wait":
             wait = msgspec.convert(event.data["wait"], Wait)
             data = {**event.data, "wait": msgspec.to_builtins(wait_view(wait))}
+        elif event.kind == "recalled":
+            data = {**event.data, "units": [_unit_view(unit) for unit in event.data.get("units", ())]}
         camel = {_camel(name): value for name, value in data.items()}
         views.append(EventView(seq=event.seq, kind=event.kind, data=camel))
     return views
+
+
+def _unit_view(unit: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A unit of memory that was called up, with what stood around it."""
+    around = [{_camel(name): value for name, value in each.items()} for each in unit.get("around", ())]
+    view = {_camel(name): value for name, value in unit.items()}
+    return view | ({"around": around} if around else {})
 
 
 def _camel(name: str) -> str:

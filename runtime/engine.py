@@ -123,6 +123,7 @@ async def run_turn(
     Raises InputRefused, and TurnFailed with everything else that can go wrong.
     """
     content = accepted(state, given)
+    now = now or clock()
     recalls = Recalls(memory or NoMemory(), recalls_max=limits.recalls_max, recall_s=limits.recall_s)
 
     def begun(before: Run | None = None) -> Run:
@@ -157,7 +158,7 @@ async def run_turn(
     except ModelFailed as error:
         raise engine.failure("model", str(error), retryable=error.retryable) from error
     except MemoryFailed as error:
-        raise engine.failure("memory", str(error), retryable=True) from error
+        raise engine.failure("memory", str(error), retryable=error.retryable) from error
     except (LimitExceeded, RecallsExceeded) as error:
         raise engine.failure("limit", str(error)) from error
     except TimeoutError as error:

@@ -204,6 +204,7 @@ class Recollected(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag
     query: str
     by: By
     k: int
+    filters: Value = None
     units: tuple[RecalledUnit, ...] = ()
     failed: str = ""  # why nothing could be called up
 

@@ -233,7 +233,13 @@ class Meter(Protocol):
 
 
 class MemoryFailed(Exception):
-    """Memory could not be asked; trying again may help. The message is read by clients: it names no place or text."""
+    """Memory could not be asked; `retryable`: trying again may help. The message is read by clients: it names no place
+    or text of the memory's.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class Memory(Protocol):

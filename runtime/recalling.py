@@ -8,11 +8,14 @@ from runtime.context.ports import View
 from runtime.events import Body, Event
 from runtime.ports import MemoryFailed
 from runtime.program import Program
+from runtime.prompts.fitting import cut_text
 from runtime.recalled import By, MemoryLine, Recalled, RecallWish, lines_of, recollections
 from runtime.recalls import Asked, Recalls
 from runtime.state import State
 from scripts.memories import Recollections
 from scripts.values import Value
+
+QUERY_CHARS_MAX = 2_000
 
 
 class Remembering(Protocol):
@@ -51,7 +54,7 @@ def question(
     if plan.strategy == "off" or not query.strip():
         return None
     wish = RecallWish(
-        query=query,
+        query=cut_text(query.strip(), QUERY_CHARS_MAX),
         k=k or plan.k,
         strategy=plan.strategy,
         filters=filters,

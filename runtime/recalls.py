@@ -15,7 +15,6 @@ from runtime.ports import Memory, MemoryFailed
 from runtime.prompts.fitting import cut_text
 from runtime.recalled import By, Recalled, RecalledUnit, RecallWish
 
-QUERY_CHARS_MAX = 2_000
 SCORE_DIGITS = 4
 
 
@@ -61,8 +60,6 @@ class Recalls:
 
     def known(self, asked: Asked) -> Recalled:
         """The answer to a question that was put before. Raises RecallWanted, MemoryFailed."""
-        if not asked.wish.query.strip():
-            return Recalled()
         answer = self._answers.get(_key(asked))
         if answer is None:
             raise RecallWanted(asked)
@@ -85,6 +82,7 @@ class Recalls:
             query=asked.wish.query,
             by=asked.by,
             k=asked.wish.k,
+            filters=asked.wish.filters,
             units=() if isinstance(answer, MemoryFailed) else answer.units,
             failed=failed,
         )
@@ -93,7 +91,7 @@ class Recalls:
     async def _answer(self, asked: Asked) -> Recalled | MemoryFailed:
         try:
             async with asyncio.timeout(self._recall_s):
-                return fitted(await self._memory.recall(_shortened(asked.wish)), asked.chars_max)
+                return fitted(await self._memory.recall(asked.wish), asked.chars_max)
         except MemoryFailed as failed:
             return failed
         except TimeoutError:
@@ -106,11 +104,6 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 def _key(asked: Asked) -> bytes:
     """The same for the same question, at whichever message of the turn it is asked."""
     return _encoder.encode((msgspec.structs.replace(asked.wish, in_sight=0), asked.chars_max))
-
-
-def _shortened(wish: RecallWish) -> RecallWish:
-    """A wish whose query is no longer than a query may be."""
-    return msgspec.structs.replace(wish, query=cut_text(wish.query.strip(), QUERY_CHARS_MAX))
 
 
 def fitted(recalled: Recalled, chars_max: int) -> Recalled:

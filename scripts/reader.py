@@ -40,6 +40,7 @@ SHORTHANDS = {
     "Line": "content",
     "Context": "strategy",
     "MemoryPlan": "strategy",
+    "CaseMemory": "text",
 }
 """For these types a bare text stands for a mapping with only this key."""
 
@@ -258,7 +259,9 @@ class Reader:
         short = SHORTHANDS.get(kind.__name__)
         if isinstance(tree, Scalar) and short is not None and tree.value is not None:
             part = self._any(tree, fields[short].annotation)
-            return _FAILED if part is _FAILED else kind(**{fields[short].name: part, "at": tree.at})
+            if part is _FAILED:
+                return _FAILED
+            return kind(**{fields[short].name: part} | ({"at": tree.at} if issubclass(kind, Node) else {}))
         if not isinstance(tree, Mapping):
             return self._mismatch(tree, f"a mapping with {_names([f.key for f in fields.values() if f.required])}")
         if kind in self._respell:

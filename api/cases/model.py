@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
+from runtime.memory.units import MemoryUnit
 from runtime.ports import Model
 from runtime.program import Program
 from runtime.state import ExecutionStatus, WaitKind
@@ -79,11 +80,25 @@ class CaseEnd(Struct, frozen=True):
     scopes: CaseScopes = CaseScopes()
 
 
+class CaseMemory(Struct, frozen=True):
+    """Something the user's memory holds before the conversation; `time` is when it was said, empty: a day before."""
+
+    text: str
+    source: str = "user"
+    about: str = ""
+    time: str = ""
+    metadata: Mapping[str, Value] = {}
+
+
 class Case(Struct, frozen=True):
-    """One conversation."""
+    """One conversation. One `after` another of the file is the same user's next: with what that left in memory and in
+    global variables.
+    """
 
     name: str
     turns: tuple[CaseTurn, ...]
+    after: str = ""
+    memories: tuple[CaseMemory, ...] = ()
     end: CaseEnd = CaseEnd()
     seed: int = 0
     now: str = NOON
@@ -119,6 +134,8 @@ class FoundCase(Struct, frozen=True):
     now: datetime
     tree: Tree
     cassette: Path | None = None  # the file its model's replies come from
+    earlier: "FoundCase | None" = None  # the one it comes after
+    memories: tuple[MemoryUnit, ...] = ()
 
     def line(self, *keys: str | int) -> int:
         """The line of a part of the case, or of the nearest part around it that was written."""

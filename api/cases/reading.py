@@ -3,12 +3,14 @@
 The same YAML as scripts (``yes`` is a word), read by the same reader, so that every problem has its place.
 """
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api.cases.model import Case, CaseFile, CaseReading, FoundCase, Prepared, place
 from api.cases.names import check_names
+from runtime.memory.local import ABOUT
+from runtime.memory.units import MemoryUnit
 from runtime.models.cassette import ScriptedFileInvalid, read_replies
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
@@ -22,6 +24,10 @@ from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
 from scripts.source import Sequence as SequenceTree
 from scripts.source import Tree, read_tree
+from scripts.suggest import suggest
+from scripts.values import shorten
+
+DAY = timedelta(days=1)
 
 
 def case_files(path: Path) -> list[Path]:
@@ -85,14 +91,46 @@ def _found(
         reader.add("USE_NOT_FOUND", f"the script cannot be run: {first}", place(tree, "script"), first.fix)
         return
     written = tree.get("cases") if isinstance(tree, MappingTree) else None
+    earlier: dict[str, FoundCase] = {}
     for case, part in zip(file.cases, written.items if isinstance(written, SequenceTree) else (), strict=True):
         _check_turns(case, part, reader)
         check_names(case, part, script.program, reader)
         cassette = beside(path, case.model) if case.model is not None else None
         model = _model(case, part, reader, cassette, recording=recording)
         now = _now(case, part, reader)
+        before = _earlier(case, part, earlier, reader)
         if now is not None:
-            yield FoundCase(str(path), case, script, model, now, part, cassette)
+            memories = tuple(_memories(case, part, now, reader))
+            found = FoundCase(str(path), case, script, model, now, part, cassette, before, memories)
+            earlier[case.name] = found
+            yield found
+
+
+def _earlier(case: Case, tree: Tree, earlier: Mapping[str, FoundCase], reader: Reader) -> FoundCase | None:
+    """The case that it comes after."""
+    if case.after and case.after not in earlier:
+        message = f"no case above is called {shorten(case.after)}"
+        reader.add(
+            "ENUM_VALUE_INVALID", message, place(tree, "after"), suggest(case.after, list(earlier), otherwise="")
+        )
+    return earlier.get(case.after)
+
+
+def _memories(case: Case, tree: Tree, now: datetime, reader: Reader) -> Iterator[MemoryUnit]:
+    """What the user's memory holds before a case."""
+    for number, each in enumerate(case.memories):
+        time = _moment(each.time, place(tree, "memories", number, "time"), reader) if each.time else now - DAY
+        if time is not None:
+            yield MemoryUnit(
+                unit_id=f"known:{number + 1}",
+                sequence=number + 1,
+                content=each.text,
+                source=each.source,
+                creation_time=time,
+                end_time=time,
+                metadata={**each.metadata, **({ABOUT: each.about} if each.about else {})},
+                group_id="known",
+            )
 
 
 def beside(path: Path, name: str) -> Path:
@@ -121,13 +159,16 @@ def _check_turns(case: Case, tree: Tree, reader: Reader) -> None:
 
 
 def _now(case: Case, tree: Tree, reader: Reader) -> datetime | None:
+    return _moment(case.now, place(tree, "now"), reader)
+
+
+def _moment(written: str, at: Location, reader: Reader) -> datetime | None:
     try:
-        now = datetime.fromisoformat(case.now)
+        moment = datetime.fromisoformat(written)
     except ValueError:
-        at = place(tree, "now")
-        reader.add("TYPE_MISMATCH", f"{case.now} is no point in time", at, "Write e.g. 2026-01-31T12:00:00Z.")
+        reader.add("TYPE_MISMATCH", f"{written} is no point in time", at, "Write e.g. 2026-01-31T12:00:00Z.")
         return None
-    return now if now.tzinfo is not None else now.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _model(case: Case, tree: Tree, reader: Reader, cassette: Path | None, *, recording: bool) -> Model:

@@ -1,5 +1,6 @@
 """Runs a case: plays it on the machine, with the state saved and read again between all turns, and compares."""
 
+import contextlib
 import itertools
 
 from msgspec import Struct
@@ -37,7 +38,7 @@ async def run_case(found: FoundCase, *, model: Model | None = None, to_the_end: 
 
     A `model` takes the place of the case's own.
     """
-    player = player_of(found, model or found.model)
+    player = await player_after(found, model or found.model)
     failures: list[Failure] = []
     for number, expected in enumerate(found.case.turns):
         try:
@@ -68,8 +69,23 @@ def given_by(turn: CaseTurn) -> Input:
     return Reply(turn.say or "") if turn.choose is None else Chosen(turn.choose)
 
 
+async def player_after(found: FoundCase, model: Model) -> Player:
+    """What plays a case: one that comes after another, once that was played as far as it goes."""
+    player = player_of(found, model)
+    if found.earlier is not None:
+        before = await player_after(found.earlier, found.earlier.model)
+        with contextlib.suppress(TurnFailed, InputRefused, Broken):  # which is told of the earlier case itself
+            for number, turn in enumerate(found.earlier.case.turns):
+                await step(before, given_by(turn), first=number == 0)
+        player.memory = before.memory.begun_again()
+        player.state.global_cells = before.state.global_cells
+    for unit in found.memories:
+        player.memory = player.memory.with_unit(unit)
+    return player
+
+
 def player_of(found: FoundCase, model: Model) -> Player:
-    """What plays a case."""
+    """What plays a case by itself."""
     case, numbers = found.case, itertools.count(1)
     locale = case.locale or found.script.program.locale
     program = found.script.program.in_locale(locale)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from runtime.events import Body, Migrated, Warned
+from runtime.events import Body, Migrated, Remembered, Warned
 from runtime.state import State, decode
 from store.rows import TurnRow
 
@@ -30,6 +30,7 @@ _COMPARED = _SHOWN | {
     "interrupted",
     "repaired",
     "detected",
+    "remembered",
     "migrated",
 }
 """The course of a turn. Kinds of events that came later only explain it, and older records have none of them."""
@@ -115,6 +116,8 @@ def _event(kind: str, data: Mapping[str, Any], same_script: bool) -> _Happening:
         return _happening(kind, "", dict(data), same_script)
     if isinstance(body, Warned):
         body = msgspec.structs.replace(body, message="")
+    if isinstance(body, Remembered):
+        body = msgspec.structs.replace(body, unit_id="")
     if isinstance(body, Migrated):
         body = msgspec.structs.replace(body, why=())
     value = {name: part for name, part in msgspec.to_builtins(body).items() if name not in {"kind", "action_id"}}

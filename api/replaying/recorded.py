@@ -12,7 +12,7 @@ from api.contexts import newest_said, said_between
 from api.journal import usage_of
 from api.rows import origin_of
 from runtime.budgets import BudgetExceeded
-from runtime.events import Intervened, Message
+from runtime.events import Intervened, Message, Recollected
 from runtime.inputs import (
     Append,
     Appended,
@@ -75,6 +75,12 @@ class Step(Struct, frozen=True):
         """The budget for language models that was used up in this turn; empty where none was."""
         warned = [str(event.data.get("message", "")) for event in self.row.events if event.kind == "warning"]
         return next((found[1] for message in warned if (found := _USED_UP.search(message))), "")
+
+    @property
+    def recalled(self) -> tuple[Recollected, ...]:
+        """What was called up from memory in this turn."""
+        told = [event for event in self.row.events if event.kind == "recalled"]
+        return tuple(msgspec.convert({"kind": event.kind, **event.data}, Recollected) for event in told)
 
     @property
     def is_failure(self) -> bool:

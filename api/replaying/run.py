@@ -25,6 +25,7 @@ from runtime.context.chosen import Contexts, newest
 from runtime.engine import Turn, TurnFailed, run_turn
 from runtime.events import Message
 from runtime.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
+from runtime.memory.recorded import NotRecalled, RecordedMemory
 from runtime.migration import MOVING, Plan, place_of, plan, undo
 from runtime.models.offline import OfflineModel
 from runtime.models.recorded import NotKept, NotRecorded, RecordedModel, ShadowModel
@@ -175,6 +176,7 @@ class _Again:
                 history=self._history,
                 contexts=self._source.contexts,
                 now=step.row.started_at,
+                memory=RecordedMemory(step.recalled),
             )
         except InputRefused as error:
             raise _Stopped(f"what the user did then is not taken here: {error}") from error
@@ -184,6 +186,8 @@ class _Again:
             raise
         except NotRecorded as error:
             raise _Stopped(str(error), error.action_id) from error
+        except NotRecalled as error:
+            raise _Stopped(str(error)) from error
         row = self._follow(program, step, turn)
         if isinstance(given, Rewind | Moved):  # another part of what was said, or more of it
             self._history_max = self._source.history_max(program, self.state)

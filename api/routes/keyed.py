@@ -41,6 +41,7 @@ _EXAMPLES = [
         "LIMIT_EXCEEDED",
         "LLM_SERVICE_ERROR",
         "LLM_CALL_INTERRUPTED",
+        "MEMORY_FAILED",
         "SERVER_BUSY",
     )
     | {201: ResponseSpec(KeyedView, generate_examples=False, description="The session was begun.")},

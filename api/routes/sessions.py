@@ -56,6 +56,7 @@ _TURN = described(
     "LIMIT_EXCEEDED",
     "LLM_SERVICE_ERROR",
     "LLM_CALL_INTERRUPTED",
+    "MEMORY_FAILED",
     "STREAMS_FULL",
     "SERVER_BUSY",
 )
