@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from api.remembered import LOCAL
 from api.views import position, snapshot, wait_view
 from runtime.context.chosen import Contexts, newest
 from runtime.engine import Turn, TurnFailed, run_turn
@@ -37,7 +38,7 @@ class Player:
         ids: Ids,
         limits: Limits,
         contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
-        memory: LocalMemory = LocalMemory(),  # noqa: B008  (frozen)
+        memory: LocalMemory = LOCAL,
     ) -> None:
         self.program = program
         self.state = state

@@ -54,6 +54,7 @@ class RecalledUnit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: float = 0.0
     signals: Mapping[str, float] = {}
     group_id: str = ""
+    metadata: Mapping[str, Value] = {}
     around: tuple[Neighbour, ...] = ()  # in their order
 
 
@@ -79,6 +80,7 @@ def recollections(recalled: Recalled) -> Recollections:
             "source": unit.source,
             "time": unit.created_at.isoformat(),
             "score": unit.score,
+            "metadata": dict(unit.metadata),
             "around": [each.text for each in unit.around],
         }
         for unit in recalled.units

@@ -359,6 +359,9 @@ class _Checker:
                 self.expression(source)
         if isinstance(action, Recall):
             self.writes(action.into, action.mark("into"))
+            if action.filters is not None and not isinstance(action.filters, dict | list):
+                fix = "Write e.g. `filters: {source: user}`."
+                self.add("TYPE_MISMATCH", "a filter is a record", action.mark("filters"), fix)
 
     def may_remember(self, at: Location) -> None:
         if self.script.memory.is_off:

@@ -132,6 +132,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
             created_at=unit.creation_time,
             score=score,
             group_id=unit.group_id,
+            metadata=dict(unit.metadata),
             around=tuple(
                 Neighbour(
                     unit_id=each.unit_id,
