@@ -267,7 +267,7 @@ class Recall(Step, frozen=True, kw_only=True):
     query: Template = field(name="recall")
     into: str = field()
     k: K | None = None
-    filters: Value = None
+    filters: Mapping[str, Value] = {}
     min_score: Score | None = None
 
 

@@ -345,10 +345,12 @@ class _Checker:
     def memory(self, action: Remember | Recall) -> None:
         self.may_remember(action.at)
         if isinstance(action, Remember):
+            if self.script.memory.remember == "nothing" and not self.script.memory.is_off:
+                self.add("MEMORY_OFF", "the script's `memory` remembers `nothing`", action.at)
             text, written = action.text, sources_in(dict(action.metadata), action.mark("metadata"))
             self.texts(action.about, action.source)
         else:
-            text, written = action.query, sources_in(action.filters, action.mark("filters"))
+            text, written = action.query, sources_in(dict(action.filters), action.mark("filters"))
         self.texts(text)
         if not text.source.strip():
             self.add("EMPTY_TEXT", "there is nothing to remember or recall", text.at)
@@ -359,9 +361,6 @@ class _Checker:
                 self.expression(source)
         if isinstance(action, Recall):
             self.writes(action.into, action.mark("into"))
-            if action.filters is not None and not isinstance(action.filters, dict | list):
-                fix = "Write e.g. `filters: {source: user}`."
-                self.add("TYPE_MISMATCH", "a filter is a record", action.mark("filters"), fix)
 
     def may_remember(self, at: Location) -> None:
         if self.script.memory.is_off:

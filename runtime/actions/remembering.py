@@ -37,7 +37,7 @@ def remember(run: Run, action: Remember) -> Outcome:
 
 async def recall(run: Run, action: Recall) -> Outcome:
     """Asks memory, and keeps what it gives. Raises MemoryFailed, RecallsExceeded, ActionFailed, LimitExceeded."""
-    filters = _filled(run, action.filters, action.mark("filters"))
+    filters = _filled(run, dict(action.filters), action.mark("filters")) or None
     asked = recalling.question(
         run, run.text(action.query), "action", k=action.k, filters=filters, min_score=action.min_score
     )

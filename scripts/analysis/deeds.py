@@ -177,7 +177,7 @@ def deed_of(action: Action, sheets: tuple[FormSheet, ...] = ()) -> Deed:
             written = sources_in(dict(action.metadata), action.mark("metadata"))
             return Deed(_looks(action.text, action.about, action.source, *written))
         case Recall():
-            looks = _looks(action.query, *sources_in(action.filters, action.mark("filters")))
+            looks = _looks(action.query, *sources_in(dict(action.filters), action.mark("filters")))
             return Deed((*looks, Put(action.into, action.mark("into"))))
         case Form():
             steps = (*_looks(action.invalid), *_fields(action, sheets))
