@@ -1,0 +1,266 @@
+"""A bank: one owner's memory in RAM, to which units are added and in which they are found.
+
+A bank does no I/O and knows no clock. It is for one caller at a time: who shares it between threads holds a lock.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from runtime.memory.recall.asking import FOUND_MAX, Entry, Found, Nearest, Question, date_of, sequences_of
+from runtime.memory.recall.columns import NONE, Columns, seconds_of
+from runtime.memory.recall.cues import cues_of_question
+from runtime.memory.recall.finding import asked_terms, by_meaning, by_words
+from runtime.memory.recall.postings import Floats, Postings, Rows
+from runtime.memory.recall.signals import MEANING, Term, around, like_signals, meaning_signals, words_signals
+from runtime.memory.recall.weights import OTHER, SIMILARITIES_MAX, Ranker, Weights, set_of, shipped_weights, usual_of
+from runtime.memory.recall.words import terms_of
+
+REMOVED_SHARE_MAX = 0.3  # of the rows, before the bank is packed
+
+
+class Looked(Struct, frozen=True):
+    """The candidates of a question: their rows and sequences, every signal of each, and what ranks them."""
+
+    rows: Rows
+    sequences: NDArray[np.int64]
+    signals: dict[str, Floats]
+    ranker: Ranker
+
+
+class Bank:
+    """One owner's units. `embedder` is the name of what its vectors come from, and chooses the weights."""
+
+    def __init__(self, embedder: str = "", weights: Weights | None = None) -> None:
+        self.embedder = embedder
+        self._weights = weights if weights is not None else shipped_weights()
+        self._columns = Columns()
+        self._postings = Postings()
+        self._groups: dict[str, int] = {}
+        self._last: dict[int, int] = {}  # by group, the row of what was said last
+        self._group_lengths = np.zeros(64, np.float32)
+        self._sources: dict[str, int] = {}
+        self._named: dict[str, set[int]] = {}  # sources by the word they are called by
+        self._terms_alive = 0.0
+        self._removed = 0
+
+    def __len__(self) -> int:
+        return self._postings.units
+
+    def __contains__(self, sequence: int) -> bool:
+        return len(self._columns.rows_of(np.array([sequence], np.int64))) == 1
+
+    @property
+    def vectors(self) -> int:
+        """How many units have a vector."""
+        return int(np.count_nonzero(self._columns.has_vector))
+
+    @property
+    def last_sequence(self) -> int:
+        """The latest sequence ever added that the bank still has a row of, 0 for none."""
+        columns = self._columns
+        return int(columns.sequences[columns.used - 1]) if columns.used else 0
+
+    def without_vector(self) -> NDArray[np.int64]:
+        """The sequences of the units that have no vector yet, the oldest first."""
+        columns, used = self._columns, self._columns.used
+        return columns.sequences[:used][columns.alive[:used] & ~columns.has_vector[:used]].copy()
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Takes units in, in the order of their sequences, each above all before. Raises ValueError on others."""
+        for entry in entries:
+            if entry.sequence <= self.last_sequence:
+                raise ValueError(f"unit {entry.sequence} is not newer than unit {self.last_sequence}; add in order")
+            self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        group = self._groups.setdefault(entry.group, len(self._groups))
+        if group >= len(self._group_lengths):
+            self._group_lengths = np.concatenate([self._group_lengths, np.zeros(len(self._group_lengths), np.float32)])
+        source_terms = terms_of(entry.source)
+        source = self._sources.setdefault(entry.source, len(self._sources))
+        if source_terms:
+            self._named.setdefault(source_terms[0], set()).add(source)
+        date = terms_of(date_of(entry.created_at)) if entry.created_at is not None else []
+        terms = [*date, *source_terms, *terms_of(entry.content)]
+        said = entry.rank == 0
+        row = self._columns.append(
+            entry,
+            group=group,
+            source=source,
+            terms=len(terms),
+            before=self._last.get(group, NONE) if said else NONE,
+            parent=NONE if entry.parent is None else self._row_of(entry.parent),
+        )
+        self._postings.add(row, terms)
+        self._terms_alive += len(terms)
+        if said:
+            self._last[group] = row
+            self._group_lengths[group] += len(terms)
+
+    def place_under(self, parent: int | None, children: Iterable[int]) -> None:
+        """Units are told in a summary from now on (None: in none). Units that are not there are passed over."""
+        rows = self._columns.rows_of(sequences_of(list(children)))
+        self._columns.parent[rows] = NONE if parent is None else self._row_of(parent)
+
+    def set_vectors(self, sequences: NDArray[np.int64], vectors: Floats) -> None:
+        """Vectors of units, of length 1 each. Units that are not there are passed over.
+
+        Raises ValueError if the vectors are of another dimension than those that are there.
+        """
+        here = np.isin(sequences, self._columns.sequences[: self._columns.used][self._alive()])
+        self._columns.place_vectors(self._columns.rows_of(sequences[here]), vectors[here].astype(np.float32, copy=False))
+
+    def change_embedder(self, embedder: str) -> None:
+        """Vectors come from another embedder from now on: those that are there are dropped."""
+        self.embedder = embedder
+        self._columns.clear_vectors()
+
+    def remove(self, sequences: Collection[int]) -> None:
+        """Drops units: those before and after are neighbours now. Units that are not there are passed over."""
+        columns = self._columns
+        for row in columns.rows_of(sequences_of(list(sequences))).tolist():
+            group = int(columns.group[row])
+            if self._last.get(group) == row:
+                self._last[group] = int(columns.before[row])
+            columns.unlink(row)
+            self._postings.remove(row)
+            self._terms_alive -= float(columns.length[row])
+            if columns.said[row]:
+                self._group_lengths[group] -= columns.length[row]
+            self._removed += 1
+        if self._removed > REMOVED_SHARE_MAX * columns.used:
+            self._pack()
+
+    def search(self, question: Question, nearest: Nearest | None = None) -> list[Found]:
+        """The units that answer to a question best, the best first; none where nothing shares a word or is near.
+
+        `nearest` finds by meaning where the bank has more vectors than are looked at one by one. Raises ValueError if
+        the question's vector is of another dimension than the bank's.
+        """
+        looked = self.look(question, nearest) if question.k > 0 else None
+        if looked is None:
+            return []
+        shares = looked.ranker.shares(looked.signals, meant=self._columns.has_vector[looked.rows])
+        return self._found(question, looked.rows, shares, looked.ranker)
+
+    def look(self, question: Question, nearest: Nearest | None = None) -> Looked | None:
+        """The candidates of a question and what speaks for each; None where there are none."""
+        columns = self._columns
+        vector = self._vector_of(question)
+        terms = self._terms_of(question)
+        if not len(self) or (not terms and vector is None):
+            return None
+        may = self._allowed(question)
+        ranker, name = self._ranker(words=bool(terms), meaning=vector is not None)
+        length_mean = max(self._terms_alive / len(self), 1.0)
+        rows = by_words(columns, terms, may, length_mean)
+        if vector is not None:
+            near = by_meaning(columns, vector, may, nearest, at_least=ranker.near)
+            rows = np.union1d(rows, near).astype(np.int32)
+        if not len(rows):
+            return None
+        signals = self._signals(question, rows, terms, vector, length_mean)
+        if vector is not None and name == OTHER:
+            self._to_scale(signals, ranker, vector)
+        return Looked(rows, columns.sequences[rows], signals, ranker)
+
+    def _vector_of(self, question: Question) -> Floats | None:
+        vectors = self._columns.vectors
+        if question.vector is None or question.strategy == "lexical" or not self._columns.has_vector.any():
+            return None
+        if question.vector.shape != (vectors.shape[1],):
+            raise ValueError(f"the vectors here have {vectors.shape[1]} numbers, not {question.vector.shape[-1]}")
+        return question.vector.astype(np.float32, copy=False)
+
+    def _terms_of(self, question: Question) -> list[Term]:
+        if question.strategy == "dense" or not question.text:
+            return []
+        return asked_terms(self._columns, self._postings, question.text, self._named, self._lengths_of_groups())
+
+    def _ranker(self, *, words: bool, meaning: bool) -> tuple[Ranker, str]:
+        if not meaning:
+            return self._weights.lexical, ""
+        rankers = self._weights.hybrid if words else self._weights.dense
+        name = set_of(self.embedder, rankers)
+        return rankers[name], name
+
+    def _signals(
+        self, question: Question, rows: Rows, terms: Sequence[Term], vector: Floats | None, length_mean: float
+    ) -> dict[str, Floats]:
+        columns, near = self._columns, around(self._columns, rows)
+        words = terms_of(question.text)
+        asked = frozenset(source for word in words for source in self._named.get(word, ()))
+        signals = like_signals(columns, near, cues_of_question(question.text), asked)
+        if terms:
+            lengths = self._lengths_of_groups()
+            signals |= words_signals(columns, near, terms, length_mean=length_mean, group_lengths=lengths)
+        if vector is not None:
+            signals |= meaning_signals(columns, near, vector)
+        return signals
+
+    def _to_scale(self, signals: dict[str, Floats], ranker: Ranker, vector: Floats) -> None:
+        """Brings similarities of an embedder that no weights were fitted for to the scale of those that were."""
+        with_vector = np.flatnonzero(self._columns.has_vector)
+        sample = with_vector[:: max(1, len(with_vector) // SIMILARITIES_MAX)]
+        usual = usual_of(self._columns.vectors[sample] @ vector)
+        if usual is not None:
+            for name in ranker.signals.keys() & {*MEANING}:
+                signals[name] = usual.to_scale_of(ranker.signals[name], signals[name])
+
+    def _found(self, question: Question, rows: Rows, shares: dict[str, Floats], ranker: Ranker) -> list[Found]:
+        columns = self._columns
+        scores = ranker.scores(shares)
+        kept = self._kept(question, rows)
+        faded = scores * kept
+        best = np.lexsort((columns.sequences[rows], -faded))[: min(question.k, FOUND_MAX)]
+        found = []
+        for at in best.tolist():
+            if question.min_score is not None and faded[at] < question.min_score:
+                break
+            signals = {name: float(share[at]) for name, share in shares.items()} if question.explain else {}
+            if question.explain and question.decay is not None:
+                signals["faded"] = float(kept[at])
+            found.append(Found(int(columns.sequences[rows[at]]), float(faded[at]), signals))
+        return found
+
+    def _kept(self, question: Question, rows: Rows) -> NDArray[np.float64]:
+        """What time leaves of each unit's score. One of no known age does not fade."""
+        if question.decay is None or question.now is None:
+            return np.ones(len(rows))
+        age_s = np.maximum(np.nan_to_num(seconds_of(question.now) - self._columns.created[rows], nan=0.0), 0.0)
+        kept = np.maximum(question.decay.floor, 0.5 ** (age_s / question.decay.half_life_s))
+        return np.where(self._columns.pinned[rows], 1.0, kept)
+
+    def _allowed(self, question: Question) -> NDArray[np.bool_]:
+        """Which rows may be found. The place of -1 never may."""
+        columns = self._columns
+        may = columns.alive.copy()
+        if question.allowed is not None:
+            may[:] = False
+            may[columns.rows_of(sequences_of(question.allowed))] = True
+        if question.excluded:
+            may[columns.rows_of(sequences_of(question.excluded))] = False
+        return may
+
+    def _lengths_of_groups(self) -> Floats:
+        return self._group_lengths[: len(self._groups)]
+
+    def _alive(self) -> NDArray[np.bool_]:
+        return self._columns.alive[: self._columns.used]
+
+    def _row_of(self, sequence: int) -> int:
+        rows = self._columns.rows_of(np.array([sequence], np.int64))
+        return int(rows[0]) if len(rows) else NONE
+
+    def _pack(self) -> None:
+        """Drops the rows of removed units."""
+        rows = np.flatnonzero(self._alive()).astype(np.int32)
+        new = np.full(self._columns.used + 1, NONE, np.int32)
+        new[rows] = np.arange(len(rows), dtype=np.int32)
+        self._last = {group: int(new[row]) for group, row in self._last.items() if row != NONE}
+        self._columns.keep(rows)
+        self._postings.keep(rows)
+        self._removed = 0

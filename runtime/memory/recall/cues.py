@@ -1,0 +1,74 @@
+"""What a unit is like besides its words, and what a question asks for: cues read off the words themselves.
+
+The words are English, with the commonest Chinese ones. In another language a cue is just not seen: it is one signal of
+many.
+"""
+
+import math
+import re
+
+from msgspec import Struct
+
+from runtime.memory.recall.words import plain_words
+
+_SELF = frozenset("i my me mine myself we our ours us".split())
+_OTHER = frozenset("you your yours yourself yourselves".split())
+_TIMES = frozenset(
+    "yesterday today tomorrow tonight week weekend month year last next ago recently since day night morning monday "
+    "tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
+    "october november december spring summer autumn fall winter".split()
+)
+_NUMBERS = re.compile(r"\d|\b(two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few)\b|[两二三四五六七八九十]")
+_NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][a-z]+")
+_CHINESE_TIMES = re.compile("昨天|今天|明天|上周|下周|去年|明年|上个月|星期|周[一二三四五六日末]")
+_QUESTION_ENDS_CHARS = 40  # a question mark further from the end is of something said in passing
+_WHEN = frozenset(("when", "date", "year", "month"))
+_HOW_MANY = frozenset(("many", "often", "old", "long"))
+_WHO = frozenset(("which", "who", "where"))
+
+
+class UnitCues(Struct, frozen=True):
+    """What a unit is like, in numbers."""
+
+    length: float  # the logarithm of its words
+    is_question: float
+    of_self: float  # how much it speaks of who says it
+    to_other: float  # how much it speaks to who hears it
+    tells_time: float
+    tells_number: float
+    tells_name: float
+    has_attachment: float
+
+
+class QuestionCues(Struct, frozen=True):
+    """What a question asks for: 1 or 0 each."""
+
+    when: float
+    how_many: float
+    who: float
+
+
+def cues_of_unit(content: str, *, has_attachment: bool) -> UnitCues:
+    """Reads a unit's cues off its content."""
+    words = plain_words(content)
+    count = len(words) + 3
+    return UnitCues(
+        length=math.log1p(len(words)),
+        is_question=float(any(mark in content[-_QUESTION_ENDS_CHARS:] for mark in "?？")),
+        of_self=(sum(word in _SELF for word in words) + content.count("我")) / count,
+        to_other=(sum(word in _OTHER for word in words) + content.count("你")) / count,
+        tells_time=float(not _TIMES.isdisjoint(words) or _CHINESE_TIMES.search(content) is not None),
+        tells_number=float(_NUMBERS.search(content.lower()) is not None),
+        tells_name=math.log1p(len(_NAME.findall(content))),
+        has_attachment=float(has_attachment),
+    )
+
+
+def cues_of_question(text: str) -> QuestionCues:
+    """Reads off a question what it asks for."""
+    words = plain_words(text)
+    return QuestionCues(
+        when=float(not _WHEN.isdisjoint(words) or "什么时候" in text or "哪天" in text),
+        how_many=float(not _HOW_MANY.isdisjoint(words) or "多少" in text or "几" in text),
+        who=float((bool(words) and words[0] in _WHO) or "谁" in text or "哪里" in text),
+    )

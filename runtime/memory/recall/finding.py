@@ -1,0 +1,116 @@
+"""Candidates: the units worth looking at, by the rarer words of a question and by nearness in meaning.
+
+As many are looked at however large the bank is, so that a question costs the same among 10,000 units and 100,000.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.memory.recall.asking import Nearest
+from runtime.memory.recall.columns import NONE, Columns
+from runtime.memory.recall.postings import Floats, Posting, Postings, Rows
+from runtime.memory.recall.signals import Term, bm25
+from runtime.memory.recall.words import terms_of
+
+BY_WORDS_MAX = 256
+BY_MEANING_MAX = 128
+FOLLOWED_MAX = 32  # of the nearest, whose next unit is looked at too: it may be the answer to it
+EXACT_MAX = 20_000  # vectors that are all looked at
+EXACT_AMONG_MAX = 5_000  # allowed units that are all looked at, however many there are besides
+COMMON_SHARE = 0.05  # of the units; a term that more have finds none, where a rarer one does
+COMMON_MIN = 2_000  # units that every term may find
+TERMS_MAX = 64  # of a question
+AROUND = np.float32(0.5)  # what a neighbour's words count for a unit
+
+
+def asked_terms(
+    columns: Columns,
+    postings: Postings,
+    text: str,
+    named: Mapping[str, set[int]],
+    group_lengths: Floats,
+) -> list[Term]:
+    """A question's terms that are in the bank, the rarest first.
+
+    Who speaks is a signal of its own: a term that names a source is left out, unless nothing else is asked.
+    """
+    terms = list(dict.fromkeys(terms_of(text)))
+    terms = [term for term in terms if term not in named] or terms
+    found = [_term(columns, postings, term, group_lengths) for term in terms[:TERMS_MAX]]
+    return sorted(found, key=lambda term: -term.rarity)
+
+
+def _term(columns: Columns, postings: Postings, term: str, group_lengths: Floats) -> Term:
+    posting = postings.posting(term)
+    here = columns.alive[posting.rows]
+    posting = Posting(posting.rows[here], posting.counts[here])
+    said = columns.said[posting.rows]
+    groups = columns.group[posting.rows[said]]
+    by_group = np.bincount(groups, weights=posting.counts[said], minlength=len(group_lengths)).astype(np.float32)
+    having, of = np.count_nonzero(by_group), np.count_nonzero(group_lengths)
+    return Term(posting, postings.rarity(term), float(np.log(1 + (of - having + 0.5) / (having + 0.5))), by_group)
+
+
+def by_words(columns: Columns, terms: Sequence[Term], may: NDArray[np.bool_], length_mean: float) -> Rows:
+    """The units that the terms speak for most, with what stands beside them."""
+    scores = np.zeros(len(columns.sequences), np.float32)
+    common = max(COMMON_MIN, COMMON_SHARE * columns.used)
+    there = [term for term in terms if len(term.posting.rows)]
+    telling = [term for term in there if len(term.posting.rows) <= common] or there[:1]
+    touched = np.zeros(len(scores), np.bool_)
+    for term in telling:
+        rows = term.posting.rows
+        scores[rows] += np.float32(term.rarity) * bm25(term.posting.counts, columns.length[rows], length_mean)
+        touched[rows] = True
+        touched[columns.after[rows]] = True
+    touched &= may
+    rows = np.flatnonzero(touched).astype(np.int32)
+    with_neighbours = scores[rows] + AROUND * (scores[columns.before[rows]] + scores[columns.after[rows]])
+    return _best(rows, with_neighbours, BY_WORDS_MAX)
+
+
+def by_meaning(
+    columns: Columns, vector: Floats, may: NDArray[np.bool_], nearest: Nearest | None, *, at_least: float
+) -> Rows:
+    """The units nearest in meaning, and what was said after the nearest of them."""
+    may = may & columns.has_vector
+    count = int(np.count_nonzero(may))
+    if nearest is None or columns.used <= EXACT_MAX or count <= EXACT_AMONG_MAX:
+        rows, similarities = _exact(columns, vector, may, count)
+    else:
+        rows, similarities = _indexed(columns, vector, may, nearest, is_all=count == np.count_nonzero(columns.alive))
+    close = similarities >= at_least
+    rows, similarities = rows[close], similarities[close]
+    rows = _best(rows, similarities, BY_MEANING_MAX)
+    next_ones = columns.after[rows[:FOLLOWED_MAX]]
+    next_ones = next_ones[next_ones != NONE]
+    return np.concatenate([rows, next_ones[may[next_ones]]])
+
+
+def _exact(columns: Columns, vector: Floats, may: NDArray[np.bool_], count: int) -> tuple[Rows, Floats]:
+    rows = np.flatnonzero(may).astype(np.int32)
+    if 2 * count > columns.used:
+        return rows, (columns.vectors[: columns.used] @ vector)[rows]
+    return rows, columns.vectors[rows] @ vector
+
+
+def _indexed(
+    columns: Columns, vector: Floats, may: NDArray[np.bool_], nearest: Nearest, *, is_all: bool
+) -> tuple[Rows, Floats]:
+    """What the index finds, as far as it is still there and allowed."""
+    allowed = None if is_all else columns.sequences[np.flatnonzero(may)]
+    sequences, similarities = nearest.search(vector, BY_MEANING_MAX, allowed)
+    by_sequence = np.argsort(sequences)
+    sequences, similarities = sequences[by_sequence], similarities[by_sequence]
+    here = np.isin(sequences, columns.sequences[: columns.used][may[: columns.used]])
+    return columns.rows_of(sequences[here]), similarities[here]
+
+
+def _best(rows: Rows, scores: Floats, count: int) -> Rows:
+    """The rows with the highest scores, the highest first; of equal ones the older."""
+    if len(rows) > count:
+        among = np.argpartition(-scores, count - 1)[:count]
+        rows, scores = rows[among], scores[among]
+    return rows[np.lexsort((rows, -scores))]

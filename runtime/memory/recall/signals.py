@@ -1,0 +1,178 @@
+"""What speaks for a unit as an answer: named signals, each a number that does not depend on how large the bank is.
+
+`words…` are BM25 shares: 1 is more than any unit can have. `…pair` is of a unit with the one before it, `…window` with
+two before it and the one after. They are counted from the units' own terms, so that no second index has to be kept.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from runtime.memory.recall.columns import CUES, NONE, Columns
+from runtime.memory.recall.cues import QuestionCues
+from runtime.memory.recall.postings import Floats, Posting, Rows
+
+K1 = 1.2  # how soon a term said again adds little
+B = 0.75  # how much a long unit has to say a term more often
+ANCESTORS_MAX = 4  # summaries above a unit that speak for it
+
+WORDS = (
+    "words",
+    "words_pair",
+    "words_window",
+    "words_before",
+    "words_after",
+    "covered",
+    "window_covered",
+    "group_words",
+    "summary_words",
+)
+MEANING = (
+    "meaning",
+    "meaning_pair",
+    "meaning_window",
+    "meaning_before",
+    "meaning_after",
+    "summary_meaning",
+)
+LIKE = (
+    "length",
+    "is_question",
+    "follows_question",
+    "of_self",
+    "to_other",
+    "has_attachment",
+)
+ASKED = (
+    "asked_source",
+    "asked_time",
+    "asked_number",
+    "asked_name",
+)
+SIGNALS = (*WORDS, *MEANING, *LIKE, *ASKED)
+_CUE = {name: at for at, name in enumerate(CUES)}
+
+
+class Term(Struct, frozen=True):
+    """A term of a question, where it stands, and how rare it is."""
+
+    posting: Posting
+    rarity: float
+    group_rarity: float
+    group_counts: Floats  # how often each group has it
+
+
+class Neighbours(Struct, frozen=True):
+    """Candidates and who stands around each; -1 where nobody does."""
+
+    rows: Rows
+    before: Rows
+    before_that: Rows
+    after: Rows
+
+
+def around(columns: Columns, rows: Rows) -> Neighbours:
+    """The neighbours of candidates in their groups."""
+    before = columns.before[rows]
+    return Neighbours(rows, before, columns.before[before], columns.after[rows])
+
+
+def bm25(counts: Floats, lengths: Floats, length_mean: float) -> Floats:
+    """How much a term speaks for units that have it so often, of at most K1 + 1."""
+    return counts * np.float32(K1 + 1) / (counts + np.float32(K1) * (1 - B + B * lengths / np.float32(length_mean)))
+
+
+def words_signals(
+    columns: Columns, near: Neighbours, terms: Sequence[Term], *, length_mean: float, group_lengths: Floats
+) -> dict[str, Floats]:
+    """How well candidates and those around them answer to the question's terms."""
+    zeros = np.zeros(len(near.rows), np.float32)
+    sums = {name: zeros.copy() for name in WORDS}
+    lengths = [columns.length[rows] for rows in (near.rows, near.before, near.before_that, near.after)]
+    pair_length = lengths[0] + lengths[1]
+    window_length = pair_length + lengths[2] + lengths[3]
+    above = _ancestors(columns, near.rows)
+    groups = columns.group[near.rows]
+    scratch = np.zeros(len(columns.sequences), np.float32)
+    for term in terms:
+        scratch[term.posting.rows] = term.posting.counts
+        own, before, before_that, after = (
+            scratch[rows] for rows in (near.rows, near.before, near.before_that, near.after)
+        )
+        pair, window = own + before, own + before + before_that + after
+        weight = np.float32(term.rarity)
+        sums["words"] += weight * bm25(own, lengths[0], length_mean)
+        sums["words_pair"] += weight * bm25(pair, pair_length, 2 * length_mean)
+        sums["words_window"] += weight * bm25(window, window_length, 4 * length_mean)
+        sums["words_before"] += weight * bm25(before, lengths[1], length_mean)
+        sums["words_after"] += weight * bm25(after, lengths[3], length_mean)
+        sums["covered"] += weight * (own > 0)
+        sums["window_covered"] += weight * (window > 0)
+        for rows in above:
+            sums["summary_words"] += weight * bm25(scratch[rows], columns.length[rows], length_mean)
+        group_mean = float(group_lengths.sum() / max(np.count_nonzero(group_lengths), 1))
+        by_group = bm25(term.group_counts, group_lengths, max(group_mean, 1.0))
+        sums["group_words"] += np.float32(term.group_rarity) * by_group[groups]
+        scratch[term.posting.rows] = 0
+    return _as_shares(sums, terms)
+
+
+def _as_shares(sums: dict[str, Floats], terms: Sequence[Term]) -> dict[str, Floats]:
+    rarity = max(sum(term.rarity for term in terms), 1e-6)
+    whole = {name: rarity * (K1 + 1) for name in WORDS}
+    whole["covered"] = whole["window_covered"] = rarity
+    whole["group_words"] = max(sum(term.group_rarity for term in terms), 1e-6) * (K1 + 1)
+    return {name: total / np.float32(whole[name]) for name, total in sums.items()}
+
+
+def meaning_signals(columns: Columns, near: Neighbours, question: Floats) -> dict[str, Floats]:
+    """How near candidates and those around them are in meaning: cosine similarities."""
+    vectors = columns.vectors
+    own, before = vectors[near.rows], vectors[near.before]
+    pair = own + before
+    window = pair + vectors[near.before_that] + vectors[near.after]
+    above = np.zeros(len(near.rows), np.float32)
+    for rows in _ancestors(columns, near.rows):
+        above += vectors[rows] @ question
+    return {
+        "meaning": own @ question,
+        "meaning_pair": _cosine(pair, question),
+        "meaning_window": _cosine(window, question),
+        "meaning_before": before @ question,
+        "meaning_after": vectors[near.after] @ question,
+        "summary_meaning": above,
+    }
+
+
+def _cosine(sums: Floats, question: Floats) -> Floats:
+    lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+    cosine: Floats = (sums @ question) / np.maximum(lengths, np.float32(1e-6))
+    return cosine
+
+
+def _ancestors(columns: Columns, rows: Rows) -> list[Rows]:
+    """The summaries above candidates, level by level."""
+    levels = []
+    above = columns.parent[rows]
+    while len(levels) < ANCESTORS_MAX and (above != NONE).any():
+        levels.append(above)
+        above = columns.parent[above]
+    return levels
+
+
+def like_signals(
+    columns: Columns, near: Neighbours, asked: QuestionCues, asked_sources: frozenset[int]
+) -> dict[str, Floats]:
+    """What candidates are like, and whether they are of the kind, and by the one, that is asked about."""
+    cues = columns.cues[near.rows]
+    signals = {name: cues[:, _CUE[name]] for name in LIKE if name in _CUE}
+    signals["follows_question"] = columns.cues[near.before, _CUE["is_question"]]
+    by_asked = np.zeros(len(near.rows), np.float32)
+    if len(asked_sources) == 1:
+        by_asked[columns.source[near.rows] == min(asked_sources)] = 1
+    signals["asked_source"] = by_asked
+    signals["asked_time"] = cues[:, _CUE["tells_time"]] * np.float32(asked.when)
+    signals["asked_number"] = cues[:, _CUE["tells_number"]] * np.float32(asked.how_many)
+    signals["asked_name"] = cues[:, _CUE["tells_name"]] * np.float32(asked.who)
+    return signals

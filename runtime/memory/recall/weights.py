@@ -1,0 +1,135 @@
+"""How much each signal counts: fitted weights, read from `weights.json` and checked.
+
+A signal is brought to mean 0 and scale 1 with the figures it had when the weights were fitted, then weighted, and the
+sum brought between 0 and 1 by the logistic function. Meaning differs by embedder, so each has its own set; an embedder
+that none was fitted for gets the most cautious one, and its similarities are first brought to the scale of that set's.
+The file is written by `tests/benchmarks/fit_recall.py`.
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Set
+from importlib.resources import files
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from runtime.memory.recall.postings import Floats
+from runtime.memory.recall.signals import ASKED, LIKE, MEANING, SIGNALS
+
+VERSION = 1
+OTHER = "other"
+SIMILARITIES_MIN = 32  # fewer say nothing of what is usual
+SIMILARITIES_MAX = 1_000  # more say nothing new
+
+
+class Weight(Struct, frozen=True, forbid_unknown_fields=True):
+    """What one signal counts, and what is usual for it."""
+
+    weight: float
+    mean: float
+    scale: float
+
+
+class Ranker(Struct, frozen=True, forbid_unknown_fields=True):
+    """A linear model over named signals.
+
+    `slope` and `intercept` bring its sum between 0 and 1. `near` is the cosine similarity from which a unit that shares
+    no word is looked at all the same.
+    """
+
+    signals: dict[str, Weight]
+    slope: float
+    intercept: float
+    near: float = -1.0
+
+    def shares(self, signals: Mapping[str, Floats], *, meant: NDArray[np.bool_]) -> dict[str, Floats]:
+        """What each signal adds for each candidate. One that has no vector gets nothing for its meaning."""
+        shares = {}
+        for name, weight in self.signals.items():
+            share = (signals[name] - np.float32(weight.mean)) * np.float32(weight.weight / weight.scale)
+            shares[name] = np.where(meant, share, np.float32(0)) if name in MEANING else share
+        return shares
+
+    def scores(self, shares: Mapping[str, Floats]) -> NDArray[np.float64]:
+        """A score from 0 to 1 for each candidate."""
+        total = np.sum(list(shares.values()), axis=0, dtype=np.float64)
+        scores: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(self.slope * total + self.intercept, -60, 60)))
+        return scores
+
+
+class Weights(Struct, frozen=True, forbid_unknown_fields=True):
+    """The rankers: for words alone, and by embedder for words and meaning and for meaning alone."""
+
+    version: int
+    lexical: Ranker
+    hybrid: dict[str, Ranker]
+    dense: dict[str, Ranker]
+
+
+def read_weights(text: bytes) -> Weights:
+    """Weights from JSON. Raises ValueError on what is damaged or of another version."""
+    try:
+        weights = msgspec.json.decode(text, type=Weights)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(f"these are no weights of recall: {error}") from error
+    if weights.version != VERSION:
+        raise ValueError(f"weights of recall have version {VERSION}, not {weights.version}; fit them again")
+    _check(weights.lexical, "lexical", {*SIGNALS} - {*MEANING})
+    for kind, rankers in (("hybrid", weights.hybrid), ("dense", weights.dense)):
+        if OTHER not in rankers:
+            raise ValueError(f"{kind} weights of recall need a set {OTHER!r}, for embedders that none was fitted for")
+        for name, ranker in rankers.items():
+            _check(ranker, f"{kind} of {name}", {*SIGNALS} if kind == "hybrid" else {*MEANING, *LIKE, *ASKED})
+    return weights
+
+
+def _check(ranker: Ranker, which: str, known: Set[str]) -> None:
+    if strange := ranker.signals.keys() - known:
+        raise ValueError(f"weights of recall, {which}: there is no signal {sorted(strange)[0]!r}")
+    numbers = [ranker.slope, ranker.intercept, ranker.near]
+    for weight in ranker.signals.values():
+        numbers += [weight.weight, weight.mean, weight.scale]
+    if not all(map(math.isfinite, numbers)) or ranker.slope <= 0:
+        raise ValueError(f"weights of recall, {which}: a number is not finite, or the slope is not above 0")
+    if any(weight.scale <= 0 for weight in ranker.signals.values()):
+        raise ValueError(f"weights of recall, {which}: a scale is not above 0")
+
+
+@functools.cache
+def shipped_weights() -> Weights:
+    """The weights that Cuebook comes with."""
+    return read_weights(files("runtime.memory.recall").joinpath("weights.json").read_bytes())
+
+
+def set_of(embedder: str, rankers: Mapping[str, Ranker]) -> str:
+    """The set of weights for an embedder: its own, or the one for all others."""
+    bare = _bare(embedder)
+    return next((name for name in rankers if name != OTHER and _bare(name) in bare), OTHER)
+
+
+def _bare(name: str) -> str:
+    """A name without signs: a model's stands in a folder's name or a package's in many ways."""
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+class Usual(Struct, frozen=True):
+    """What similarities of a question are usual in a bank: brings them to the scale that weights were fitted on."""
+
+    mean: float
+    deviation: float
+
+    def to_scale_of(self, weight: Weight, similarities: Floats) -> Floats:
+        """The similarities as they would be there."""
+        return (similarities - np.float32(self.mean)) * np.float32(weight.scale / self.deviation) + np.float32(
+            weight.mean
+        )
+
+
+def usual_of(similarities: Floats) -> Usual | None:
+    """What is usual, by a sample; None where there are too few to say."""
+    if len(similarities) < SIMILARITIES_MIN:
+        return None
+    return Usual(float(similarities.mean()), max(float(similarities.std()), 1e-3))
