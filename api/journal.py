@@ -9,6 +9,7 @@ import functools
 from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -161,9 +162,13 @@ def _ended_row(row: CallRow, now: datetime, reply: ModelReply | None, error: str
         document = encode(msgspec.structs.replace(reply, usage=None))
         ended = msgspec.structs.replace(ended, outcome="done", error=None, reply=msgspec.Raw(document))
     if usage is not None:
-        taken = {column: getattr(usage, name) for name, column in _USAGE.items()}
-        ended = msgspec.structs.replace(ended, **taken)
+        ended = msgspec.structs.replace(ended, **usage_columns(usage))
     return ended
+
+
+def usage_columns(usage: Usage) -> dict[str, Any]:
+    """What a call took, by the columns of a row."""
+    return {column: getattr(usage, name) for name, column in _USAGE.items()}
 
 
 def usage_of(row: CallRow) -> Usage | None:

@@ -62,7 +62,7 @@ def calls(cursor: Cursor, tenant: str, session_id: str, limit: int, page_cursor:
 
 
 def spent(cursor: Cursor, tenant: str, since: datetime, until: datetime, user_id: str | None) -> SpentRow:
-    """What a tenant's calls, or one user's, took that were begun within a time."""
+    """What a tenant's calls, or one user's, took that were begun within a time, those for memories among them."""
     which = """tenant = $tenant AND started_at >= $since::TIMESTAMPTZ AND started_at < $until::TIMESTAMPTZ
         AND ($user_id IS NULL OR user_id = $user_id)"""
     select = f"""
@@ -74,6 +74,8 @@ def spent(cursor: Cursor, tenant: str, since: datetime, until: datetime, user_id
             UNION ALL BY NAME
             SELECT * FROM call_journal WHERE {which}
             QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1
+            UNION ALL BY NAME
+            SELECT * FROM memory_calls WHERE {which}
         )"""  # noqa: S608
     parameters: Parameters = {
         "tenant": tenant,

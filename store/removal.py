@@ -45,6 +45,7 @@ OWNED = (
     Owned("memory_vectors", {"vectors": _ROWS}),
     Owned("memory_owners", {"memories": _ROWS}, by_session=False),
     Owned("memory_jobs", {"jobs": _ROWS}, by_session=False),
+    Owned("memory_calls", {"calls": _ROWS}, by_session=False),
 )
 """Every table whose rows go with their session or user. One with a `session_id` or `user_id` that is not here fails a
 test.

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from store.fetch import Cursor, Page
-from store.memory import integrity, matching, reading
+from store.memory import calls, integrity, matching, reading
+from store.memory.calls import MemoryCallRow
 from store.memory.changes import MemoryWriting
 from store.memory.filters import Filter
 from store.memory.integrity import Finding
@@ -44,6 +45,14 @@ class MemoryRecord:
     async def change(self, change: MemoryChange) -> None:
         """Write what happens to a memory; returns once it is durable. Raises RowRefused."""
         await self._run(lambda cursor: self._writing.apply(cursor, change))
+
+    async def begin_call(self, call: MemoryCallRow) -> None:
+        """Keep that a call of a language model is about to be made for a memory."""
+        await self._run(lambda cursor: calls.begin_call(cursor, call))
+
+    async def end_call(self, call: MemoryCallRow) -> None:
+        """Keep what came of a call that was begun, in its place. Raises RowRefused."""
+        await self._run(lambda cursor: calls.end_call(cursor, call))
 
     async def owner(self, tenant: str, user_id: str) -> OwnerRow | None:
         """The memory of a user."""

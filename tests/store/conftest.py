@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from store.memory.calls import MemoryCallRow
 from store.memory.rows import GroupRow, JobRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.record import Record
 from store.rows import (
@@ -300,6 +301,20 @@ def memory_of(tenant: str, user_id: str, session_id: str, word: str, sequence: i
     )
 
 
+def memory_call_of(tenant: str, user_id: str, call_id: str, **changes: object) -> MemoryCallRow:
+    """A call for a memory that is about to be made, unless the changes say more."""
+    row = MemoryCallRow(
+        tenant=tenant,
+        user_id=user_id,
+        call_id=call_id,
+        purpose="summarise",
+        model="tiny",
+        request_digest="d1",
+        started_at=MOMENT,
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
 class Rows:
     """What the tests make rows with; a fixture, since test folders are not packages."""
 
@@ -313,6 +328,7 @@ class Rows:
     key_of = staticmethod(key_of)
     unit_of = staticmethod(unit_of)
     memory_of = staticmethod(memory_of)
+    memory_call_of = staticmethod(memory_call_of)
 
 
 @pytest.fixture(scope="session")

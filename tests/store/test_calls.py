@@ -25,6 +25,39 @@ def calls_of(folder: Path, sql: str = ALL) -> list[tuple[object, ...]]:
     return list(query(folder, sql).rows)
 
 
+async def test_a_call_for_a_memory_has_one_row_which_becomes_what_came_of_it(record, rows, tmp_path) -> None:
+    begun = rows.memory_call_of("clinic", "ana", "a")
+    ended = msgspec.structs.replace(
+        begun,
+        outcome="done",
+        ended_at=rows.MOMENT,
+        endpoint_model="tiny-1",
+        input_tokens=10,
+        output_tokens=2,
+        cost=0.5,
+        attempts=2,
+        failures=["503"],
+        parameters={"temperature": 0.5},
+    )
+    for row in (begun, rows.memory_call_of("clinic", "ana", "b"), rows.memory_call_of("school", "ana", "a")):
+        await record.memory.begin_call(row)
+    await record.memory.end_call(ended)
+    await record.memory.end_call(rows.memory_call_of("clinic", "ana", "unknown", outcome="done"))
+    hour = timedelta(hours=1)
+    assert await record.spent("clinic", rows.MOMENT, rows.MOMENT + hour) == SpentRow(2, 12, 0.5)
+    assert await record.spent("clinic", rows.MOMENT - hour, rows.MOMENT) == SpentRow(0, 0, 0.0)
+    assert await record.spent("clinic", rows.MOMENT, rows.MOMENT + hour, "ben") == SpentRow(0, 0, 0.0)
+    await record.close()
+    told = (
+        "SELECT tenant, call_id, outcome, cost, failures->>0, session_id, reply, withheld FROM llm_calls ORDER BY ALL"
+    )
+    assert calls_of(tmp_path, told) == [
+        ("clinic", "a", "done", 0.5, "503", None, None, True),
+        ("clinic", "b", "in_doubt", None, None, None, None, True),
+        ("school", "a", "in_doubt", None, None, None, None, True),
+    ]
+
+
 async def test_a_call_is_read_as_it_was_written_in_every_state(record, conversation) -> None:
     await conversation.create(record)
     begun = conversation.call("a")

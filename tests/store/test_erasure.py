@@ -70,6 +70,7 @@ async def everything(record: Record, rows: Any, global_of: Any) -> Any:
         await record.set_user_variables([global_of("channel", word, user_id, tenant)], 10)
         await record.add_key(rows.key_of(tenant, f"key-{word}-{user_id}", name=word, user_id=user_id))
         await record.memory.change(rows.memory_of(tenant, user_id, talked.session_id, word, ord(word[1])))
+        await record.memory.begin_call(rows.memory_call_of(tenant, user_id, f"memory-{word}-{user_id}", error=word))
         return [talked, unbegun]
 
     return fill
@@ -126,7 +127,7 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
         "variables": 2,
         "migrations": 1,
         "failures": 1,
-        "calls": 3,
+        "calls": 4,
         "deliveries": 1,
         "keys": 1,
         "units": 1,
