@@ -47,7 +47,7 @@ class Verdict(Struct, frozen=True):
 class Account(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a request holds of a conversation beside its messages."""
 
-    summary: str = ""  # of the messages before the first of them
+    summary: str = ""  # of the messages before the first of them; to condense: what explains them, told already
     memo: Mapping[str, Value] = {}  # what is to be kept in mind of it all
     previous: Value = None  # to condense: the account that the new one takes the place of
     instruct: str = ""  # to condense: what matters

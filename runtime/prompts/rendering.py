@@ -124,7 +124,9 @@ def _blocks(
         return block(tag, lambda chars: encoded(cut_value(value, chars)), longest_in(value))
 
     if request.purpose in CONDENSING:
-        return ([] if told.previous is None else [of_value("previous", told.previous)]), [], spoken, left
+        account = [] if told.previous is None else [of_value("previous", told.previous)]
+        account += [of_value("summary", told.summary)] if told.summary else []
+        return account, [], spoken, left
     reply: list[str] = []
     if request.reply is not None:  # before all else: it stays whole as far as possible
         newest = spoken.pop() if spoken and spoken[-1].content == request.reply else None

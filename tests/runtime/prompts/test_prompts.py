@@ -92,6 +92,16 @@ def test_a_conversation_can_be_summed_up_and_kept_in_mind(render, request_of, me
     assert ("previous" if locale == "en" else "之前") in system(again).split("# ")[-1]
 
 
+def test_what_explains_a_passage_is_data_and_not_what_it_goes_on_from(render, request_of, message, data_of):
+    account = Account(summary="They met in May.", previous="Ana has a dog.")
+    prompt = render(request_of("summarise", locale="und", history=(message("Hello."),), account=account))
+    assert data_of(prompt)["summary"] == ["They met in May."]
+    assert data_of(prompt)["previous"] == ["Ana has a dog."]
+    assert "They met" not in system(prompt)
+    assert "in the language that most of it is in" in system(prompt)
+    assert "und" not in system(prompt).split("# Answer")[1].split()
+
+
 # -- the shape of the reply -------------------------------------------------------------------------------------------
 
 
