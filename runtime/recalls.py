@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from runtime.events import Recollected
 from runtime.ports import Memory, MemoryFailed
-from runtime.prompts.fitting import cut_text
+from runtime.prompts.fitting import CUT, cut_text
 from runtime.recalled import By, Recalled, RecalledUnit, RecallWish
 
 SCORE_DIGITS = 4
@@ -114,7 +114,8 @@ def fitted(recalled: Recalled, chars_max: int) -> Recalled:
     left = chars_max
     kept: list[RecalledUnit] = []
     for unit in recalled.units:
-        text = cut_text(unit.text, left) if not kept else unit.text
+        is_cut = not kept and len(unit.text) > left
+        text = cut_text(unit.text, left - len(CUT)) if is_cut else unit.text
         if len(text) > left:
             break
         left -= len(text)

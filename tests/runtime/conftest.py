@@ -16,7 +16,7 @@ from runtime.inputs import Chosen, Input, Intervention, Reply, Start
 from runtime.models.cassette import ScriptedReply
 from runtime.models.offline import OfflineModel
 from runtime.models.scripted import ScriptedModel
-from runtime.ports import Live, Meter, Model
+from runtime.ports import Live, Memory, Meter, Model
 from runtime.program import Program
 from runtime.scopes import Scopes
 from runtime.state import Cell, State, decode, encode
@@ -38,6 +38,7 @@ class Session:
         self.meter: Meter | None = None
         self.live: Live | None = None
         self.contexts = Contexts()
+        self.memory: Memory | None = None
         self.turns: list[Turn] = []
         self._saved = saved
 
@@ -56,6 +57,7 @@ class Session:
             meter=self.meter,
             live=self.live,
             contexts=self.contexts,
+            memory=self.memory,
             history=tuple(each for each in self.messages if not _is_in(state.gaps, each.number)),
         )
         self.state = turn.state
@@ -155,6 +157,7 @@ def prepared(
     limits: Limits = Limits(),  # noqa: B008  (frozen)
     seed: int = 1,
     saved: bool = False,
+    memory: Memory | None = None,
 ) -> Session:
     program = read_program(text, global_variables) if isinstance(text, str) else text
     state = State(
@@ -166,4 +169,6 @@ def prepared(
     )
     written = msgspec.convert(replies, Written) if replies is not None else None
     model: Model = OfflineModel() if written is None else ScriptedModel(written)
-    return Session(program, state, model, limits, saved=saved)
+    session = Session(program, state, model, limits, saved=saved)
+    session.memory = memory
+    return session
