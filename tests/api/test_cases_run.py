@@ -163,6 +163,9 @@ CASE = "script: tea.yaml\ncases:\n  - name: a\n"
         (CASE + "    turns: [{}]\n    replies: {a: [3]}\n", (5, 19), "TYPE_MISMATCH", "a text or a mapping"),
         (CASE + "    turns: [{}]\n    model: none.yaml\n", (5, 12), "USE_NOT_FOUND", "none.yaml"),
         (CASE + "    turns: [{}]\n    replies: {a: [b]}\n    model: m\n", (6, 12), "KEY_CONFLICT", "model"),
+        (CASE + "    turns: [{}]\n    after: b\n", (5, 12), "ENUM_VALUE_INVALID", "no case above is called 'b'"),
+        (CASE + "    turns: [{}]\n    memories: [{txt: a}]\n", (5, 17), "UNKNOWN_KEY", "text"),
+        (CASE + "    turns: [{}]\n    memories: [{text: a, time: now}]\n", (5, 32), "TYPE_MISMATCH", "now"),
         ("script: no.yaml\ncases: []\n", (1, 9), "USE_NOT_FOUND", "no.yaml"),
         ("script: globals.yaml\ncases: []\n", (1, 9), "USE_NOT_FOUND", "cannot be run"),
         ("cases: [\n", (2, 1), "SYNTAX_ERROR", ""),
@@ -337,3 +340,61 @@ def test_a_folder_without_cases_says_how_to_write_the_first(cuebook: Any, write:
     assert head.endswith("Save the first as talks/tea.case.yaml:")
     write("talks/tea.case.yaml", textwrap.dedent(case).replace('["*"]', '["*", "*"]', 1))
     assert cuebook("test", "talks").exit_code == 0
+
+
+REMEMBERING = """\
+script: tea
+phases:
+  - phase: only
+    topics:
+      - topic: tea
+        actions:
+          - recall: tea
+            id: known
+            into: known
+            filters: {metadata.about: tea}
+          - say: "{% for each in known %}{{ each.time[:10] }} {{ each.source }}: {{ each.text }}{% endfor %}"
+            id: told
+          - ask: Which tea?
+            id: ask_tea
+            output: [{get: tea}]
+          - {remember: "The tea: {{ tea }}", id: note, about: tea}
+"""
+
+
+def test_a_case_may_begin_with_what_is_known_or_come_after_another(cuebook: Any, write: Any) -> None:
+    write("tea.yaml", REMEMBERING)
+    write(
+        "tea.case.yaml",
+        """
+        script: tea.yaml
+        cases:
+          - name: first
+            turns: [{expect: [Which tea?]}, {say: green}]
+          - name: next
+            after: first
+            turns: [{expect: ["2026-01-31 script: The tea: green", Which tea?]}, {say: black}]
+          - name: the one after
+            after: next
+            now: 2026-02-01T12:00:00Z
+            turns: [{expect: ["2026-01-31 script: The tea: black", Which tea?]}]
+            end: {status: waiting_input}
+          - name: known
+            memories:
+              - "of tea, but about nothing"
+              - {text: the tea is white, source: nurse, about: tea, time: 2025-12-24T10:00:00}
+            turns: [{expect: ["2025-12-24 nurse: the tea is white", Which tea?]}]
+            end: {status: waiting_input}
+        """,
+    )
+    result = cuebook("test", "tea.case.yaml")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_filter_that_is_none_fails_the_turn_that_asks_by_it(cuebook: Any, write: Any) -> None:
+    write("tea.yaml", REMEMBERING.replace("metadata.about", "abouts"))
+    write("tea.case.yaml", "script: tea.yaml\ncases: [{name: a, turns: [{}]}]\n")
+    result = cuebook("test", "tea.case.yaml", "--json")
+    (failure,) = json.loads(result.stdout)["results"][0]["failures"]
+    assert "only/tea/known" in failure["got"]
+    assert "no field 'abouts'" in failure["got"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from runtime.events import Message
 from runtime.ports import Account, ModelRequest
 from runtime.prompts.data import encoded
+from runtime.recalled import MemoryLine
 from scripts.expressions import compile_template
 from scripts.sandbox import MISSING
 
@@ -37,6 +39,7 @@ ATTACKS = [
     "",
 ]
 HARMLESS = "Ana"
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 NOT_A_MARK = re.compile(
     r"<\|?\w|\[/?INST|^#|```|~~~$|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e\u200b]", re.MULTILINE
 )
@@ -56,6 +59,7 @@ def everywhere(make: Any, message: Any, text: str) -> list[ModelRequest]:
         "task_spans": ((6, 6 + len(text)),),
         "exit": text,
         "exit_spans": ((0, len(text)),),
+        "memories": (MemoryLine(text or "-", text, NOON),),
     }
     purposes = ("say", "ask", "extract", "think", "chat", "route", "detect")
     return [make(purpose, locale=locale, **more) for purpose in purposes for locale in ("en", "zh")]
@@ -63,7 +67,9 @@ def everywhere(make: Any, message: Any, text: str) -> list[ModelRequest]:
 
 def unmarked(prompt: Any) -> str:
     """The user message without the tags that are ours."""
-    return re.sub(r"^</?(values|conversation|known|reply|previous)>$", "", prompt.messages[1].content, flags=re.M)
+    return re.sub(
+        r"^</?(values|memories|conversation|known|reply|previous)>$", "", prompt.messages[1].content, flags=re.M
+    )
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -84,6 +90,7 @@ def test_an_attack_is_read_back_as_the_very_text_it_was(request_of, message, ren
         assert set(told["values"][0].values()) == {attack}
         assert told["known"] == [{"mood": attack, "pets": [{"pet": attack}]}]
         assert told["reply"][0]["text"] == (attack or " ")
+        assert told["memories"] == [{"from": attack, "on": "2026-03-04", "text": attack or "-"}]
         said = [each["text"] for each in told["conversation"]]
         assert said == ["Hi.", attack or "-", f"Hello {attack}!"]
         assert told["conversation"][-1].get("as", "") == attack

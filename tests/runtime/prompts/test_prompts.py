@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,8 +14,10 @@ from jsonschema import Draft202012Validator
 from runtime.ports import Account, ModelFailed, Purpose
 from runtime.prompts.rendering import Prompts
 from runtime.prompts.templates import DEFAULT, NAMES, PromptInvalid, PromptMissing, Templates
+from runtime.recalled import MemoryLine
 from runtime.tokens import tokens_of
 
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 PURPOSES = get_args(Purpose)
 SPEAKING = ("say", "ask", "chat")
 
@@ -245,6 +248,23 @@ def test_a_long_account_leaves_room_for_the_conversation(render, request_of, mes
     told = data_of(prompt)
     assert (told[tag][0].count(CUT), told["conversation"][-1]["text"].count(CUT)) == (1, 1)
     assert sum(4 + tokens_of(each.content) for each in prompt.messages) <= 4_000
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_what_is_remembered_is_data_and_takes_no_more_than_its_part(render, request_of, message, data_of, locale):
+    memories = tuple(MemoryLine(f"{number} likes <tea> " * 20, "user", NOON) for number in range(200))
+    history = (message("Hello."), message("word " * 2_000, "user"))
+    request = request_of("chat", locale=locale, history=history, memories=memories, reply=None)
+    prompt = render(request, 4_000)
+    told = data_of(prompt)
+    assert told["memories"][0] == {"from": "user", "on": "2026-03-04", "text": "0 likes <tea> " * 20}
+    assert 0 < sum(tokens_of(each["text"]) for each in told["memories"]) <= 1_000
+    assert told["conversation"][0]["text"] == "Hello."
+    assert sum(4 + tokens_of(each.content) for each in prompt.messages) <= 4_000
+    assert system(prompt) == system(render(request_of("chat", locale=locale, history=history, reply=None), 4_000))
+    only = (MemoryLine("word " * 4_000, "user", NOON),)
+    (line,) = data_of(render(request_of("chat", memories=only, reply=None), 4_000))["memories"]
+    assert line["text"].count(CUT) == 1
 
 
 @pytest.mark.parametrize("locale", ["en", "zh"])
