@@ -1,0 +1,175 @@
+"""What a memory is, told as plainly as can be: dicts and lists, every rule spelt out, nothing fast.
+
+A real memory is compared with it after whatever was done to both. Of summaries it knows what has to hold of them, and
+takes over which there are; everything else it foretells.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit, with all that is compared."""
+
+    unit_id: str
+    sequence: int
+    content: str
+    source: str
+    group: str
+    creation_time: datetime
+    rank: int = 0
+    parent: str | None = None
+    visit_count: int = 0
+    last_visit: int = 0
+    never_delete: bool = False
+    is_stale: bool = False
+    superseded_by: str | None = None
+
+
+@dataclass
+class Mind:
+    """What a group has in mind; the units are listed with the next to leave first."""
+
+    context_length: int
+    capacity: int | None
+    context: list[str] = field(default_factory=list)
+    short_term: list[str] = field(default_factory=list)
+
+    def say(self, unit_id: str) -> None:
+        self.context.append(unit_id)
+        while len(self.context) > self.context_length:
+            self.use(self.context.pop(0))
+
+    def use(self, unit_id: str) -> None:
+        if self.capacity is None or unit_id in self.context:
+            return
+        self.short_term = [each for each in self.short_term if each != unit_id] + [unit_id]
+        self.short_term = self.short_term[max(len(self.short_term) - self.capacity, 0) :]
+
+    def restore(self, unit_ids: Iterable[str]) -> None:
+        self.short_term = []
+        for unit_id in unit_ids:
+            self.use(unit_id)
+
+    def lose(self, unit_ids: Collection[str]) -> None:
+        self.context = [each for each in self.context if each not in unit_ids]
+        self.short_term = [each for each in self.short_term if each not in unit_ids]
+
+
+class Model:
+    """One owner's memory."""
+
+    def __init__(self) -> None:
+        self.round = 0
+        self.units: dict[str, Unit] = {}
+        self.minds: dict[str, Mind] = {}
+
+    # -- what is done -------------------------------------------------------------------------------------------------
+
+    def add(self, unit_id: str, content: str, source: str, group: str, at: datetime, *, pinned: bool = False) -> None:
+        self.round += 1
+        self.units[unit_id] = Unit(
+            unit_id, self.round, content, source, group, at, last_visit=self.round, never_delete=pinned
+        )
+        if group in self.minds:
+            self.minds[group].say(unit_id)
+
+    def visit(self, unit_ids: Iterable[str]) -> None:
+        """These were recalled: they and all above them are visited now, but counted only they themselves."""
+        for unit_id in unit_ids:
+            unit = self.units[unit_id]
+            self.units[unit_id] = replace(unit, visit_count=unit.visit_count + 1)
+            for each in (unit_id, *self.above(unit_id)):
+                self.units[each] = replace(self.units[each], last_visit=self.round)
+
+    def pin(self, unit_id: str, *, pinned: bool) -> None:
+        self.units[unit_id] = replace(self.units[unit_id], never_delete=pinned)
+
+    def supersede(self, old: str, new: str) -> None:
+        self.units[old] = replace(self.units[old], superseded_by=new)
+
+    def remove(self, unit_ids: Collection[str]) -> None:
+        """These are taken back: what sums them up tells of what is no more."""
+        for above in {above for unit_id in unit_ids for above in self.above(unit_id)} - set(unit_ids):
+            self.units[above] = replace(self.units[above], is_stale=True)
+        self._lose(unit_ids)
+
+    def remove_group(self, group: str) -> None:
+        self.remove([unit.unit_id for unit in self.units.values() if unit.group == group and unit.rank < 2])
+        self.minds.pop(group, None)
+
+    def forget(self, share: float) -> list[str]:
+        """The leaves that matter least go; what sums them up still tells of them."""
+        gone = self.would_forget(share)
+        self._lose(gone)
+        return gone
+
+    def _lose(self, unit_ids: Collection[str]) -> None:
+        for unit_id in unit_ids:
+            del self.units[unit_id]
+        for mind in self.minds.values():
+            mind.lose(unit_ids)
+
+    def take_summaries(self, summaries: Iterable[Unit], parents: dict[str, str | None], round_: int) -> None:
+        """The summaries as they were made, and who stands under them; asserts what has to hold of them."""
+        said = {unit_id: unit for unit_id, unit in self.units.items() if unit.rank == 0}
+        self.units = {**said, **{unit.unit_id: unit for unit in summaries}}
+        for unit_id, parent in parents.items():
+            self.units[unit_id] = replace(self.units[unit_id], parent=parent)
+        self.round = round_
+        for group in {unit.group for unit in said.values()}:
+            self._assert_tree(group, [unit for unit in self.units.values() if unit.rank == 0 and unit.group == group])
+
+    def take_long_term(self, memory_id: str) -> None:
+        """Asserts what has to hold of the summary of everything."""
+        groups = {unit.group for unit in self.units.values() if unit.rank == 0}
+        self._assert_tree(memory_id, [self.units[group] for group in groups])
+
+    def _assert_tree(self, root_id: str, leaves: Sequence[Unit]) -> None:
+        root = self.units[root_id]
+        for leaf in leaves:
+            assert root_id in self.above(leaf.unit_id)
+            assert all(self.units[each].sequence > leaf.sequence for each in self.above(leaf.unit_id))
+        nodes = [unit for unit in self.units.values() if unit.rank == root.rank and unit.group == root_id]
+        assert [node.unit_id for node in nodes if self.rank_of(node.parent) != root.rank] == [root_id]
+        assert not any(node.is_stale for node in nodes)
+        assert root.creation_time <= min(leaf.creation_time for leaf in leaves)
+
+    # -- what is so ---------------------------------------------------------------------------------------------------
+
+    def rank_of(self, unit_id: str | None) -> int | None:
+        return None if unit_id is None else self.units[unit_id].rank
+
+    def above(self, unit_id: str) -> list[str]:
+        parent = self.units[unit_id].parent
+        return [] if parent is None else [parent, *self.above(parent)]
+
+    def order(self, group: str) -> list[str]:
+        """What was said in a group, oldest first."""
+        said = [unit for unit in self.units.values() if unit.rank == 0 and unit.group == group]
+        return [unit.unit_id for unit in sorted(said, key=lambda unit: unit.sequence)]
+
+    def beside(self, unit_id: str, around: int) -> set[str]:
+        """A unit and its neighbours in its group."""
+        order = self.order(self.units[unit_id].group)
+        place = order.index(unit_id)
+        return set(order[max(place - around, 0) : place + around + 1])
+
+    def would_forget(self, share: float) -> list[str]:
+        parents = {unit.parent for unit in self.units.values()}
+        live = {unit_id for mind in self.minds.values() for unit_id in mind.context}
+        leaves = [
+            unit
+            for unit in self.units.values()
+            if unit.unit_id not in parents and not unit.never_delete and unit.unit_id not in live
+        ]
+        leaves.sort(key=lambda unit: (unit.last_visit, unit.visit_count, unit.creation_time, unit.sequence))
+        return [unit.unit_id for unit in leaves[: max(1, int(len(leaves) * share))]]
+
+    def with_word(self, word: str) -> list[str]:
+        """What was said with a word, as far as it still holds, oldest first."""
+        said = [unit for unit in self.units.values() if unit.rank == 0 and word in unit.content.split()]
+        held = [unit for unit in said if unit.superseded_by is None]
+        return [unit.unit_id for unit in sorted(held, key=lambda unit: unit.sequence)]
