@@ -6,7 +6,7 @@ the summary above them cannot be in it.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -50,13 +50,15 @@ class Tree:
     def __init__(self, units: Sequence[MemoryUnit], root_id: str, rank: Literal[1, 2]) -> None:
         """Takes of the units what stands in the tree of that root, in any order.
 
-        Of what was said, nothing is needed of units that stand under any other than the newest summary of level 1.
+        Of what was said, nothing is needed of units that stand under any other than the newest summary of level 1, or
+        a stale one. What stood under a summary that is there no more stands under none.
         """
         self.root_id = root_id
         self.rank: Literal[1, 2] = rank
         mine = [unit for unit in units if _is_node(unit, root_id, rank) or _is_leaf(unit, root_id, rank)]
         written = sorted(mine, key=lambda unit: (unit.sequence == NOT_NUMBERED, unit.sequence))
-        self._units = {unit.unit_id: unit for unit in mine}
+        ids = {unit.unit_id for unit in mine}
+        self._units = {unit.unit_id: _freed(unit, ids) if unit.unit_id != root_id else unit for unit in mine}
         self._tokens: dict[str, int] = {}
         self._younger = itertools.count(len(mine))
         self._age = {unit.unit_id: age for age, unit in enumerate(written)}
@@ -101,9 +103,9 @@ class Tree:
     def is_told(self, unit_id: str) -> bool:
         """Whether the words of a unit are in the summary above it."""
         parent_id = self._units[unit_id].parent_id
-        if parent_id is None or parent_id not in self._units:
+        if unit_id == self.root_id or parent_id is None:
             return unit_id == self.root_id
-        return unit_id == self.root_id or self._age[unit_id] < self._age[parent_id]
+        return self._age[unit_id] < self._age[parent_id]
 
     def is_due(self) -> bool:
         """Whether anything in it is not told yet, or tells of what is no more."""
@@ -151,6 +153,10 @@ class Tree:
         for unit_id, parent_id in changes.parents.items():
             self._units[unit_id] = replace(self._units[unit_id], parent_id=parent_id)
         return changes
+
+
+def _freed(unit: MemoryUnit, ids: Collection[str]) -> MemoryUnit:
+    return unit if unit.parent_id is None or unit.parent_id in ids else replace(unit, parent_id=None)
 
 
 def _is_node(unit: MemoryUnit, root_id: str, rank: int) -> bool:

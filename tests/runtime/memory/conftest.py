@@ -51,7 +51,7 @@ class Memory:
             above = parents[unit_id]
             while above is not None:
                 stale.add(above)
-                above = parents[above]
+                above = parents.get(above)
         kept = [unit for unit in self.units if unit.unit_id not in gone]
         self.units = [replace(unit, is_stale=True) if unit.unit_id in stale else unit for unit in kept]
 

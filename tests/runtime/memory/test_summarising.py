@@ -14,8 +14,11 @@ from runtime.memory.summarising import GroupLimits, summarise_all, summarise_gro
 from runtime.memory.units import children_of
 
 
-def sound(memory, root_id, rank=1):
-    """Asserts what holds of every tree that was grown to its end; gives its root."""
+def sound(memory, root_id, rank=1, *, forgot=False):
+    """Asserts what holds of every tree that was grown to its end; gives its root.
+
+    A summary tells of what is under it, of all of that, and of nothing else that was not forgotten.
+    """
     units = {unit.unit_id: unit for unit in memory.units}
     nodes = [unit for unit in memory.units if unit.rank == rank and unit.group_id == root_id]
     leaves = (
@@ -40,7 +43,9 @@ def sound(memory, root_id, rank=1):
         under = [units[child] for child in children[node.unit_id]]
         assert not node.is_stale
         assert node.level > max(unit.level if unit.rank == rank else 0 for unit in under)
-        assert {word for unit in under for word in unit.content.split()} <= set(node.content.split())
+        words = {word for unit in under for word in unit.content.split()}
+        assert words <= set(node.content.split())
+        assert forgot or words == set(node.content.split())
     return root
 
 
@@ -147,7 +152,7 @@ async def test_what_was_forgotten_stays_told(memory, teller):
     memory.remove([unit.unit_id for unit in said[2:]], forgotten=True)
     memory.say("e")
     await memory.follow(summarise_group(memory.units, "visit", memory.telling(teller(), units_max=2)))
-    assert set(sound(memory, "visit").content.split()) == set("abcde")
+    assert set(sound(memory, "visit", forgot=True).content.split()) == set("abcde")
     assert memory["visit"].creation_time == said[0].creation_time
 
 
@@ -160,6 +165,17 @@ async def test_what_was_taken_back_is_told_no_more(memory, teller):
     assert ask.fed_said == ["d"]
     assert set(sound(memory, "visit").content.split()) == set("abdef")
     assert not any("c" in unit.content or "g" in unit.content for unit in memory.units)
+
+
+async def test_a_summary_that_somebody_removed_is_made_anew(memory, teller):
+    memory.say(*"abcde")
+    telling = memory.telling(teller(), units_max=2)
+    await memory.follow(summarise_group(memory.units, "visit", telling))
+    memory.remove(["s1", "visit"])
+    ask = teller()
+    await memory.follow(summarise_group(memory.units, "visit", memory.telling(ask, units_max=2)))
+    assert ask.fed_said == ["a", "b"]
+    assert set(sound(memory, "visit").content.split()) == set("abcde")
 
 
 async def test_of_a_session_taken_back_as_a_whole_no_summary_is_left(memory, teller):
@@ -284,8 +300,9 @@ def test_whatever_comes_goes_and_fails_the_rest_stands_in_one_tree(new_memory, t
             ask = teller(data.draw(st.integers(0, 12)))
             with contextlib.suppress(ConnectionError):
                 await memory.follow(summarise_all(memory.units, "memory", memory.telling(ask, *limits)))
-            said = [unit.unit_id for unit in memory.units if unit.rank == 0]
-            memory.remove(data.draw(st.sets(st.sampled_from(said), max_size=len(said) - 1)))
+            kept = data.draw(st.sampled_from([unit for unit in memory.units if unit.rank == 0]))
+            others = [unit.unit_id for unit in memory.units if unit is not kept]
+            memory.remove(data.draw(st.sets(st.sampled_from(others))) if others else ())
         await memory.follow(summarise_all(memory.units, "memory", memory.telling(teller(), *limits)))
         left = [unit for unit in memory.units if unit.rank == 0]
         for group in {unit.group_id for unit in left}:
