@@ -1,5 +1,6 @@
 """A saved graph beside the rows of the record: what it lacks, what it has too many, what it has otherwise."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from store.errors import SnapshotUnsound, VectorRefused
 from store.vectors import snapshot
-from store.vectors.graph import Roster, sum_of
+from store.vectors.graph import Roster, sums_of
 from store.vectors.matrix import Floats, Labels, require_unit_rows
 
 
@@ -15,7 +16,7 @@ class Differences(NamedTuple):
     """Labels in which a graph and the rows differ."""
 
     missing: Labels
-    """Rows that came since."""
+    """Rows that came since, and are not the same as others that it has."""
     extra: Labels
     """What was removed from the rows since."""
     changed: Labels
@@ -31,18 +32,19 @@ class Differences(NamedTuple):
             raise SnapshotUnsound("its vectors are not those of the record")
 
 
-def compare(roster: Roster, labels: Labels, vectors: Floats) -> Differences:
-    """The graph of a roster beside rows, whose labels ascend."""
+def compare(roster: Roster, labels: Labels, sums: Sequence[int]) -> Differences:
+    """The graph of a roster beside rows: their labels, ascending, and the checksums of their vectors."""
     known = roster.labels[roster.live]
     order = np.argsort(known)
-    known, sums = known[order], roster.sums[roster.live][order]
-    rows = np.flatnonzero(np.isin(labels, known))
-    shared = labels[rows]
-    row_sums = np.fromiter((sum_of(vectors[row]) for row in rows), np.uint32, len(rows))
+    known, known_sums = known[order], roster.sums[roster.live][order]
+    row_sums = np.array(sums, np.uint32)
+    is_shared = np.isin(labels, known)
+    shared = labels[is_shared]
+    is_missing = ~np.isin(labels, roster.labels) & ~np.isin(row_sums, known_sums)
     return Differences(
-        missing=labels[~np.isin(labels, roster.labels)],
+        missing=labels[is_missing],
         extra=known[~np.isin(known, labels)],
-        changed=shared[row_sums != sums[np.searchsorted(known, shared)]] if len(known) else shared,
+        changed=shared[row_sums[is_shared] != known_sums[np.searchsorted(known, shared)]] if len(shared) else shared,
         returned=labels[np.isin(labels, roster.labels[~roster.live])],
     )
 
@@ -63,7 +65,7 @@ def problems(folder: Path, embedder: str, dimension: int, live: Labels, vectors:
         return [f"the rows of the record cannot be compared: {error}"]
     except SnapshotUnsound as error:
         return [f"the saved index is not sound: {error}"]
-    found = compare(roster, live[order], vectors[order])
+    found = compare(roster, live[order], sums_of(vectors[order]))
     told = (
         (found.missing, "in the record and not yet in the saved index"),
         (found.extra, "in the saved index and removed from the record"),

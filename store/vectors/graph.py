@@ -50,9 +50,9 @@ class Roster(NamedTuple):
     live: NDArray[np.bool_]
 
 
-def sum_of(vector: Floats) -> int:
-    """The checksum of a vector."""
-    return zlib.crc32(vector.data)
+def sums_of(vectors: Floats) -> list[int]:
+    """The checksum of each vector."""
+    return [zlib.crc32(vector.data) for vector in vectors]
 
 
 class Graph:
@@ -118,7 +118,7 @@ class Graph:
         if needed > self._index.get_max_elements():
             self._index.resize_index(round(needed * ROOM))
         self._index.add_items(vectors, labels, num_threads=threads)
-        self._sums.update(zip(labels.tolist(), map(sum_of, vectors), strict=True))
+        self._sums.update(zip(labels.tolist(), sums_of(vectors), strict=True))
 
     def remove(self, labels: Labels) -> None:
         """Find those of these labels that are in it no more. Their vectors stay in it until it is made anew."""

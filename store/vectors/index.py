@@ -3,14 +3,15 @@
 The rows of the record are the truth. All vectors are in memory, from the rows; the graph is a shortcut to them, made in
 pieces by whoever calls `catch_up`, and what is saved of it is a cache. What the graph finds is compared again exactly:
 a bad graph can miss something and never make something up. That it does miss things is watched for. Where many units
-say nearly the same, links lead around among these and to nothing else: of 20,000 units, 14,000 of them short answers,
-a fifth of all questions found nothing of what is nearest. Hence one vector in 47 is looked at with every search, and
-where one of these is nearer than what the graph found, all are.
+say the same, links lead around among these and to nothing else: of 20,000 units, 14,000 of them short answers, a sixth
+of all questions found nothing of what is nearest. Hence equal vectors are in the graph once. Vectors that are nearly
+the same do it too, if less; so one in 23 is looked at with every search, and where one of these is nearer than what the
+graph found, all are.
 """
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from store.errors import SnapshotUnsound, VectorRefused
 from store.vectors import snapshot
 from store.vectors.comparing import compare
-from store.vectors.graph import Graph
+from store.vectors.graph import Graph, sums_of
 from store.vectors.matrix import (
     NO_COSINES,
     NO_LABELS,
@@ -33,17 +34,16 @@ from store.vectors.matrix import (
     require_unit_rows,
     unit_rows,
 )
+from store.vectors.twins import Twins
 
 VectorsOf: TypeAlias = Callable[[Labels], Floats]
 """Rows of length 1 for labels, in their order, as the record holds them."""
 
 GRAPH_FROM = 20_000
-"""Vectors from which a graph is worth its making; below half of them it is dropped again."""
-EXACT_MAX = 20_000
-"""Rows a filter leaves that are all looked at."""
+"""Vectors from which a graph is worth its making, and as many as a filter leaves; below half of them it is dropped."""
 FETCH_MAX = 1_000
 """Neighbours the graph is asked for; who wants more looks at everything."""
-SAMPLE_EVERY = 47
+SAMPLE_EVERY = 23
 """The labels this divides are looked at with every search: a prime, since conversations have rhythms."""
 NEARER = 1e-5
 """By how much one must be nearer than another for it to count: sums of 32 bits differ with their order."""
@@ -69,9 +69,10 @@ class VectorIndex:
         self._lock = threading.Lock()  # of everything below, held for milliseconds; and of every call of the library
         self._matrix = Matrix(dimension)
         self._sample = Matrix(dimension)
+        self._twins = Twins(self._is_same)
         self._removed: set[int] = set()
         self._graph: Graph | None = None
-        self._pending = NO_LABELS  # not in the graph yet
+        self._pending = NO_LABELS  # stand for themselves, and are not in the graph yet
         self._unsaved = 0
         self._work = threading.Lock()  # of what goes on in the background, held for as long as a piece takes
         self._next_graph: Graph | None = None
@@ -96,12 +97,13 @@ class VectorIndex:
         """
         index = cls(folder, embedder, dimension, graph_from=graph_from, threads=threads)
         live = np.sort(live)
-        index._take(live, require_unit_rows(vectors_of(live), dimension, len(live)))
-        index._pending = live
+        vectors = require_unit_rows(vectors_of(live), dimension, len(live))
+        sums = sums_of(vectors)
+        index._take(live, vectors, sums)
         try:
             manifest = snapshot.read_manifest(folder)
             if manifest is not None and index._wants_graph(has_one=True):
-                index._use(snapshot.load(folder, manifest, embedder, dimension))
+                index._use(snapshot.load(folder, manifest, embedder, dimension), live, sums)
         except SnapshotUnsound as error:
             index.reason = str(error)
         return index
@@ -139,21 +141,24 @@ class VectorIndex:
             raise VectorRefused("a label is there twice")
         with self._lock:
             is_new = self._require_free(labels, vectors)
-            self._take(labels[is_new], vectors[is_new])
-            self._pending = np.concatenate([self._pending, labels[is_new]])
+            self._take(labels[is_new], vectors[is_new], sums_of(vectors[is_new]))
 
     def remove(self, labels: Labels) -> None:
         """Find these no more. Their vectors are wiped here; a graph holds them until it is made anew."""
         with self._lock:
             view = self._matrix.view()
-            known = view.labels[view.rows_of(labels)]
+            rows = view.rows_of(labels)
+            known = view.labels[rows]
+            changes = map(self._twins.remove, known.tolist(), sums_of(view.vectors[rows]))
+            heirs = np.array([heir for heir in changes if heir is not None], np.int64)
             self._matrix.remove(known)
             self._sample.remove(known)
             self._removed.update(known.tolist())
-            self._pending = self._pending[~np.isin(self._pending, known)]
+            self._unsaved += len(known)
+            self._pending = np.setdiff1d(np.concatenate([self._pending, heirs]), known)
             if self._graph is not None:
                 self._graph.remove(known)
-                self._unsaved += len(known)
+                self._pending = self._pending[[label not in self._graph for label in self._pending.tolist()]]
 
     def search(self, vector: Floats, k: int, allowed: Labels | None = None) -> Nearest:
         """The k nearest of all, or of those that are allowed: labels and cosines, fewer where there are fewer.
@@ -167,7 +172,7 @@ class VectorIndex:
         k = min(k, self.count if rows is None else len(rows))
         if k <= 0:
             return NO_LABELS, NO_COSINES
-        if rows is not None and len(rows) <= EXACT_MAX:
+        if rows is not None and len(rows) <= self._graph_from:
             return view.nearest(vector, k, rows)
         found = self._search_graph(view, sample, vector, k, rows)
         return view.nearest(vector, k, rows) if found is None else found
@@ -179,7 +184,7 @@ class VectorIndex:
                 return False
             if not self._wants_graph(has_one=self._graph is not None):
                 with self._lock:
-                    self._graph, self._pending, self._unsaved = None, self._matrix.labels(), 1
+                    self._forget_graph()
             elif self._graph is None or self._next_graph is not None or self._is_worn():
                 self._make(rows_max)
             else:
@@ -189,8 +194,7 @@ class VectorIndex:
     def rebuild(self) -> None:
         """Make the graph anew, so that nothing of what was removed is left in it. For a thread in the background."""
         with self._work, self._lock:
-            self._graph, self._next_graph = None, None
-            self._pending = self._matrix.labels()
+            self._forget_graph()
         while self.catch_up():
             pass
 
@@ -214,10 +218,22 @@ class VectorIndex:
             with self._lock:
                 self._unsaved -= unsaved
 
-    def _take(self, labels: Labels, vectors: Floats) -> None:
+    def _take(self, labels: Labels, vectors: Floats, sums: Sequence[int]) -> None:
         self._matrix.add(labels, vectors)
         is_sampled = labels % SAMPLE_EVERY == 0
         self._sample.add(labels[is_sampled], vectors[is_sampled])
+        stands = np.fromiter(map(self._twins.add, labels.tolist(), sums), np.bool_, len(labels))
+        self._pending = np.concatenate([self._pending, labels[stands]])
+
+    def _is_same(self, label: int, other: int) -> bool:
+        view = self._matrix.view()
+        one, two = np.searchsorted(view.labels, [label, other])
+        return np.array_equal(view.vectors[one], view.vectors[two])
+
+    def _forget_graph(self) -> None:
+        self._graph, self._next_graph = None, None
+        self._pending = self._twins.standing(self._matrix.labels())
+        self._unsaved += 1
 
     def _require_free(self, labels: Labels, vectors: Floats) -> NDArray[np.bool_]:
         """Which of the labels are new. Raises VectorRefused where one is taken, or was removed."""
@@ -233,14 +249,19 @@ class VectorIndex:
     def _was_removed(self, label: int) -> bool:
         return label in self._removed or (self._graph is not None and label in self._graph)
 
-    def _use(self, graph: Graph) -> None:
+    def _use(self, graph: Graph, live: Labels, sums: Sequence[int]) -> None:
         """Take a saved graph, brought up to what is live. Raises SnapshotUnsound where it is not of these rows."""
-        view = self._matrix.view()
-        differences = compare(graph.roster(), view.labels, view.vectors)
+        differences = compare(graph.roster(), live, sums)
         differences.require_explained()
-        graph.remove(differences.extra)
-        self._graph, self._unsaved = graph, len(differences.extra)
-        self._pending = differences.missing
+        self._search_with(graph)
+        self._unsaved = len(differences.extra)
+
+    def _search_with(self, graph: Graph) -> None:
+        """Use this graph from now on, of which some may have been removed, and in which some may be missing."""
+        live = self._matrix.labels()
+        graph.remove(np.setdiff1d(graph.labels(), live))
+        self._graph = graph
+        self._pending = np.setdiff1d(self._twins.standing(live), graph.labels())
 
     def _wants_graph(self, *, has_one: bool) -> bool:
         return self.count >= (self._graph_from // 2 if has_one else self._graph_from)
@@ -263,12 +284,13 @@ class VectorIndex:
             asked = k if rows is None else round(1.5 * k * len(view.labels) / len(rows)) + 8
             asked = min(asked, graph.live_count)
             labels = graph.nearest(vector, asked) if asked <= FETCH_MAX else None
-        if labels is None:
-            return None
+            if labels is None:
+                return None
+            labels = self._twins.with_others(np.concatenate([labels, pending]), k if rows is None else len(view.labels))
         is_allowed = np.full(len(view.labels), rows is None)
         if rows is not None:
             is_allowed[rows] = True
-        candidates = view.rows_of(np.concatenate([labels, pending]))
+        candidates = view.rows_of(labels)
         found, cosines = view.nearest(vector, k, candidates[is_allowed[candidates]])
         if len(found) < k:
             return None
@@ -283,7 +305,7 @@ class VectorIndex:
         """
         if self._next_graph is None:
             with self._lock:
-                labels = self._matrix.labels()
+                labels = self._twins.standing(self._matrix.labels())
             self._to_take = np.random.default_rng(len(labels)).permutation(labels)
             self._next_graph = Graph(self._dimension, len(labels))
         batch, self._to_take = self._to_take[:rows_max], self._to_take[rows_max:]
@@ -293,15 +315,9 @@ class VectorIndex:
         self._next_graph.add(view.labels[rows], view.vectors[rows], self._threads)
         if not len(self._to_take):
             with self._lock:
-                self._replace(self._next_graph)
+                self._search_with(self._next_graph)
+                self._unsaved += self._next_graph.live_count
             self._next_graph = None
-
-    def _replace(self, graph: Graph) -> None:
-        """Search this graph from now on."""
-        live = self._matrix.labels()
-        graph.remove(np.setdiff1d(graph.labels(), live))
-        self._graph, self._unsaved = graph, graph.live_count
-        self._pending = np.setdiff1d(live, graph.labels())
 
     def _extend(self, graph: Graph, rows_max: int) -> None:
         """Take a piece of what is pending into the graph, in batches so small that searches hardly wait."""
