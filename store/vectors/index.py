@@ -150,15 +150,14 @@ class VectorIndex:
             rows = view.rows_of(labels)
             known = view.labels[rows]
             changes = map(self._twins.remove, known.tolist(), sums_of(view.vectors[rows]))
-            heirs = np.array([heir for heir in changes if heir is not None], np.int64)
+            heirs = [heir for heir in changes if heir is not None and (self._graph is None or heir not in self._graph)]
             self._matrix.remove(known)
             self._sample.remove(known)
             self._removed.update(known.tolist())
             self._unsaved += len(known)
-            self._pending = np.setdiff1d(np.concatenate([self._pending, heirs]), known)
+            self._pending = np.setdiff1d(np.concatenate([self._pending, np.array(heirs, np.int64)]), known)
             if self._graph is not None:
                 self._graph.remove(known)
-                self._pending = self._pending[[label not in self._graph for label in self._pending.tolist()]]
 
     def search(self, vector: Floats, k: int, allowed: Labels | None = None) -> Nearest:
         """The k nearest of all, or of those that are allowed: labels and cosines, fewer where there are fewer.
