@@ -111,9 +111,7 @@ class Bank:
         Raises ValueError if the vectors are of another dimension than those that are there.
         """
         here = np.isin(sequences, self._columns.sequences[: self._columns.used][self._alive()])
-        self._columns.place_vectors(
-            self._columns.rows_of(sequences[here]), vectors[here].astype(np.float32, copy=False)
-        )
+        self._columns.place_vectors(self._columns.rows_of(sequences[here]), vectors[here].astype(np.float32, copy=False))
 
     def change_embedder(self, embedder: str) -> None:
         """Vectors come from another embedder from now on: those that are there are dropped."""

@@ -11,55 +11,14 @@ from msgspec import Struct
 
 from runtime.memory.recall.words import plain_words
 
-_SELF = frozenset(["i", "my", "me", "mine", "myself", "we", "our", "ours", "us"])
-_OTHER = frozenset(["you", "your", "yours", "yourself", "yourselves"])
+_SELF = frozenset("i my me mine myself we our ours us".split())
+_OTHER = frozenset("you your yours yourself yourselves".split())
 _TIMES = frozenset(
-    [
-        "yesterday",
-        "today",
-        "tomorrow",
-        "tonight",
-        "week",
-        "weekend",
-        "month",
-        "year",
-        "last",
-        "next",
-        "ago",
-        "recently",
-        "since",
-        "day",
-        "night",
-        "morning",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "spring",
-        "summer",
-        "autumn",
-        "fall",
-        "winter",
-    ]
+    "yesterday today tomorrow tonight week weekend month year last next ago recently since day night morning monday "
+    "tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
+    "october november december spring summer autumn fall winter".split()
 )
-_NUMBERS = re.compile(
-    r"\d|\b(two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few)\b|[两二三四五六七八九十]"
-)
+_NUMBERS = re.compile(r"\d|\b(two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few)\b|[两二三四五六七八九十]")
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][a-z]+")
 _CHINESE_TIMES = re.compile("昨天|今天|明天|上周|下周|去年|明年|上个月|星期|周[一二三四五六日末]")
 _QUESTION_ENDS_CHARS = 40  # a question mark further from the end is of something said in passing

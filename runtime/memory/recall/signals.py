@@ -120,7 +120,7 @@ def words_signals(
 
 def _as_shares(sums: dict[str, Floats], terms: Sequence[Term]) -> dict[str, Floats]:
     rarity = max(sum(term.rarity for term in terms), 1e-6)
-    whole = dict.fromkeys(WORDS, rarity * (K1 + 1))
+    whole = {name: rarity * (K1 + 1) for name in WORDS}
     whole["covered"] = whole["window_covered"] = rarity
     whole["group_words"] = max(sum(term.group_rarity for term in terms), 1e-6) * (K1 + 1)
     return {name: total / np.float32(whole[name]) for name, total in sums.items()}
