@@ -143,8 +143,7 @@ class Bank:
         looked = self.look(question, nearest) if question.k > 0 else None
         if looked is None:
             return []
-        shares = looked.ranker.shares(looked.signals, meant=self._columns.has_vector[looked.rows])
-        return self._found(question, looked.rows, shares, looked.ranker)
+        return self._found(question, looked.rows, looked.ranker.shares(looked.signals), looked.ranker)
 
     def look(self, question: Question, nearest: Nearest | None = None) -> Looked | None:
         """The candidates of a question and what speaks for each; None where there are none."""

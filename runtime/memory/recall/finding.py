@@ -16,7 +16,7 @@ from runtime.memory.recall.words import terms_of
 
 BY_WORDS_MAX = 256
 BY_MEANING_MAX = 128
-FOLLOWED_MAX = 32  # of the nearest, whose next unit is looked at too: it may be the answer to it
+BESIDE_MAX = 64  # of the nearest, whose neighbours are looked at too: the next may be the answer to it
 EXACT_MAX = 20_000  # vectors that are all looked at
 EXACT_AMONG_MAX = 5_000  # allowed units that are all looked at, however many there are besides
 COMMON_SHARE = 0.05  # of the units; a term that more have finds none, where a rarer one does
@@ -63,18 +63,21 @@ def by_words(columns: Columns, terms: Sequence[Term], may: NDArray[np.bool_], le
     for term in telling:
         rows = term.posting.rows
         scores[rows] += np.float32(term.rarity) * bm25(term.posting.counts, columns.length[rows], length_mean)
-        touched[rows] = True
-        touched[columns.after[rows]] = True
+        next_ones = columns.after[rows]
+        for beside in (rows, next_ones, columns.after[next_ones], columns.before[rows]):
+            touched[beside] = True
     touched &= may
     rows = np.flatnonzero(touched).astype(np.int32)
-    with_neighbours = scores[rows] + AROUND * (scores[columns.before[rows]] + scores[columns.after[rows]])
+    with_neighbours = scores[rows] + AROUND * (
+        scores[columns.before[rows]] + scores[columns.before[columns.before[rows]]] + scores[columns.after[rows]]
+    )
     return _best(rows, with_neighbours, BY_WORDS_MAX)
 
 
 def by_meaning(
     columns: Columns, vector: Floats, may: NDArray[np.bool_], nearest: Nearest | None, *, at_least: float
 ) -> Rows:
-    """The units nearest in meaning, and what was said after the nearest of them."""
+    """The units nearest in meaning, and what was said before and after the nearest of them."""
     may = may & columns.has_vector
     count = int(np.count_nonzero(may))
     if nearest is None or columns.used <= EXACT_MAX or count <= EXACT_AMONG_MAX:
@@ -84,9 +87,9 @@ def by_meaning(
     close = similarities >= at_least
     rows, similarities = rows[close], similarities[close]
     rows = _best(rows, similarities, BY_MEANING_MAX)
-    next_ones = columns.after[rows[:FOLLOWED_MAX]]
-    next_ones = next_ones[next_ones != NONE]
-    return np.concatenate([rows, next_ones[may[next_ones]]])
+    beside = np.concatenate([columns.after[rows[:BESIDE_MAX]], columns.before[rows[:BESIDE_MAX]]])
+    beside = beside[beside != NONE]
+    return np.concatenate([rows, beside[may[beside]]])
 
 
 def _exact(columns: Columns, vector: Floats, may: NDArray[np.bool_], count: int) -> tuple[Rows, Floats]:

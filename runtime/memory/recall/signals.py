@@ -1,5 +1,8 @@
 """What speaks for a unit as an answer: named signals, each a number that does not depend on how large the bank is.
 
+A signal is NaN where there is nothing to tell it from: the meaning of a unit without a vector, the summary of one that
+is told in none. It then speaks neither for the unit nor against it.
+
 `words…` are BM25 shares: 1 is more than any unit can have. `…pair` is of a unit with the one before it, `…window` with
 two before it and the one after. They are counted from the units' own terms, so that no second index has to be kept.
 """
@@ -44,6 +47,7 @@ LIKE = (
     "to_other",
     "has_attachment",
 )
+SUMMARY = ("summary_words", "summary_meaning")
 ASKED = (
     "asked_source",
     "asked_time",
@@ -115,7 +119,9 @@ def words_signals(
         by_group = bm25(term.group_counts, group_lengths, max(group_mean, 1.0))
         sums["group_words"] += np.float32(term.group_rarity) * by_group[groups]
         scratch[term.posting.rows] = 0
-    return _as_shares(sums, terms)
+    shares = _as_shares(sums, terms)
+    shares["summary_words"][columns.parent[near.rows] == NONE] = np.nan
+    return shares
 
 
 def _as_shares(sums: dict[str, Floats], terms: Sequence[Term]) -> dict[str, Floats]:
@@ -135,7 +141,9 @@ def meaning_signals(columns: Columns, near: Neighbours, question: Floats) -> dic
     above = np.zeros(len(near.rows), np.float32)
     for rows in _ancestors(columns, near.rows):
         above += vectors[rows] @ question
-    return {
+    unknown = ~columns.has_vector[near.rows]
+    above[columns.parent[near.rows] == NONE] = np.nan
+    signals = {
         "meaning": own @ question,
         "meaning_pair": _cosine(pair, question),
         "meaning_window": _cosine(window, question),
@@ -143,6 +151,9 @@ def meaning_signals(columns: Columns, near: Neighbours, question: Floats) -> dic
         "meaning_after": vectors[near.after] @ question,
         "summary_meaning": above,
     }
+    for name in MEANING:
+        signals[name][unknown] = np.nan
+    return signals
 
 
 def _cosine(sums: Floats, question: Floats) -> Floats:

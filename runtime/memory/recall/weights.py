@@ -45,13 +45,12 @@ class Ranker(Struct, frozen=True, forbid_unknown_fields=True):
     intercept: float
     near: float = -1.0
 
-    def shares(self, signals: Mapping[str, Floats], *, meant: NDArray[np.bool_]) -> dict[str, Floats]:
-        """What each signal adds for each candidate. One that has no vector gets nothing for its meaning."""
-        shares = {}
-        for name, weight in self.signals.items():
-            share = (signals[name] - np.float32(weight.mean)) * np.float32(weight.weight / weight.scale)
-            shares[name] = np.where(meant, share, np.float32(0)) if name in MEANING else share
-        return shares
+    def shares(self, signals: Mapping[str, Floats]) -> dict[str, Floats]:
+        """What each signal adds for each candidate: nothing, where it is not known."""
+        return {
+            name: np.nan_to_num((signals[name] - np.float32(usual.mean)) * np.float32(usual.weight / usual.scale))
+            for name, usual in self.signals.items()
+        }
 
     def scores(self, shares: Mapping[str, Floats]) -> NDArray[np.float64]:
         """A score from 0 to 1 for each candidate."""

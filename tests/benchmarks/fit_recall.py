@@ -1,0 +1,169 @@
+"""Fits the weights of recall on all of LoCoMo, and writes them to `runtime/memory/recall/weights.json`.
+
+    LOCOMO=locomo10.zip python tests/benchmarks/fit_recall.py
+
+The set for all-MiniLM-L6-v2 needs sentence-transformers and the model: MINILM names it, or a folder of it. Without it,
+the set that is there stays. The set for other embedders has, of the fitted ones, what counts meaning least. Category 5
+is not fitted to: its questions have no answer.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from locomo import ADVERSARIAL, Conversation, conversations
+from numpy.typing import NDArray
+from recall_fitting import ASKED_SOURCE, DENSE, HYBRID, LEXICAL, Sample, fitted, neutral, sampled, with_summaries
+
+from runtime.memory.recall.asking import Entry, Question
+from runtime.memory.recall.bank import Bank
+from runtime.memory.recall.signals import MEANING
+from runtime.memory.recall.weights import OTHER, VERSION, Ranker, Weights, read_weights
+from store.embedders.choosing import embedder_for
+from store.embedders.embedder import Embedder
+
+WRITTEN = Path(__file__).parents[2] / "runtime/memory/recall/weights.json"
+FIXED = {"asked_source": ASKED_SOURCE}
+UNRELATED_PERCENTILE = 95  # of similarities of questions to another conversation's units: nearer is near
+
+
+def embedder_named(name: str) -> Embedder:
+    """A loaded embedder."""
+    load = embedder_for(name)
+    if load is None:
+        sys.exit(f"{name} embeds nothing")
+    return load()
+
+
+class Embedded(msgspec.Struct, frozen=True):
+    """The vectors of a conversation's units and of its questions."""
+
+    units: NDArray[np.float32]
+    summaries: NDArray[np.float32]
+    questions: NDArray[np.float32]
+
+
+def embed(conversation: Conversation, embedder: Embedder) -> Embedded:
+    """Embeds a conversation."""
+    return Embedded(
+        embedder.embed([entry.index_text for entry in conversation.entries]),
+        embedder.embed([entry.index_text for entry in summaries_of(conversation)]),
+        embedder.embed([asked.text for asked in conversation.questions]),
+    )
+
+
+def summaries_of(conversation: Conversation) -> list[Entry]:
+    """The summaries of a conversation's sessions, as units of their own."""
+    first = len(conversation.entries) + 1
+    return [
+        Entry(sequence=sequence, group=group, rank=1, content=summary)
+        for sequence, (group, summary) in enumerate(conversation.summaries.items(), start=first)
+    ]
+
+
+def bank_of(conversation: Conversation, embedded: Embedded | None, *, summed_up: bool = False) -> Bank:
+    """A bank of a conversation's turns; with the summaries of its sessions, where wanted."""
+    bank = Bank("", neutral())
+    bank.add(conversation.entries)
+    if embedded is not None:
+        bank.set_vectors(np.array([entry.sequence for entry in conversation.entries]), embedded.units)
+    if summed_up:
+        summaries = summaries_of(conversation)
+        bank.add(summaries)
+        for summary in summaries:
+            under = [entry.sequence for entry in conversation.entries if entry.group == summary.group]
+            bank.place_under(summary.sequence, under)
+        if embedded is not None:
+            bank.set_vectors(np.array([summary.sequence for summary in summaries]), embedded.summaries)
+    return bank
+
+
+def samples_of(
+    conversation: Conversation, embedded: Embedded | None, *, words: bool = True, summed_up: bool = False
+) -> list[Sample]:
+    """What a bank sees of each of a conversation's questions, looking at its turns alone."""
+    bank = bank_of(conversation, embedded, summed_up=summed_up)
+    turns = frozenset(entry.sequence for entry in conversation.entries)
+    return [
+        sampled(
+            bank,
+            Question(
+                text=asked.text if words else "",
+                vector=None if embedded is None else embedded.questions[at],
+                allowed=turns,
+            ),
+            conversation=conversation.name,
+            category=asked.category,
+            evidence=asked.evidence,
+        )
+        for at, asked in enumerate(conversation.questions)
+    ]
+
+
+def near_of(embedded: Sequence[Embedded]) -> float:
+    """The similarity that few questions have to units of a conversation they are not about."""
+    unrelated = [
+        (one.units @ other.questions.T).ravel()
+        for one, other in zip(embedded, [*embedded[1:], embedded[0]], strict=True)
+    ]
+    return round(float(np.percentile(np.concatenate(unrelated), UNRELATED_PERCENTILE)), 3)
+
+
+def fit(
+    told: Sequence[tuple[Conversation, Embedded | None]],
+    names: Sequence[str],
+    *,
+    words: bool = True,
+    near: float = -1.0,
+) -> Ranker:
+    """A ranker of what can be answered."""
+    plain, summed_up = (
+        [
+            sample
+            for conversation, embedded in told
+            for sample in samples_of(conversation, embedded, words=words, summed_up=with_them)
+            if sample.category != ADVERSARIAL
+        ]
+        for with_them in (False, True)
+    )
+    return with_summaries(fitted(plain, names, FIXED, near), summed_up)
+
+
+def cautious(rankers: Sequence[Ranker]) -> Ranker:
+    """Of several rankers, the one that counts meaning least; it looks at everything."""
+    least = min(rankers, key=lambda one: sum(abs(w.weight) for name, w in one.signals.items() if name in MEANING))
+    return msgspec.structs.replace(least, near=-1.0)
+
+
+def main() -> None:
+    """Fits and writes."""
+    told = conversations()
+    lexical = fit([(one, None) for one in told], LEXICAL)
+    hybrid, dense = {}, {}
+    if WRITTEN.exists():
+        before = read_weights(WRITTEN.read_bytes())
+        hybrid, dense = dict(before.hybrid), dict(before.dense)
+    names = {"wordllama": "wordllama"}
+    if model := os.environ.get("MINILM"):
+        names["all-MiniLM-L6-v2"] = f"sentence-transformers:{model}"
+    for name, embedder_name in names.items():
+        embedder = embedder_named(embedder_name)
+        embedded = [embed(one, embedder) for one in told]
+        pairs: list[tuple[Conversation, Embedded | None]] = list(zip(told, embedded, strict=True))
+        near = near_of(embedded)
+        hybrid[name] = fit(pairs, HYBRID, near=near)
+        dense[name] = fit(pairs, DENSE, words=False, near=near)
+        print(f"{name}: near from {near}")
+    hybrid[OTHER] = cautious([ranker for name, ranker in hybrid.items() if name != OTHER])
+    dense[OTHER] = cautious([ranker for name, ranker in dense.items() if name != OTHER])
+    written = msgspec.json.encode(Weights(VERSION, lexical, hybrid, dense))
+    read_weights(written)
+    WRITTEN.write_bytes(msgspec.json.format(written, indent=1) + b"\n")
+    print(f"{WRITTEN}: {', '.join(sorted(hybrid))}")
+
+
+if __name__ == "__main__":
+    main()
