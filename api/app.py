@@ -24,7 +24,10 @@ from api.lifecycle.forks import Forks
 from api.lifecycle.interventions import Interventions
 from api.lifecycle.labels import Labels
 from api.live import Live
+from api.memory.calling import MemoryCalls
 from api.memory.embedding import embedding_of
+from api.memory.house import make_house
+from api.memory.telling import Tellers
 from api.methods import with_all_methods
 from api.metrics import Metrics
 from api.migrating import Migrating
@@ -120,7 +123,9 @@ def create_app(
     contexts_in_use = msgspec.structs.replace(settings.contexts, handlers=context_handlers or Handlers())
     spending = Spending(record, settings.budgets)
     embedding = embedding_of(settings)
-    running = Running(record, model, settings, clock, ids, spending, metrics, contexts_in_use)
+    tellers = Tellers(MemoryCalls(model, record.memory, spending, metrics, clock, ids), clock)
+    house = make_house(record, settings, embedding, catalogue.memory_plan, tellers.teller, clock, ids, metrics)
+    running = Running(record, model, settings, clock, ids, spending, metrics, contexts_in_use, house)
     webhooks = Webhooks(record, settings, clock, ids)
     courier = Courier(record, webhooks, Sender(settings), settings, clock, ids)
     chat = Chat(running, catalogue, live, webhooks)
@@ -134,6 +139,7 @@ def create_app(
             await webhooks.load()
             async with (
                 courier.running(),
+                house.running(),
                 _published(catalogue, settings.scripts, partial(log_lacking, model), reload=reload),
             ):
                 announce()
@@ -142,7 +148,6 @@ def create_app(
             live.close()
             await chat.close()
             await known_keys.close()
-            await embedding.close()
             await record.close()
             await close_model(model)
 
@@ -159,6 +164,7 @@ def create_app(
             "catalogue": _provide(catalogue),
             "record": _provide(record),
             "embedding": _provide(embedding),
+            "house": _provide(house),
             "running": _provide(running),
             "webhooks": _provide(webhooks),
             "courier": _provide(courier),

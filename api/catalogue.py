@@ -15,6 +15,7 @@ from runtime.program import Program
 from scripts.builtin import read_builtin
 from scripts.diagnostics import Problem
 from scripts.folder import read_folder
+from scripts.memories import MemoryPlan
 from scripts.model import Locale, Script
 from scripts.parse import Mode, Reading, Source, read_script
 from scripts.strings import table_for
@@ -117,6 +118,10 @@ class Catalogue:
         text = ScriptTextRow(tenant, digest, reading.source.text, dict(reading.source.side_files), script.form)
         await self._record.save_script(row, text)
         return Saved(row, reading, new=True)
+
+    async def memory_plan(self, tenant: str, digest: str) -> MemoryPlan:
+        """What the script with a digest says of memory."""
+        return (await self.program(tenant, digest)).script.memory
 
     # -- versions ---------------------------------------------------------------------------------------------------
 

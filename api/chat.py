@@ -33,9 +33,10 @@ from runtime.inputs import Input, InputRefused, Intervention, Start
 from runtime.program import Program
 from runtime.scopes import Scopes, WriteRefused
 from runtime.state import State, decode
+from scripts.memories import DEFAULT_PLAN
 from scripts.model import Locale
 from store.errors import KeyTaken, StoreError, TurnConflict
-from store.rows import FailureRow, MigrationRow, SessionRow
+from store.rows import FailureRow, MigrationRow, SessionRow, TurnRow
 
 T = TypeVar("T")
 Take: TypeAlias = Callable[[Hot, Underway[Answer]], Awaitable[Answer]]
@@ -318,6 +319,7 @@ class Chat:
         else:
             await self._hot.put_with_its_past(hot)
         self._live.committed(row)
+        self._running.house.turned(session, is_remembering=_has_to_do_with_memory(hot, row))
         if told:
             self._webhooks.news.set()
         return Answer(session, hot.program, turn.state, row, turn.model_calls)
@@ -429,6 +431,12 @@ def _calls_used(hot: Hot, turn: Turn) -> tuple[str, ...] | None:
 def _calls_withheld(turn: Turn) -> tuple[str, ...]:
     """The calls of models whose words detectors kept from being said."""
     return tuple(call.intent.call_id for call in turn.model_calls if call.is_withheld and call.intent is not None)
+
+
+def _has_to_do_with_memory(hot: Hot, row: TurnRow) -> bool:
+    """Whether a turn is of a script that plans for memory, or has remembered or recalled anything."""
+    is_planned = hot.program.script.memory is not DEFAULT_PLAN
+    return is_planned or any(event.kind in {"remembered", "recalled"} for event in row.events)
 
 
 def context_of(hot: Hot) -> dict[str, Any]:

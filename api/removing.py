@@ -36,6 +36,7 @@ class Removing:
         self._clock = running.clock
         self._ids = running.ids
         self._spending = running.spending
+        self._house = running.house
 
     async def delete(self, tenant: str, session_id: str) -> None:
         """Removes a session, once the turn it takes is over. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY."""
@@ -45,9 +46,17 @@ class Removing:
     async def _delete(self, tenant: str, session_id: str) -> bool:
         async with self._chat.alone(tenant, session_id):
             try:
-                return await self._record.delete_session(tenant, session_id)
+                user_id = await self._owner(tenant, session_id)
+                is_removed = await self._record.delete_session(tenant, session_id)
+                if user_id is not None:
+                    await self._house.removed(tenant, user_id)
+                return is_removed
             finally:
                 self._chat.removed(tenant, session_id)
+
+    async def _owner(self, tenant: str, session_id: str) -> str | None:
+        start = await self._record.session_start(tenant, session_id)
+        return None if start is None else start.user_id
 
     async def erase(self, tenant: str, user_id: str, *, compact: bool) -> Receipt:
         """Removes a user with all sessions, once the turns they take are over; with `compact` also from the file.
@@ -82,4 +91,5 @@ class Removing:
                     self._chat.removed(tenant, session_id)
                 self._spending.forget(tenant, user_id)
                 self._keys.forget(tenant, user_id)
+                await self._house.removed(tenant, user_id)
         return Receipt(receipt_id, now, dict(erased.counts), compacted=False)

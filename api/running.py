@@ -8,6 +8,7 @@ from api import rows
 from api.budgets import Spending
 from api.hot import Hot
 from api.journal import TurnJournal
+from api.memory.house import House
 from api.metrics import Metrics
 from api.settings import Settings
 from runtime.context.chosen import Contexts
@@ -36,6 +37,7 @@ class Running(Struct, frozen=True):
     spending: Spending
     metrics: Metrics
     contexts: Contexts
+    house: House
 
     async def turn(
         self,
@@ -75,6 +77,7 @@ class Running(Struct, frozen=True):
                     live=live,
                     now=started,
                     contexts=self.contexts,
+                    memory=self.house.of_session(session),
                 )
             except TurnFailed as failed:
                 timed.outcome = code_of(failed.kind)

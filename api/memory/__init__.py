@@ -1,1 +1,1 @@
-"""Memory over time: what joins its rows, its vectors and its models."""
+"""Long-term memory in use: units from turns and from outside, what is recalled of them, and work off the turn."""

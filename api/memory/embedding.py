@@ -70,6 +70,11 @@ class Embedding:
         return self._make is None
 
     @property
+    def current(self) -> Embedder | None:
+        """The embedder, if it is loaded."""
+        return self._loaded
+
+    @property
     def state(self) -> str:
         """How it is, for whoever looks: where it failed, why."""
         if self._make is None:

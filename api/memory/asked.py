@@ -1,0 +1,115 @@
+"""What may be asked of a memory and put into it, and what comes of it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from runtime.memory.recall.asking import Decay
+from runtime.memory.units import MemoryUnit, Trust
+from scripts.values import Value
+from store.memory.filters import Filter
+
+K_MAX = 1_000
+TEXT_CHARS_MAX = 100_000
+GROUP_CHARS_MAX = 200
+AROUND_MAX = 20
+UNITS_MAX = 10_000  # that may be added at a time
+
+Vector = NDArray[np.float32]
+
+
+class MemoryRefused(ValueError):
+    """What was asked cannot be done; the message says why, for whoever asked."""
+
+
+class UnitTaken(ValueError):
+    """There is another unit with this id."""
+
+
+class NewUnit(Struct, frozen=True, kw_only=True):
+    """A unit to be added: something that was said or is to be known."""
+
+    content: str
+    source: str = "user"
+    creation_time: datetime | None = None  # None: now
+    end_time: datetime | None = None  # None: as it began
+    metadata: Mapping[str, Value] = {}
+    never_delete: bool = False
+    trust: Trust = "told"
+    unit_id: str = ""  # empty: a new one
+    vector: Vector | None = None  # None: the embedder's, as soon as it comes to it
+    supersedes: str = ""  # the unit in whose place it holds
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """What is to be recalled."""
+
+    text: str = ""
+    vector: Vector | None = None
+    k: int = 5
+    strategy: Literal["hybrid", "lexical", "dense"] = "hybrid"
+    filters: Filter | None = None
+    ranks: Sequence[int] = (0,)
+    min_score: float | None = None
+    group: str = ""  # the session or collection that asks: its context is left out, its short-term memory looked at
+    short_term_only: bool = False
+    long_term_only: bool = False
+    add_to_short_term: bool = True
+    recall_context: int = 0  # how many neighbours on either side come with a hit
+    decay: Decay | None = None
+    as_of: datetime | None = None  # None: now
+    external: Sequence[str] = ()
+    external_only: bool = False
+    explain: bool = False
+
+    def check(self) -> None:
+        """Raises MemoryRefused where it contradicts itself or asks too much."""
+        if not self.text.strip() and self.vector is None:
+            raise MemoryRefused("a query needs a text or a vector")
+        if len(self.text) > TEXT_CHARS_MAX:
+            raise MemoryRefused(f"the text of a query has at most {TEXT_CHARS_MAX:,} characters")
+        if not 1 <= self.k <= K_MAX:
+            raise MemoryRefused(f"k is a number from 1 to {K_MAX:,}")
+        if self.short_term_only and self.long_term_only:
+            raise MemoryRefused("a query is short-term only or long-term only, not both")
+        if self.short_term_only and not self.group:
+            raise MemoryRefused("short-term memory is a session's: say which with `session`")
+        if self.external_only and not self.external:
+            raise MemoryRefused("external only, but no external memory is named")
+        if self.external_only and (self.short_term_only or self.long_term_only):
+            raise MemoryRefused("a query is external only or of the user's own memory, not both")
+        if not 0 <= self.recall_context <= AROUND_MAX:
+            raise MemoryRefused(f"at most {AROUND_MAX} neighbours on either side come with a hit")
+        if not set(self.ranks) <= {0, 1, 2} or not self.ranks:
+            raise MemoryRefused("ranks are 0 (said or noted), 1 (summaries of groups), 2 (summaries of all)")
+        if self.min_score is not None and not 0 <= self.min_score <= 1:
+            raise MemoryRefused("min_score is a number from 0 to 1")
+
+
+class RecalledUnit(Struct, frozen=True, kw_only=True):
+    """A unit that came of a query: a hit with its score and what speaks for it, or the neighbour of one."""
+
+    unit: MemoryUnit
+    score: float | None = None
+    signals: Mapping[str, float] = {}
+    pre_id: str | None = None
+    next_id: str | None = None
+
+
+class RecalledChain(Struct, frozen=True, kw_only=True):
+    """Units that follow one another, with at least one hit among them."""
+
+    score: float
+    units: Sequence[RecalledUnit]
+    external: str = ""  # the memory it comes from; empty: the user's own
+
+
+class Recalled(Struct, frozen=True):
+    """What came of a query, the best chain first."""
+
+    chains: Sequence[RecalledChain]
+    round: int

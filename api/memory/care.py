@@ -1,0 +1,216 @@
+"""What is done for one memory when it is its turn, in small steps: between two of them it can be asked and changed."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from api.memory.banks import Banks
+from api.memory.draft import Draft
+from api.memory.embedding import Embedding
+from api.memory.loaded import Loaded, OwnerId, vector_rows
+from runtime.memory.duplicates import exact_duplicates, near_duplicates
+from runtime.memory.forgetting import Forgetting, forgettable
+from runtime.memory.summarising import Summarise, Telling, summarise_all, summarise_group
+from runtime.memory.tree import Changes
+from runtime.memory.units import MemoryUnit
+from runtime.ports import Clock, Ids
+from store.embedders.embedder import EmbedderUnavailable
+from store.memory.rows import MemoryChange
+
+BATCH_UNITS = 256  # that are embedded at a time
+COMPARED_UNITS = 2_000  # before those that are embedded, among which they may have duplicates
+FORGOTTEN_MAX = 5_000  # units that are forgotten in one transaction
+
+
+TellerFor: TypeAlias = Callable[[str, str], Summarise]
+"""Who sums up for a tenant's user."""
+
+
+class Step(Struct, frozen=True):
+    """How far work is: units that are done, of how many; 0 where that is not known."""
+
+    done: int
+    total: int
+
+
+class ChangedMeanwhile(Exception):
+    """What was being summed up is not there any more; it is begun again later."""
+
+
+class _Batch(Struct, frozen=True):
+    """Units to embed, and what the embedder is to see of them."""
+
+    embedder: str
+    sequences: list[int]
+    texts: list[str]
+    left: int
+
+
+class Care:
+    """Work on memories, one step after the other. Raises StoreError."""
+
+    def __init__(
+        self,
+        banks: Banks,
+        embedding: Embedding,
+        teller_for: TellerFor,
+        clock: Clock,
+        ids: Ids,
+        *,
+        units_max: int,
+        forgetting: Forgetting,
+    ) -> None:
+        self._banks = banks
+        self._embedding = embedding
+        self._teller_for = teller_for
+        self._units_max = units_max  # of one memory, before the least of them are forgotten
+        self._forgetting = forgetting
+        self._clock = clock
+        self._ids = ids
+
+    # -- vectors ------------------------------------------------------------------------------------------------------
+
+    async def embed(self, owner: OwnerId, *, anew: bool = False) -> AsyncIterator[Step]:
+        """Give units vectors that have none; with `anew` also those that only other embedders have seen, whose vectors
+        go at the end.
+
+        Raises EmbedderUnavailable, EmbedderMisconfigured.
+        """
+        done = 0
+        while (batch := await self._batch(owner, anew=anew)) is not None:
+            matrix = await self._embedding.texts(batch.texts)
+            async with self._banks.held(*owner) as loaded:
+                if loaded.embedder != batch.embedder:
+                    raise EmbedderUnavailable("another embedder has been set meanwhile")
+                kept = [place for place, sequence in enumerate(batch.sequences) if sequence in loaded.units]
+                sequences = [batch.sequences[place] for place in kept]
+                sessions = {sequence: loaded.rows[sequence].session_id for sequence in sequences}
+                draft = Draft(loaded, self._clock())
+                draft.vectors = vector_rows(batch.embedder, sequences, matrix[kept], sessions)
+                _link(loaded, draft, sequences)
+                await self._banks.write(loaded, draft.change())
+            done += len(batch.sequences)
+            yield Step(done, done + batch.left)
+        if anew:
+            async with self._banks.held(*owner) as loaded:
+                if loaded.embedder is not None and not loaded.without_vector:
+                    only = MemoryChange(tenant=owner[0], user_id=owner[1], only_embedder=loaded.embedder)
+                    await self._banks.write(loaded, only)
+
+    async def _batch(self, owner: OwnerId, *, anew: bool) -> _Batch | None:
+        async with self._banks.held(*owner) as loaded:
+            waiting = [*loaded.without_vector, *(loaded.seen_otherwise if anew else ())]
+            if loaded.embedder is None and not self._embedding.is_lexical and loaded.units:
+                raise EmbedderUnavailable(self._embedding.state)
+            if not waiting or loaded.embedder is None:
+                return None
+            sequences = waiting[:BATCH_UNITS]
+            texts = [loaded.entry_of(loaded.units[sequence]).index_text for sequence in sequences]
+            return _Batch(loaded.embedder, sequences, texts, len(waiting) - len(sequences))
+
+    # -- summaries ----------------------------------------------------------------------------------------------------
+
+    async def summarise(self, owner: OwnerId, group_id: str | None = None) -> AsyncIterator[Step]:
+        """Bring the summaries of a group up to date, or those of all groups and of all together.
+
+        Raises ChangedMeanwhile, and what the summariser raises; what was made before stays.
+        """
+        async with self._banks.held(*owner) as loaded:
+            units = list(loaded.units.values())
+            memory_id = loaded.owner.memory_id
+        telling = Telling(summarise=self._teller_for(*owner), ids=self._ids)
+        if group_id is None:
+            steps = summarise_all(units, memory_id, telling)
+        else:
+            steps = summarise_group([unit for unit in units if unit.group_id == group_id], group_id, telling)
+        made = 0
+        async for changes in steps:
+            async with self._banks.held(*owner) as loaded:
+                draft = Draft(loaded, self._clock())
+                _apply(loaded, draft, changes)
+                await self._banks.write(loaded, draft.change())
+            made += len(changes.written)
+            yield Step(made, 0)
+        if group_id is None:
+            async with self._banks.held(*owner) as loaded:
+                draft = Draft(loaded, self._clock())
+                draft.stale(is_stale=False)
+                await self._banks.write(loaded, draft.change())
+
+    # -- forgetting ---------------------------------------------------------------------------------------------------
+
+    async def would_forget(self, owner: OwnerId, how: Forgetting) -> list[MemoryUnit]:
+        """The units that would go, what matters least first."""
+        async with self._banks.held(*owner) as loaded:
+            chosen = await asyncio.to_thread(_least, loaded, how)
+            return [loaded.units[sequence] for sequence in chosen]
+
+    async def forget(self, owner: OwnerId, how: Forgetting) -> int:
+        """Forget units; how many."""
+        async with self._banks.held(*owner) as loaded:
+            chosen = await asyncio.to_thread(_least, loaded, how)
+            for start in range(0, len(chosen), FORGOTTEN_MAX):
+                draft = Draft(loaded, self._clock())
+                draft.remove(chosen[start : start + FORGOTTEN_MAX])
+                await self._banks.write(loaded, draft.change())
+            return len(chosen)
+
+    async def tend(self, owner: OwnerId) -> None:
+        """What is due by itself: forgetting where there is too much, and the summary of it all where that is stale."""
+        async with self._banks.held(*owner) as loaded:
+            count, is_stale = len(loaded.units), loaded.owner.is_stale
+        while count > self._units_max:
+            forgotten = await self.forget(owner, self._forgetting)
+            if not forgotten:
+                return
+            count -= forgotten
+        if is_stale:
+            async for _ in self.summarise(owner):
+                pass
+        await self._index(owner)
+
+    async def _index(self, owner: OwnerId) -> None:
+        """Bring the index of the vectors up to date, in pieces, and save it."""
+        async with self._banks.held(*owner) as loaded:
+            index = await self._banks.see_to_index(loaded)
+        if index is None:
+            return
+        while await asyncio.to_thread(index.catch_up):
+            pass
+        if index.unsaved:
+            await asyncio.to_thread(index.save)
+
+
+def _apply(loaded: Loaded, draft: Draft, changes: Changes) -> None:
+    """One step of summing up. Raises ChangedMeanwhile where it names what is not there any more."""
+    for unit_id in (*changes.removed, *(unit.unit_id for unit in changes.written)):
+        if unit_id in loaded.sequence_of:
+            draft.remove([loaded.sequence_of[unit_id]])
+    added = {unit.unit_id: draft.add(unit) for unit in changes.written}
+    for unit_id, parent_id in changes.parents.items():
+        child = added.get(unit_id) or loaded.get(unit_id)
+        if child is None or (parent_id not in added and parent_id not in loaded.sequence_of):
+            raise ChangedMeanwhile(f"unit {unit_id} was removed while it was summed up")
+        draft.relate(replace(child, parent_id=parent_id))
+
+
+def _link(loaded: Loaded, draft: Draft, sequences: list[int]) -> None:
+    """Units that say what one of those shortly before them says are linked to it; nothing is removed."""
+    first = min(sequences, default=0)
+    known = list(itertools.islice(reversed(loaded.units), COMPARED_UNITS + len(sequences)))
+    units = [loaded.units[sequence] for sequence in sorted(known) if loaded.units[sequence].rank == 0]
+    begin = sum(unit.sequence < first for unit in units)
+    links = {**near_duplicates(units, begin=begin), **exact_duplicates(units)}
+    for unit in units[begin:]:
+        if unit.unit_id in links and unit.duplicate_of is None:
+            draft.relate(replace(unit, duplicate_of=links[unit.unit_id]))
+
+
+def _least(loaded: Loaded, how: Forgetting) -> list[int]:
+    """The units that are to be forgotten, what matters least first. Raises ValueError for a share that is none."""
+    in_context = {sequence for mind in loaded.minds.values() for sequence in mind.working.context}
+    return forgettable(loaded.units.values(), how, in_context)

@@ -1,0 +1,102 @@
+"""One query of a loaded memory: which units come to mind, in which chains, and whom that visits."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from api.memory.asked import Query, Recalled, RecalledChain, RecalledUnit
+from api.memory.draft import Draft
+from api.memory.loaded import Loaded
+from api.memory.minds import Mind
+from runtime.memory.chains import Around, Hit, chains_of
+from runtime.memory.recall.asking import Found, Question
+from runtime.memory.working import Working
+from store.memory.rows import MemoryChange
+
+SHORT_TERM_SCORE_MIN = 0.5
+"""From this score on, what is in short-term memory comes before all else."""
+
+
+class Finding(Struct, frozen=True):
+    """What was found, and what that does to the memory."""
+
+    recalled: Recalled
+    change: MemoryChange | None
+
+
+def find(
+    loaded: Loaded, query: Query, allowed: Collection[int] | None, now: datetime, in_sight: int | None = None
+) -> Finding:
+    """Search, and draft the visits. What is hidden is the context of the group that asks, or, with `in_sight`, the
+    messages of the session from that one on; 0: none.
+    """
+    working = loaded.minds.get(query.group, Mind()).working
+    if in_sight is not None:
+        working = replace(working, context=loaded.messages_from(query.group, in_sight) if in_sight else ())
+    found = {each.sequence: each for each in _found(loaded, query, allowed, working, now)}
+    chains = chains_of(
+        [Hit(each.sequence, each.score) for each in found.values()],
+        {sequence: loaded.units[sequence].group_id for sequence in found},
+        loaded.order,
+        k=query.k,
+        around=Around(units=query.recall_context),
+        excluded=working.context,
+        chars_of=lambda sequence: len(loaded.units[sequence].content),
+    )
+    draft = Draft(loaded, now)
+    draft.visit(sequence for chain in chains for sequence in chain.sequences)
+    if query.group in loaded.groups and query.add_to_short_term:
+        draft.recall(query.group, [hit.sequence for chain in reversed(chains) for hit in reversed(chain.hits)])
+    recalled = [
+        RecalledChain(score=chain.score, units=[_unit(loaded, each, found) for each in chain.sequences])
+        for chain in chains
+    ]
+    return Finding(Recalled(recalled, loaded.round), draft.change())
+
+
+def _found(
+    loaded: Loaded, query: Query, allowed: Collection[int] | None, working: Working, now: datetime
+) -> Sequence[Found]:
+    """The best k: of what is in short-term memory first, as far as that is good enough."""
+    hidden = {*working.context, *loaded.not_valid(query.as_of or now), *loaded.not_of(query.ranks)}
+
+    def search(among: Collection[int] | None, k: int, without: Collection[int], score_min: float | None) -> list[Found]:
+        question = Question(
+            text=query.text,
+            vector=query.vector,
+            k=k,
+            allowed=None if among is None else set(among),
+            excluded=set(without),
+            strategy=query.strategy,
+            decay=query.decay,
+            now=now,
+            min_score=score_min,
+            explain=query.explain,
+        )
+        return loaded.bank.search(question, loaded.index)
+
+    in_mind = set(working.short_term or ())
+    if query.short_term_only:
+        return search(in_mind if allowed is None else in_mind & set(allowed), query.k, hidden, query.min_score)
+    if query.long_term_only or not in_mind:
+        return search(allowed, query.k, hidden, query.min_score)
+    good_enough = SHORT_TERM_SCORE_MIN if query.min_score is None else query.min_score
+    first = search(in_mind if allowed is None else in_mind & set(allowed), query.k, hidden, good_enough)
+    if len(first) >= query.k:
+        return first
+    rest = search(allowed, query.k - len(first), hidden | {each.sequence for each in first}, query.min_score)
+    return [*first, *rest]
+
+
+def _unit(loaded: Loaded, sequence: int, found: Mapping[int, Found]) -> RecalledUnit:
+    hit = found.get(sequence)
+    before, after = loaded.neighbours(sequence)
+    return RecalledUnit(
+        unit=loaded.units[sequence],
+        score=None if hit is None else hit.score,
+        signals={} if hit is None else hit.signals,
+        pre_id=before,
+        next_id=after,
+    )

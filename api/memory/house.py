@@ -1,0 +1,88 @@
+"""Everything that memory is made of, built and joined; one for each server."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+
+from api.memory.banks import Banks, Plans
+from api.memory.care import Care, TellerFor
+from api.memory.embedding import Embedding
+from api.memory.jobs import Jobs
+from api.memory.memories import Memories
+from api.memory.sessions import SessionMemory
+from api.memory.work import Work
+from api.metrics import Metrics
+from api.settings import Settings
+from runtime.memory.forgetting import Forgetting
+from runtime.ports import Clock, Ids, Memory
+from store.record import Record
+from store.rows import SessionRow
+
+
+class House(Struct, frozen=True):
+    """The memory of a server."""
+
+    embedding: Embedding
+    banks: Banks
+    memories: Memories
+    care: Care
+    jobs: Jobs
+    work: Work
+
+    def of_session(self, session: SessionRow) -> Memory:
+        """The memory that a session asks within its turns."""
+        return SessionMemory(self.memories, session.tenant, session.user_id, session.session_id)
+
+    def turned(self, session: SessionRow, *, is_remembering: bool) -> None:
+        """A turn has been committed. Of a script that has to do with memory it is taken in soon, of any other as soon
+        as somebody asks for it.
+        """
+        self.banks.turned(session.tenant, session.user_id)
+        if is_remembering:
+            self.work.notice(session.tenant, session.user_id)
+
+    async def removed(self, tenant: str, user_id: str) -> None:
+        """Something of a user's has been removed from the record. Raises StoreUnavailable."""
+        await self.banks.forget(tenant, user_id)
+        self.work.notice(tenant, user_id)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Works on memories meanwhile."""
+        try:
+            async with self.work.running():
+                yield
+        finally:
+            await self.embedding.close()
+
+
+def make_house(
+    record: Record,
+    settings: Settings,
+    embedding: Embedding,
+    plans: Plans,
+    teller_for: TellerFor,
+    clock: Clock,
+    ids: Ids,
+    metrics: Metrics,
+) -> House:
+    """The memory over an open record."""
+    banks = Banks(record.memory, embedding, plans, clock, ids, settings.data / "memory")
+    care = Care(
+        banks,
+        embedding,
+        teller_for,
+        clock,
+        ids,
+        units_max=settings.memory_units_max,
+        forgetting=Forgetting(settings.memory_forget_share),
+    )
+    jobs = Jobs(record.memory, care, clock, ids)
+    work = Work(record.memory, care, jobs, embedding)
+    memories = Memories(record.memory, banks, embedding, clock, ids, work.notice)
+    metrics.watch("memory_work_waiting", "Memories that wait to be worked on", lambda: work.waiting)
+    metrics.watch("memory_work_done", "Times that a memory was worked on", lambda: work.done)
+    metrics.watch("memory_work_failed", "Times that work on a memory failed", lambda: work.failed)
+    metrics.watch("memory_units_loaded", "Units of memory that are kept in RAM", lambda: banks.units)
+    return House(embedding, banks, memories, care, jobs, work)

@@ -1,0 +1,125 @@
+"""Work on memories that somebody asked for: kept in the record before it is begun, so that it is done in the end."""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from api.memory.care import Care
+from runtime.memory.forgetting import Forgetting, Policy
+from runtime.ports import Clock, Ids
+from store.fetch import Page
+from store.memory.record import MemoryRecord
+from store.memory.rows import JobKind, JobRow, JobStatus, MemoryChange
+from store.rows import JsonObject
+
+JOBS_MAX = 100
+"""Of one user, that wait."""
+SHOWN_EVERY = 4  # steps, after which it is written down how far a job is
+
+Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
+
+
+class TooManyJobs(Exception):
+    """So many jobs of one memory are waiting that no other is taken."""
+
+
+class JobOptions(Struct, frozen=True, omit_defaults=True):
+    """How a job is to be done."""
+
+    group: str | None = None  # to summarise: one group; else all, and what sums up all
+    share: Share = 0.1  # to forget: of the units that may be forgotten
+    policy: Policy = "oldest"
+
+
+class Jobs:
+    """Jobs of all users. Raises StoreError."""
+
+    def __init__(self, record: MemoryRecord, care: Care, clock: Clock, ids: Ids) -> None:
+        self._record = record
+        self._care = care
+        self._clock = clock
+        self._ids = ids
+
+    async def ask(self, tenant: str, user_id: str, kind: JobKind, options: JobOptions) -> JobRow:
+        """Keep a job, to be done soon; one that waits already and is the same is that one. Raises TooManyJobs."""
+        waiting = [job for job in (await self._record.jobs(tenant, user_id=user_id)).rows if job.status == "queued"]
+        given: JsonObject = msgspec.to_builtins(options)
+        for job in waiting:
+            if (job.kind, job.options) == (kind, given):
+                return job
+        if len(waiting) >= JOBS_MAX:
+            raise TooManyJobs(f"{JOBS_MAX} jobs of this memory are waiting already")
+        now = self._clock()
+        job = JobRow(
+            tenant=tenant,
+            user_id=user_id,
+            job_id=self._ids(),
+            kind=kind,
+            options=given,
+            status="queued",
+            created_at=now,
+            updated_at=now,
+        )
+        await self._keep(job)
+        return job
+
+    async def get(self, tenant: str, job_id: str) -> JobRow | None:
+        """One job."""
+        return await self._record.job(tenant, job_id)
+
+    async def page(self, tenant: str, user_id: str | None, limit: int, cursor: str | None) -> Page[JobRow]:
+        """A page of jobs, the newest first. Raises CursorInvalid."""
+        return await self._record.jobs(tenant, user_id=user_id, limit=limit, cursor=cursor)
+
+    async def run(self, job: JobRow) -> None:
+        """Do a job to its end, and write down how far it is. Raises what the work raises: it is still to be done."""
+        owner = (job.tenant, job.user_id)
+        options = msgspec.convert(job.options, JobOptions)
+        job = await self._noted(job, "running")
+        match job.kind:
+            case "embed":
+                steps = self._care.embed(owner, anew=True)
+            case "summarise":
+                steps = self._care.summarise(owner, options.group)
+            case "forget":
+                forgotten = await self._care.forget(owner, Forgetting(options.share, options.policy))
+                await self._noted(job, "done", done=forgotten, total=forgotten, result={"units": forgotten})
+                return
+        number = 0
+        async for step in steps:
+            number += 1
+            job = replace(job, done=step.done, total=step.total)
+            if number % SHOWN_EVERY == 1:
+                job = await self._noted(job, "running")
+        await self._noted(job, "done", done=job.done, total=job.done, result={"units": job.done})
+
+    async def fail(self, job: JobRow, why: str) -> None:
+        """Give a job up."""
+        await self._noted(job, "failed", error=why)
+
+    async def _noted(
+        self,
+        job: JobRow,
+        status: JobStatus,
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        result: JsonObject | None = None,
+        error: str | None = None,
+    ) -> JobRow:
+        noted = replace(
+            job,
+            status=status,
+            done=job.done if done is None else done,
+            total=job.total if total is None else total,
+            result=result,
+            error=error,
+            updated_at=self._clock(),
+        )
+        await self._keep(noted)
+        return noted
+
+    async def _keep(self, job: JobRow) -> None:
+        await self._record.change(MemoryChange(tenant=job.tenant, user_id=job.user_id, jobs=[job]))

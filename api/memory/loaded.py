@@ -1,0 +1,233 @@
+"""One user's memory, loaded: everything that queries and work need, as the record has it.
+
+It is changed only by what has been committed (`take`). Whatever goes wrong on the way to the record, it is dropped and
+loaded anew, so that it never knows more than the record, or less.
+"""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from api.memory.minds import Mind, decode_mind
+from api.memory.units import unit_of
+from runtime.memory.recall.asking import Entry
+from runtime.memory.recall.bank import Bank
+from runtime.memory.units import MemoryUnit
+from store.memory.rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
+from store.vectors.index import VectorIndex
+
+OwnerId: TypeAlias = tuple[str, str]
+"""Tenant and user: whose memory it is."""
+
+
+class Loaded:
+    """A memory in RAM. Whoever reads or changes it holds `lock`."""
+
+    def __init__(self, owner: OwnerRow, bank: Bank, embedder: str | None, dimension: int) -> None:
+        self.lock = asyncio.Lock()
+        self.owner = owner
+        self.embedder = embedder  # whose vectors are in the bank
+        self.is_behind = True  # turns may have been committed since it was last brought up to them
+        self.is_dropped = False
+        self.bank = bank
+        self.index: VectorIndex | None = None  # where there are many vectors
+        self.groups: dict[str, GroupRow] = {}
+        self.minds: dict[str, Mind] = {}
+        self.units: dict[int, MemoryUnit] = {}
+        self.rows: dict[int, UnitRow] = {}
+        self.sequence_of: dict[str, int] = {}
+        self.of_rank: dict[int, set[int]] = {}
+        self.order: dict[str, list[int]] = {}  # of each group what was said, oldest first
+        self.without_vector: dict[int, None] = {}  # of no embedder, in order
+        self.seen_otherwise: dict[int, None] = {}  # with vectors of other embedders, but none of this one, in order
+        self.dimension = dimension
+        self._superseded: set[int] = set()
+
+    @property
+    def id(self) -> OwnerId:
+        """Whose it is."""
+        return self.owner.tenant, self.owner.user_id
+
+    @property
+    def round(self) -> int:
+        """How far it has grown: the moment of visits."""
+        return self.owner.sequence
+
+    def get(self, unit_id: str) -> MemoryUnit | None:
+        """A unit by its id."""
+        sequence = self.sequence_of.get(unit_id)
+        return None if sequence is None else self.units[sequence]
+
+    def above(self, sequence: int) -> list[int]:
+        """The units above one, the nearest first."""
+        found: list[int] = []
+        unit = self.units[sequence]
+        while unit.parent_id is not None:
+            parent = self.sequence_of.get(unit.parent_id)
+            if parent is None or parent in found:
+                break
+            found.append(parent)
+            unit = self.units[parent]
+        return found
+
+    def session_of(self, group_id: str) -> str | None:
+        """The session that a group is."""
+        group = self.groups.get(group_id)
+        return None if group is None else group.session_id
+
+    def neighbours(self, sequence: int) -> tuple[str | None, str | None]:
+        """What was said before and after a unit in its group."""
+        unit = self.units[sequence]
+        order = self.order.get(unit.group_id, []) if unit.rank == 0 else []
+        place = bisect_left(order, sequence)
+        before = self.units[order[place - 1]].unit_id if order and place > 0 else None
+        after = self.units[order[place + 1]].unit_id if place + 1 < len(order) else None
+        return before, after
+
+    def messages_from(self, session_id: str, number: int) -> tuple[int, ...]:
+        """The units that are messages of a session from a number on."""
+        found: list[int] = []
+        for sequence in reversed(self.order.get(session_id, [])):
+            message = self.rows[sequence].message
+            if message is not None and message < number:
+                break
+            if message is not None:
+                found.append(sequence)
+        return tuple(found)
+
+    def not_valid(self, at: datetime) -> list[int]:
+        """The units that did not hold at a time: superseded before, or not yet so; or not there yet."""
+        return [sequence for sequence in self._superseded if not _is_valid(self.units[sequence], at)]
+
+    def not_of(self, ranks: Collection[int]) -> list[int]:
+        """The units of other ranks."""
+        return [sequence for rank, of_rank in self.of_rank.items() if rank not in ranks for sequence in of_rank]
+
+    def take(self, change: MemoryChange) -> None:
+        """Follow what has been committed."""
+        if change.owner is not None:
+            self.owner = change.owner
+        for group_id in change.groups_removed:
+            self.groups.pop(group_id, None)
+            self.minds.pop(group_id, None)
+        for group in change.groups:
+            self.groups[group.group_id] = group
+            self.minds[group.group_id] = decode_mind(bytes(group.short_term))
+        self._remove(change.removed)
+        self.add(change.units)
+        for visit in change.visits:
+            visited = replace(self.units[visit.sequence], visit_count=visit.visit_count, last_visit=visit.last_visit)
+            self.units[visit.sequence] = visited
+        for related in change.relations:
+            self.units[related.sequence] = replace(
+                self.units[related.sequence],
+                parent_id=related.parent_id,
+                never_delete=related.never_delete,
+                is_stale=related.is_stale,
+                valid_to=related.valid_to,
+                superseded_by=related.superseded_by,
+                duplicate_of=related.duplicate_of,
+            )
+            self._note_validity(self.units[related.sequence])
+            parent = None if related.parent_id is None else self.sequence_of.get(related.parent_id)
+            self.bank.place_under(parent, [related.sequence])
+        if change.vectors is not None and change.vectors.embedder == self.embedder:
+            self.add_vectors(change.vectors.sequences, change.vectors.vectors)
+
+    def add(self, rows: Sequence[UnitRow]) -> None:
+        """Units that are recorded, in the order of their numbers."""
+        entries = []
+        for row in rows:
+            unit = unit_of(row)
+            self.units[row.sequence] = unit
+            self.rows[row.sequence] = row
+            self.sequence_of[unit.unit_id] = row.sequence
+            self._note_validity(unit)
+            self.of_rank.setdefault(unit.rank, set()).add(row.sequence)
+            if unit.rank == 0:
+                self.order.setdefault(unit.group_id, []).append(row.sequence)
+            if self.embedder is not None:
+                self.without_vector[row.sequence] = None
+            entries.append(self.entry_of(unit))
+        if entries:
+            self.bank.add(entries)
+
+    def entry_of(self, unit: MemoryUnit) -> Entry:
+        """What the bank is to know of a unit."""
+        return Entry(
+            sequence=unit.sequence,
+            group=unit.group_id,
+            rank=unit.rank,
+            source=unit.source,
+            created_at=unit.creation_time,
+            content=unit.content,
+            parent=None if unit.parent_id is None else self.sequence_of.get(unit.parent_id),
+            is_pinned=unit.never_delete,
+        )
+
+    def add_vectors(self, sequences: Sequence[int], vectors: Sequence[bytes]) -> None:
+        """Vectors of units, as they are recorded; an empty one means that there is none to be had."""
+        pairs = zip(sequences, vectors, strict=True)
+        known = [(sequence, vector) for sequence, vector in pairs if sequence in self.units]
+        for sequence, _ in known:
+            self.without_vector.pop(sequence, None)
+            self.seen_otherwise.pop(sequence, None)
+        full = [(sequence, vector) for sequence, vector in known if len(vector) == 4 * self.dimension]
+        if full:
+            matrix = np.frombuffer(b"".join(vector for _, vector in full), "<f4").reshape(-1, self.dimension)
+            labels = np.array([sequence for sequence, _ in full], np.int64)
+            self.bank.set_vectors(labels, matrix)
+            if self.index is not None:
+                self.index.add(labels, matrix)
+
+    def mark_seen_otherwise(self, sequences: Iterable[int]) -> None:
+        """Units that other embedders have seen: they are embedded anew when somebody asks for that."""
+        for sequence in sequences:
+            if self.without_vector.pop(sequence, 0) is None:
+                self.seen_otherwise[sequence] = None
+
+    def _note_validity(self, unit: MemoryUnit) -> None:
+        if unit.valid_to is not None or (unit.valid_from is not None and unit.valid_from != unit.creation_time):
+            self._superseded.add(unit.sequence)
+
+    def _remove(self, sequences: Iterable[int]) -> None:
+        gone = [sequence for sequence in sequences if sequence in self.units]
+        for sequence in gone:
+            unit = self.units.pop(sequence)
+            self.rows.pop(sequence)
+            self.without_vector.pop(sequence, None)
+            self.seen_otherwise.pop(sequence, None)
+            self._superseded.discard(sequence)
+            self.of_rank[unit.rank].discard(sequence)
+            if self.sequence_of.get(unit.unit_id) == sequence:
+                del self.sequence_of[unit.unit_id]
+            if unit.rank == 0:
+                self.order[unit.group_id].remove(sequence)
+        if gone:
+            self.bank.remove(gone)
+            if self.index is not None:
+                self.index.remove(np.array(gone, np.int64))
+
+
+def _is_valid(unit: MemoryUnit, at: datetime) -> bool:
+    return (unit.valid_from is None or unit.valid_from <= at) and (unit.valid_to is None or at < unit.valid_to)
+
+
+def vector_rows(
+    embedder: str, sequences: Sequence[int], matrix: NDArray[np.float32], sessions: Mapping[int, str | None]
+) -> VectorRows:
+    """Vectors as they are recorded; one of nothing but zeros stands for a text in which the embedder sees nothing."""
+    little = np.ascontiguousarray(matrix, dtype="<f4")
+    blank: NDArray[np.bool_] = np.asarray(~little.any(axis=1))
+    return VectorRows(
+        embedder,
+        list(sequences),
+        [sessions.get(sequence) for sequence in sequences],
+        [b"" if blank[place] else row.tobytes() for place, row in enumerate(little)],
+    )

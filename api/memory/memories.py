@@ -1,0 +1,305 @@
+"""Users' memories: what can be put into one, asked of it, and done to it. Everything here is of one tenant and user."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from api.memory.admission import latest_session
+from api.memory.asked import (
+    GROUP_CHARS_MAX,
+    TEXT_CHARS_MAX,
+    UNITS_MAX,
+    MemoryRefused,
+    NewUnit,
+    Query,
+    Recalled,
+    UnitTaken,
+)
+from api.memory.banks import Banks
+from api.memory.draft import Draft
+from api.memory.embedding import Embedding
+from api.memory.finding import find
+from api.memory.loaded import Loaded, vector_rows
+from api.memory.minds import CAPACITY_DEFAULT, CAPACITY_MAX, Mind
+from runtime.memory.units import MemoryUnit
+from runtime.memory.working import newest
+from runtime.ports import Clock, Ids
+from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
+from store.memory.record import MemoryRecord
+from store.memory.rows import VectorRows
+
+LATEST = "LATEST"
+"""Stands for the session of a user that was begun last."""
+
+T = TypeVar("T")
+
+
+class Memories:
+    """The memories of all users. Raises StoreError where the record cannot be read or written."""
+
+    def __init__(
+        self,
+        record: MemoryRecord,
+        banks: Banks,
+        embedding: Embedding,
+        clock: Clock,
+        ids: Ids,
+        notice: Callable[[str, str], None] = lambda tenant, user_id: None,
+    ) -> None:
+        self._record = record
+        self._banks = banks
+        self._embedding = embedding
+        self._clock = clock
+        self._ids = ids
+        self._notice = notice  # that there is work to do
+
+    # -- put in -------------------------------------------------------------------------------------------------------
+
+    async def add(self, tenant: str, user_id: str, group_id: str, units: Sequence[NewUnit]) -> list[MemoryUnit]:
+        """Add units to a collection, which is made where there is none; durable when it returns, all or nothing.
+
+        A unit with the id of one that says the same is that one. Raises MemoryRefused, UnitTaken.
+        """
+        _check_new(group_id, units)
+        now = self._clock()
+
+        def put(loaded: Loaded, draft: Draft) -> list[MemoryUnit]:
+            if loaded.session_of(group_id) is not None:
+                raise MemoryRefused("a session's units are what is said in it; add to a collection of another name")
+            added = [_added(loaded, draft, self._unit_of(group_id, unit, now)) for unit in units]
+            _supersede(loaded, draft, units, added, now)
+            draft.vectors = self._vectors(loaded, units, added)
+            return added
+
+        return await self._do(tenant, user_id, put)
+
+    def _unit_of(self, group_id: str, new: NewUnit, now: datetime) -> MemoryUnit:
+        begun = new.creation_time or now
+        return MemoryUnit(
+            unit_id=new.unit_id or self._ids(),
+            content=new.content,
+            source=new.source,
+            creation_time=begun,
+            end_time=new.end_time or begun,
+            metadata=new.metadata,
+            group_id=group_id,
+            never_delete=new.never_delete,
+            trust=new.trust,
+        )
+
+    def _vectors(self, loaded: Loaded, units: Sequence[NewUnit], added: Sequence[MemoryUnit]) -> VectorRows | None:
+        """The vectors that came with units. Raises MemoryRefused."""
+        given = [(unit.sequence, new.vector) for new, unit in zip(units, added, strict=True) if new.vector is not None]
+        if not given:
+            return None
+        if loaded.embedder is None:
+            raise MemoryRefused("vectors are compared with those of questions: set an `embedder` that makes those")
+        matrix = np.stack([_checked(vector, loaded.dimension) for _, vector in given])
+        return vector_rows(loaded.embedder, [sequence for sequence, _ in given], matrix, {})
+
+    async def start_group(self, tenant: str, user_id: str, group_id: str, *, short_term: int | None = None) -> str:
+        """The id of a collection, made where there is none; with `short_term` it keeps that many units in mind.
+
+        LATEST is the one that was begun last; where there is none it is a new one. Raises MemoryRefused.
+        """
+
+        def start(loaded: Loaded, draft: Draft) -> str:
+            name = (latest_session(loaded, "") or self._ids()) if group_id == LATEST else group_id or self._ids()
+            _check_group(name)
+            draft.group(name)
+            if short_term is not None and not 0 <= short_term <= CAPACITY_MAX:
+                raise MemoryRefused(f"short-term memory holds from 0 to {CAPACITY_MAX:,} units; 0: there is none")
+            if short_term is not None:
+                draft.make_room(name, short_term or None)
+            return name
+
+        return await self._do(tenant, user_id, start)
+
+    # -- ask ----------------------------------------------------------------------------------------------------------
+
+    async def query(self, tenant: str, user_id: str, query: Query) -> Recalled:
+        """What comes to mind of a text or vector; what is returned has been visited, durably.
+
+        Raises MemoryRefused, FilterInvalid.
+        """
+        query.check()
+        asked = await self._seen(query)
+        async with self._banks.held(tenant, user_id) as loaded:
+            allowed = await self._allowed(tenant, user_id, query)
+            found = await asyncio.to_thread(find, loaded, asked, allowed, self._clock())
+            await self._banks.write(loaded, found.change)
+            return found.recalled
+
+    async def look(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> Recalled:
+        """What comes to mind in the middle of a turn, which visits nothing itself; `in_sight` is the first of the
+        session's messages that are at hand anyway, 0 for none.
+
+        Raises MemoryRefused, FilterInvalid.
+        """
+        query.check()
+        asked = await self._seen(query)
+        async with self._banks.held(tenant, user_id) as loaded:
+            allowed = await self._allowed(tenant, user_id, query)
+            return (await asyncio.to_thread(find, loaded, asked, allowed, self._clock(), in_sight)).recalled
+
+    async def _allowed(self, tenant: str, user_id: str, query: Query) -> Collection[int] | None:
+        if query.filters is None:
+            return None
+        return await self._record.matching(tenant, user_id, query.filters)
+
+    async def _seen(self, query: Query) -> Query:
+        """A query with the vector of its text, where there is one to be had."""
+        if query.vector is not None or query.strategy == "lexical":
+            return query
+        try:
+            return replace(query, vector=await self._embedding.question(query.text))
+        except (EmbedderUnavailable, EmbedderMisconfigured):
+            return query  # its words are still there to go by
+
+    async def get(self, tenant: str, user_id: str, unit_id: str) -> MemoryUnit | None:
+        """One unit."""
+        async with self._banks.held(tenant, user_id) as loaded:
+            return loaded.get(unit_id)
+
+    async def context(self, tenant: str, user_id: str, group_id: str, length: int | None = None) -> list[MemoryUnit]:
+        """What was said last in a group, oldest first, as long as it is its context."""
+        async with self._banks.held(tenant, user_id) as loaded:
+            working = loaded.minds.get(group_id, Mind()).working
+            sequences = working.context if length is None else newest(working, length)
+            return [loaded.units[sequence] for sequence in sequences]
+
+    # -- change -------------------------------------------------------------------------------------------------------
+
+    async def remove(self, tenant: str, user_id: str, unit_ids: Sequence[str]) -> int:
+        """Forget these units; how many there were."""
+
+        def take_out(loaded: Loaded, draft: Draft) -> int:
+            found = [loaded.sequence_of[unit_id] for unit_id in unit_ids if unit_id in loaded.sequence_of]
+            draft.remove(found)
+            _mark_stale(loaded, draft, found)
+            return len(found)
+
+        return await self._do(tenant, user_id, take_out)
+
+    async def remove_group(self, tenant: str, user_id: str, group_id: str) -> bool:
+        """Forget a whole group with its summaries; false where there is none. A session itself stays as it is."""
+
+        def take_out(loaded: Loaded, draft: Draft) -> bool:
+            if group_id not in loaded.groups:
+                return False
+            top = [sequence for sequence, unit in loaded.units.items() if unit.rank == 2]
+            if loaded.session_of(group_id) is None:
+                draft.remove_group(group_id)
+            else:  # its row tells up to which turn it was admitted, so that it does not come back
+                draft.remove(sequence for sequence, unit in loaded.units.items() if unit.group_id == group_id)
+            draft.remove(top)
+            for unit in loaded.units.values():
+                if unit.rank == 1 and unit.unit_id == unit.group_id and unit.group_id != group_id:
+                    draft.relate(replace(unit, parent_id=None))
+            draft.stale(is_stale=bool(top) or loaded.owner.is_stale)
+            return True
+
+        return await self._do(tenant, user_id, take_out)
+
+    async def pin(self, tenant: str, user_id: str, unit_id: str, *, pinned: bool) -> MemoryUnit | None:
+        """Keep a unit from being forgotten, or no longer; None where there is none."""
+
+        def mark(loaded: Loaded, draft: Draft) -> MemoryUnit | None:
+            unit = loaded.get(unit_id)
+            if unit is None:
+                return None
+            marked = replace(unit, never_delete=pinned)
+            draft.relate(marked)
+            return marked
+
+        return await self._do(tenant, user_id, mark)
+
+    async def restore(self, tenant: str, user_id: str, group_id: str, source: str) -> int:
+        """Have a group bear in mind what was said last in another, or in the LATEST other one; how many units.
+
+        Raises MemoryRefused where there is no such group.
+        """
+
+        def refill(loaded: Loaded, draft: Draft) -> int:
+            found = latest_session(loaded, group_id) if source == LATEST else source
+            if source != LATEST and found not in loaded.groups:
+                raise MemoryRefused(f"there is no session or collection {source!r} in this memory")
+            draft.group(group_id)
+            if draft.mind(group_id).room.capacity is None:
+                draft.make_room(group_id, CAPACITY_DEFAULT)
+            draft.restore(group_id, loaded.order.get(found, []))
+            return len(draft.mind(group_id).working.short_term or ())
+
+        return await self._do(tenant, user_id, refill)
+
+    async def _do(self, tenant: str, user_id: str, work: Callable[[Loaded, Draft], T]) -> T:
+        async with self._banks.held(tenant, user_id) as loaded:
+            draft = Draft(loaded, self._clock())
+            result = await asyncio.to_thread(work, loaded, draft)
+            await self._banks.write(loaded, draft.change())
+        self._notice(tenant, user_id)
+        return result
+
+
+def _check_new(group_id: str, units: Sequence[NewUnit]) -> None:
+    _check_group(group_id)
+    if len(units) > UNITS_MAX:
+        raise MemoryRefused(f"at most {UNITS_MAX:,} units are added at a time")
+    for number, unit in enumerate(units, 1):
+        if not unit.content.strip():
+            raise MemoryRefused(f"unit {number} has no text")
+        if len(unit.content) > TEXT_CHARS_MAX:
+            raise MemoryRefused(f"unit {number} has more than {TEXT_CHARS_MAX:,} characters")
+
+
+def _check_group(group_id: str) -> None:
+    if not group_id.strip() or len(group_id) > GROUP_CHARS_MAX:
+        raise MemoryRefused(f"a collection has a name of at most {GROUP_CHARS_MAX} characters")
+
+
+def _added(loaded: Loaded, draft: Draft, unit: MemoryUnit) -> MemoryUnit:
+    """The unit as it is recorded; the one that is there, if that says the same. Raises UnitTaken."""
+    known = loaded.get(unit.unit_id)
+    if known is None:
+        if draft.drafted({unit.unit_id}):
+            raise UnitTaken(f"two of the units have the id {unit.unit_id!r}")
+        return draft.add(unit)
+    if (known.content, known.group_id, known.source) != (unit.content, unit.group_id, unit.source):
+        raise UnitTaken(f"there is another unit with the id {unit.unit_id!r}")
+    return known
+
+
+def _supersede(
+    loaded: Loaded, draft: Draft, new: Sequence[NewUnit], added: Sequence[MemoryUnit], now: datetime
+) -> None:
+    """Units that hold no more, since others were added in their place."""
+    for each, unit in zip(new, added, strict=True):
+        if not each.supersedes:
+            continue
+        old = loaded.get(each.supersedes)
+        if old is None:
+            raise MemoryRefused(f"there is no unit {each.supersedes!r} to be superseded")
+        draft.relate(replace(old, superseded_by=unit.unit_id, valid_to=unit.valid_from or unit.creation_time or now))
+
+
+def _mark_stale(loaded: Loaded, draft: Draft, removed: Sequence[int]) -> None:
+    """What sums up units that somebody had removed is to be made anew."""
+    gone = set(removed)
+    for sequence in dict.fromkeys(above for each in removed for above in loaded.above(each)):
+        if sequence not in gone:
+            draft.relate(replace(loaded.units[sequence], is_stale=True))
+
+
+def _checked(vector: Vectors, dimension: int) -> Vectors:
+    """A vector that came from outside, of length 1. Raises MemoryRefused."""
+    if vector.shape != (dimension,):
+        raise MemoryRefused(f"a vector has {dimension} numbers here, this one has {vector.size}")
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    if not np.isfinite(length) or length < LENGTH_MIN:
+        raise MemoryRefused("a vector points somewhere: it is not all zeros, and its numbers are finite")
+    scaled: Vectors = (vector / length).astype(np.float32)
+    return scaled

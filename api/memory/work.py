@@ -1,0 +1,147 @@
+"""Work on memories off the turn: what is not admitted yet, vectors, summaries, forgetting, and jobs somebody asked for.
+
+All but the jobs follows from the rows, so none of it can be lost: at the start of a server what is behind is looked
+for, and afterwards whatever is committed calls for it. One memory is worked on at a time, in small steps, between which
+it can be asked.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from api.memory.care import Care, ChangedMeanwhile
+from api.memory.embedding import Embedding
+from api.memory.jobs import Jobs
+from api.memory.loaded import OwnerId
+from runtime.ports import ModelFailed
+from store.embedders.embedder import EmbedderMisconfigured, EmbedderUnavailable
+from store.errors import StoreError
+from store.memory.record import MemoryRecord
+
+WAITING_MAX = 100_000  # memories that may wait; more are found again when the server is next started
+JOBS_AT_ONCE = 100
+AGAIN_S = 2.0  # after work that failed; twice as long each time
+AGAIN_S_MAX = 600.0
+ATTEMPTS_MAX = 8  # at a job, after which it is given up
+
+TROUBLE = (StoreError, EmbedderUnavailable, EmbedderMisconfigured, ModelFailed, ChangedMeanwhile)
+
+log = structlog.get_logger()
+
+
+class Work:
+    """What there is to do, and the task that does it as long as the server runs."""
+
+    def __init__(self, record: MemoryRecord, care: Care, jobs: Jobs, embedding: Embedding) -> None:
+        self._record = record
+        self._care = care
+        self._jobs = jobs
+        self._embedding = embedding
+        self._due: OrderedDict[OwnerId, None] = OrderedDict()
+        self._failures: dict[OwnerId, int] = {}
+        self._news = asyncio.Event()
+        self._rests = asyncio.Event()
+        self.done = 0
+        self.failed = 0
+
+    @property
+    def waiting(self) -> int:
+        """Memories that wait to be worked on."""
+        return len(self._due) + len(self._failures)
+
+    def notice(self, tenant: str, user_id: str) -> None:
+        """There may be work to do on a memory."""
+        if len(self._due) < WAITING_MAX:
+            self._due[(tenant, user_id)] = None
+            self._news.set()
+
+    async def idle(self) -> None:
+        """Waits until nothing is left to do but what failed and is tried again later."""
+        while True:
+            await self._rests.wait()
+            if not self._due:
+                return
+            await asyncio.sleep(0)  # the task has not been woken yet
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Works meanwhile; what is not done at the end is done after the next start."""
+        task = asyncio.create_task(self._work())
+        task.add_done_callback(_log_end)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _work(self) -> None:
+        await self._look_for_work()
+        while True:
+            self._news.clear()
+            self._rests.clear()
+            while self._due:
+                owner = next(iter(self._due))
+                del self._due[owner]
+                await self._attempt(owner)
+            self._rests.set()
+            await self._news.wait()
+
+    async def _look_for_work(self) -> None:
+        """What was left when the server last stopped, or was killed."""
+        delay_s = AGAIN_S
+        while True:
+            try:
+                behind = await self._record.owners_behind_of_all(WAITING_MAX, embeds=not self._embedding.is_lexical)
+                jobs = await self._record.unfinished_jobs_of_all(WAITING_MAX)
+            except StoreError as error:
+                log.warning("work on memories could not be read", problem=type(error).__name__)
+                await asyncio.sleep(delay_s)
+                delay_s = min(2 * delay_s, AGAIN_S_MAX)
+                continue
+            for owner in (
+                *((job.tenant, job.user_id) for job in jobs),
+                *((each.tenant, each.user_id) for each in behind),
+            ):
+                self.notice(*owner)
+            return
+
+    async def _attempt(self, owner: OwnerId) -> None:
+        try:
+            await self._look_after(owner)
+        except TROUBLE as error:
+            self.failed += 1
+            failures = self._failures.get(owner, 0) + 1
+            self._failures[owner] = failures
+            log.warning("work on a memory failed", problem=str(error), attempt=failures)
+            again_s = min(AGAIN_S * 2 ** (failures - 1), AGAIN_S_MAX)
+            asyncio.get_running_loop().call_later(again_s, self.notice, *owner)
+        else:
+            self.done += 1
+            self._failures.pop(owner, None)
+
+    async def _look_after(self, owner: OwnerId) -> None:
+        await self._do_jobs(owner)
+        async for _ in self._care.embed(owner):
+            pass
+        await self._care.tend(owner)
+
+    async def _do_jobs(self, owner: OwnerId) -> None:
+        page = await self._record.jobs(owner[0], user_id=owner[1], limit=JOBS_AT_ONCE)
+        for job in reversed(page.rows):
+            if job.status not in {"queued", "running"}:
+                continue
+            try:
+                await self._jobs.run(job)
+            except TROUBLE as error:
+                if self._failures.get(owner, 0) + 1 < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
+                    raise
+                await self._jobs.fail(job, str(error))
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    """Should it end before the server by a defect, the log has it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("memories are not worked on any more until the server is started again", exc_info=error)

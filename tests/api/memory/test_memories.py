@@ -1,0 +1,126 @@
+"""What is put into a memory comes to mind again, and stays what it is whatever happens to the process."""
+
+from typing import Any
+
+import pytest
+
+from api.memory.asked import MemoryRefused, NewUnit, Query, UnitTaken
+from runtime.memory.forgetting import Forgetting
+
+OWNER = ("default", "ana")
+
+
+def texts(recalled: Any) -> list[list[str]]:
+    return [[each.unit.content for each in chain.units] for chain in recalled.chains]
+
+
+async def test_what_was_added_is_found_by_its_words_at_once_and_by_meaning_soon(home: Any) -> None:
+    async with home() as memory:
+        await memory.add("diary", "I have moved to Lisbon", "The cat is called Momo", "It rained all day")
+        found = await memory.memories.query(*OWNER, Query(text="What is the cat called?", long_term_only=True))
+        assert texts(found)[0] == ["The cat is called Momo"]
+        await memory.worked()
+        async with memory.house.banks.held(*OWNER) as loaded:
+            assert loaded.bank.vectors == 3
+            assert not loaded.without_vector
+    async with home() as memory:
+        async with memory.house.banks.held(*OWNER) as loaded:
+            assert loaded.bank.vectors == 3
+        again = await memory.memories.query(*OWNER, Query(text="What is the cat called?"))
+        assert texts(again)[0] == ["The cat is called Momo"]
+
+
+async def test_nobody_finds_what_is_another_users(home: Any) -> None:
+    async with home() as memory:
+        (unit,) = await memory.add("diary", "The cat is called Momo")
+        for other in (("default", "ben"), ("clinic", "ana")):
+            assert texts(await memory.memories.query(*other, Query(text="cat Momo"))) == []
+            assert await memory.memories.get(*other, unit) is None
+            assert await memory.memories.remove(*other, [unit]) == 0
+            assert await memory.memories.pin(*other, unit, pinned=True) is None
+
+
+async def test_units_in_the_context_of_who_asks_are_not_given(home: Any) -> None:
+    async with home() as memory:
+        said = [f"the secret number {number} is told" for number in range(12)]
+        await memory.add("talk", *said)
+        context = await memory.memories.context(*OWNER, "talk")
+        assert [unit.content for unit in context] == said[2:]
+        assert [unit.content for unit in await memory.memories.context(*OWNER, "talk", 2)] == said[-2:]
+        found = await memory.memories.query(*OWNER, Query(text="secret number", k=20, group="talk"))
+        assert sorted(text for chain in texts(found) for text in chain) == said[:2]
+
+
+async def test_a_visit_counts_for_the_unit_and_marks_everything_above_it(home: Any) -> None:
+    async with home() as memory:
+        ids = await memory.add("diary", "I like tea", "I have a cat called Momo", "We went to the sea")
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        found = await memory.memories.query(*OWNER, Query(text="cat called Momo", k=1))
+        assert [each.unit.unit_id for each in found.chains[0].units] == [ids[1]]
+    async with home() as memory:
+        unit = await memory.memories.get(*OWNER, ids[1])
+        assert (unit.visit_count, unit.last_visit) == (1, found.round)
+        root = await memory.memories.get(*OWNER, "diary")
+        assert (root.visit_count, root.last_visit) == (0, found.round)
+        other = await memory.memories.get(*OWNER, ids[0])
+        assert other.visit_count == 0
+
+
+async def test_a_hit_comes_with_its_neighbours_and_chains_that_touch_are_one(home: Any) -> None:
+    async with home() as memory:
+        await memory.add("walk", "one", "two", "the red door", "four", "the red gate", "six", "seven")
+        found = await memory.memories.query(*OWNER, Query(text="gate", k=1, recall_context=1))
+        assert texts(found) == [["four", "the red gate", "six"]]
+        found = await memory.memories.query(*OWNER, Query(text="red", k=2, recall_context=1))
+        assert texts(found) == [["two", "the red door", "four", "the red gate", "six"]]
+
+
+async def test_forgetting_takes_the_least_first_and_a_dry_run_takes_nothing(home: Any) -> None:
+    async with home() as memory:
+        ids = await memory.add("diary", *[f"thought {number}" for number in range(20)])
+        await memory.memories.add(*OWNER, "other", [NewUnit(content="kept", never_delete=True)])
+        would = await memory.house.care.would_forget(OWNER, Forgetting(0.5))
+        assert [unit.unit_id for unit in would] == ids[:5]  # of the ten that are not in a context
+        assert await memory.memories.get(*OWNER, ids[0]) is not None
+        assert await memory.house.care.forget(OWNER, Forgetting(0.5)) == 5
+        assert await memory.memories.get(*OWNER, ids[4]) is None
+    async with home() as memory:
+        assert await memory.memories.get(*OWNER, ids[4]) is None
+        assert (await memory.memories.get(*OWNER, ids[5])).content == "thought 5"
+
+
+async def test_the_same_unit_twice_is_one_and_another_with_its_id_is_refused(home: Any) -> None:
+    async with home() as memory:
+        await memory.add("diary", "I like tea", unit_id="u1")
+        await memory.add("diary", "I like tea", unit_id="u1")
+        with pytest.raises(UnitTaken):
+            await memory.add("diary", "I like coffee", unit_id="u1")
+        with pytest.raises(MemoryRefused):
+            await memory.add("diary", " ")
+
+
+async def test_what_is_superseded_is_found_no_more_but_as_of_its_time(home: Any) -> None:
+    async with home() as memory:
+        (old,) = await memory.add("facts", "I live in Oslo")
+        (unit,) = await memory.memories.add(*OWNER, "facts", [NewUnit(content="I live in Lisbon", supersedes=old)])
+        found = await memory.memories.query(*OWNER, Query(text="Where do I live?"))
+        assert texts(found) == [["I live in Lisbon"]]
+        before = await memory.memories.get(*OWNER, old)
+        assert before.superseded_by == unit.unit_id
+        then = await memory.memories.query(*OWNER, Query(text="Where do I live?", as_of=before.creation_time))
+        assert ["I live in Oslo"] in texts(then)
+
+
+async def test_short_term_memory_has_what_left_the_context_and_what_was_recalled(home: Any) -> None:
+    async with home() as memory:
+        await memory.memories.start_group(*OWNER, "talk", short_term=3)
+        said = await memory.add("talk", *[f"remark {number} about tea" for number in range(12)])
+        await memory.add("diary", "tea with lemon")
+        query = Query(text="tea", k=10, group="talk", short_term_only=True)
+        short = await memory.memories.query(*OWNER, query)
+        assert {each.unit.unit_id for chain in short.chains for each in chain.units} == set(said[:2])
+        await memory.memories.query(*OWNER, Query(text="lemon", k=1, group="talk"))
+    async with home() as memory:
+        short = await memory.memories.query(*OWNER, query)
+        assert "tea with lemon" in {each.unit.content for chain in short.chains for each in chain.units}
