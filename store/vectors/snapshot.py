@@ -7,6 +7,7 @@ removed with the next.
 
 import shutil
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
@@ -91,6 +92,7 @@ def write_files(folder: Path, generation: int, graph: Graph) -> None:
         if not folder.exists():
             folder.mkdir(parents=True)
             sync(folder.parent)
+        _remove_leftovers(folder)
         graph.save(_path(folder, GRAPH, generation))
         _write_roster(_path(folder, ROSTER, generation), graph.roster())
     except OSError as error:
@@ -120,7 +122,7 @@ def name_files(folder: Path, generation: int, embedder: str, dimension: int, ros
         sync(folder)  # the manifest must not outlive the names of what it tells of
         fresh.replace(folder / MANIFEST)
         sync(folder)
-        _remove_others(folder, generation)
+        _remove_leftovers(folder)
     except OSError as error:
         raise StoreUnavailable(f"the index cannot be written: {error.strerror}") from error
 
@@ -137,14 +139,32 @@ def drop(folder: Path) -> None:
         raise StoreUnavailable(f"the index cannot be removed: {error.strerror}") from error
 
 
+def drop_others(root: Path, kept: Collection[str]) -> int:
+    """Remove every index under `root` whose folder is not named here: of owners that are no more. How many there were.
+
+    What a crash left of an erasure goes this way. Raises StoreUnavailable.
+    """
+    others = [folder for folder in root.iterdir() if folder.name not in kept] if root.exists() else []
+    for folder in others:
+        drop(folder)
+    return len(others)
+
+
 def next_generation(folder: Path) -> int:
     """A number no file in the folder has, whether a manifest names it or a killed process left it."""
     suffixes = [path.suffix[1:] for path in folder.iterdir()] if folder.exists() else []
     return max((int(suffix) for suffix in suffixes if suffix.isdecimal()), default=0) + 1
 
 
-def _remove_others(folder: Path, generation: int) -> None:
-    kept = {MANIFEST, _path(folder, GRAPH, generation).name, _path(folder, ROSTER, generation).name}
+def _remove_leftovers(folder: Path) -> None:
+    """Remove all files but those that count."""
+    try:
+        manifest = read_manifest(folder)
+    except SnapshotUnsound:
+        manifest = None
+    kept = set()
+    if manifest is not None:
+        kept = {MANIFEST, *(_path(folder, kind, manifest.generation).name for kind in (GRAPH, ROSTER))}
     for path in folder.iterdir():
         if path.name not in kept:
             path.unlink()

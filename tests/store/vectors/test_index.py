@@ -224,13 +224,13 @@ def test_threads_search_while_it_grows_shrinks_and_is_saved(rows: Any, opened: O
     questions = rows.random(40)
     gone = labels[::2]
     new = rows.add(2_000)
-    is_over = threading.Event()
+    is_over, are_gone = threading.Event(), threading.Event()
     wrong: list[str] = []
 
     def ask() -> None:
         while not is_over.is_set():
             for vector in questions:
-                was_gone = len(index.labels()) == len(new) + len(labels) - len(gone)
+                was_gone = are_gone.is_set()
                 found, cosines = index.search(vector, 10)
                 if len(found) != 10 or np.any(np.diff(cosines) > 0) or (was_gone and np.isin(found, gone).any()):
                     wrong.append(f"{found} {cosines}")
@@ -247,6 +247,7 @@ def test_threads_search_while_it_grows_shrinks_and_is_saved(rows: Any, opened: O
         index.add(new[start : start + 50], rows.of(new[start : start + 50]))
     for start in range(0, 500, 25):
         index.remove(gone[start : start + 25])
+    are_gone.set()
     rows.remove(gone)
     while index.is_behind:
         index.catch_up()

@@ -12,7 +12,7 @@ import pytest
 from store.errors import VectorRefused
 from store.vectors.comparing import problems
 from store.vectors.index import VectorIndex
-from store.vectors.snapshot import drop
+from store.vectors.snapshot import drop, drop_others
 
 Opened = Callable[..., VectorIndex]
 COUNT = 400
@@ -183,3 +183,23 @@ def test_rows_that_cannot_be_compared_are_told(rows: Any, saved: VectorIndex, fo
     rows.vectors[5] = np.zeros(16, np.float32)
     (problem,) = wrong_with(rows, folder)
     assert "not of length 1" in problem
+
+
+def test_indexes_of_nobody_are_removed(saved: VectorIndex, folder: Path) -> None:
+    root = folder.parent
+    for name in ("half", "of ana"):
+        shutil.copytree(folder, root / name)
+    (root / "half" / "manifest.json").unlink()
+    assert drop_others(root, {folder.name}) == 2
+    assert [each.name for each in root.iterdir()] == [folder.name]
+    assert drop_others(root / "nowhere", set()) == 0
+
+
+def test_what_killed_processes_left_goes_with_the_next_save(
+    rows: Any, saved: VectorIndex, opened: Opened, folder: Path
+) -> None:
+    (folder / "graph.77").write_bytes(b"half a graph")
+    (folder / "manifest.json.new").write_bytes(b"{")
+    assert opened(rows).reason is None
+    saved.save()
+    assert sorted(path.name for path in folder.iterdir()) == ["graph.78", "manifest.json", "roster.78"]

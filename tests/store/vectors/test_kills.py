@@ -1,0 +1,48 @@
+"""Killed at any moment, an index is there as it was before or after; what was removed stays so, nothing is missing."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+KILLS = 200
+
+
+def deaths(folder: Path, how: str, count: int) -> list[tuple[str, str]]:
+    """How each process ended, and what it left."""
+    script = Path(__file__).with_name("killed_index.py")
+    command = [sys.executable, str(script), str(folder), how, str(count)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    assert len(lines) == count
+    return [(ending, left) for ending, left in lines]
+
+
+@pytest.mark.slow
+def test_two_hundred_kills(tmp_path: Path) -> None:
+    left = deaths(tmp_path, "kill", KILLS)
+    assert {ending for ending, _ in left} == {"-9"}
+    assert [told for _, told in left if not told.startswith("good")] == []
+    in_the_middle = sum(told not in {"good, 0 files", "good, 3 files"} for _, told in left)
+    assert in_the_middle >= 10
+
+
+def test_a_death_at_every_step_of_a_save(tmp_path: Path) -> None:
+    left = deaths(tmp_path, "step", 30)
+    assert [told for _, told in left if not told.startswith("good")] == []
+    endings = Counter(ending for ending, _ in left)
+    assert endings.keys() == {"0", "3"}
+    assert endings["3"] >= 10
+    assert left[-1] == ("0", "good, 3 files")
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    left = deaths(tmp_path, "disk", 20)
+    assert [told for _, told in left if not told.startswith("good")] == []
+    assert {ending for ending, _ in left} == {"0", "4"}
