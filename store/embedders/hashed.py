@@ -33,6 +33,5 @@ class HashedEmbedder:
         rows = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word in _WORD.findall(text.casefold()):
-                code = zlib.crc32(word.encode("utf-8"))
-                row[code % self.dimension] += 1.0 if code >> 31 else -1.0
+                row[zlib.crc32(word.encode("utf-8")) % self.dimension] += 1.0  # never less: words take nothing away
         return rows

@@ -106,6 +106,13 @@ def test_a_vector_is_of_the_beginning_of_a_long_text(embedder):
     assert whole == pytest.approx(cut, abs=1e-5)
 
 
+def test_in_tests_no_word_hides_another():
+    few = embedder_for("hashed:8")
+    assert few is not None
+    words = [f"{first} {second}" for first in "abcdefghij" for second in "klmnopqrst"]
+    assert few().embed(words).any(axis=1).all()
+
+
 def test_several_threads_may_use_it_at_once(embedder):
     rows = embedder.embed(TEXTS)
     with ThreadPoolExecutor(4) as threads:
