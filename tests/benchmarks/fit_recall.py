@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from locomo import ADVERSARIAL, Conversation, conversations
 from numpy.typing import NDArray
-from recall_fitting import ASKED_SOURCE, DENSE, HYBRID, LEXICAL, Sample, fitted, neutral, sampled, with_summaries
+from recall_fitting import DENSE, GIVEN, HYBRID, LEXICAL, Sample, fitted, neutral, sampled, with_summaries
 
 from runtime.memory.recall.asking import Entry, Question
 from runtime.memory.recall.bank import Bank
@@ -26,7 +26,6 @@ from store.embedders.choosing import embedder_for
 from store.embedders.embedder import Embedder
 
 WRITTEN = Path(__file__).parents[2] / "runtime/memory/recall/weights.json"
-FIXED = {"asked_source": ASKED_SOURCE}
 UNRELATED_PERCENTILE = 95  # of similarities of questions to another conversation's units: nearer is near
 
 
@@ -129,7 +128,7 @@ def fit(
         ]
         for with_them in (False, True)
     )
-    return with_summaries(fitted(plain, names, FIXED, near), summed_up)
+    return with_summaries(fitted(plain, names, GIVEN, near), summed_up)
 
 
 def cautious(rankers: Sequence[Ranker]) -> Ranker:
@@ -138,14 +137,21 @@ def cautious(rankers: Sequence[Ranker]) -> Ranker:
     return msgspec.structs.replace(least, near=-1.0)
 
 
+def _fitted_before() -> tuple[dict[str, Ranker], dict[str, Ranker]]:
+    """The sets that are there; none, where they are of other signals."""
+    try:
+        before = read_weights(WRITTEN.read_bytes())
+    except (FileNotFoundError, ValueError) as error:
+        print(f"all sets are fitted anew: {error}")
+        return {}, {}
+    return dict(before.hybrid), dict(before.dense)
+
+
 def main() -> None:
     """Fits and writes."""
     told = conversations()
     lexical = fit([(one, None) for one in told], LEXICAL)
-    hybrid, dense = {}, {}
-    if WRITTEN.exists():
-        before = read_weights(WRITTEN.read_bytes())
-        hybrid, dense = dict(before.hybrid), dict(before.dense)
+    hybrid, dense = _fitted_before()
     names = {"wordllama": "wordllama"}
     if model := os.environ.get("MINILM"):
         names["all-MiniLM-L6-v2"] = f"sentence-transformers:{model}"

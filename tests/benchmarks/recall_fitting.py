@@ -1,8 +1,9 @@
 """Fits the weights of recall to questions whose answers are known: a listwise linear model, by Newton's method.
 
 A question's loss is the cross-entropy between the softmax over its candidates and its evidence, in equal parts. It is
-convex: the same questions always give the same weights. What the source asked about counts is given, not fitted: it
-answers most questions better, and leads astray those that ask about the wrong one.
+convex: the same questions always give the same weights. Two weights are given, not fitted. What the source asked about
+counts: more would answer most questions better, and lead those astray that ask about the wrong one. And what a unit's
+own words count: a fit puts it all on the windows, and a unit that says it should always come before the one beside it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from runtime.memory.recall.weights import OTHER, VERSION, Ranker, Weight, Weight
 
 Matrix = NDArray[np.float64]
 
-ASKED_SOURCE = 0.2  # the cap
+GIVEN = {"asked_source": 0.2, "words": 0.2}
 RIDGE = 2.0
 STEPS_MAX = 30
 SCALE_MIN = 1e-3  # of a signal that is always the same

@@ -24,8 +24,6 @@ WORDS = (
     "words",
     "words_pair",
     "words_window",
-    "words_before",
-    "words_after",
     "covered",
     "window_covered",
     "group_words",
@@ -109,8 +107,6 @@ def words_signals(
         sums["words"] += weight * bm25(own, lengths[0], length_mean)
         sums["words_pair"] += weight * bm25(pair, pair_length, 2 * length_mean)
         sums["words_window"] += weight * bm25(window, window_length, 4 * length_mean)
-        sums["words_before"] += weight * bm25(before, lengths[1], length_mean)
-        sums["words_after"] += weight * bm25(after, lengths[3], length_mean)
         sums["covered"] += weight * (own > 0)
         sums["window_covered"] += weight * (window > 0)
         for rows in above:
