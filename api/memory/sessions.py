@@ -1,6 +1,6 @@
 """The memory of a session's user, as the session asks it within a turn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from store.errors import FilterInvalid, StoreError
 from store.memory.filters import parse
 
 DAY_S = 86_400.0
+SIGNALS_KEPT = 6  # of each unit, in the turn's event
 
 
 class SessionMemory(Struct, frozen=True):
@@ -78,6 +79,12 @@ def _neighbour(unit: MemoryUnit, *, is_before: bool) -> Neighbour:
     )
 
 
+def _strongest(signals: Mapping[str, float]) -> dict[str, float]:
+    """Those that speak for or against a unit most, as far as they are worth keeping with the turn."""
+    strongest = sorted(signals, key=lambda name: -abs(signals[name]))[:SIGNALS_KEPT]
+    return {name: round(signals[name], 3) for name in strongest}
+
+
 def _hit(given: Given, around: Sequence[Neighbour]) -> RecalledUnit:
     return RecalledUnit(
         unit_id=given.unit.unit_id,
@@ -86,7 +93,8 @@ def _hit(given: Given, around: Sequence[Neighbour]) -> RecalledUnit:
         trust=given.unit.trust,
         created_at=given.unit.creation_time,
         score=given.score or 0.0,
-        signals=given.signals,
+        signals=_strongest(given.signals),
         group_id=given.unit.group_id,
+        metadata=given.unit.metadata,
         around=tuple(around),
     )
