@@ -50,3 +50,11 @@ def user_for(request: Request[Any, Any, Any], wanted: str | None) -> str | None:
     if bound_to is not None and wanted not in {None, bound_to}:
         raise ApiError("FORBIDDEN", "this key is bound to another user")
     return wanted if bound_to is None else bound_to
+
+
+def memory_of(request: Request[Any, Any, Any], wanted: str | None) -> tuple[str, str]:
+    """Whose memory a request is about: its tenant and user. Raises ApiError FORBIDDEN, REQUEST_INVALID."""
+    user_id = user_for(request, wanted)
+    if not user_id:
+        raise ApiError("REQUEST_INVALID", "userId: say whose memory it is")
+    return tenant_of(request), user_id

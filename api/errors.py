@@ -9,6 +9,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
+from api.memory.refusals import MemoryRefused, TooManyJobs, UnitTaken
 from api.wording import worded
 from store.errors import (
     CompactionRunning,
@@ -73,6 +74,12 @@ CODES: Mapping[str, Kind] = {
     "WEBHOOK_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/webhooks lists them."),
     "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; what was settled is deleted after a time."),
     "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is their number."),
+    "FILTER_INVALID": Kind(400, "configuration", "Correct the filter as the message says; nothing was read."),
+    "MEMORY_UNIT_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/units lists them."),
+    "MEMORY_UNIT_TAKEN": Kind(409, "configuration", "Give the unit another `unitId`, or none."),
+    "MEMORY_GROUP_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/groups lists them."),
+    "MEMORY_JOB_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/jobs lists them."),
+    "MEMORY_JOBS_FULL": Kind(429, "system", "Wait until some of the work is done.", "wait", 5),
     "COMPACTION_RUNNING": Kind(409, "system", "One compaction does for all that was removed before it.", "wait", 5),
     "DISK_TOO_SMALL": Kind(507, "system", "Make room on the disk of the record; nothing was changed."),
     "STREAMS_FULL": Kind(429, "system", "Close streams that nobody reads, or ask again later.", "wait", 5),
@@ -199,8 +206,14 @@ def translate(error: BaseException, sent_names: Mapping[str, str] | None = None)
             return _http_error(error, sent_names or {})
         case CursorInvalid():
             return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
-        case VariablesFull() | FilterInvalid():
+        case VariablesFull() | MemoryRefused():
             return ApiError("REQUEST_INVALID", str(error))
+        case FilterInvalid():
+            return ApiError("FILTER_INVALID", str(error))
+        case UnitTaken():
+            return ApiError("MEMORY_UNIT_TAKEN", str(error))
+        case TooManyJobs():
+            return ApiError("MEMORY_JOBS_FULL", str(error))
         case CompactionRunning():
             return ApiError("COMPACTION_RUNNING", "the record is being compacted already")
         case DiskTooSmall():

@@ -39,6 +39,8 @@ TALKING = _for("app")
 READING = _for("app", "analyst")
 WRITING = _for("author")
 LOOKING_UP = _for("app", "author", "analyst")
+REMEMBERING = _for("app", keeps_to_user=True)
+RECALLING = _for("app", "analyst", keeps_to_user=True)
 
 RULES: Mapping[str, Rule] = {
     "POST /api/sessions": _for("app", keeps_to_user=True),
@@ -77,6 +79,24 @@ RULES: Mapping[str, Rule] = {
     "PATCH /api/users/{user_id}/variables": TALKING,
     "GET /api/users/{user_id}/export": ADMIN,
     "DELETE /api/users/{user_id}": ADMIN,
+    "POST /api/memory/units": REMEMBERING,
+    "GET /api/memory/units": RECALLING,
+    "GET /api/memory/units/{unit_id}": RECALLING,
+    "PATCH /api/memory/units/{unit_id}": REMEMBERING,
+    "DELETE /api/memory/units/{unit_id}": REMEMBERING,
+    "POST /api/memory/search": REMEMBERING,  # it visits
+    "POST /api/memory/groups": REMEMBERING,
+    "GET /api/memory/groups": RECALLING,
+    "GET /api/memory/groups/{group_id}": RECALLING,
+    "DELETE /api/memory/groups/{group_id}": REMEMBERING,
+    "GET /api/memory/groups/{group_id}/context": RECALLING,
+    "POST /api/memory/groups/{group_id}/restore": REMEMBERING,
+    "POST /api/memory/summarise": REMEMBERING,
+    "POST /api/memory/forget": REMEMBERING,
+    "POST /api/memory/embed": REMEMBERING,
+    "GET /api/memory/jobs": RECALLING,
+    "GET /api/memory/jobs/{job_id}": RECALLING,
+    "GET /api/memory/status": RECALLING,
     "GET /api/operations/compact": SERVER,
     "POST /api/operations/compact": SERVER,
     "POST /api/scripts": WRITING,

@@ -5,6 +5,7 @@ from typing import Self
 
 import httpx
 
+from api.client.memory import Memory
 from api.client.sessions import Sessions
 from api.client.wire import Patience, Wire
 
@@ -34,6 +35,7 @@ class Client:
         )
         wire = Wire(self._http, patience)
         self.sessions = Sessions(wire)
+        self.memory = Memory(wire)
 
     async def __aenter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from api.client.client import DEFAULT_URL, Client
+from api.client.memory import Memory
 from api.client.sessions import Sessions
 from api.client.wire import Patience
 
@@ -126,6 +127,31 @@ class SyncSessions(_Waiting):
     bring = _waited(Sessions.bring)
 
 
+class SyncMemory(_Waiting):
+    """`Memory`, waited for."""
+
+    add = _waited(Memory.add)
+    add_many = _waited(Memory.add_many)
+    search = _waited(Memory.search)
+    units = _waited(Memory.units)
+    unit = _waited(Memory.unit)
+    pin = _waited(Memory.pin)
+    remove = _waited(Memory.remove)
+    start_group = _waited(Memory.start_group)
+    groups = _waited(Memory.groups)
+    group = _waited(Memory.group)
+    remove_group = _waited(Memory.remove_group)
+    context = _waited(Memory.context)
+    restore = _waited(Memory.restore)
+    summarise = _waited(Memory.summarise)
+    forget = _waited(Memory.forget)
+    would_forget = _waited(Memory.would_forget)
+    embed = _waited(Memory.embed)
+    jobs = _waited(Memory.jobs)
+    job = _waited(Memory.job)
+    status = _waited(Memory.status)
+
+
 class SyncClient:
     """A server of Cuebook: ``with SyncClient() as cuebook: cuebook.sessions.create("ana")``."""
 
@@ -133,6 +159,7 @@ class SyncClient:
         self._loop = Loop()
         self._client = self._loop.result(_made(url, key, patience or Patience()))
         self.sessions = SyncSessions(self._loop, self._client.sessions)
+        self.memory = SyncMemory(self._loop, self._client.memory)
 
     def __enter__(self) -> Self:
         return self

@@ -24,6 +24,9 @@ STRANGERS = {
     "key_id": "0" * 16,
     "webhook_id": str(uuid.uuid4()),
     "delivery_id": str(uuid.uuid4()),
+    "unit_id": "nothing",
+    "group_id": "nothing",
+    "job_id": str(uuid.uuid4()),
     "turn": "0",
     "version": "1",
 }

@@ -1,0 +1,13 @@
+"""What cannot be done to a memory; the messages are for whoever asked."""
+
+
+class MemoryRefused(ValueError):
+    """What was asked cannot be done; the message says why."""
+
+
+class UnitTaken(ValueError):
+    """There is another unit with this id."""
+
+
+class TooManyJobs(Exception):
+    """So many jobs of one memory are waiting that no other is taken."""

@@ -1,0 +1,209 @@
+"""Work on memories: summaries, forgetting, vectors, how far it is; and how a memory stands."""
+
+import asyncio
+from typing import Annotated, Any
+
+from litestar import Request, Response, Router, get, post
+from litestar.datastructures import ResponseHeader
+from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, FromPath, HeaderParameter, QueryParameter
+
+from api.caller import caller_of, memory_of, tenant_of, user_for
+from api.errors import ApiError, described
+from api.memory.care import Care
+from api.memory.jobs import JobOptions, Jobs
+from api.memory.listing import Listing
+from api.memory.showing import job_view, status_view, stored_view
+from api.parameters import Cursor, Limit, seconds_to_wait
+from api.routes import memory_groups, memory_units
+from api.routes.memory_units import OfMemory
+from api.schemas.memory_work import (
+    ForgettingAnswer,
+    JobAnswer,
+    JobList,
+    NewEmbedding,
+    NewForgetting,
+    NewSummary,
+    StatusView,
+    WouldGo,
+)
+from store.memory.rows import JobKind, JobRow
+
+WAIT_S_MAX = 60
+SHOWN_MAX = 1_000
+"""Units of those that would be forgotten."""
+_LOOK_S, _LOOK_S_MAX = 0.01, 0.5  # how soon a job that is waited for is looked at again; longer each time
+
+_LOCATION = ResponseHeader(name="Location", documentation_only=True, description="Where the work is seen.")
+_TAKEN = (
+    *("REQUEST_INVALID", "UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE"),
+    *("DATABASE_ERROR", "SERVER_BUSY", "MEMORY_JOBS_FULL"),
+)
+Prefer = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Prefer",
+        required=False,
+        description=f"`wait=SECONDS`, at most {WAIT_S_MAX}: answers 200 with the finished work, where it is so soon.",
+        examples=[Example(value="wait=10")],
+    ),
+]
+_SUMMARIES = [
+    Example(summary="All groups, and all of them together", value={"userId": "ana"}),
+    Example(summary="One group", value={"userId": "ana", "group": "diary"}),
+]
+_FORGETTINGS = [
+    Example(summary="What would go", value={"userId": "ana", "share": 0.1, "dryRun": True}),
+    Example(summary="A tenth", value={"userId": "ana", "share": 0.1}),
+]
+_EMBEDDINGS = [Example(summary="By the server's embedder", value={"userId": "ana"})]
+
+
+def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
+    return {200: ResponseSpec(kind, generate_examples=False, description=what)}
+
+
+@post(
+    "/memory/summarise",
+    status_code=202,
+    summary="Sum up a memory",
+    description="Brings the summaries up to date: only what is not summed up yet is told. Without a language model "
+    "they are extracts.",
+    response_headers=[_LOCATION],
+    responses={**_done(JobAnswer, "It is finished."), **described(*_TAKEN)},
+)
+async def summarise_memory(
+    data: Annotated[NewSummary, BodyKwarg(examples=_SUMMARIES)],
+    jobs: NamedDependency[Jobs],
+    request: Request[Any, Any, Any],
+    prefer: Prefer = None,
+) -> Response[JobAnswer]:
+    """Takes the work."""
+    return await _taken(jobs, memory_of(request, data.user_id), "summarise", JobOptions(group=data.group), prefer)
+
+
+@post(
+    "/memory/forget",
+    status_code=202,
+    summary="Forget what matters least",
+    description="Of what nothing sums up or stands under, is not kept (`neverDelete`) and is in no context: the units "
+    "that were recalled the longest time ago, the least often, and are the oldest.",
+    response_headers=[_LOCATION],
+    responses={**_done(ForgettingAnswer, "It is finished, or only told (`dryRun`)."), **described(*_TAKEN)},
+)
+async def forget_memory(
+    data: Annotated[NewForgetting, BodyKwarg(examples=_FORGETTINGS)],
+    jobs: NamedDependency[Jobs],
+    care: NamedDependency[Care],
+    request: Request[Any, Any, Any],
+    prefer: Prefer = None,
+) -> Response[ForgettingAnswer]:
+    """Takes the work, or tells what it would do."""
+    owner = memory_of(request, data.user_id)
+    if data.dry_run:
+        units = await care.would_forget(owner, data.share, data.policy)
+        would_go = WouldGo(units=[stored_view(unit) for unit in units[:SHOWN_MAX]], total=len(units))
+        return Response(ForgettingAnswer(job=None, would_go=would_go), status_code=200)
+    taken = await _taken(jobs, owner, "forget", JobOptions(share=data.share, policy=data.policy), prefer)
+    answer = ForgettingAnswer(job=taken.content.job, would_go=None)
+    return Response(answer, status_code=taken.status_code, headers=taken.headers)
+
+
+@post(
+    "/memory/embed",
+    status_code=202,
+    summary="Have the embedder see everything",
+    description="Units that only other embedders have seen get vectors of the server's, and lose theirs at the end. "
+    "Those that no embedder has seen get theirs by themselves.",
+    response_headers=[_LOCATION],
+    responses={**_done(JobAnswer, "It is finished."), **described(*_TAKEN)},
+)
+async def embed_memory(
+    data: Annotated[NewEmbedding, BodyKwarg(examples=_EMBEDDINGS)],
+    jobs: NamedDependency[Jobs],
+    request: Request[Any, Any, Any],
+    prefer: Prefer = None,
+) -> Response[JobAnswer]:
+    """Takes the work."""
+    return await _taken(jobs, memory_of(request, data.user_id), "embed", JobOptions(), prefer)
+
+
+@get(
+    "/memory/jobs",
+    summary="List work on memories",
+    responses=described("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY"),
+)
+async def list_jobs(
+    jobs: NamedDependency[Jobs],
+    request: Request[Any, Any, Any],
+    user_id: Annotated[
+        str | None, QueryParameter(name="userId", required=False, description="On the memory of this user.")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> JobList:
+    """A page of what was asked for, the newest first."""
+    page = await jobs.page(tenant_of(request), user_for(request, user_id), limit, cursor)
+    return JobList(data=[job_view(job) for job in page.rows], next_cursor=page.next)
+
+
+@get(
+    "/memory/jobs/{job_id:str}",
+    summary="See how far work is",
+    responses=described("REQUEST_INVALID", "MEMORY_JOB_NOT_FOUND", "DATABASE_ERROR", "SERVER_BUSY"),
+)
+async def get_job(
+    job_id: FromPath[str], jobs: NamedDependency[Jobs], request: Request[Any, Any, Any], prefer: Prefer = None
+) -> JobAnswer:
+    """One piece of work."""
+    job = await jobs.get(tenant_of(request), job_id)
+    if job is None or caller_of(request).user_id not in {None, job.user_id}:
+        raise ApiError("MEMORY_JOB_NOT_FOUND", "there is no such work", context={"jobId": job_id})
+    return JobAnswer(job=job_view(await _awaited(jobs, job, prefer)))
+
+
+@get(
+    "/memory/status",
+    summary="See how a memory stands",
+    responses=described("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY"),
+)
+async def memory_status(
+    listing: NamedDependency[Listing], request: Request[Any, Any, Any], user_id: OfMemory = None
+) -> StatusView:
+    """What is in it, what its embedder has seen, what is being done and what would help."""
+    owner = memory_of(request, user_id)
+    return status_view(owner[1], await listing.standing(*owner))
+
+
+async def _taken(
+    jobs: Jobs, owner: tuple[str, str], kind: JobKind, options: JobOptions, prefer: str | None
+) -> Response[JobAnswer]:
+    job = await _awaited(jobs, await jobs.ask(*owner, kind, options), prefer)
+    status = 200 if job.status in {"done", "failed"} else 202
+    headers = {"Location": f"/api/memory/jobs/{job.job_id}"}
+    return Response(JobAnswer(job=job_view(job)), status_code=status, headers=headers)
+
+
+async def _awaited(jobs: Jobs, job: JobRow, prefer: str | None) -> JobRow:
+    """A job, finished if it is so within what the client wants to wait."""
+    wait_s, look_s = min(seconds_to_wait(prefer), WAIT_S_MAX), _LOOK_S
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + wait_s
+    while job.status not in {"done", "failed"} and loop.time() < ends:
+        await asyncio.sleep(look_s)
+        look_s = min(2 * look_s, _LOOK_S_MAX)
+        job = await jobs.get(job.tenant, job.job_id) or job
+    return job
+
+
+router = Router(
+    "/api",
+    route_handlers=[
+        *memory_units.HANDLERS,
+        *memory_groups.HANDLERS,
+        *(summarise_memory, forget_memory, embed_memory, list_jobs, get_job, memory_status),
+    ],
+    tags=["Memory"],
+)
