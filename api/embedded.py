@@ -4,21 +4,19 @@ The same application as a server's answers, so that everything it promises holds
 """
 
 import asyncio
-import logging
 import secrets
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import structlog
 from litestar import Litestar
 
 from api.app import create_app
 from api.client.client import Client
 from api.client.in_process import InProcess
 from api.models import make_model
+from api.quiet import warnings_only
 from api.settings import load_settings
 from runtime.context.resizing import Handlers
 from runtime.ports import Model
@@ -50,11 +48,7 @@ async def open_runtime(
     named = model if isinstance(model, str) else None
     given = {"data": str(data), "scripts": None if scripts is None else str(scripts), "model": named}
     own = load_settings(flags={**(settings or {}), **given})
-    if not structlog.is_configured():
-        structlog.configure(
-            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        )
+    warnings_only()
     talker = make_model(own) if model is None or isinstance(model, str) else model
     record = await asyncio.to_thread(Record.open, own.data)
     key = secrets.token_urlsafe(32)  # whoever may read the folder needs none of those in the record

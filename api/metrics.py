@@ -1,11 +1,13 @@
 """What a server counts of itself, in the form that Prometheus reads. Nothing in it names users, sessions or texts."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from runtime.ports import Purpose, Usage
 
@@ -39,6 +41,10 @@ class Metrics:
         """Shows a value as it is when somebody looks."""
         Gauge(f"cuebook_{name}", about, registry=self._registry).set_function(value)
 
+    def watch_total(self, name: str, about: str, value: Callable[[], float]) -> None:
+        """Shows what somebody else counts, as it is when somebody looks."""
+        self._registry.register(_Total(f"cuebook_{name}", about, value))
+
     def count_request(self, method: str, route: str, status: int) -> None:
         """A request was answered."""
         self._requests.labels(method, route, str(status)).inc()
@@ -70,3 +76,16 @@ class Metrics:
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(f"cuebook_{name}", about, labels, registry=self._registry)
+
+
+class _Total(Collector):
+    """A count that is kept elsewhere."""
+
+    def __init__(self, name: str, about: str, value: Callable[[], float]) -> None:
+        self._name = name
+        self._about = about
+        self._value = value
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        """What Prometheus asks for."""
+        yield CounterMetricFamily(self._name, self._about, value=self._value())

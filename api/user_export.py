@@ -8,11 +8,15 @@ from typing import TypeAlias
 
 import msgspec
 
+from api.memory.showing import stored_view
+from api.memory.units import unit_of
 from api.rows import cells_of
 from api.schemas.events import EventView
+from api.schemas.memory import StoredUnit
 from api.schemas.sessions import Layer, MessageView
 from api.schemas.users import (
     EXPORT_VERSION,
+    ExportedGroup,
     FailureView,
     MoveView,
     ScriptOfSession,
@@ -48,7 +52,31 @@ async def user_export(record: Record, tenant: str, user_id: str, now: datetime) 
             yield chunk
         yield b"}"
         separator = b","
-    yield b"]}\n"
+    yield b"],"
+    async for chunk in _memory(record, tenant, user_id):
+        yield chunk
+    yield b"}\n"
+
+
+async def _memory(record: Record, tenant: str, user_id: str) -> Chunks:
+    """The memory of a user, as far as it has been admitted; the rest is what was said in sessions."""
+    owner = await record.memory.owner(tenant, user_id)
+    groups = [
+        ExportedGroup(group_id=row.group_id, session_id=row.session_id, created_at=row.created_at)
+        for row in await record.memory.groups(tenant, user_id)
+    ]
+    head = {"memoryId": None if owner is None else owner.memory_id, "groups": groups}
+    yield b'"memory":' + msgspec.json.encode(head)[:-1] + b',"units":['
+    async for chunk in _joined(_units(record, tenant, user_id)):
+        yield chunk
+    yield b"]}"
+
+
+async def _units(record: Record, tenant: str, user_id: str) -> AsyncIterator[list[StoredUnit]]:
+    after = 0
+    while rows := await record.memory.units(tenant, user_id, after=after, limit=ROWS_A_READ):
+        yield [stored_view(unit_of(row)) for row in rows]
+        after = rows[-1].sequence
 
 
 async def _joined(pages: Pages) -> Chunks:

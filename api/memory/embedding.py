@@ -63,6 +63,8 @@ class Embedding:
         self._one_batch_at_a_time = asyncio.Lock()
         self._failure: Failed | None = None
         self._rests_until = 0.0
+        self.embedded = 0  # texts, questions aside
+        self.embedding_s = 0.0  # how long they took together
 
     @property
     def is_lexical(self) -> bool:
@@ -129,11 +131,15 @@ class Embedding:
         embedder = await self.embedder()
         async with self._one_batch_at_a_time:
             self._check_rest()
+            begun = self._clock()
             try:
                 async with asyncio.timeout(TEXTS_S):
-                    return await self._watched(self._in_thread(lambda: embedder.embed(texts)))
+                    rows = await self._watched(self._in_thread(lambda: embedder.embed(texts)))
             except TimeoutError:
                 raise EmbedderUnavailable("the embedder did not answer in time") from None
+            self.embedded += len(texts)
+            self.embedding_s += self._clock() - begun
+            return rows
 
     async def close(self) -> None:
         """Ends what waits, and lets go of the model; what a thread computes comes to its end unheard."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 from api.schemas.base import Body, View
 from api.schemas.calls import CallView
 from api.schemas.events import EventView
+from api.schemas.memory import StoredUnit
 from api.schemas.sessions import Layer, MessageView
 from runtime.state import Source
 
@@ -101,6 +102,22 @@ class ExportedSession(View, frozen=True, kw_only=True):
     migrations: list[MoveView]
 
 
+class ExportedGroup(View, frozen=True, kw_only=True):
+    """A session or collection of a memory."""
+
+    group_id: str
+    session_id: str | None
+    created_at: datetime
+
+
+class ExportedMemory(View, frozen=True, kw_only=True):
+    """What is remembered of a user, without vectors; `memoryId` is null where nothing ever was."""
+
+    memory_id: str | None
+    groups: list[ExportedGroup]
+    units: list[StoredUnit]
+
+
 class UserExport(View, frozen=True, kw_only=True):
     """Everything that is recorded of a user."""
 
@@ -111,6 +128,7 @@ class UserExport(View, frozen=True, kw_only=True):
     variables: Layer
     variable_history: list[UserWriteView]
     sessions: list[ExportedSession]
+    memory: ExportedMemory
 
 
 class ReceiptView(View, frozen=True, kw_only=True):
