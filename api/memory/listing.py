@@ -164,9 +164,9 @@ def _counted(loaded: Loaded, rows: Sequence[GroupRow]) -> list[Group]:
             row=row,
             units=len(loaded.order.get(row.group_id, ())),
             summaries=summaries[row.group_id],
-            context=len(working.context),
-            short_term=None if working.short_term is None else len(working.short_term),
+            context=len(mind.context),
+            short_term=None if mind.short_term is None else len(mind.short_term),
         )
         for row in rows
-        for working in [loaded.working[row.group_id]]
+        for mind in [loaded.minds[row.group_id].working]
     ]

@@ -8,10 +8,17 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from api.app import new_id, utc_now
+from api.budgets import Spending
 from api.caller import TENANT
+from api.catalogue import Catalogue
 from api.client.sync import Loop
-from api.memory.parts import Remembering, remembering
+from api.memory.calling import MemoryCalls
+from api.memory.embedding import embedding_of
+from api.memory.house import House, make_house
+from api.memory.telling import Tellers
 from api.memory.user_memory import SessionRoom, UserMemory
+from api.metrics import Metrics
 from api.models import close_model, make_model
 from api.quiet import warnings_only
 from api.settings import Settings, load_settings
@@ -51,16 +58,20 @@ def open_memory(
     stack.push_async_callback(close_model, talker)
     stack.push_async_callback(record.close)
     try:
-        parts = loop.result(_begun(stack, own, record, talker))
-        yield UserMemory(loop, parts, tenant, user, SessionRoom(context_length, short_term))
+        house = loop.result(_begun(stack, own, record, talker))
+        yield UserMemory(loop, house, tenant, user, SessionRoom(context_length, short_term))
     finally:
         loop.result(stack.aclose())
         loop.close()
 
 
-async def _begun(stack: AsyncExitStack, own: Settings, record: Record, model: Model) -> Remembering:
-    """The parts of memory, with the work on it under way until the stack is closed. Raises SettingsInvalid."""
-    parts = remembering(own, record, model)
-    stack.push_async_callback(parts.close)
-    await stack.enter_async_context(parts.work.running())
-    return parts
+async def _begun(stack: AsyncExitStack, own: Settings, record: Record, model: Model) -> House:
+    """All that memory is made of, with the work on it under way until the stack is closed. Raises SettingsInvalid."""
+    metrics, catalogue = Metrics(), Catalogue(record, utc_now)
+    calls = MemoryCalls(model, record.memory, Spending(record, own.budgets), metrics, utc_now, new_id)
+    teller_for = Tellers(calls, utc_now).teller
+    house = make_house(
+        record, own, embedding_of(own), catalogue.memory_plan, teller_for, utc_now, new_id, metrics
+    )
+    await stack.enter_async_context(house.running())
+    return house

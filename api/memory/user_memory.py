@@ -7,14 +7,14 @@ from typing import Any
 from msgspec import Struct
 
 from api.client.sync import Loop
-from api.memory.asked import UNITS_MAX, NewUnit, Query, Recalled, Strategy, Vector
+from api.memory.asked import UNITS_MAX, NewUnit, Query, Recalled, Vector
 from api.memory.care import Step
+from api.memory.house import House
 from api.memory.listing import Group, PlacedUnit, Standing, Which
 from api.memory.memories import LATEST
-from api.memory.parts import Remembering
 
-from runtime.memory.forgetting import Policy
-from runtime.memory.recall.decay import Decay
+from runtime.memory.forgetting import Forgetting, Policy
+from runtime.memory.recall.asking import Decay, Strategy
 from runtime.memory.units import MemoryUnit, Rank, Trust
 from store.fetch import PAGE_MAX
 from store.memory.filters import parse
@@ -33,9 +33,9 @@ class UserMemory:
     Raises MemoryRefused, UnitTaken, FilterInvalid for what cannot be done, and StoreError.
     """
 
-    def __init__(self, loop: Loop, parts: Remembering, tenant: str, user_id: str, room: SessionRoom) -> None:
+    def __init__(self, loop: Loop, house: House, tenant: str, user_id: str, room: SessionRoom) -> None:
         self._loop = loop
-        self._parts = parts
+        self._house = house
         self._owner = (tenant, user_id)
         self._room = room
         self._session = ""
@@ -51,7 +51,7 @@ class UserMemory:
         """Goes on with a session, made if it is new, and its id; `LATEST` is the one that was begun last."""
         room = self._room
         self._session = self._loop.result(
-            self._parts.memories.start_group(
+            self._house.memories.start_group(
                 *self._owner, session_id, short_term=room.short_term or 0, context_length=room.context_length
             )
         )
@@ -59,11 +59,11 @@ class UserMemory:
 
     def restore(self, session_id: str = LATEST) -> int:
         """Bears in mind what was said last in another session, or in the LATEST other one; how many units."""
-        return self._loop.result(self._parts.memories.restore(*self._owner, self.session_id, session_id))
+        return self._loop.result(self._house.memories.restore(*self._owner, self.session_id, session_id))
 
     def remove_session(self, session_id: str) -> bool:
         """Forgets a session with its summaries; false where there is none."""
-        removed = self._loop.result(self._parts.memories.remove_group(*self._owner, session_id))
+        removed = self._loop.result(self._house.memories.remove_group(*self._owner, session_id))
         if session_id == self._session:
             self._session = ""
         return removed
@@ -73,7 +73,7 @@ class UserMemory:
         found: list[Group] = []
         cursor: str | None = None
         while True:
-            page = self._loop.result(self._parts.listing.groups(*self._owner, PAGE_MAX, cursor))
+            page = self._loop.result(self._house.listing.groups(*self._owner, PAGE_MAX, cursor))
             found += page.groups
             cursor = page.next
             if cursor is None:
@@ -81,7 +81,7 @@ class UserMemory:
 
     def get_context(self, length: int | None = None) -> list[MemoryUnit]:
         """What was said last in the session, oldest first."""
-        return self._loop.result(self._parts.memories.context(*self._owner, self.session_id, length))
+        return self._loop.result(self._house.memories.context(*self._owner, self.session_id, length))
 
     # -- units --------------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class UserMemory:
         added: list[MemoryUnit] = []
         for start in range(0, len(units), UNITS_MAX):
             part = units[start : start + UNITS_MAX]
-            added += self._loop.result(self._parts.memories.add(*self._owner, self.session_id, part))
+            added += self._loop.result(self._house.memories.add(*self._owner, self.session_id, part))
         return added
 
     def query(
@@ -162,11 +162,11 @@ class UserMemory:
             external_only=external_only,
             explain=explain,
         )
-        return self._loop.result(self._parts.memories.query(*self._owner, query))
+        return self._loop.result(self._house.memories.query(*self._owner, query))
 
     def get(self, unit_id: str) -> PlacedUnit | None:
         """A unit with its neighbours and what it sums up; None where there is none."""
-        return self._loop.result(self._parts.listing.unit(*self._owner, unit_id))
+        return self._loop.result(self._house.listing.unit(*self._owner, unit_id))
 
     def units(
         self, *, filters: object = None, session_id: str | None = None, rank: Rank | None = None
@@ -175,7 +175,7 @@ class UserMemory:
         which = Which(filters=None if filters is None else parse(filters), group=session_id, rank=rank)
         cursor: str | None = None
         while True:
-            page = self._loop.result(self._parts.listing.units(*self._owner, which, PAGE_MAX, cursor))
+            page = self._loop.result(self._house.listing.units(*self._owner, which, PAGE_MAX, cursor))
             yield from page.units
             cursor = page.next
             if cursor is None:
@@ -183,32 +183,32 @@ class UserMemory:
 
     def pin(self, unit_id: str, *, pinned: bool = True) -> MemoryUnit | None:
         """Keeps a unit from being forgotten, or no longer; None where there is none."""
-        return self._loop.result(self._parts.memories.pin(*self._owner, unit_id, pinned=pinned))
+        return self._loop.result(self._house.memories.pin(*self._owner, unit_id, pinned=pinned))
 
     def remove(self, unit_id: str) -> bool:
         """Forgets this unit; false where there is none."""
-        return self._loop.result(self._parts.memories.remove(*self._owner, [unit_id])) > 0
+        return self._loop.result(self._house.memories.remove(*self._owner, [unit_id])) > 0
 
     # -- work ---------------------------------------------------------------------------------------------------------
 
     def summarise(self, session_id: str | None = None) -> int:
         """Brings the summaries of a session up to date, or those of all and of all together; how many were made."""
-        return self._loop.result(self._worked(self._parts.care.summarise(self._owner, session_id)))
+        return self._loop.result(self._worked(self._house.care.summarise(self._owner, session_id)))
 
     def forget(self, share: float = 0.1, *, policy: Policy = "oldest", dry_run: bool = False) -> list[MemoryUnit]:
         """Forgets a share of what may be forgotten, what matters least first; with `dry_run` it is only told."""
-        chosen = self._loop.result(self._parts.care.would_forget(self._owner, share, policy))
+        chosen = self._loop.result(self._house.care.would_forget(self._owner, Forgetting(share, policy)))
         if not dry_run:
-            self._loop.result(self._parts.care.forget(self._owner, share, policy))
+            self._loop.result(self._house.care.forget(self._owner, Forgetting(share, policy)))
         return chosen
 
     def embed(self) -> int:
         """Has the embedder see every unit it has not seen, also those that others have; how many."""
-        return self._loop.result(self._worked(self._parts.care.embed(self._owner, anew=True)))
+        return self._loop.result(self._worked(self._house.care.embed(self._owner, anew=True)))
 
     def status(self) -> Standing:
         """How the memory stands."""
-        return self._loop.result(self._parts.listing.standing(*self._owner))
+        return self._loop.result(self._house.listing.standing(*self._owner))
 
     @staticmethod
     async def _worked(steps: AsyncIterator[Step]) -> int:

@@ -12,9 +12,8 @@ from litestar.params import BodyKwarg, FromPath, HeaderParameter, QueryParameter
 
 from api.caller import caller_of, memory_of, tenant_of, user_for
 from api.errors import ApiError, described
-from api.memory.care import Care
+from api.memory.house import House
 from api.memory.jobs import JobOptions, Jobs
-from api.memory.listing import Listing
 from api.memory.showing import job_view, status_view, stored_view
 from api.parameters import Cursor, Limit, seconds_to_wait
 from api.routes import memory_groups, memory_units
@@ -29,6 +28,7 @@ from api.schemas.memory_work import (
     StatusView,
     WouldGo,
 )
+from runtime.memory.forgetting import Forgetting
 from store.memory.rows import JobKind, JobRow
 
 WAIT_S_MAX = 60
@@ -76,12 +76,12 @@ def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
 )
 async def summarise_memory(
     data: Annotated[NewSummary, BodyKwarg(examples=_SUMMARIES)],
-    jobs: NamedDependency[Jobs],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     prefer: Prefer = None,
 ) -> Response[JobAnswer]:
     """Takes the work."""
-    return await _taken(jobs, memory_of(request, data.user_id), "summarise", JobOptions(group=data.group), prefer)
+    return await _taken(house, memory_of(request, data.user_id), "summarise", JobOptions(group=data.group), prefer)
 
 
 @post(
@@ -95,18 +95,17 @@ async def summarise_memory(
 )
 async def forget_memory(
     data: Annotated[NewForgetting, BodyKwarg(examples=_FORGETTINGS)],
-    jobs: NamedDependency[Jobs],
-    care: NamedDependency[Care],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     prefer: Prefer = None,
 ) -> Response[ForgettingAnswer]:
     """Takes the work, or tells what it would do."""
     owner = memory_of(request, data.user_id)
     if data.dry_run:
-        units = await care.would_forget(owner, data.share, data.policy)
+        units = await house.care.would_forget(owner, Forgetting(data.share, data.policy))
         would_go = WouldGo(units=[stored_view(unit) for unit in units[:SHOWN_MAX]], total=len(units))
         return Response(ForgettingAnswer(job=None, would_go=would_go), status_code=200)
-    taken = await _taken(jobs, owner, "forget", JobOptions(share=data.share, policy=data.policy), prefer)
+    taken = await _taken(house, owner, "forget", JobOptions(share=data.share, policy=data.policy), prefer)
     answer = ForgettingAnswer(job=taken.content.job, would_go=None)
     return Response(answer, status_code=taken.status_code, headers=taken.headers)
 
@@ -122,12 +121,12 @@ async def forget_memory(
 )
 async def embed_memory(
     data: Annotated[NewEmbedding, BodyKwarg(examples=_EMBEDDINGS)],
-    jobs: NamedDependency[Jobs],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     prefer: Prefer = None,
 ) -> Response[JobAnswer]:
     """Takes the work."""
-    return await _taken(jobs, memory_of(request, data.user_id), "embed", JobOptions(), prefer)
+    return await _taken(house, memory_of(request, data.user_id), "embed", JobOptions(), prefer)
 
 
 @get(
@@ -136,7 +135,7 @@ async def embed_memory(
     responses=described("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY"),
 )
 async def list_jobs(
-    jobs: NamedDependency[Jobs],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: Annotated[
         str | None, QueryParameter(name="userId", required=False, description="On the memory of this user.")
@@ -145,7 +144,7 @@ async def list_jobs(
     cursor: Cursor = None,
 ) -> JobList:
     """A page of what was asked for, the newest first."""
-    page = await jobs.page(tenant_of(request), user_for(request, user_id), limit, cursor)
+    page = await house.jobs.page(tenant_of(request), user_for(request, user_id), limit, cursor)
     return JobList(data=[job_view(job) for job in page.rows], next_cursor=page.next)
 
 
@@ -155,13 +154,13 @@ async def list_jobs(
     responses=described("REQUEST_INVALID", "MEMORY_JOB_NOT_FOUND", "DATABASE_ERROR", "SERVER_BUSY"),
 )
 async def get_job(
-    job_id: FromPath[str], jobs: NamedDependency[Jobs], request: Request[Any, Any, Any], prefer: Prefer = None
+    job_id: FromPath[str], house: NamedDependency[House], request: Request[Any, Any, Any], prefer: Prefer = None
 ) -> JobAnswer:
     """One piece of work."""
-    job = await jobs.get(tenant_of(request), job_id)
+    job = await house.jobs.get(tenant_of(request), job_id)
     if job is None or caller_of(request).user_id not in {None, job.user_id}:
         raise ApiError("MEMORY_JOB_NOT_FOUND", "there is no such work", context={"jobId": job_id})
-    return JobAnswer(job=job_view(await _awaited(jobs, job, prefer)))
+    return JobAnswer(job=job_view(await _awaited(house.jobs, job, prefer)))
 
 
 @get(
@@ -170,17 +169,19 @@ async def get_job(
     responses=described("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY"),
 )
 async def memory_status(
-    listing: NamedDependency[Listing], request: Request[Any, Any, Any], user_id: OfMemory = None
+    house: NamedDependency[House], request: Request[Any, Any, Any], user_id: OfMemory = None
 ) -> StatusView:
     """What is in it, what its embedder has seen, what is being done and what would help."""
     owner = memory_of(request, user_id)
-    return status_view(owner[1], await listing.standing(*owner))
+    return status_view(owner[1], await house.listing.standing(*owner))
 
 
 async def _taken(
-    jobs: Jobs, owner: tuple[str, str], kind: JobKind, options: JobOptions, prefer: str | None
+    house: House, owner: tuple[str, str], kind: JobKind, options: JobOptions, prefer: str | None
 ) -> Response[JobAnswer]:
-    job = await _awaited(jobs, await jobs.ask(*owner, kind, options), prefer)
+    asked = await house.jobs.ask(*owner, kind, options)
+    house.work.notice(*owner)
+    job = await _awaited(house.jobs, asked, prefer)
     status = 200 if job.status in {"done", "failed"} else 202
     headers = {"Location": f"/api/memory/jobs/{job.job_id}"}
     return Response(JobAnswer(job=job_view(job)), status_code=status, headers=headers)

@@ -9,8 +9,8 @@ from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.caller import memory_of
 from api.errors import ApiError, described
-from api.memory.listing import Group, Listing
-from api.memory.memories import Memories
+from api.memory.house import House
+from api.memory.listing import Group
 from api.memory.showing import group_view, stored_view
 from api.parameters import Cursor, Limit
 from api.routes.memory_units import OfMemory
@@ -37,38 +37,37 @@ CONTEXT_MAX = 1_000
 )
 async def begin_group(
     data: Annotated[NewGroup, BodyKwarg(examples=_NEW)],
-    memories: NamedDependency[Memories],
-    listing: NamedDependency[Listing],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
 ) -> GroupAnswer:
     """The collection, made where there is none."""
     owner = memory_of(request, data.user_id)
-    group_id = await memories.start_group(*owner, data.group or "", short_term=data.short_term)
-    return GroupAnswer(group=group_view(await _found(listing, *owner, group_id)))
+    group_id = await house.memories.start_group(*owner, data.group or "", short_term=data.short_term)
+    return GroupAnswer(group=group_view(await _found(house, *owner, group_id)))
 
 
 @get("/memory/groups", summary="List sessions and collections", responses=described("REQUEST_INVALID", *_RECORD))
 async def list_groups(
-    listing: NamedDependency[Listing],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: OfMemory = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> GroupList:
     """A page of those that are in a memory, the oldest first."""
-    page = await listing.groups(*memory_of(request, user_id), limit, cursor)
+    page = await house.listing.groups(*memory_of(request, user_id), limit, cursor)
     return GroupList(data=[group_view(group) for group in page.groups], next_cursor=page.next)
 
 
 @get("/memory/groups/{group_id:str}", summary="Look at a session or collection", responses=described(*_KNOWN))
 async def get_group(
     group_id: FromPath[str],
-    listing: NamedDependency[Listing],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: OfMemory = None,
 ) -> GroupAnswer:
     """How much is in it, and in its mind."""
-    return GroupAnswer(group=group_view(await _found(listing, *memory_of(request, user_id), group_id)))
+    return GroupAnswer(group=group_view(await _found(house, *memory_of(request, user_id), group_id)))
 
 
 @delete(
@@ -80,20 +79,19 @@ async def get_group(
 )
 async def delete_group(
     group_id: FromPath[str],
-    memories: NamedDependency[Memories],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: OfMemory = None,
 ) -> None:
     """Removes all of it from memory."""
-    if not await memories.remove_group(*memory_of(request, user_id), group_id):
+    if not await house.memories.remove_group(*memory_of(request, user_id), group_id):
         raise _unknown(group_id)
 
 
 @get("/memory/groups/{group_id:str}/context", summary="Read what was said last", responses=described(*_KNOWN))
 async def get_group_context(
     group_id: FromPath[str],
-    memories: NamedDependency[Memories],
-    listing: NamedDependency[Listing],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: OfMemory = None,
     length: Annotated[
@@ -102,8 +100,8 @@ async def get_group_context(
 ) -> ContextAnswer:
     """What is in its context, oldest first; no query gives it back to the same group."""
     owner = memory_of(request, user_id)
-    await _found(listing, *owner, group_id)
-    units = await memories.context(*owner, group_id, length)
+    await _found(house, *owner, group_id)
+    units = await house.memories.context(*owner, group_id, length)
     return ContextAnswer(units=[stored_view(unit) for unit in units])
 
 
@@ -117,18 +115,17 @@ async def get_group_context(
 async def restore_group(
     group_id: FromPath[str],
     data: Annotated[Restoring, BodyKwarg(examples=_RESTORING)],
-    memories: NamedDependency[Memories],
-    listing: NamedDependency[Listing],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
 ) -> Restored:
     """How many units it bears in mind then."""
     owner = memory_of(request, data.user_id)
-    await _found(listing, *owner, group_id)
-    return Restored(short_term=await memories.restore(*owner, group_id, data.source))
+    await _found(house, *owner, group_id)
+    return Restored(short_term=await house.memories.restore(*owner, group_id, data.source))
 
 
-async def _found(listing: Listing, tenant: str, user_id: str, group_id: str) -> Group:
-    group = await listing.group(tenant, user_id, group_id)
+async def _found(house: House, tenant: str, user_id: str, group_id: str) -> Group:
+    group = await house.listing.group(tenant, user_id, group_id)
     if group is None:
         raise _unknown(group_id)
     return group

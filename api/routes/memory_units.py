@@ -15,8 +15,8 @@ from api.asking import values_of
 from api.caller import memory_of
 from api.errors import ApiError, described
 from api.memory.asked import NewUnit, Query
-from api.memory.listing import Listing, Which
-from api.memory.memories import Memories
+from api.memory.house import House
+from api.memory.listing import Which
 from api.memory.showing import recalled_view, stored_view, unit_view
 from api.parameters import Cursor, Limit
 from api.paths import in_path
@@ -32,11 +32,12 @@ from api.schemas.memory import (
     UnitList,
     UnitsAdded,
 )
-from runtime.memory.recall.decay import Decay
+from runtime.memory.recall.asking import Decay
 from store.errors import FilterInvalid
 from store.memory.filters import Filter, parse
 
 FILTERS_CHARS_MAX = 20_000
+DAY_S = 86_400.0
 
 LOCATION = ResponseHeader(name="Location", documentation_only=True, description="Where the first of them is.")
 OfMemory: TypeAlias = Annotated[
@@ -92,12 +93,12 @@ _CHANGES = [Example(summary="Never forgotten", value={"neverDelete": True})]
 )
 async def add_units(
     data: Annotated[NewUnits, BodyKwarg(examples=_NEW)],
-    memories: NamedDependency[Memories],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
 ) -> Response[UnitsAdded]:
     """Adds units."""
     tenant, user_id = memory_of(request, data.user_id)
-    added = await memories.add(tenant, user_id, data.group, [_new_unit(unit) for unit in data.units])
+    added = await house.memories.add(tenant, user_id, data.group, [_new_unit(unit) for unit in data.units])
     headers = {"Location": f"/api/memory/units/{in_path(added[0].unit_id)}"}
     return Response(UnitsAdded(data=[stored_view(unit) for unit in added]), headers=headers)
 
@@ -108,7 +109,7 @@ async def add_units(
     responses=described("REQUEST_INVALID", "FILTER_INVALID", *_RECORD),
 )
 async def list_units(
-    listing: NamedDependency[Listing],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: OfMemory = None,
     filters: Annotated[
@@ -135,16 +136,16 @@ async def list_units(
 ) -> UnitList:
     """A page of units, the oldest first."""
     which = Which(filters=_filter_of_text(filters), group=group, rank=rank)
-    page = await listing.units(*memory_of(request, user_id), which, limit, cursor)
+    page = await house.listing.units(*memory_of(request, user_id), which, limit, cursor)
     return UnitList(data=[unit_view(unit) for unit in page.units], next_cursor=page.next)
 
 
 @get("/memory/units/{unit_id:str}", summary="Look at a unit", responses=described(*_KNOWN))
 async def get_unit(
-    unit_id: FromPath[str], listing: NamedDependency[Listing], request: Request[Any, Any, Any], user_id: OfMemory = None
+    unit_id: FromPath[str], house: NamedDependency[House], request: Request[Any, Any, Any], user_id: OfMemory = None
 ) -> UnitAnswer:
     """A unit, with its neighbours and what it sums up. Looking at one is no visit."""
-    return await _shown(listing, *memory_of(request, user_id), unit_id)
+    return await _shown(house, *memory_of(request, user_id), unit_id)
 
 
 @patch(
@@ -155,16 +156,15 @@ async def get_unit(
 async def change_unit(
     unit_id: FromPath[str],
     data: Annotated[ChangedUnit, BodyKwarg(examples=_CHANGES)],
-    memories: NamedDependency[Memories],
-    listing: NamedDependency[Listing],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: OfMemory = None,
 ) -> UnitAnswer:
     """Pins a unit, or lets it go again."""
     owner = memory_of(request, user_id)
-    if await memories.pin(*owner, unit_id, pinned=data.never_delete) is None:
+    if await house.memories.pin(*owner, unit_id, pinned=data.never_delete) is None:
         raise _unknown(unit_id)
-    return await _shown(listing, *owner, unit_id)
+    return await _shown(house, *owner, unit_id)
 
 
 @delete(
@@ -175,12 +175,12 @@ async def change_unit(
 )
 async def delete_unit(
     unit_id: FromPath[str],
-    memories: NamedDependency[Memories],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
     user_id: OfMemory = None,
 ) -> None:
     """Removes a unit."""
-    if not await memories.remove(*memory_of(request, user_id), [unit_id]):
+    if not await house.memories.remove(*memory_of(request, user_id), [unit_id]):
         raise _unknown(unit_id)
 
 
@@ -194,16 +194,16 @@ async def delete_unit(
 )
 async def search_memory(
     data: Annotated[NewQuery, BodyKwarg(examples=_QUERIES)],
-    memories: NamedDependency[Memories],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
 ) -> RecalledView:
     """The best chains of units."""
     owner = memory_of(request, data.user_id)
-    return recalled_view(await memories.query(*owner, _query(data)))
+    return recalled_view(await house.memories.query(*owner, _query(data)))
 
 
-async def _shown(listing: Listing, tenant: str, user_id: str, unit_id: str) -> UnitAnswer:
-    unit = await listing.unit(tenant, user_id, unit_id)
+async def _shown(house: House, tenant: str, user_id: str, unit_id: str) -> UnitAnswer:
+    unit = await house.listing.unit(tenant, user_id, unit_id)
     if unit is None:
         raise _unknown(unit_id)
     return UnitAnswer(unit=unit_view(unit))
@@ -242,7 +242,7 @@ def _query(asked: NewQuery) -> Query:
         long_term_only=asked.long_term_only,
         add_to_short_term=asked.add_to_short_term,
         recall_context=int(asked.recall_context),
-        decay=None if asked.decay is None else Decay(asked.decay.half_life_days, asked.decay.floor),
+        decay=None if asked.decay is None else Decay(asked.decay.half_life_days * DAY_S, asked.decay.floor),
         as_of=asked.as_of,
         external=asked.external,
         external_only=asked.external_only,
