@@ -187,9 +187,16 @@ class Memory:
 
     # -- sessions and collections -------------------------------------------------------------------------------------
 
-    async def start_group(self, user_id: str, group: str | None = None, *, short_term: int | None = None) -> GroupView:
+    async def start_group(
+        self,
+        user_id: str,
+        group: str | None = None,
+        *,
+        short_term: int | None = None,
+        context_length: int | None = None,
+    ) -> GroupView:
         """A collection to begin or to go on with; `LATEST` is the group that was begun last."""
-        body = NewGroup(user_id=user_id, group=group, short_term=short_term)
+        body = NewGroup(user_id=user_id, group=group, short_term=short_term, context_length=context_length)
         return (await self._wire.ask("POST", "/api/memory/groups", GroupAnswer, body=body)).group
 
     async def groups(self, user_id: str, *, limit: int = 50, cursor: str | None = None) -> GroupList:

@@ -70,8 +70,6 @@ async def _begun(stack: AsyncExitStack, own: Settings, record: Record, model: Mo
     metrics, catalogue = Metrics(), Catalogue(record, utc_now)
     calls = MemoryCalls(model, record.memory, Spending(record, own.budgets), metrics, utc_now, new_id)
     teller_for = Tellers(calls, utc_now).teller
-    house = make_house(
-        record, own, embedding_of(own), catalogue.memory_plan, teller_for, utc_now, new_id, metrics
-    )
+    house = make_house(record, own, embedding_of(own), catalogue.memory_plan, teller_for, utc_now, new_id, metrics)
     await stack.enter_async_context(house.running())
     return house

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-
 from api.memory.asked import Recalled, RecalledChain, RecalledUnit
 from api.memory.listing import Group, PlacedUnit, Standing
 from api.schemas.memory import ChainUnit, ChainView, GroupView, RecalledView, StoredUnit, UnitView

@@ -12,7 +12,6 @@ from api.memory.care import Step
 from api.memory.house import House
 from api.memory.listing import Group, PlacedUnit, Standing, Which
 from api.memory.memories import LATEST
-
 from runtime.memory.forgetting import Forgetting, Policy
 from runtime.memory.recall.asking import Decay, Strategy
 from runtime.memory.units import MemoryUnit, Rank, Trust

@@ -42,7 +42,9 @@ async def begin_group(
 ) -> GroupAnswer:
     """The collection, made where there is none."""
     owner = memory_of(request, data.user_id)
-    group_id = await house.memories.start_group(*owner, data.group or "", short_term=data.short_term)
+    group_id = await house.memories.start_group(
+        *owner, data.group or "", short_term=data.short_term, context_length=data.context_length
+    )
     return GroupAnswer(group=group_view(await _found(house, *owner, group_id)))
 
 

@@ -85,7 +85,7 @@ _CHANGES = [Example(summary="Never forgotten", value={"neverDelete": True})]
     "/memory/units",
     status_code=201,
     summary="Add to a memory",
-    description="Units for one collection, all or none. They are on disk when the answer comes, and found from then on: "
+    description="Units for one collection, all or none. They are on disk when the answer comes, and can be found: "
     "by their words at once, by their meaning as soon as the embedder has seen them. What is said in a session is "
     "remembered by itself. A `unitId` that is there already and says the same is that unit.",
     response_headers=[LOCATION],

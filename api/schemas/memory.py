@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from api.schemas.base import Body, Id, View
 
@@ -96,7 +96,7 @@ class NewQuery(Body, frozen=True, kw_only=True):
     as_of: datetime | None = None
     external: Annotated[list[str], Meta(max_length=EXTERNAL_MAX)] = []
     external_only: bool = False
-    ranks: Annotated[list[Rank], Meta(min_length=1, max_length=3)] = [0]
+    ranks: Annotated[list[Rank], Meta(min_length=1, max_length=3)] = field(default_factory=lambda: [0])
     explain: bool = False
 
 
@@ -216,12 +216,13 @@ class GroupList(View, frozen=True, kw_only=True):
 class NewGroup(Body, frozen=True, kw_only=True):
     """A collection to begin or to go on with: `LATEST` is the group that was begun last; none given is a new one.
 
-    With `shortTerm` it keeps that many units in its short-term memory.
+    With `shortTerm` it keeps that many units in its short-term memory, with `contextLength` in its context.
     """
 
     user_id: UserId = None
     group: GroupId | None = None
-    short_term: Annotated[int, Meta(ge=0, le=100_000)] | None = None
+    short_term: Annotated[int, Meta(ge=0, le=1_000)] | None = None
+    context_length: Annotated[int, Meta(ge=1, le=1_000)] | None = None
 
 
 class GroupAnswer(View, frozen=True, kw_only=True):
