@@ -169,7 +169,8 @@ async def test_a_removed_unit_is_gone_and_its_neighbours_meet(memory: Any) -> No
 async def test_a_search_says_what_speaks_for_a_hit_where_that_is_asked(memory: Any) -> None:
     await added(memory, "I moved to Lisbon.", "My cat is called Mo.")
     for explain in (True, False):
-        body = {"userId": "ana", "text": "Lisbon", "explain": explain, "k": 1, "recallContext": True}
+        lisbon = {"content": {"$contains": "Lisbon"}}
+        body = {"userId": "ana", "text": "Lisbon", "explain": explain, "recallContext": True, "filters": lisbon}
         answer = (await memory.post("/api/memory/search", json=body)).json()
         (chain,) = answer["chains"]
         hit, beside = chain["units"]
@@ -218,7 +219,8 @@ async def test_a_search_that_contradicts_itself_is_refused(memory: Any, body: An
 
 async def test_short_term_memory_that_is_off_cannot_be_searched(memory: Any) -> None:
     await added(memory, "one")
-    assert "diary" in await refused(memory, 400, "REQUEST_INVALID", text="x", group="diary", shortTermOnly=True)
+    why = await refused(memory, 400, "REQUEST_INVALID", text="x", group="diary", shortTermOnly=True)
+    assert why == "'diary' has no short-term memory: begin it with one, or leave out `shortTermOnly`"
 
 
 async def test_what_was_superseded_holds_no_more_but_did(memory: Any) -> None:
