@@ -119,3 +119,7 @@ class VectorRefused(StoreError):
 
 class SnapshotUnsound(StoreError):
     """What is on disk of an index of vectors is not to be trusted; it is made anew from the rows."""
+
+
+class MemoryMoved(StoreError):
+    """A memory has changed since what was to be written was made for it; nothing was written."""

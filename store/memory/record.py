@@ -1,10 +1,10 @@
 """The part of the record that is memory."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from store.fetch import Cursor, Page
-from store.memory import calls, integrity, matching, reading
+from store.memory import bringing, calls, integrity, matching, reading
 from store.memory.calls import MemoryCallRow
 from store.memory.changes import MemoryWriting
 from store.memory.filters import Filter
@@ -77,6 +77,27 @@ class MemoryRecord:
     async def vectors(self, tenant: str, user_id: str, embedder: str) -> VectorsRead:
         """All vectors of a memory that an embedder made, by the numbers of their units, in order."""
         return await self._readers.read(lambda cursor: reading.vectors(cursor, tenant, user_id, embedder))
+
+    async def vectors_between(self, tenant: str, user_id: str, embedder: str, *, after: int, last: int) -> VectorsRead:
+        """The vectors that an embedder made of the units above one number, up to another."""
+        return await self._readers.read(
+            lambda cursor: bringing.vectors_between(cursor, tenant, user_id, embedder, after, last)
+        )
+
+    async def stamp(self, tenant: str, user_id: str) -> str:
+        """A text that is another one once units or groups of the memory came, went, or stand elsewhere in the tree."""
+        return await self._readers.read(lambda cursor: bringing.stamp(cursor, tenant, user_id))
+
+    async def ids_taken(self, tenant: str, user_id: str, ids: list[str]) -> set[str]:
+        """Those of the ids that units of the memory have."""
+        return await self._readers.read(lambda cursor: bringing.ids_taken(cursor, tenant, user_id, ids))
+
+    async def bring(self, tenant: str, user_id: str, expected: str, changes: Iterable[MemoryChange]) -> None:
+        """Write changes that were made for the stamp of a memory, all or none. Raises MemoryMoved, RowRefused.
+
+        They are iterated in the writer's thread: it ends if they raise.
+        """
+        await self._run(lambda cursor: bringing.bring(cursor, self._writing, tenant, user_id, expected, changes))
 
     async def seen_otherwise(self, tenant: str, user_id: str, embedder: str) -> list[int]:
         """The units that have vectors of other embedders, but none of this one."""

@@ -1,0 +1,133 @@
+"""A memory as an SQLite file, through Python's own module.
+
+`memory(header)` is one row, the header as JSON. `units` has one row a unit, with the fields of a unit as columns: times
+as ISO 8601 text, metadata as JSON text, flags as 0 and 1, the vector as a blob of 32-bit floats. `edges(kind, from_id,
+to_id)` is a view of them: `parent` edges, and `next` edges between what was said in one group.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from api.memory.transfers.document import DocumentInvalid, Header, Placed, UnitPart, partial_path
+
+_COLUMNS = {
+    "unit_id": "TEXT PRIMARY KEY",
+    "sequence": "INTEGER NOT NULL UNIQUE",
+    "group_id": "TEXT NOT NULL",
+    "rank": "INTEGER NOT NULL",
+    "level": "INTEGER NOT NULL",
+    "content": "TEXT NOT NULL",
+    "source": "TEXT NOT NULL",
+    "creation_time": "TEXT NOT NULL",
+    "end_time": "TEXT NOT NULL",
+    "metadata": "TEXT NOT NULL",
+    "parent_id": "TEXT",
+    "visit_count": "INTEGER NOT NULL",
+    "last_visit": "INTEGER NOT NULL",
+    "never_delete": "INTEGER NOT NULL",
+    "trust": "TEXT NOT NULL",
+    "is_extract": "INTEGER NOT NULL",
+    "is_stale": "INTEGER NOT NULL",
+    "tells_from": "INTEGER NOT NULL",
+    "valid_from": "TEXT NOT NULL",
+    "valid_to": "TEXT",
+    "superseded_by": "TEXT",
+    "duplicate_of": "TEXT",
+    "vector": "BLOB",
+}
+_FLAGS = ("never_delete", "is_extract", "is_stale")
+_TABLES = f"""
+CREATE TABLE memory (header TEXT NOT NULL);
+CREATE TABLE units ({", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())});
+CREATE VIEW edges AS
+    SELECT 'parent' AS kind, unit_id AS from_id, parent_id AS to_id FROM units WHERE parent_id IS NOT NULL
+    UNION ALL
+    SELECT * FROM (SELECT 'next', unit_id, lead(unit_id) OVER (PARTITION BY group_id ORDER BY sequence) AS following
+        FROM units WHERE rank = 0) WHERE following IS NOT NULL;
+"""  # noqa: S608
+_INSERT = f"INSERT INTO units VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM units ORDER BY sequence"  # noqa: S608
+_BATCH = 500
+VALUE_BYTES_MAX = 100_000_000
+
+
+class _Sink:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def add(self, units: list[UnitPart]) -> None:
+        self._connection.executemany(_INSERT, map(_row, units))
+
+
+def _row(unit: UnitPart) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(unit, builtin_types=(bytes,))
+    return row | {"metadata": msgspec.json.encode(unit.metadata).decode()}
+
+
+@contextmanager
+def writing(path: Path, header: Header) -> Iterator[_Sink]:
+    """Write a file, which is there once all of it is."""
+    partial = partial_path(path)
+    partial.unlink(missing_ok=True)
+    try:
+        # Other threads may add, one at a time.
+        with closing(sqlite3.connect(partial, check_same_thread=False)) as connection:
+            connection.executescript(f"PRAGMA journal_mode = OFF; {_TABLES}")
+            connection.execute("INSERT INTO memory VALUES (?)", [msgspec.json.encode(header).decode()])
+            yield _Sink(connection)
+            connection.commit()
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class _Source:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('memory', 'units')"
+        if len(connection.execute(tables).fetchall()) != 2:  # a view could be anything
+            raise DocumentInvalid("no SQLite file of a memory: it has no tables `memory` and `units`")
+        found = connection.execute("SELECT header FROM memory").fetchall()
+        if len(found) != 1 or not isinstance(found[0][0], str):
+            raise DocumentInvalid("table memory: one row with the header is expected")
+        try:
+            self.header = msgspec.json.decode(found[0][0], type=Header)
+        except msgspec.DecodeError as error:
+            raise DocumentInvalid(f"table memory: {error}") from error
+        self.count: int = connection.execute("SELECT count(*) FROM units").fetchall()[0][0]
+
+    def units(self) -> Iterator[Placed]:
+        rows = self._connection.execute(_SELECT)
+        number = 0
+        while batch := rows.fetchmany(_BATCH):
+            for row in batch:
+                number += 1
+                place = f"table units, row {number}"
+                yield place, _unit(dict(zip(_COLUMNS, row, strict=True)), place)
+
+
+def _unit(row: dict[str, Any], place: str) -> UnitPart:
+    try:
+        flags = {name: {0: False, 1: True}.get(row[name], row[name]) for name in _FLAGS}
+        metadata = msgspec.json.decode(row["metadata"]) if isinstance(row["metadata"], str) else row["metadata"]
+        return msgspec.convert(row | flags | {"metadata": metadata}, UnitPart)
+    except (msgspec.DecodeError, TypeError) as error:  # TypeError: a flag that cannot even be looked up
+        raise DocumentInvalid(f"{place}: {error}") from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[_Source]:
+    """Read a file. Raises DocumentInvalid."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
+            yield _Source(connection)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise DocumentInvalid(f"no SQLite file of a memory: {error}") from error
