@@ -71,7 +71,7 @@ def create_key(
 
     async def work() -> Any:
         async with reach(settings, managing=True, tenant=tenant) as api:
-            return await api.post("/api/keys", body)
+            return await api.send("POST", "/api/keys", body)
 
     made = _run(work())
     if as_json:

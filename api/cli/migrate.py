@@ -154,7 +154,7 @@ async def _tried(api: Reach, session: Row, body: Mapping[str, object]) -> Row:
     if session["status"] == "completed":
         return {"sessionId": session_id, "verdict": "ended", "place": "", "newPlace": "", "why": [], "moved": False}
     try:
-        row: Any = await api.post(f"/api/sessions/{quote(session_id, '')}/migrate", body)
+        row: Any = await api.send("POST", f"/api/sessions/{quote(session_id, '')}/migrate", body)
     except Answered as refused:
         row = {"sessionId": session_id, "verdict": "failed", "place": "", "newPlace": "", "why": [str(refused)]}
         row["moved"] = False
@@ -166,7 +166,7 @@ async def _move(settings: Settings, wanted: _Wanted, chosen: list[Row]) -> dict[
         body = _target(wanted)
         if wanted.source is not None:
             kept = {"yamlContent": wanted.source.text, "files": dict(wanted.source.side_files)}
-            saved: Any = await api.post("/api/scripts/import", kept)
+            saved: Any = await api.send("POST", "/api/scripts/import", kept)
             body["version"] = saved["version"]
         sessions = [row | {"status": "active"} for row in chosen]
         return {row["sessionId"]: await _tried(api, row, body) for row in _tracked("moving", sessions)}
@@ -186,7 +186,7 @@ def _tracked(what: str, rows: list[Row]) -> Any:
 def _undo(settings: Settings, session_id: str, as_json: bool) -> None:
     async def work() -> Any:
         async with reach(settings, writing=True) as api:
-            return await api.post(f"/api/sessions/{quote(session_id, '')}/migrate/undo", {})
+            return await api.send("POST", f"/api/sessions/{quote(session_id, '')}/migrate/undo", {})
 
     row = _run(work())
     if as_json:

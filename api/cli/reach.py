@@ -1,16 +1,16 @@
 """How commands reach the record: through the server where one holds the file, else by the same routes in process."""
 
 import secrets
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, BinaryIO
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, BinaryIO, TypeAlias
 from urllib.parse import quote
 
 import httpx
-import msgspec
 
 from api.access.access import TENANT_HEADER
 from api.app import create_app
+from api.client.in_process import InProcess
 from api.models import close_model, make_model
 from api.server import ADDRESS_FILE, KEY_FILE, configure_logging
 from api.settings import Settings, SettingsInvalid
@@ -22,6 +22,8 @@ from store.record import Record
 TIMEOUT_S = 30.0
 WRITE_TIMEOUT_S = 150.0  # above what a turn may take
 
+_Parameter: TypeAlias = str | int | list[str] | None
+
 
 class OutOfReach(Exception):
     """Neither the file nor a server that holds it can be reached; the message says what to do."""
@@ -32,85 +34,70 @@ class Answered(Exception):
 
 
 class Reach:
-    """A client of the API."""
+    """A client of the API. Every request raises Answered where it is refused, and OutOfReach where nobody answers."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
-    async def get(self, path: str, **parameters: str | int | list[str] | None) -> object:
-        """The JSON answer of a GET. Raises Answered, OutOfReach."""
-        given = {name: value for name, value in parameters.items() if value is not None}
-        try:
-            answer = await self._client.get(path, params=given)
-        except httpx.TransportError as error:
-            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
-        if answer.is_error:
-            raise Answered(answer.json()["error"]["message"])
-        return answer.json()
+    async def get(self, path: str, /, **parameters: _Parameter) -> Any:
+        """The JSON answer of a GET."""
+        return (await self._ask("GET", path, parameters, TIMEOUT_S)).json()
 
-    async def get_bytes(self, path: str, /, **parameters: str) -> bytes:
-        """The document that a GET answers with. Raises Answered, OutOfReach."""
-        try:
-            answer = await self._client.get(path, params=parameters, timeout=WRITE_TIMEOUT_S)
-        except httpx.TransportError as error:
-            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
-        if answer.is_error:
-            raise Answered(answer.json()["error"]["message"])
-        return answer.content
+    async def get_bytes(self, path: str, /, **parameters: _Parameter) -> bytes:
+        """The document that a GET answers with."""
+        return (await self._ask("GET", path, parameters, WRITE_TIMEOUT_S)).content
 
-    async def post_bytes(self, path: str, content: bytes, media_type: str, /, **parameters: str | None) -> object:
-        """The JSON answer of a POST of a document. Raises Answered, OutOfReach."""
-        given = {name: value for name, value in parameters.items() if value is not None}
+    async def post_bytes(self, path: str, content: bytes, media_type: str, /, **parameters: _Parameter) -> Any:
+        """The JSON answer of a POST of a document."""
         headers = {"Content-Type": media_type}
-        try:
-            answer = await self._client.post(
-                path, content=content, params=given, headers=headers, timeout=WRITE_TIMEOUT_S
-            )
-        except httpx.TransportError as error:
-            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
-        if answer.is_error:
-            raise Answered(answer.json()["error"]["message"])
-        return answer.json()
-
-    async def post(self, path: str, body: Mapping[str, object]) -> object:
-        """The JSON answer of a POST. Raises Answered, OutOfReach."""
-        try:
-            answer = await self._client.post(path, json=body, timeout=WRITE_TIMEOUT_S)
-        except httpx.TransportError as error:
-            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
-        if answer.is_error:
-            raise Answered(answer.json()["error"]["message"])
-        return answer.json()
+        return (await self._ask("POST", path, parameters, WRITE_TIMEOUT_S, content=content, headers=headers)).json()
 
     async def send(
         self,
         method: str,
         path: str,
         body: Mapping[str, object] | None = None,
+        /,
         *,
         timeout_s: float = WRITE_TIMEOUT_S,
-        **parameters: str | int | None,
+        **parameters: _Parameter,
     ) -> Any:
-        """The JSON answer of a request, None where it is empty. Raises Answered, OutOfReach."""
-        given = {name: value for name, value in parameters.items() if value is not None}
-        try:
-            answer = await self._client.request(method, path, json=body, params=given, timeout=timeout_s)
-        except httpx.TransportError as error:
-            raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
-        if answer.is_error:
-            raise Answered(answer.json()["error"]["message"])
+        """The JSON answer of a request, None where it is empty."""
+        answer = await self._ask(method, path, parameters, timeout_s, json=body)
         return answer.json() if answer.content else None
 
-    async def download(self, path: str, output: BinaryIO) -> None:
-        """Writes the answer of a GET as it comes. Raises Answered, OutOfReach also where it breaks off."""
-        try:
+    async def download(self, path: str, output: BinaryIO, /) -> None:
+        """Writes the answer of a GET as it comes. Raises OutOfReach also where it breaks off."""
+        with self._heard():
             async with self._client.stream("GET", path, timeout=WRITE_TIMEOUT_S) as answer:
                 if answer.is_error:
-                    raise Answered(msgspec.json.decode(await answer.aread())["error"]["message"])
+                    await answer.aread()
+                    raise _refused(answer)
                 async for chunk in answer.aiter_bytes():
                     output.write(chunk)
+
+    async def _ask(
+        self, method: str, path: str, parameters: Mapping[str, _Parameter], timeout_s: float, **sent: Any
+    ) -> httpx.Response:
+        """An answer that is no error."""
+        given = {name: value for name, value in parameters.items() if value is not None}
+        with self._heard():
+            answer = await self._client.request(method, path, params=given, timeout=timeout_s, **sent)
+        if answer.is_error:
+            raise _refused(answer)
+        return answer
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """Raises OutOfReach where there is no answer, or half of one."""
+        try:
+            yield
         except httpx.TransportError as error:
             raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+
+
+def _refused(answer: httpx.Response) -> Answered:
+    return Answered(answer.json()["error"]["message"])
 
 
 def _server(settings: Settings) -> tuple[str, str]:
@@ -143,7 +130,7 @@ async def reach(
         record = Record.open(settings.data, read_only=not (writing or managing))
     except DatabaseLocked:
         address, key = _server(settings)
-        async with httpx.AsyncClient(base_url=address, timeout=TIMEOUT_S, headers=_headers(key, tenant)) as client:
+        async with httpx.AsyncClient(base_url=address, headers=_headers(key, tenant)) as client:
             yield Reach(client)
         return
     configure_logging("error")  # standard output is for documents
@@ -153,9 +140,8 @@ async def reach(
             model = make_model(settings)
         key = secrets.token_urlsafe(32)
         app = create_app(settings, record, model, operator_key=key)
-        transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
         headers = _headers(key, tenant)
-        async with httpx.AsyncClient(transport=transport, base_url="http://in-process", headers=headers) as client:
+        async with httpx.AsyncClient(transport=InProcess(app), base_url="http://cuebook", headers=headers) as client:
             yield Reach(client)
     except SettingsInvalid as error:
         raise OutOfReach(str(error)) from error

@@ -74,7 +74,7 @@ async def test_a_running_server_takes_keys_from_the_command_line(serve: Any, tmp
         assert stat.S_IMODE(await asyncio.to_thread(mode_of, secret)) == 0o600
         settings = Settings(data=tmp_path / "data")
         async with reach(settings, managing=True) as beside:
-            made: Any = await beside.post("/api/keys", {"name": "x"})
+            made: Any = await beside.send("POST", "/api/keys", {"name": "x"})
             assert (await api.get("/api/sessions")).status_code == 401
             key = {"Authorization": f"Bearer {made['key']}"}
             assert len((await api.get("/api/sessions", headers=key)).json()["data"]) == 1

@@ -29,7 +29,7 @@ async def test_no_request_meets_an_answer_that_is_not_described(serve: Any, tmp_
     server = serve()
     await server.ready()
     async with reach(Settings(data=server.folder / "data"), managing=True) as beside:
-        made: Any = await beside.post("/api/keys", {"name": "a test", "roles": ["admin"]})
+        made: Any = await beside.send("POST", "/api/keys", {"name": "a test", "roles": ["admin"]})
     async with server.client(headers={"Authorization": f"Bearer {made['key']}"}) as api:
         body = {"url": "http://127.0.0.1:9/", "events": ["turn"]}
         webhook = (await api.post("/api/webhooks", json=body)).json()["webhookId"]

@@ -337,7 +337,7 @@ async def test_a_turn_that_a_command_takes_without_a_server_is_told_too(
         session = await api.begin("diary")
         await receiver.heard(1)
     async with reach(Settings(data=tmp_path), writing=True) as way:
-        await way.post(f"/api/sessions/{session['sessionId']}/messages", {"content": "one"})
+        await way.send("POST", f"/api/sessions/{session['sessionId']}/messages", {"content": "one"})
     async with app(tmp_path):
         assert [each.event for each in await receiver.heard(2)] == ["0:2 turn", "1:1 turn"]
 
