@@ -53,12 +53,12 @@ async def open_runtime(
     record = await asyncio.to_thread(Record.open, own.data)
     key = secrets.token_urlsafe(32)  # whoever may read the folder needs none of those in the record
     app = create_app(own, record, talker, operator_key=key, context_handlers=context_handlers)
-    async with _running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:
+    async with running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:
         yield client
 
 
 @asynccontextmanager
-async def _running(app: Litestar) -> AsyncIterator[None]:
+async def running(app: Litestar) -> AsyncIterator[None]:
     """The application from its start to its stop, both in one task: a program may enter here in one and leave in
     another.
     """

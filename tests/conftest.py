@@ -21,9 +21,9 @@ import pytest
 from granian.constants import Interfaces
 from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, settings
-from litestar import Litestar
 
 from api.app import create_app
+from api.embedded import running
 from api.live import Live
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
@@ -155,25 +155,6 @@ async def open_app(
     transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
     async with running(app), Api(transport=transport, base_url="http://localhost") as api:
         yield api
-
-
-@asynccontextmanager
-async def running(app: Litestar) -> AsyncIterator[None]:
-    """The application between its start and its stop, both in one task, as a server does it."""
-    started, stop = asyncio.Event(), asyncio.Event()
-
-    async def live() -> None:
-        async with app.lifespan():
-            started.set()
-            await stop.wait()
-
-    life = asyncio.create_task(live())
-    await asyncio.wait([life, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)
-    try:
-        yield
-    finally:
-        stop.set()
-        await life
 
 
 @asynccontextmanager
