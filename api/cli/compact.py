@@ -10,12 +10,9 @@ import click
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from api.cli.options import settings_of, with_settings
-from api.cli.output import errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, Reach, reach
-from api.models import ModelUnknown
+from api.cli.output import errors, print_json, print_table
+from api.cli.reach import Answered, Reach, reach, run
 from api.settings import Settings
-from runtime.models.cassette import ScriptedFileInvalid
-from store.errors import StoreError
 
 COMPACT_TIMEOUT_S = 3_600.0
 LOOK_S = 0.2  # between two looks at how far it is
@@ -34,10 +31,7 @@ def compact(dry_run: bool, as_json: bool, config: Path | None, **flags: Any) -> 
     needs room for a second copy on the disk. Whenever it is interrupted, the old file or the new one is there, whole.
     """
     settings = settings_of(config, **flags)
-    try:
-        found = asyncio.run(_look(settings) if dry_run else _compact(settings))
-    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
+    found = run(_look(settings) if dry_run else _compact(settings))
     if as_json:
         print_json(found)
     elif dry_run:

@@ -1,7 +1,6 @@
 """``cuebook keys``: who may use the API."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -10,10 +9,9 @@ from rich.markup import escape
 
 from api.caller import TENANT, Role
 from api.cli.options import settings_of, with_settings
-from api.cli.output import errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, reach
+from api.cli.output import errors, print_json, print_table
+from api.cli.reach import reach, run
 from api.paths import in_path
-from store.errors import StoreError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COLUMNS = ("keyId", "name", "roles", "userId", "createdAt", "expiresAt", "revokedAt", "lastUsedAt")
@@ -29,13 +27,6 @@ def keys() -> None:
 
 def _of_tenant(function: F) -> F:
     return click.option("--tenant", default=TENANT, help=f"Whose data they open [{TENANT}].")(function)
-
-
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        return asyncio.run(work)
-    except (OutOfReach, Answered, StoreError) as error:
-        fail(str(error))
 
 
 @keys.command("create", epilog="Example: cuebook keys create --name 'our app' --role app")
@@ -73,7 +64,7 @@ def create_key(
         async with reach(settings, managing=True, tenant=tenant) as api:
             return await api.send("POST", "/api/keys", body)
 
-    made = _run(work())
+    made = run(work())
     if as_json:
         print_json(made)
         return
@@ -101,7 +92,7 @@ def list_keys(tenant: str, as_json: bool, config: Path | None, **flags: Any) -> 
                 if cursor is None:
                     return found
 
-    rows = _run(work())
+    rows = run(work())
     if as_json:
         print_json(rows)
         return
@@ -121,5 +112,5 @@ def revoke_key(key_id: str, tenant: str, config: Path | None, **flags: Any) -> N
         async with reach(settings, managing=True, tenant=tenant) as api:
             await api.send("DELETE", f"/api/keys/{in_path(key_id)}")
 
-    _run(work())
+    run(work())
     errors.print(f"key {escape(key_id)} is revoked")

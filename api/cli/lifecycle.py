@@ -1,6 +1,5 @@
 """``cuebook sessions pause|resume|end|set|rewind|clear|fork``: what one does to a session besides talking to it."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,9 @@ from rich.markup import escape
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, fail, print_json
-from api.cli.reach import Answered, OutOfReach, reach
+from api.cli.reach import reach, run
 from api.cli.variables import value_of
-from api.models import ModelUnknown
 from api.paths import in_path
-from runtime.models.cassette import ScriptedFileInvalid
-from store.errors import StoreError
 
 _EXAMPLE = "7109d623-8314-4cc4-b6a2-11c8d5b88e58"
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -133,10 +129,7 @@ def _change(
         async with reach(settings, writing=True) as api:
             return await api.send(method, f"/api/sessions/{in_path(session_id)}/{what}", body)
 
-    try:
-        found = asyncio.run(work())
-    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
+    found = run(work())
     if as_json:
         print_json(found)
         return

@@ -1,9 +1,8 @@
 """``cuebook migrate``: running sessions moved to another version of their script, and back."""
 
-import asyncio
 import sys
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -14,14 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, Reach, reach
-from api.models import ModelUnknown
+from api.cli.reach import Answered, Reach, reach, run
 from api.settings import Settings
 from runtime.migration import MOVING, VERDICTS
-from runtime.models.cassette import ScriptedFileInvalid
 from scripts.folder import read_path
 from scripts.parse import Source
-from store.errors import StoreError
 
 PAGE = 200
 COLUMNS = ("sessionId", "place", "verdict", "newPlace", "why")
@@ -76,7 +72,7 @@ def migrate(
         fail("name a script by its id or its file, or a session with --undo")
     wanted = _wanted(script, version, tuple(sessions))
     verdicts = _verdicts(only)
-    looked = _run(_look(settings, wanted))
+    looked = run(_look(settings, wanted))
     if dry_run:
         _finish(looked, as_json, "")
     chosen = [row for row in looked if row["verdict"] in verdicts]
@@ -84,7 +80,7 @@ def migrate(
         _table(looked)
         if not click.confirm(f"Move {len(chosen)} of {len(looked)} sessions?", err=True):
             sys.exit(1)
-    moved = _run(_move(settings, wanted, chosen))
+    moved = run(_move(settings, wanted, chosen))
     _finish([moved.get(row["sessionId"], row) for row in looked], as_json, f"; {_count(moved.values())} moved")
 
 
@@ -104,13 +100,6 @@ def _verdicts(only: str | None) -> set[str]:
     if unknown := chosen - set(MOVING):
         fail(f"--only takes {', '.join(MOVING)}; {', '.join(sorted(unknown))} is none of them")
     return chosen
-
-
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        return asyncio.run(work)
-    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
 
 
 # -- through the API --------------------------------------------------------------------------------------------------
@@ -188,7 +177,7 @@ def _undo(settings: Settings, session_id: str, as_json: bool) -> None:
         async with reach(settings, writing=True) as api:
             return await api.send("POST", f"/api/sessions/{quote(session_id, '')}/migrate/undo", {})
 
-    row = _run(work())
+    row = run(work())
     if as_json:
         print_json(row)
         return

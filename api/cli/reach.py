@@ -1,28 +1,33 @@
 """How commands reach the record: through the server where one holds the file, else by the same routes in process."""
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from api.access.access import TENANT_HEADER
 from api.app import create_app
+from api.cli.output import fail
 from api.client.in_process import InProcess
-from api.models import close_model, make_model
+from api.models import ModelUnknown, close_model, make_model
 from api.server import ADDRESS_FILE, KEY_FILE, configure_logging
 from api.settings import Settings, SettingsInvalid
+from runtime.models.cassette import ScriptedFileInvalid
 from runtime.models.offline import OfflineModel
 from runtime.ports import Model
-from store.errors import DatabaseLocked
+from store.errors import DatabaseLocked, StoreError
 from store.record import Record
 
 TIMEOUT_S = 30.0
 WRITE_TIMEOUT_S = 150.0  # above what a turn may take
 
 _Parameter: TypeAlias = str | int | list[str] | None
+
+T = TypeVar("T")
 
 
 class OutOfReach(Exception):
@@ -148,3 +153,11 @@ async def reach(
     finally:
         await record.close()
         await close_model(model)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """What the work of a command comes to; ends the command where the record cannot be had, or refuses."""
+    try:
+        return asyncio.run(work)
+    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
+        fail(str(error))

@@ -1,7 +1,5 @@
 """``cuebook sessions``: what is in the record."""
 
-import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +9,9 @@ from rich.markup import escape
 from api.cli import lifecycle
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_table, told
-from api.cli.reach import Answered, OutOfReach, Reach, reach
+from api.cli.reach import Answered, Reach, reach, run
 from api.cli.transfers import export_sessions, import_sessions
-from api.models import ModelUnknown
 from api.paths import in_path
-from runtime.models.cassette import ScriptedFileInvalid
-from store.errors import StoreError
 
 
 @click.group()
@@ -30,13 +25,6 @@ for command in lifecycle.COMMANDS:
 
 sessions.add_command(export_sessions)
 sessions.add_command(import_sessions)
-
-
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        return asyncio.run(work)
-    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
 
 
 @sessions.command("list", epilog="Example: cuebook sessions list --user ana --status active")
@@ -152,7 +140,7 @@ def _read(path: str, asked: dict[str, Any], config: Path | None, flags: dict[str
         async with reach(settings) as api:
             return await api.get(path, **asked)
 
-    return _run(work())
+    return run(work())
 
 
 def _tell_more(page: Any) -> None:
@@ -185,7 +173,7 @@ def show_session(
             context = {"context": await api.get(f"/api/sessions/{in_path(session_id)}/context")} if with_context else {}
             return {**session, "messages": messages, **calls, **context}
 
-    shown = _run(work())
+    shown = run(work())
     if as_json:
         print_json(shown)
         return
@@ -249,7 +237,7 @@ def delete_sessions(session_ids: tuple[str, ...], yes: bool, config: Path | None
                     missing.append(f"{session_id}: {refused}")
         return missing
 
-    if missing := _run(work()):
+    if missing := run(work()):
         fail("; ".join(missing))
 
 

@@ -12,13 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, errors, fail, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, Reach, reach
+from api.cli.reach import Answered, Reach, reach, run
 from api.files import write_whole
-from api.models import ModelUnknown
 from api.paths import in_path
 from api.settings import Settings
-from runtime.models.cassette import ScriptedFileInvalid
-from store.errors import StoreError
 
 PAGE = 200
 ENDINGS = {"json": "json", "yaml": "yaml", "jsonl": "jsonl", "markdown": "md", "txt": "txt"}
@@ -30,13 +27,6 @@ MEDIA_TYPES = {
     ".ndjson": "application/x-ndjson",
 }
 COLUMNS = ("file", "sessionId", "key", "format", "messages", "skipped", "error")
-
-
-def _run(work: Any) -> Any:
-    try:
-        return asyncio.run(work)
-    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
 
 
 @click.command("export", epilog="Example: cuebook sessions export --key telegram:42 -o ana.json")
@@ -62,9 +52,9 @@ def export_sessions(
         fail("--all takes a folder to write to: -o FOLDER")
     settings = settings_of(config, **flags)
     if every and output is not None:
-        _run(_export_all(settings, form, output))
+        run(_export_all(settings, form, output))
         return
-    content = _run(_export_one(settings, session_id, key, form))
+    content = run(_export_one(settings, session_id, key, form))
     if output is None:
         click.echo(content, nl=False)
     else:
@@ -159,7 +149,7 @@ def import_sessions(
         "copy": str(copy).lower(),
         "dryRun": str(dry_run).lower(),
     }
-    rows = _run(_import(settings, chosen, given))
+    rows = run(_import(settings, chosen, given))
     failed = [row for row in rows if "error" in row]
     if as_json:
         print_json({"files": rows})

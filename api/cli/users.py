@@ -1,8 +1,6 @@
 """``cuebook users``: the global variables of a user, everything at once, and nothing any more."""
 
-import asyncio
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +9,11 @@ import click
 from api.cli.compact import COMPACT_TIMEOUT_S
 from api.cli.options import settings_of, with_settings
 from api.cli.output import confirm, errors, fail, json_text, print_json, print_table
-from api.cli.reach import Answered, OutOfReach, reach
+from api.cli.reach import reach, run
 from api.cli.variables import value_of
 from api.files import writing_whole
-from api.models import ModelUnknown
 from api.paths import in_path
-from runtime.models.cassette import ScriptedFileInvalid
 from scripts.values import Value
-from store.errors import StoreError
 
 COLUMNS = ("name", "type", "source", "lastUpdated", "value")
 
@@ -26,13 +21,6 @@ COLUMNS = ("name", "type", "source", "lastUpdated", "value")
 @click.group()
 def users() -> None:
     """Looks at what is recorded of a user, takes it out, and erases it, also while a server runs."""
-
-
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        return asyncio.run(work)
-    except (OutOfReach, Answered, StoreError, ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
 
 
 @users.command("variables", epilog="Example: cuebook users variables ana --set language=de --unset nickname")
@@ -58,7 +46,7 @@ def variables(
         async with reach(settings, writing=bool(changes)) as api:
             return await (api.send("PATCH", path, {"variables": changes}) if changes else api.get(path))
 
-    found = _run(work())["variables"]
+    found = run(work())["variables"]
     if as_json:
         print_json(found)
         return
@@ -88,7 +76,7 @@ def export(user: str, output: Path | None, config: Path | None, **flags: Any) ->
                 await api.download(path, file)
 
     try:
-        _run(work())
+        run(work())
     except OSError as error:
         fail(f"{output}: {error.strerror or 'cannot be written'}")
 
@@ -114,7 +102,7 @@ def erase(user: str, yes: bool, compacting: bool, as_json: bool, config: Path | 
             asked = "true" if compacting else None
             return await api.send("DELETE", path, timeout_s=COMPACT_TIMEOUT_S, compact=asked)
 
-    receipt = _run(work())
+    receipt = run(work())
     if as_json:
         print_json(receipt)
     else:
