@@ -37,6 +37,7 @@ bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_turns.py
 	$(BIN)/python tests/benchmarks/bench_streams.py
 	$(BIN)/python tests/benchmarks/bench_sessions.py
+	$(BIN)/python tests/benchmarks/bench_memory_index.py
 
 fuzz: .venv/dev
 	$(BIN)/python tests/scripts/mutants.py --count 100000
