@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from runtime.memory.recall.asking import FOUND_MAX, Entry, Found, Nearest, Question, date_of, sequences_of
 from runtime.memory.recall.columns import NONE, Columns, seconds_of
-from runtime.memory.recall.cues import cues_of_question
+from runtime.memory.recall.cues import cues_of_question, cues_of_unit
 from runtime.memory.recall.finding import asked_terms, by_meaning, by_words
 from runtime.memory.recall.postings import Floats, Postings, Rows
 from runtime.memory.recall.signals import MEANING, Term, around, like_signals, meaning_signals, words_signals
 from runtime.memory.recall.weights import OTHER, SIMILARITIES_MAX, Ranker, Weights, set_of, shipped_weights, usual_of
-from runtime.memory.recall.words import terms_of
+from runtime.memory.recall.words import plain_words, terms_in, terms_of
 
 REMOVED_SHARE_MAX = 0.3  # of the rows, before the bank is packed
 
@@ -83,11 +83,13 @@ class Bank:
         source = self._sources.setdefault(entry.source, len(self._sources))
         if source_terms:
             self._named.setdefault(source_terms[0], set()).add(source)
+        words = plain_words(entry.content)
         date = terms_of(date_of(entry.created_at)) if entry.created_at is not None else []
-        terms = [*date, *source_terms, *terms_of(entry.content)]
+        terms = [*date, *source_terms, *terms_in(words)]
         said = entry.rank == 0
         row = self._columns.append(
             entry,
+            cues_of_unit(entry.content, words, has_attachment=entry.has_attachment),
             group=group,
             source=source,
             terms=len(terms),

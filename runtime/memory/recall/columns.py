@@ -7,10 +7,11 @@ without words, neighbours and meaning.
 from datetime import datetime
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from runtime.memory.recall.asking import Entry
-from runtime.memory.recall.cues import UnitCues, cues_of_unit
+from runtime.memory.recall.cues import UnitCues
 from runtime.memory.recall.postings import Floats, Rows
 
 NONE = -1
@@ -38,7 +39,9 @@ class Columns:
         self.vectors = np.empty((0, 0), np.float32)
         self.has_vector = np.empty(0, np.bool_)
 
-    def append(self, entry: Entry, *, group: int, source: int, terms: int, before: int, parent: int) -> int:
+    def append(
+        self, entry: Entry, cues: UnitCues, *, group: int, source: int, terms: int, before: int, parent: int
+    ) -> int:
         """A row for a unit; it is linked to the one before it."""
         row = self.used
         if row + 2 > len(self.sequences):
@@ -51,8 +54,7 @@ class Columns:
         self.before[row], self.after[row], self.parent[row] = before, NONE, parent
         self.length[row] = terms
         self.created[row] = seconds_of(entry.created_at)
-        cues = cues_of_unit(entry.content, has_attachment=entry.has_attachment)
-        self.cues[row] = [getattr(cues, name) for name in CUES]
+        self.cues[row] = astuple(cues)
         if before != NONE:
             self.after[before] = row
         self.used += 1

@@ -6,6 +6,7 @@ many.
 
 import math
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -18,7 +19,8 @@ _TIMES = frozenset(
     "tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
     "october november december spring summer autumn fall winter".split()
 )
-_NUMBERS = re.compile(r"\d|\b(two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few)\b|[两二三四五六七八九十]")
+_NUMBERS = frozenset("two three four five six seven eight nine ten once twice couple few".split())
+_DIGIT = re.compile(r"[\d两二三四五六七八九十]")
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][a-z]+")
 _CHINESE_TIMES = re.compile("昨天|今天|明天|上周|下周|去年|明年|上个月|星期|周[一二三四五六日末]")
 _QUESTION_ENDS_CHARS = 40  # a question mark further from the end is of something said in passing
@@ -48,17 +50,17 @@ class QuestionCues(Struct, frozen=True):
     who: float
 
 
-def cues_of_unit(content: str, *, has_attachment: bool) -> UnitCues:
-    """Reads a unit's cues off its content."""
-    words = plain_words(content)
+def cues_of_unit(content: str, words: Sequence[str], *, has_attachment: bool) -> UnitCues:
+    """Reads a unit's cues off its content and the plain words of it."""
     count = len(words) + 3
+    ending = content[-_QUESTION_ENDS_CHARS:]
     return UnitCues(
         length=math.log1p(len(words)),
-        is_question=float(any(mark in content[-_QUESTION_ENDS_CHARS:] for mark in "?？")),
-        of_self=(sum(word in _SELF for word in words) + content.count("我")) / count,
-        to_other=(sum(word in _OTHER for word in words) + content.count("你")) / count,
-        tells_time=float(not _TIMES.isdisjoint(words) or _CHINESE_TIMES.search(content) is not None),
-        tells_number=float(_NUMBERS.search(content.lower()) is not None),
+        is_question=float("?" in ending or "？" in ending),
+        of_self=(sum(map(_SELF.__contains__, words)) + content.count("我")) / count,
+        to_other=(sum(map(_OTHER.__contains__, words)) + content.count("你")) / count,
+        tells_time=float(not _TIMES.isdisjoint(words) or (not content.isascii() and _CHINESE_TIMES.search(content) is not None)),
+        tells_number=float(not _NUMBERS.isdisjoint(words) or _DIGIT.search(content) is not None),
         tells_name=math.log1p(len(_NAME.findall(content))),
         has_attachment=float(has_attachment),
     )

@@ -19,6 +19,7 @@ BY_MEANING_MAX = 128
 BESIDE_MAX = 64  # of the nearest, whose neighbours are looked at too: the next may be the answer to it
 EXACT_MAX = 20_000  # vectors that are all looked at
 EXACT_AMONG_MAX = 5_000  # allowed units that are all looked at, however many there are besides
+GATHERED_SHARE_MAX = 0.2  # of all vectors; to compare all is sooner done than to gather more
 COMMON_SHARE = 0.05  # of the units; a term that more have finds none, where a rarer one does
 COMMON_MIN = 2_000  # units that every term may find
 TERMS_MAX = 64  # of a question
@@ -44,11 +45,12 @@ def asked_terms(
 
 def _term(columns: Columns, postings: Postings, term: str, group_lengths: Floats) -> Term:
     posting = postings.posting(term)
-    here = columns.alive[posting.rows]
-    posting = Posting(posting.rows[here], posting.counts[here])
-    said = columns.said[posting.rows]
-    groups = columns.group[posting.rows[said]]
-    by_group = np.bincount(groups, weights=posting.counts[said], minlength=len(group_lengths)).astype(np.float32)
+    if len(posting.rows) != postings.units_with(term):
+        here = columns.alive[posting.rows]
+        posting = Posting(posting.rows[here], posting.counts[here])
+    counts = posting.counts * columns.said[posting.rows]
+    groups = columns.group[posting.rows]
+    by_group = np.bincount(groups, weights=counts, minlength=len(group_lengths)).astype(np.float32)
     having, of = np.count_nonzero(by_group), np.count_nonzero(group_lengths)
     return Term(posting, postings.rarity(term), float(np.log(1 + (of - having + 0.5) / (having + 0.5))), by_group)
 
@@ -94,7 +96,7 @@ def by_meaning(
 
 def _exact(columns: Columns, vector: Floats, may: NDArray[np.bool_], count: int) -> tuple[Rows, Floats]:
     rows = np.flatnonzero(may).astype(np.int32)
-    if 2 * count > columns.used:
+    if GATHERED_SHARE_MAX * columns.used < count:
         return rows, (columns.vectors[: columns.used] @ vector)[rows]
     return rows, columns.vectors[rows] @ vector
 

@@ -47,14 +47,16 @@ class Ranker(Struct, frozen=True, forbid_unknown_fields=True):
 
     def shares(self, signals: Mapping[str, Floats]) -> dict[str, Floats]:
         """What each signal adds for each candidate: nothing, where it is not known."""
-        return {
-            name: np.nan_to_num((signals[name] - np.float32(usual.mean)) * np.float32(usual.weight / usual.scale))
-            for name, usual in self.signals.items()
-        }
+        shares = {}
+        for name, usual in self.signals.items():
+            share = (signals[name] - np.float32(usual.mean)) * np.float32(usual.weight / usual.scale)
+            share[np.isnan(share)] = 0
+            shares[name] = share
+        return shares
 
     def scores(self, shares: Mapping[str, Floats]) -> NDArray[np.float64]:
         """A score from 0 to 1 for each candidate."""
-        total = np.sum(list(shares.values()), axis=0, dtype=np.float64)
+        total = np.sum(np.stack([*shares.values()]), axis=0, dtype=np.float64)
         scores: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(self.slope * total + self.intercept, -60, 60)))
         return scores
 

@@ -4,19 +4,22 @@ Stemming is Snowball's, of the language that most texts in a script are written 
 same for `paint`, `painted` and `painting`.
 """
 
+import functools
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import Stemmer
 
 TERM_CHARS_MAX = 64
+STEMS_KEPT_MAX = 65_536  # words whose stems are kept at hand
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<word>[^\W_{_UNSPACED}]+)")
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _POSSESSIVE = re.compile(r"['’]s\b")
-_MARKS = re.compile(r"['’ʼ]")
 
 _STEMMED_AS: tuple[tuple[str, str, str], ...] = (  # the first and the last character of a script, and its stemmer
     ("a", "\u024f", "english"),
@@ -34,29 +37,30 @@ _STOP = frozenset(
 
 
 def plain_words(text: str) -> list[str]:
-    """The words of a text, folded but neither stemmed nor left out: `Ana's dogs` is `ana dogs`."""
-    return [match.group() for match in _matches(_folded(text))]
+    """The words of a text, folded but neither stemmed nor left out: `Ana's dogs` is `ana dogs`.
+
+    What is written without spaces stays in one piece.
+    """
+    if text.isascii():
+        return _ASCII_WORD.findall(_POSSESSIVE.sub("", text.lower()))
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _WORD.findall(_POSSESSIVE.sub("", folded))
 
 
 def terms_of(text: str) -> list[str]:
     """The terms of a text in their order, the commonest words left out."""
+    return terms_in(plain_words(text))
+
+
+def terms_in(words: Sequence[str]) -> list[str]:
+    """The terms of plain words."""
     terms: list[str] = []
-    for match in _matches(_folded(text)):
-        found = match.group()
-        if match.lastgroup == "unspaced":
-            terms.extend(_characters(found))
-        elif found not in _STOP:
-            terms.append(_stem(found[:TERM_CHARS_MAX]))
+    for word in words:
+        if not word.isascii() and _IS_UNSPACED.match(word):
+            terms.extend(_characters(word))
+        elif word not in _STOP:
+            terms.append(_stem(word[:TERM_CHARS_MAX]))
     return terms
-
-
-def _matches(text: str) -> Iterator[re.Match[str]]:
-    return _WORD.finditer(text)
-
-
-def _folded(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).casefold()
-    return _MARKS.sub(" ", _POSSESSIVE.sub("", text))
 
 
 def _characters(run: str) -> Iterator[str]:
@@ -78,6 +82,7 @@ class _Stemmers(threading.local):
 _stemmers = _Stemmers()
 
 
+@functools.lru_cache(STEMS_KEPT_MAX)
 def _stem(word: str) -> str:
     for first, last, name in _STEMMED_AS:
         if first <= word[0] <= last:
