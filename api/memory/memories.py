@@ -25,6 +25,7 @@ from api.memory.embedding import Embedding
 from api.memory.finding import find
 from api.memory.loaded import Loaded, vector_rows
 from api.memory.minds import CAPACITY_DEFAULT, CAPACITY_MAX, Mind
+from api.memory.threads import reckoned
 from runtime.memory.units import MemoryUnit
 from runtime.memory.working import newest
 from runtime.ports import Clock, Ids
@@ -130,7 +131,7 @@ class Memories:
         asked = await self._seen(query)
         async with self._banks.held(tenant, user_id) as loaded:
             allowed = await self._allowed(tenant, user_id, query)
-            found = await asyncio.to_thread(find, loaded, asked, allowed, self._clock())
+            found = await reckoned(find, loaded, asked, allowed, self._clock())
             await self._banks.write(loaded, found.change)
             return found.recalled
 
@@ -144,7 +145,7 @@ class Memories:
         asked = await self._seen(query)
         async with self._banks.held(tenant, user_id) as loaded:
             allowed = await self._allowed(tenant, user_id, query)
-            return (await asyncio.to_thread(find, loaded, asked, allowed, self._clock(), in_sight)).recalled
+            return (await reckoned(find, loaded, asked, allowed, self._clock(), in_sight)).recalled
 
     async def _allowed(self, tenant: str, user_id: str, query: Query) -> Collection[int] | None:
         if query.filters is None:
