@@ -71,6 +71,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     embedder_batch: Annotated[int, Meta(ge=1, le=2_048)] = 32
     embedder_timeout_s: Amount = 30.0
     memory_units_max: Count = 100_000  # of one user; where there are more, those that matter least are forgotten
+    memory_summarise_from: Annotated[int, Meta(ge=0, le=10_000)] = 0  # units in no summary; 0: only when asked for
     memory_forget_share: Annotated[float, Meta(gt=0, le=1)] = 0.1  # of those that may be
     locale: Locale | None = None
     busy: Literal["reject", "queue"] = "reject"

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
@@ -63,12 +64,14 @@ class Care:
         *,
         units_max: int,
         forgetting: Forgetting,
+        summarise_from: int,
     ) -> None:
         self._banks = banks
         self._embedding = embedding
         self._teller_for = teller_for
         self._units_max = units_max  # of one memory, before the least of them are forgotten
         self._forgetting = forgetting
+        self._summarise_from = summarise_from  # units of a group that are in no summary; 0: only when asked for
         self._clock = clock
         self._ids = ids
 
@@ -160,18 +163,28 @@ class Care:
             return len(chosen)
 
     async def tend(self, owner: OwnerId) -> None:
-        """What is due by itself: forgetting where there is too much, and the summary of it all where that is stale."""
+        """What is due by itself: summaries, forgetting where there is too much, and the index of the vectors."""
         async with self._banks.held(*owner) as loaded:
-            count, is_stale = len(loaded.units), loaded.owner.is_stale
+            count, is_stale, groups = len(loaded.units), loaded.owner.is_stale, self._to_summarise(loaded)
+        for group_id in groups:
+            async for _ in self.summarise(owner, group_id):
+                pass
         while count > self._units_max:
             forgotten = await self.forget(owner, self._forgetting)
             if not forgotten:
-                return
+                break
             count -= forgotten
         if is_stale:
             async for _ in self.summarise(owner):
                 pass
         await self._index(owner)
+
+    def _to_summarise(self, loaded: Loaded) -> list[str]:
+        """The groups with so much that is in no summary."""
+        if not self._summarise_from:
+            return []
+        untold = Counter(unit.group_id for unit in loaded.units.values() if unit.rank == 0 and unit.parent_id is None)
+        return [group_id for group_id, count in untold.items() if count >= self._summarise_from]
 
     async def _index(self, owner: OwnerId) -> None:
         """Bring the index of the vectors up to date, in pieces, and save it."""

@@ -77,6 +77,7 @@ def make_house(
         ids,
         units_max=settings.memory_units_max,
         forgetting=Forgetting(settings.memory_forget_share),
+        summarise_from=settings.memory_summarise_from,
     )
     jobs = Jobs(record.memory, care, clock, ids)
     work = Work(record.memory, care, jobs, embedding)

@@ -1,11 +1,12 @@
 """Work on memories off the turn: what is not admitted yet, vectors, summaries, forgetting, and jobs somebody asked for.
 
 All but the jobs follows from the rows, so none of it can be lost: at the start of a server what is behind is looked
-for, and afterwards whatever is committed calls for it. One memory is worked on at a time, in small steps, between which
-it can be asked.
+for, and afterwards whatever is committed calls for it: a moment later, so that what is said in quick succession is done
+at once. One memory is worked on at a time, in small steps, between which it can be asked.
 """
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from store.memory.record import MemoryRecord
 
 WAITING_MAX = 100_000  # memories that may wait; more are found again when the server is next started
 JOBS_AT_ONCE = 100
+GATHER_S = 0.5  # from the first call for work on a memory to its beginning
 AGAIN_S = 2.0  # after work that failed; twice as long each time
 AGAIN_S_MAX = 600.0
 ATTEMPTS_MAX = 8  # at a job, after which it is given up
@@ -40,10 +42,11 @@ class Work:
         self._care = care
         self._jobs = jobs
         self._embedding = embedding
-        self._due: OrderedDict[OwnerId, None] = OrderedDict()
+        self._due: OrderedDict[OwnerId, float] = OrderedDict()  # from when on, the earliest first
         self._failures: dict[OwnerId, int] = {}
         self._news = asyncio.Event()
         self._rests = asyncio.Event()
+        self._hurries = 0  # how many wait for everything to be done
         self.done = 0
         self.failed = 0
 
@@ -55,16 +58,25 @@ class Work:
     def notice(self, tenant: str, user_id: str) -> None:
         """There may be work to do on a memory."""
         if len(self._due) < WAITING_MAX:
-            self._due[(tenant, user_id)] = None
+            self._due.setdefault((tenant, user_id), asyncio.get_running_loop().time() + GATHER_S)
             self._news.set()
+
+    def hurry(self, tenant: str, user_id: str) -> None:
+        """Somebody waits for work on a memory."""
+        self._due[(tenant, user_id)] = 0.0
+        self._due.move_to_end((tenant, user_id), last=False)
+        self._news.set()
 
     async def idle(self) -> None:
         """Waits until nothing is left to do but what failed and is tried again later."""
-        while True:
-            await self._rests.wait()
-            if not self._due:
-                return
-            await asyncio.sleep(0)  # the task has not been woken yet
+        self._hurries += 1
+        try:
+            while self._due or not self._rests.is_set():
+                self._rests.clear()
+                self._news.set()
+                await self._rests.wait()
+        finally:
+            self._hurries -= 1
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -81,13 +93,21 @@ class Work:
         await self._look_for_work()
         while True:
             self._news.clear()
-            self._rests.clear()
-            while self._due:
-                owner = next(iter(self._due))
+            while (owner := self._next()) is not None:
+                self._rests.clear()
                 del self._due[owner]
                 await self._attempt(owner)
             self._rests.set()
-            await self._news.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(next(iter(self._due.values()), None)):
+                    await self._news.wait()
+
+    def _next(self) -> OwnerId | None:
+        """The memory whose turn it is, if there is one now."""
+        owner = next(iter(self._due), None)
+        if owner is None or self._hurries or self._due[owner] <= asyncio.get_running_loop().time():
+            return owner
+        return None
 
     async def _look_for_work(self) -> None:
         """What was left when the server last stopped, or was killed."""
@@ -112,15 +132,21 @@ class Work:
         try:
             await self._look_after(owner)
         except TROUBLE as error:
-            self.failed += 1
-            failures = self._failures.get(owner, 0) + 1
-            self._failures[owner] = failures
-            log.warning("work on a memory failed", problem=str(error), attempt=failures)
-            again_s = min(AGAIN_S * 2 ** (failures - 1), AGAIN_S_MAX)
-            asyncio.get_running_loop().call_later(again_s, self.notice, *owner)
+            log.warning("work on a memory failed", problem=str(error))
+            self._try_again(owner)
+        except Exception:  # the outermost place: nobody waits for this task, and other memories have work too
+            log.exception("work on a memory failed")
+            self._try_again(owner)
         else:
             self.done += 1
             self._failures.pop(owner, None)
+
+    def _try_again(self, owner: OwnerId) -> None:
+        self.failed += 1
+        failures = self._failures.get(owner, 0) + 1
+        self._failures[owner] = failures
+        again_s = min(AGAIN_S * 2.0 ** (failures - 1), AGAIN_S_MAX)
+        asyncio.get_running_loop().call_later(again_s, self.notice, *owner)
 
     async def _look_after(self, owner: OwnerId) -> None:
         await self._do_jobs(owner)

@@ -124,3 +124,79 @@ async def test_short_term_memory_has_what_left_the_context_and_what_was_recalled
     async with home() as memory:
         short = await memory.memories.query(*OWNER, query)
         assert "tea with lemon" in {each.unit.content for chain in short.chains for each in chain.units}
+
+
+async def test_what_is_over_the_bound_is_forgotten_by_itself(home: Any) -> None:
+    async with home(memory_units_max=20, memory_forget_share=0.5) as memory:
+        await memory.add("diary", *[f"thought {number}" for number in range(40)])
+        await memory.worked()
+        async with memory.house.banks.held(*OWNER) as loaded:
+            assert len(loaded.units) <= 20
+            assert [unit.content for unit in loaded.units.values()][-1] == "thought 39"
+
+
+async def test_groups_are_summed_up_by_themselves_where_that_is_set(home: Any) -> None:
+    async with home(memory_summarise_from=5) as memory:
+        await memory.add("diary", *[f"We talked about thing {number}." for number in range(5)])
+        await memory.add("short", "hello")
+        await memory.worked()
+        root = await memory.memories.get(*OWNER, "diary")
+        assert (root.rank, root.is_extract) == (1, True)
+        assert await memory.memories.get(*OWNER, "short") is None
+
+
+async def test_work_that_was_not_done_is_done_after_the_next_start(home: Any) -> None:
+    async with home() as memory:
+        await memory.add("diary", "I like tea", "I like coffee")
+    async with home() as memory:
+        await memory.worked()
+        assert await memory.record.memory.embedders(*OWNER) == {"hashed:64": 2}
+
+
+async def test_another_embedder_is_not_mixed_in_and_takes_over_when_asked(home: Any) -> None:
+    async with home() as memory:
+        await memory.add("diary", "I like tea", "I like coffee")
+        await memory.worked()
+    async with home("hashed:32") as memory:
+        await memory.add("diary", "I like milk")
+        await memory.worked()
+        assert await memory.record.memory.embedders(*OWNER) == {"hashed:32": 1, "hashed:64": 2}
+        async for _ in memory.house.care.embed(OWNER, anew=True):
+            pass
+        assert await memory.record.memory.embedders(*OWNER) == {"hashed:32": 3}
+        async with memory.house.banks.held(*OWNER) as loaded:
+            assert loaded.bank.vectors == 3
+
+
+async def test_without_an_embedder_words_are_enough(home: Any) -> None:
+    async with home("none") as memory:
+        await memory.add("diary", "The cat is called Momo")
+        await memory.worked()
+        found = await memory.memories.query(*OWNER, Query(text="cat", long_term_only=True))
+        assert texts(found) == [["The cat is called Momo"]]
+        assert await memory.record.memory.embedders(*OWNER) == {}
+
+
+async def test_what_says_the_same_is_linked_and_stays(home: Any) -> None:
+    async with home() as memory:
+        ids = await memory.add("diary", "My sister lives in Porto now.", "It rains.", "my sister lives in porto now")
+        await memory.worked()
+        assert (await memory.memories.get(*OWNER, ids[2])).duplicate_of == ids[0]
+        assert (await memory.memories.get(*OWNER, ids[1])).duplicate_of is None
+
+
+async def test_a_group_that_is_removed_takes_what_sums_it_up_along(home: Any) -> None:
+    async with home() as memory:
+        await memory.add("diary", "I like tea")
+        kept = await memory.add("letters", "Dear Ben")
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        async with memory.house.banks.held(*OWNER) as loaded:
+            memory_id = loaded.owner.memory_id
+        assert "tea" in (await memory.memories.get(*OWNER, memory_id)).content
+        assert await memory.memories.remove_group(*OWNER, "diary")
+        assert await memory.memories.get(*OWNER, memory_id) is None
+        await memory.worked()
+        assert "tea" not in (await memory.memories.get(*OWNER, memory_id)).content
+        assert (await memory.memories.get(*OWNER, kept[0])).parent_id == "letters"
+        assert not await memory.memories.remove_group(*OWNER, "diary")
