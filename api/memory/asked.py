@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from api.memory.refusals import MemoryRefused
 from runtime.memory.recall.asking import Decay
 from runtime.memory.units import MemoryUnit, Trust
 from scripts.values import Value
@@ -20,14 +21,6 @@ AROUND_MAX = 20
 UNITS_MAX = 10_000  # that may be added at a time
 
 Vector = NDArray[np.float32]
-
-
-class MemoryRefused(ValueError):
-    """What was asked cannot be done; the message says why, for whoever asked."""
-
-
-class UnitTaken(ValueError):
-    """There is another unit with this id."""
 
 
 class NewUnit(Struct, frozen=True, kw_only=True):
@@ -77,7 +70,7 @@ class Query(Struct, frozen=True, kw_only=True):
         if self.short_term_only and self.long_term_only:
             raise MemoryRefused("a query is short-term only or long-term only, not both")
         if self.short_term_only and not self.group:
-            raise MemoryRefused("short-term memory is a session's: say which with `session`")
+            raise MemoryRefused("short-term memory is a session's or collection's: say which with `group`")
         if self.external_only and not self.external:
             raise MemoryRefused("external only, but no external memory is named")
         if self.external_only and (self.short_term_only or self.long_term_only):

@@ -24,6 +24,8 @@ from store.vectors.snapshot import drop
 
 LOADED_UNITS_MAX = 200_000
 """Units of all memories that are loaded together, about 2 KB each; one that is larger is loaded alone."""
+LOADED_MAX = 2_000
+"""Memories that are loaded together, however small."""
 PAGE_UNITS = 5_000
 PAGE_TURNS = 500
 
@@ -110,9 +112,12 @@ class Banks:
         return loaded
 
     def _make_room(self) -> None:
-        while len(self._loaded) > 1 and self.units > LOADED_UNITS_MAX:
-            owner = next(iter(self._loaded))
-            self.drop(*owner)
+        """Lets go of those that were used the longest time ago, but for those that are in use."""
+        for owner, loaded in list(self._loaded.items())[:-1]:
+            if len(self._loaded) <= LOADED_MAX and self.units <= LOADED_UNITS_MAX:
+                return
+            if not loaded.lock.locked():
+                self.drop(*owner)
 
     async def _read(self, owner: OwnerId) -> Loaded:
         row = await self._record.owner(*owner)

@@ -54,10 +54,12 @@ class Draft:
         """What a group has in mind."""
         return self._minds.get(group_id) or self._loaded.minds.get(group_id) or Mind()
 
-    def make_room(self, group_id: str, capacity: int | None) -> None:
-        """A group's short-term memory has this capacity from now on; None: there is none."""
+    def make_room(self, group_id: str, capacity: int | None, context_length: int | None = None) -> None:
+        """A group's short-term memory has this capacity from now on, None: there is none; and its context, if given,
+        this length.
+        """
         mind = self.mind(group_id)
-        room = replace(mind.room, capacity=capacity)
+        room = Room(context_length or mind.room.context_length, capacity)
         self._keep(group_id, Mind(recalled(mind.working, mind.working.short_term or (), room), room))
 
     def recall(self, group_id: str, sequences: Sequence[int]) -> None:

@@ -10,6 +10,7 @@ from api.memory.asked import Query, Recalled, RecalledChain, RecalledUnit
 from api.memory.draft import Draft
 from api.memory.loaded import Loaded
 from api.memory.minds import Mind
+from api.memory.refusals import MemoryRefused
 from runtime.memory.chains import Around, Hit, chains_of
 from runtime.memory.recall.asking import Found, Question
 from runtime.memory.working import Working
@@ -60,7 +61,8 @@ def _found(
     loaded: Loaded, query: Query, allowed: Collection[int] | None, working: Working, now: datetime
 ) -> Sequence[Found]:
     """The best k: of what is in short-term memory first, as far as that is good enough."""
-    hidden = {*working.context, *loaded.not_valid(query.as_of or now), *loaded.not_of(query.ranks)}
+    hidden = {*working.context, *loaded.not_of(query.ranks)}
+    hidden |= set(loaded.not_valid(now) if query.as_of is None else loaded.not_there(query.as_of))
 
     def search(among: Collection[int] | None, k: int, without: Collection[int], score_min: float | None) -> list[Found]:
         question = Question(
@@ -78,6 +80,10 @@ def _found(
         return loaded.bank.search(question, loaded.index)
 
     in_mind = set(working.short_term or ())
+    if query.short_term_only and working.short_term is None:
+        raise MemoryRefused(
+            f"{query.group!r} has no short-term memory: begin it with one, or leave out `shortTermOnly`"
+        )
     if query.short_term_only:
         return search(in_mind if allowed is None else in_mind & set(allowed), query.k, hidden, query.min_score)
     if query.long_term_only or not in_mind:

@@ -9,6 +9,7 @@ from api.memory.banks import Banks, Plans
 from api.memory.care import Care, TellerFor
 from api.memory.embedding import Embedding
 from api.memory.jobs import Jobs
+from api.memory.listing import Listing
 from api.memory.memories import Memories
 from api.memory.sessions import SessionMemory
 from api.memory.work import Work
@@ -28,6 +29,7 @@ class House(Struct, frozen=True):
     memories: Memories
     care: Care
     jobs: Jobs
+    listing: Listing
     work: Work
 
     def of_session(self, session: SessionRow) -> Memory:
@@ -83,7 +85,10 @@ def make_house(
     work = Work(record.memory, care, jobs, embedding)
     memories = Memories(record.memory, banks, embedding, clock, ids, work.notice)
     metrics.watch("memory_work_waiting", "Memories that wait to be worked on", lambda: work.waiting)
-    metrics.watch("memory_work_done", "Times that a memory was worked on", lambda: work.done)
-    metrics.watch("memory_work_failed", "Times that work on a memory failed", lambda: work.failed)
+    metrics.watch_total("memory_work_done", "Times that a memory was worked on", lambda: work.done)
+    metrics.watch_total("memory_work_failed", "Times that work on a memory failed", lambda: work.failed)
+    metrics.watch_total("memory_embedded", "Texts that were embedded", lambda: embedding.embedded)
+    metrics.watch_total("memory_embedding_seconds", "How long embedding took", lambda: embedding.embedding_s)
     metrics.watch("memory_units_loaded", "Units of memory that are kept in RAM", lambda: banks.units)
-    return House(embedding, banks, memories, care, jobs, work)
+    listing = Listing(record.memory, banks, embedding)
+    return House(embedding, banks, memories, care, jobs, listing, work)

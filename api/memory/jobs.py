@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from api.memory.care import Care
+from api.memory.refusals import TooManyJobs
 from runtime.memory.forgetting import Forgetting, Policy
 from runtime.ports import Clock, Ids
 from store.fetch import Page
@@ -19,10 +20,6 @@ JOBS_MAX = 100
 SHOWN_EVERY = 4  # steps, after which it is written down how far a job is
 
 Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
-
-
-class TooManyJobs(Exception):
-    """So many jobs of one memory are waiting that no other is taken."""
 
 
 class JobOptions(Struct, frozen=True, omit_defaults=True):

@@ -109,6 +109,14 @@ class Loaded:
         """The units of other ranks."""
         return [sequence for rank, of_rank in self.of_rank.items() if rank not in ranks for sequence in of_rank]
 
+    def not_there(self, at: datetime) -> list[int]:
+        """The units that did not hold at a time, or were not there yet."""
+        return [
+            sequence
+            for sequence, unit in self.units.items()
+            if unit.creation_time > at or (sequence in self._superseded and not _is_valid(unit, at))
+        ]
+
     def take(self, change: MemoryChange) -> None:
         """Follow what has been committed."""
         if change.owner is not None:

@@ -1,6 +1,7 @@
 """Users' memories: what can be put into one, asked of it, and done to it. Everything here is of one tenant and user."""
 
 import asyncio
+import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -13,22 +14,23 @@ from api.memory.asked import (
     GROUP_CHARS_MAX,
     TEXT_CHARS_MAX,
     UNITS_MAX,
-    MemoryRefused,
     NewUnit,
     Query,
     Recalled,
-    UnitTaken,
 )
 from api.memory.banks import Banks
 from api.memory.draft import Draft
 from api.memory.embedding import Embedding
 from api.memory.finding import find
 from api.memory.loaded import Loaded, vector_rows
-from api.memory.minds import CAPACITY_DEFAULT, CAPACITY_MAX, Mind
+from api.memory.minds import CAPACITY_DEFAULT, CAPACITY_MAX, CONTEXT_LENGTH_MAX, Mind
+from api.memory.refusals import MemoryRefused, UnitTaken
 from api.memory.threads import reckoned
 from runtime.memory.units import MemoryUnit
 from runtime.memory.working import newest
 from runtime.ports import Clock, Ids
+from scripts.nodes import ID_CHARS_MAX
+from scripts.values import ValueRefused, bounded, is_unicode
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.memory.record import MemoryRecord
 from store.memory.rows import VectorRows
@@ -36,6 +38,7 @@ from store.memory.rows import VectorRows
 LATEST = "LATEST"
 """Stands for the session of a user that was begun last."""
 
+_MESSAGE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+", re.IGNORECASE)
 T = TypeVar("T")
 
 
@@ -71,6 +74,7 @@ class Memories:
         def put(loaded: Loaded, draft: Draft) -> list[MemoryUnit]:
             if loaded.session_of(group_id) is not None:
                 raise MemoryRefused("a session's units are what is said in it; add to a collection of another name")
+            _check_name(loaded, group_id)
             added = [_added(loaded, draft, self._unit_of(group_id, unit, now)) for unit in units]
             _supersede(loaded, draft, units, added, now)
             draft.vectors = self._vectors(loaded, units, added)
@@ -90,6 +94,7 @@ class Memories:
             group_id=group_id,
             never_delete=new.never_delete,
             trust=new.trust,
+            valid_from=begun,
         )
 
     def _vectors(self, loaded: Loaded, units: Sequence[NewUnit], added: Sequence[MemoryUnit]) -> VectorRows | None:
@@ -97,25 +102,32 @@ class Memories:
         given = [(unit.sequence, new.vector) for new, unit in zip(units, added, strict=True) if new.vector is not None]
         if not given:
             return None
-        if loaded.embedder is None:
-            raise MemoryRefused("vectors are compared with those of questions: set an `embedder` that makes those")
-        matrix = np.stack([_checked(vector, loaded.dimension) for _, vector in given])
-        return vector_rows(loaded.embedder, [sequence for sequence, _ in given], matrix, {})
+        matrix = np.stack([_fitting(vector, loaded) for _, vector in given])
+        return vector_rows(_embedder_of(loaded), [sequence for sequence, _ in given], matrix, {})
 
-    async def start_group(self, tenant: str, user_id: str, group_id: str, *, short_term: int | None = None) -> str:
-        """The id of a collection, made where there is none; with `short_term` it keeps that many units in mind.
+    async def start_group(
+        self,
+        tenant: str,
+        user_id: str,
+        group_id: str,
+        *,
+        short_term: int | None = None,
+        context_length: int | None = None,
+    ) -> str:
+        """The id of a collection, made where there is none. With `short_term` it keeps that many units in mind, with
+        `context_length` that many in its context; else it stays as it is.
 
         LATEST is the one that was begun last; where there is none it is a new one. Raises MemoryRefused.
         """
+        _check_room(short_term, context_length)
 
         def start(loaded: Loaded, draft: Draft) -> str:
             name = (latest_session(loaded, "") or self._ids()) if group_id == LATEST else group_id or self._ids()
             _check_group(name)
+            _check_name(loaded, name)
             draft.group(name)
-            if short_term is not None and not 0 <= short_term <= CAPACITY_MAX:
-                raise MemoryRefused(f"short-term memory holds from 0 to {CAPACITY_MAX:,} units; 0: there is none")
-            if short_term is not None:
-                draft.make_room(name, short_term or None)
+            capacity = draft.mind(name).room.capacity if short_term is None else short_term or None
+            draft.make_room(name, capacity, context_length)
             return name
 
         return await self._do(tenant, user_id, start)
@@ -130,6 +142,8 @@ class Memories:
         query.check()
         asked = await self._seen(query)
         async with self._banks.held(tenant, user_id) as loaded:
+            if query.vector is not None:
+                asked = replace(asked, vector=_fitting(query.vector, loaded))
             allowed = await self._allowed(tenant, user_id, query)
             found = await reckoned(find, loaded, asked, allowed, self._clock())
             await self._banks.write(loaded, found.change)
@@ -255,11 +269,40 @@ def _check_new(group_id: str, units: Sequence[NewUnit]) -> None:
             raise MemoryRefused(f"unit {number} has no text")
         if len(unit.content) > TEXT_CHARS_MAX:
             raise MemoryRefused(f"unit {number} has more than {TEXT_CHARS_MAX:,} characters")
+        if not all(map(is_unicode, (unit.content, unit.source, unit.unit_id))):
+            raise MemoryRefused(f"unit {number} is not valid Unicode")
+        if len(unit.unit_id) > ID_CHARS_MAX:
+            raise MemoryRefused(f"the id of unit {number} has more than {ID_CHARS_MAX} characters")
+        try:
+            bounded(unit.metadata)
+        except ValueRefused as error:
+            raise MemoryRefused(f"the metadata of unit {number}: {error}") from error
+
+
+def _check_room(short_term: int | None, context_length: int | None) -> None:
+    if short_term is not None and not 0 <= short_term <= CAPACITY_MAX:
+        raise MemoryRefused(f"short-term memory holds from 0 to {CAPACITY_MAX:,} units; 0: there is none")
+    if context_length is not None and not 1 <= context_length <= CONTEXT_LENGTH_MAX:
+        raise MemoryRefused(f"a context holds from 1 to {CONTEXT_LENGTH_MAX:,} units")
 
 
 def _check_group(group_id: str) -> None:
     if not group_id.strip() or len(group_id) > GROUP_CHARS_MAX:
         raise MemoryRefused(f"a collection has a name of at most {GROUP_CHARS_MAX} characters")
+
+
+def _check_name(loaded: Loaded, group_id: str) -> None:
+    """The summary of a group has its id: no other unit may. Raises MemoryRefused."""
+    unit = loaded.get(group_id)
+    if group_id == loaded.owner.memory_id or (unit is not None and (unit.rank == 0 or unit.group_id != group_id)):
+        raise MemoryRefused(f"there is a unit with the id {group_id!r}: give the collection another name")
+
+
+def _check_id(loaded: Loaded, unit: MemoryUnit) -> None:
+    """Raises MemoryRefused for an id that something else has, or will have."""
+    taken = {unit.group_id, loaded.owner.memory_id}
+    if unit.unit_id in taken or unit.unit_id in loaded.groups or _MESSAGE_ID.fullmatch(unit.unit_id):
+        raise MemoryRefused(f"{unit.unit_id!r} is what a message or a summary is called: give the unit another id")
 
 
 def _added(loaded: Loaded, draft: Draft, unit: MemoryUnit) -> MemoryUnit:
@@ -268,6 +311,7 @@ def _added(loaded: Loaded, draft: Draft, unit: MemoryUnit) -> MemoryUnit:
     if known is None:
         if draft.drafted({unit.unit_id}):
             raise UnitTaken(f"two of the units have the id {unit.unit_id!r}")
+        _check_id(loaded, unit)
         return draft.add(unit)
     if (known.content, known.group_id, known.source) != (unit.content, unit.group_id, unit.source):
         raise UnitTaken(f"there is another unit with the id {unit.unit_id!r}")
@@ -295,8 +339,17 @@ def _mark_stale(loaded: Loaded, draft: Draft, removed: Sequence[int]) -> None:
             draft.relate(replace(loaded.units[sequence], is_stale=True))
 
 
-def _checked(vector: Vectors, dimension: int) -> Vectors:
+def _embedder_of(loaded: Loaded) -> str:
+    """Whose vectors a memory compares. Raises MemoryRefused where that is nobody."""
+    if loaded.embedder is None:
+        raise MemoryRefused("vectors are compared with those that the embedder makes: set an `embedder`")
+    return loaded.embedder
+
+
+def _fitting(vector: Vectors, loaded: Loaded) -> Vectors:
     """A vector that came from outside, of length 1. Raises MemoryRefused."""
+    _embedder_of(loaded)
+    dimension = loaded.dimension
     if vector.shape != (dimension,):
         raise MemoryRefused(f"a vector has {dimension} numbers here, this one has {vector.size}")
     length = float(np.linalg.norm(vector.astype(np.float64)))

@@ -7,6 +7,7 @@ from runtime.memory.working import Room, Working
 
 CAPACITY_MAX = 1_000
 """Units in a short-term memory."""
+CONTEXT_LENGTH_MAX = 1_000
 CAPACITY_DEFAULT = 50
 """Where nobody says otherwise."""
 

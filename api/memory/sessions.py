@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from api.memory.asked import MemoryRefused, Query, RecalledChain
+from api.memory.asked import Query, RecalledChain
 from api.memory.asked import RecalledUnit as Given
 from api.memory.memories import Memories
+from api.memory.refusals import MemoryRefused
 from runtime.memory.recall.asking import Decay
 from runtime.memory.units import MemoryUnit
 from runtime.ports import MemoryFailed

@@ -42,7 +42,7 @@ def row_of(
     turn: int | None = None,
     message: int | None = None,
 ) -> UnitRow:
-    """A row for a unit; of one that is a message, without its words."""
+    """A row for a unit."""
     return UnitRow(
         tenant=tenant,
         user_id=user_id,
@@ -54,7 +54,7 @@ def row_of(
         message=message,
         rank=unit.rank,
         level=unit.level,
-        content=None if message is not None else unit.content,
+        content=unit.content,
         source=unit.source,
         creation_time=unit.creation_time,
         end_time=unit.end_time,

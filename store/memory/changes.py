@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
+
 from store.errors import RowRefused
 from store.fetch import Cursor
 from store.insert import as_list, encode, insert_statement
@@ -68,10 +70,15 @@ def _additions(change: MemoryChange) -> list[tuple[str, Sequence[_Row]]]:
     found: list[tuple[str, Sequence[_Row]]] = [
         ("memory_owners", [] if change.owner is None else [change.owner]),
         ("memory_groups", change.groups),
-        ("memory_unit_rows", change.units),
+        ("memory_unit_rows", [_without_words(unit) for unit in change.units]),
         ("memory_jobs", change.jobs),
     ]
     return [each for each in found if each[1]]
+
+
+def _without_words(unit: UnitRow) -> UnitRow:
+    """A row as it is written: the words of a message are in its turn."""
+    return unit if unit.message is None else msgspec.structs.replace(unit, content=None)
 
 
 def _update(cursor: Cursor, owner: Mapping[str, str], change: MemoryChange) -> None:

@@ -54,7 +54,7 @@ class UnitRow(msgspec.Struct, frozen=True, kw_only=True):
     rank: int = 0
     level: int = 0
     content: str | None
-    """Null for a message, when it is written; never null when it is read."""
+    """Never null when it is read; of a message it is not written, as its turn has it."""
     source: str
     creation_time: datetime
     end_time: datetime

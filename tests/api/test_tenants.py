@@ -97,6 +97,11 @@ QUERIES = {
     "/api/sessions/search": "?q=my",
     "/api/scripts/{script_id}/diff": "?from=1&to=1",
 }
+QUERIES |= {
+    path: "?userId=ana"
+    for path in ("units", "units/{unit_id}", "groups", "groups/{group_id}", "groups/{group_id}/context", "status")
+    for path in [f"/api/memory/{path}"]
+}
 """What a GET cannot do without."""
 
 
@@ -128,12 +133,19 @@ class Tenant:
         )
         assert said.status_code == 200, said.text
         waiting = (await self.ask("GET", f"/api/webhooks/{webhook}/deliveries")).json()["data"]
+        units = {"userId": "ana", "group": f"diary of {self.name}", "units": [{"content": f"my {self.mark}"}]}
+        unit = (await self.ask("POST", "/api/memory/units", units)).json()["data"][0]
+        summing = await self.ask("POST", "/api/memory/summarise", {"userId": "ana"}, {"Prefer": "wait=60"})
+        assert summing.json()["job"]["status"] == "done", summing.text
         self.ids = {
             "session_id": session_id,
             "webhook_id": webhook,
             "delivery_id": waiting[0]["deliveryId"],
             "script_id": script.json()["scriptId"],
             "key_id": self.headers["Authorization"].split("_")[1],
+            "unit_id": unit["unitId"],
+            "group_id": unit["groupId"],
+            "job_id": summing.json()["job"]["jobId"],
             "user_id": "ana",
             "turn": "0",
             "version": "1",
@@ -198,6 +210,8 @@ async def test_no_route_lets_a_tenant_reach_anothers(api: Any, tenants: tuple[Te
         names = set(re.findall(r"{(\w+)}", path))
         assert names <= STRANGE.keys(), f"say what another tenant's {names} are"
         for query in (QUERIES.get(path, ""), "?debug=true&limit=1", "?userId=ana", "?strict=true"):
+            if path.startswith("/api/memory") and "userId" not in query:
+                query = f"{query}&userId=ana".replace("&", "&" if query else "?")
             asked = f"{path.format(**victim.ids)}{query}"
             answer = await thief.ask(method, asked, body_of(method, path, victim.ids))
             assert victim.mark not in answer.text, (method, path)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from api.memory.asked import MemoryRefused, NewUnit, Query, UnitTaken
+from api.memory.asked import NewUnit, Query
+from api.memory.refusals import MemoryRefused, UnitTaken
 from runtime.memory.forgetting import Forgetting
 
 OWNER = ("default", "ana")
