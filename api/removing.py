@@ -47,10 +47,10 @@ class Removing:
         async with self._chat.alone(tenant, session_id):
             try:
                 user_id = await self._owner(tenant, session_id)
-                is_removed = await self._record.delete_session(tenant, session_id)
-                if user_id is not None:
-                    await self._house.removed(tenant, user_id)
-                return is_removed
+                if user_id is None:
+                    return False
+                async with self._house.removing(tenant, user_id):
+                    return await self._record.delete_session(tenant, session_id)
             finally:
                 self._chat.removed(tenant, session_id)
 
@@ -84,12 +84,12 @@ class Removing:
                 alone |= more
             receipt_id, now = self._ids(), self._clock()
             try:
-                erased = await self._record.erase_user(tenant, user_id, receipt_id, now)
+                async with self._house.removing(tenant, user_id):
+                    erased = await self._record.erase_user(tenant, user_id, receipt_id, now)
                 alone |= set(erased.sessions)
             finally:
                 for session_id in alone:
                     self._chat.removed(tenant, session_id)
                 self._spending.forget(tenant, user_id)
                 self._keys.forget(tenant, user_id)
-                await self._house.removed(tenant, user_id)
         return Receipt(receipt_id, now, dict(erased.counts), compacted=False)

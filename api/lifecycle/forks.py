@@ -32,6 +32,7 @@ class Forks:
         self._record = running.record
         self._clock = running.clock
         self._ids = running.ids
+        self._house = running.house
 
     async def fork(self, tenant: str, session_id: str, new: NewFork, condition: Condition) -> Hot:
         """Copies a session as it was after a turn, also while it is talked to: what is behind it does not change.
@@ -62,6 +63,7 @@ class Forks:
         )
         try:
             await self._record.fork(row)
+            self._house.banks.turned(tenant, hot.session.user_id)
         except KeyTaken as error:
             known = await self._made_before(tenant, key, fingerprint) if key is not None else None
             if known is None:

@@ -112,7 +112,7 @@ def _happened(
     elif event.kind == "intervention":
         done = msgspec.json.decode(event.data, type=_Intervened)
         if done.what == "rewind" and done.first is not None and done.last is not None:
-            draft.remove(_of_messages(draft, loaded, session_id, done.first, done.last))
+            draft.take_back(_of_messages(draft, loaded, session_id, done.first, done.last))
 
 
 def _supersede(draft: Draft, loaded: Loaded, unit: MemoryUnit, about: str) -> None:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Banks:
         self._ids = ids
         self._folder = folder
         self._loaded: OrderedDict[OwnerId, Loaded] = OrderedDict()
-        self._loading: dict[OwnerId, asyncio.Lock] = {}
+        self._loading: WeakValueDictionary[OwnerId, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def units(self) -> int:
@@ -68,6 +69,31 @@ class Banks:
                 await self._bring_up(loaded)
                 yield loaded
                 return
+
+    @asynccontextmanager
+    async def barred(self, tenant: str, user_id: str) -> AsyncIterator[None]:
+        """Nobody uses a memory meanwhile, and afterwards nothing of it is known, here or in its index's files: for who
+        removes something of it from the record.
+
+        Raises StoreUnavailable where the files cannot be removed.
+        """
+        owner = (tenant, user_id)
+        async with self._loading_of(owner):
+            loaded = self._loaded.get(owner)
+            if loaded is not None:
+                async with loaded.lock:
+                    self.drop(tenant, user_id)
+            try:
+                yield
+            finally:
+                await asyncio.to_thread(drop, self._folder_of(tenant, user_id))
+
+    def _loading_of(self, owner: OwnerId) -> asyncio.Lock:
+        """What is held while a memory is loaded; gone when nobody holds it or waits for it."""
+        lock = self._loading.get(owner)
+        if lock is None:
+            lock = self._loading[owner] = asyncio.Lock()
+        return lock
 
     def turned(self, tenant: str, user_id: str) -> None:
         """Something of a user's sessions has been committed."""
@@ -95,14 +121,13 @@ class Banks:
     # -- loading ------------------------------------------------------------------------------------------------------
 
     async def _load(self, owner: OwnerId) -> Loaded:
-        async with self._loading.setdefault(owner, asyncio.Lock()):
+        async with self._loading_of(owner):
             known = self._known(owner)
             if known is not None:
                 return known
             loaded = await self._read(owner)
             self._loaded[owner] = loaded
             self._make_room()
-        self._loading.pop(owner, None)
         return loaded
 
     def _known(self, owner: OwnerId) -> Loaded | None:
@@ -158,14 +183,6 @@ class Banks:
     def _folder_of(self, tenant: str, user_id: str) -> Path:
         """Where the index of a memory is saved; its name does not tell whose it is."""
         return self._folder / hashlib.sha256(f"{tenant}\0{user_id}".encode()).hexdigest()[:32]
-
-    async def forget(self, tenant: str, user_id: str) -> None:
-        """Something of a memory has been removed from the record: nothing of it stays here or in its index's files.
-
-        Raises StoreUnavailable.
-        """
-        self.drop(tenant, user_id)
-        await asyncio.to_thread(drop, self._folder_of(tenant, user_id))
 
     async def _embedder(self) -> Embedder | None:
         """The embedder, if there is one and it can be had now; else units are found by their words alone."""

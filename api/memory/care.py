@@ -165,7 +165,10 @@ class Care:
     async def tend(self, owner: OwnerId) -> None:
         """What is due by itself: summaries, forgetting where there is too much, and the index of the vectors."""
         async with self._banks.held(*owner) as loaded:
-            count, is_stale, groups = len(loaded.units), loaded.owner.is_stale, self._to_summarise(loaded)
+            stale = [unit for unit in loaded.units.values() if unit.is_stale]
+            is_stale = loaded.owner.is_stale or any(unit.rank == 2 for unit in stale)
+            groups = {*self._to_summarise(loaded), *(unit.group_id for unit in stale if unit.rank == 1)}
+            count = len(loaded.units)
         for group_id in groups:
             async for _ in self.summarise(owner, group_id):
                 pass

@@ -114,6 +114,15 @@ class Draft:
         """The units that this very draft adds."""
         return [unit_of(row) for row in self._units.values()]
 
+    def take_back(self, sequences: Iterable[int]) -> None:
+        """Units go since somebody wants them gone: what sums them up is to be made anew without them."""
+        gone = set(sequences)
+        above = dict.fromkeys(above for each in gone for above in self._loaded.above(each))
+        self.remove(gone)
+        for sequence in above:
+            if sequence not in self._removed:
+                self.relate(replace(self._loaded.units[sequence], is_stale=True))
+
     def remove_group(self, group_id: str) -> None:
         """A group goes, with its units."""
         self.remove(sequence for sequence, unit in self._loaded.units.items() if unit.group_id == group_id)

@@ -44,9 +44,11 @@ class House(Struct, frozen=True):
         if is_remembering:
             self.work.notice(session.tenant, session.user_id)
 
-    async def removed(self, tenant: str, user_id: str) -> None:
-        """Something of a user's has been removed from the record. Raises StoreUnavailable."""
-        await self.banks.forget(tenant, user_id)
+    @asynccontextmanager
+    async def removing(self, tenant: str, user_id: str) -> AsyncIterator[None]:
+        """Something of a user's is removed from the record meanwhile. Raises StoreUnavailable."""
+        async with self.banks.barred(tenant, user_id):
+            yield
         self.work.notice(tenant, user_id)
 
     @asynccontextmanager

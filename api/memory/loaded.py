@@ -65,9 +65,11 @@ class Loaded:
         return None if sequence is None else self.units[sequence]
 
     def above(self, sequence: int) -> list[int]:
-        """The units above one, the nearest first."""
+        """The units above one, the nearest first; none of one that is not there."""
         found: list[int] = []
-        unit = self.units[sequence]
+        unit = self.units.get(sequence)
+        if unit is None:
+            return found
         while unit.parent_id is not None:
             parent = self.sequence_of.get(unit.parent_id)
             if parent is None or parent in found:

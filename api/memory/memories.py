@@ -194,8 +194,7 @@ class Memories:
 
         def take_out(loaded: Loaded, draft: Draft) -> int:
             found = [loaded.sequence_of[unit_id] for unit_id in unit_ids if unit_id in loaded.sequence_of]
-            draft.remove(found)
-            _mark_stale(loaded, draft, found)
+            draft.take_back(found)
             return len(found)
 
         return await self._do(tenant, user_id, take_out)
@@ -329,14 +328,6 @@ def _supersede(
         if old is None:
             raise MemoryRefused(f"there is no unit {each.supersedes!r} to be superseded")
         draft.relate(replace(old, superseded_by=unit.unit_id, valid_to=unit.valid_from or unit.creation_time or now))
-
-
-def _mark_stale(loaded: Loaded, draft: Draft, removed: Sequence[int]) -> None:
-    """What sums up units that somebody had removed is to be made anew."""
-    gone = set(removed)
-    for sequence in dict.fromkeys(above for each in removed for above in loaded.above(each)):
-        if sequence not in gone:
-            draft.relate(replace(loaded.units[sequence], is_stale=True))
 
 
 def _embedder_of(loaded: Loaded) -> str:

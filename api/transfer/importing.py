@@ -69,6 +69,7 @@ class Importing:
         self._record = running.record
         self._clock = running.clock
         self._ids = running.ids
+        self._house = running.house
         self._catalogue = catalogue
         self._queue_s = running.settings.queue_s
         self._locale = running.settings.locale
@@ -197,9 +198,11 @@ class Importing:
 
     async def _bring(self, whole: WholeSession, *, replaces: bool) -> None:
         session = whole.session
+        there = await self._record.session_start(session.tenant, session.session_id) if replaces else None
         async with (
             self._chat.beginning(session.tenant, session.user_id),
             self._chat.alone(session.tenant, session.session_id),
+            self._house.removing(session.tenant, session.user_id if there is None else there.user_id),
         ):
             try:
                 await self._record.bring_session(whole, replaces=replaces)
@@ -212,6 +215,7 @@ class Importing:
             except RowRefused as error:
                 raise ApiError("DOCUMENT_INVALID", "it holds something that the record cannot keep") from error
             finally:
+                self._house.banks.turned(session.tenant, session.user_id)
                 if replaces:
                     self._chat.removed(session.tenant, session.session_id)
 

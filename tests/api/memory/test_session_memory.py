@@ -1,0 +1,111 @@
+"""The memory of a session's user: what turns say, note, recall and take back becomes memory, and goes with them."""
+
+from pathlib import Path
+from typing import Any
+
+NOTES = """
+script: notes
+memory: {remember: notes}
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - repeat: {max: 20}
+            id: loop
+            do:
+              - {ask: What is to be noted?, id: ask_note, output: [{get: word, fallback: raw}]}
+              - {remember: "A note: {{ word }}", id: note}
+              - {recall: "{{ word }}", id: look, into: found, k: 1}
+"""
+
+
+async def found(api: Any, text: str, **more: Any) -> list[str]:
+    answer = await api.post("/api/memory/search", json={"userId": "ana", "text": text, "k": 20, **more})
+    assert answer.status_code == 200, answer.text
+    chains = answer.json()["chains"]
+    return [unit["content"] for chain in chains for unit in chain["units"]]
+
+
+async def units(api: Any, **query: Any) -> list[Any]:
+    return (await api.read("/api/memory/units", userId="ana", limit=100, **query))["data"]
+
+
+async def test_what_was_said_is_found_in_the_very_next_request(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        session = await api.begin("chat")
+        await api.say(session, "My sister plays the bassoon")
+        assert "My sister plays the bassoon" in await found(api, "bassoon")
+        said = await units(api, group=session["sessionId"])
+        assert said[0]["unitId"] == f"{session['sessionId']}:1"
+
+
+async def test_notes_are_remembered_and_what_is_recalled_has_been_visited(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.keep(NOTES)
+        session = await api.begin("notes")
+        await api.say(session, "lemons", "pears")
+        noted = await units(api)
+        assert [unit["content"] for unit in noted] == ["A note: lemons", "A note: pears"]
+        await api.say(session, "lemons")
+        lemons, pears = (await units(api))[:2]
+        assert (lemons["visitCount"], pears["visitCount"]) == (1, 0)
+        assert lemons["lastVisit"] > pears["lastVisit"]
+        assert lemons["trust"] in {"own", "told"}
+
+
+async def test_a_rewind_takes_what_was_said_out_of_memory(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        session = await api.begin("chat")
+        await api.say(session, "I like tea", "I like coffee")
+        assert len(await found(api, "coffee", strategy="lexical")) >= 1
+        answer = await api.post(f"/api/sessions/{session['sessionId']}/rewind", json={"turn": 1})
+        assert answer.status_code == 200, answer.text
+        assert not [text for text in await found(api, "coffee", strategy="lexical") if "coffee" in text]
+        assert "I like tea" in await found(api, "tea", strategy="lexical")
+
+
+async def test_a_fork_does_not_remember_everything_twice(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        session = await api.begin("chat")
+        await api.say(session, "I like tea")
+        copy = await api.post(f"/api/sessions/{session['sessionId']}/fork", json={})
+        assert copy.status_code == 201, copy.text
+        await api.say(copy.json(), "and cake")
+        contents = [unit["content"] for unit in await units(api)]
+        assert contents.count("I like tea") == 1
+        assert contents.count("and cake") == 1
+
+
+async def test_a_deleted_session_is_out_of_memory_and_the_rest_is_still_there(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        one, other = await api.begin("chat"), await api.begin("chat")
+        await api.say(one, "I like tea")
+        await api.say(other, "I like coffee")
+        assert len(await found(api, "like")) >= 2
+        assert (await api.delete(f"/api/sessions/{one['sessionId']}")).status_code == 204
+        contents = [unit["content"] for unit in await units(api)]
+        assert "I like coffee" in contents
+        assert "I like tea" not in contents
+
+
+async def test_an_erased_user_has_no_memory(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        session = await api.begin("chat")
+        await api.say(session, "I like tea")
+        assert await found(api, "tea")
+        assert (await api.delete("/api/users/ana")).status_code in {200, 204}
+        assert await units(api) == []
+        again = await api.begin("chat")
+        await api.say(again, "hello")
+        assert "I like tea" not in [unit["content"] for unit in await units(api)]
+
+
+async def test_memory_is_the_same_after_a_restart(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.keep(NOTES)
+        session = await api.begin("notes")
+        await api.say(session, "lemons", "pears", "lemons")
+        before = await units(api)
+    async with app(tmp_path, embedder="none") as api:
+        assert await units(api) == before
