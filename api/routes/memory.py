@@ -17,6 +17,7 @@ from api.memory.jobs import JobOptions, Jobs
 from api.memory.showing import job_view, status_view, stored_view
 from api.parameters import Cursor, Limit, seconds_to_wait
 from api.routes import memory_groups, memory_units
+from api.routes.memory_groups import found_group
 from api.routes.memory_units import OfMemory
 from api.schemas.memory_work import (
     ForgettingAnswer,
@@ -72,7 +73,7 @@ def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
     description="Brings the summaries up to date: only what is not summed up yet is told. Without a language model "
     "they are extracts.",
     response_headers=[_LOCATION],
-    responses={**_done(JobAnswer, "It is finished."), **described(*_TAKEN)},
+    responses={**_done(JobAnswer, "It is finished."), **described(*_TAKEN, "MEMORY_GROUP_NOT_FOUND")},
 )
 async def summarise_memory(
     data: Annotated[NewSummary, BodyKwarg(examples=_SUMMARIES)],
@@ -81,7 +82,10 @@ async def summarise_memory(
     prefer: Prefer = None,
 ) -> Response[JobAnswer]:
     """Takes the work."""
-    return await _taken(house, memory_of(request, data.user_id), "summarise", JobOptions(group=data.group), prefer)
+    owner = memory_of(request, data.user_id)
+    if data.group is not None:
+        await found_group(house, *owner, data.group)
+    return await _taken(house, owner, "summarise", JobOptions(group=data.group), prefer)
 
 
 @post(

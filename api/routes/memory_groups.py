@@ -45,7 +45,7 @@ async def begin_group(
     group_id = await house.memories.start_group(
         *owner, data.group or "", short_term=data.short_term, context_length=data.context_length
     )
-    return GroupAnswer(group=group_view(await _found(house, *owner, group_id)))
+    return GroupAnswer(group=group_view(await found_group(house, *owner, group_id)))
 
 
 @get("/memory/groups", summary="List sessions and collections", responses=described("REQUEST_INVALID", *_RECORD))
@@ -69,7 +69,7 @@ async def get_group(
     user_id: OfMemory = None,
 ) -> GroupAnswer:
     """How much is in it, and in its mind."""
-    return GroupAnswer(group=group_view(await _found(house, *memory_of(request, user_id), group_id)))
+    return GroupAnswer(group=group_view(await found_group(house, *memory_of(request, user_id), group_id)))
 
 
 @delete(
@@ -102,7 +102,7 @@ async def get_group_context(
 ) -> ContextAnswer:
     """What is in its context, oldest first; no query gives it back to the same group."""
     owner = memory_of(request, user_id)
-    await _found(house, *owner, group_id)
+    await found_group(house, *owner, group_id)
     units = await house.memories.context(*owner, group_id, length)
     return ContextAnswer(units=[stored_view(unit) for unit in units])
 
@@ -122,11 +122,12 @@ async def restore_group(
 ) -> Restored:
     """How many units it bears in mind then."""
     owner = memory_of(request, data.user_id)
-    await _found(house, *owner, group_id)
+    await found_group(house, *owner, group_id)
     return Restored(short_term=await house.memories.restore(*owner, group_id, data.source))
 
 
-async def _found(house: House, tenant: str, user_id: str, group_id: str) -> Group:
+async def found_group(house: House, tenant: str, user_id: str, group_id: str) -> Group:
+    """A session or collection. Raises ApiError MEMORY_GROUP_NOT_FOUND."""
     group = await house.listing.group(tenant, user_id, group_id)
     if group is None:
         raise _unknown(group_id)
