@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from api.budgets import Budgets
+from api.memory.sources import ExternalSettings
 from api.wording import worded
 from runtime.amounts import Amount, Count
 from runtime.context.chosen import Contexts
@@ -73,6 +74,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     memory_units_max: Count = 100_000  # of one user; where there are more, those that matter least are forgotten
     memory_summarise_from: Annotated[int, Meta(ge=0, le=10_000)] = 0  # units in no summary; 0: only when asked for
     memory_forget_share: Annotated[float, Meta(gt=0, le=1)] = 0.1  # of those that may be
+    memories: dict[str, ExternalSettings] = {}
     locale: Locale | None = None
     busy: Literal["reject", "queue"] = "reject"
     queue_s: Amount = 30.0
@@ -199,6 +201,8 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
         raise SettingsInvalid(f"{path}: {error}") from error
     _convert(data, str(path))
     # paths in a file are meant from where the file lies
+    for table in data.get("memories", {}).values():
+        table["path"] = str(path.parent / table["path"])
     return {name: path.parent / value if name in _FOLDERS else value for name, value in data.items()}
 
 
@@ -224,15 +228,16 @@ def _convert(given: Mapping[str, Any], origin: str) -> Settings:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
         problem = worded(str(error)).replace("Object contains unknown field", "there is no setting")
-        problem = problem.replace("models[...]", f"models.{_wrong_model(plain.get('models'))}")
+        for name, kind in (("models", ModelSettings), ("memories", ExternalSettings)):
+            problem = problem.replace(f"{name}[...]", f"{name}.{_wrong_table(plain.get(name), kind)}")
         raise SettingsInvalid(f"{origin}: {problem}") from error
 
 
-def _wrong_model(tables: Any) -> str:
+def _wrong_table(tables: Any, kind: type[Struct]) -> str:
     """The name of the first table that is not as it should be; the error itself does not tell."""
     for name, table in tables.items() if isinstance(tables, dict) else ():
         try:
-            msgspec.convert(table, ModelSettings, strict=False, dec_hook=_from_text)
+            msgspec.convert(table, kind, strict=False, dec_hook=_from_text)
         except msgspec.ValidationError:
             return str(name)
     return "*"

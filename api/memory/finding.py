@@ -28,10 +28,15 @@ class Finding(Struct, frozen=True):
 
 
 def find(
-    loaded: Loaded, query: Query, allowed: Collection[int] | None, now: datetime, in_sight: int | None = None
+    loaded: Loaded,
+    query: Query,
+    allowed: Collection[int] | None,
+    now: datetime,
+    in_sight: int | None = None,
+    external: Sequence[RecalledChain] = (),
 ) -> Finding:
     """Search, and draft the visits. What is hidden is the context of the group that asks, or, with `in_sight`, the
-    messages of the session from that one on; 0: none.
+    messages of the session from that one on; 0: none. Of what is found and external chains the best k are recalled.
     """
     working = loaded.minds.get(query.group, Mind()).working
     if in_sight is not None:
@@ -46,15 +51,22 @@ def find(
         excluded=working.context,
         chars_of=lambda sequence: len(loaded.units[sequence].content),
     )
-    draft = Draft(loaded, now)
-    draft.visit(sequence for chain in chains for sequence in chain.sequences)
-    if query.group in loaded.groups and query.add_to_short_term:
-        draft.recall(query.group, [hit.sequence for chain in reversed(chains) for hit in reversed(chain.hits)])
     recalled = [
         RecalledChain(score=chain.score, units=[_unit(loaded, each, found) for each in chain.sequences])
         for chain in chains
     ]
-    return Finding(Recalled(recalled, loaded.round), draft.change())
+    together = best_of(recalled, external, query.k)
+    chains = chains[: sum(not chain.external for chain in together)]
+    draft = Draft(loaded, now)
+    draft.visit(sequence for chain in chains for sequence in chain.sequences)
+    if query.group in loaded.groups and query.add_to_short_term:
+        draft.recall(query.group, [hit.sequence for chain in reversed(chains) for hit in reversed(chain.hits)])
+    return Finding(Recalled(together, loaded.round), draft.change())
+
+
+def best_of(own: Sequence[RecalledChain], external: Sequence[RecalledChain], k: int) -> list[RecalledChain]:
+    """The best k of both, the best first; of equal ones the user's own."""
+    return sorted([*own, *external], key=lambda chain: -chain.score)[:k]
 
 
 def _found(

@@ -8,6 +8,7 @@ from msgspec import Struct
 from api.memory.banks import Banks, Plans
 from api.memory.care import Care, TellerFor
 from api.memory.embedding import Embedding
+from api.memory.external import Externals
 from api.memory.jobs import Jobs
 from api.memory.listing import Listing
 from api.memory.memories import Memories
@@ -25,6 +26,7 @@ class House(Struct, frozen=True):
     """The memory of a server."""
 
     embedding: Embedding
+    externals: Externals
     banks: Banks
     memories: Memories
     care: Care
@@ -54,10 +56,12 @@ class House(Struct, frozen=True):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Works on memories meanwhile."""
+        await self.externals.clear()
         try:
             async with self.work.running():
                 yield
         finally:
+            await self.externals.clear()
             await self.embedding.close()
 
 
@@ -85,7 +89,8 @@ def make_house(
     )
     jobs = Jobs(record.memory, care, clock, ids)
     work = Work(record.memory, care, jobs, embedding)
-    memories = Memories(record.memory, banks, embedding, clock, ids, work.notice)
+    externals = Externals(settings.memories, embedding, settings.embedder, settings.data / "external", clock, ids)
+    memories = Memories(record.memory, banks, embedding, clock, ids, externals, work.notice)
     metrics.watch("memory_work_waiting", "Memories that wait to be worked on", lambda: work.waiting)
     metrics.watch_total("memory_work_done", "Times that a memory was worked on", lambda: work.done)
     metrics.watch_total("memory_work_failed", "Times that work on a memory failed", lambda: work.failed)
@@ -93,4 +98,4 @@ def make_house(
     metrics.watch_total("memory_embedding_seconds", "How long embedding took", lambda: embedding.embedding_s)
     metrics.watch("memory_units_loaded", "Units of memory that are kept in RAM", lambda: banks.units)
     listing = Listing(record.memory, banks, embedding)
-    return House(embedding, banks, memories, care, jobs, listing, work)
+    return House(embedding, externals, banks, memories, care, jobs, listing, work)

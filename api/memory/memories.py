@@ -21,7 +21,8 @@ from api.memory.asked import (
 from api.memory.banks import Banks
 from api.memory.draft import Draft
 from api.memory.embedding import Embedding
-from api.memory.finding import find
+from api.memory.external import Externals
+from api.memory.finding import best_of, find
 from api.memory.loaded import Loaded, vector_rows
 from api.memory.minds import CAPACITY_DEFAULT, CAPACITY_MAX, CONTEXT_LENGTH_MAX, Mind
 from api.memory.refusals import MemoryRefused, UnitTaken
@@ -52,6 +53,7 @@ class Memories:
         embedding: Embedding,
         clock: Clock,
         ids: Ids,
+        externals: Externals,
         notice: Callable[[str, str], None] = lambda tenant, user_id: None,
     ) -> None:
         self._record = record
@@ -59,6 +61,7 @@ class Memories:
         self._embedding = embedding
         self._clock = clock
         self._ids = ids
+        self._externals = externals
         self._notice = notice  # that there is work to do
 
     # -- put in -------------------------------------------------------------------------------------------------------
@@ -140,12 +143,13 @@ class Memories:
         Raises MemoryRefused, FilterInvalid.
         """
         query.check()
-        asked = await self._seen(query)
+        asked = await self._fitted(tenant, user_id, query)
+        external = await self._externals.search(asked)
         async with self._banks.held(tenant, user_id) as loaded:
-            if query.vector is not None:
-                asked = replace(asked, vector=_fitting(query.vector, loaded))
+            if query.external_only:
+                return Recalled(best_of([], external, query.k), loaded.round)
             allowed = await self._allowed(tenant, user_id, query)
-            found = await reckoned(find, loaded, asked, allowed, self._clock())
+            found = await reckoned(find, loaded, asked, allowed, self._clock(), None, external)
             await self._banks.write(loaded, found.change)
             return found.recalled
 
@@ -165,6 +169,13 @@ class Memories:
         if query.filters is None:
             return None
         return await self._record.matching(tenant, user_id, query.filters)
+
+    async def _fitted(self, tenant: str, user_id: str, query: Query) -> Query:
+        """A query with a vector that can be compared, where there is one to be had. Raises MemoryRefused."""
+        if query.vector is None:
+            return await self._seen(query)
+        async with self._banks.held(tenant, user_id) as loaded:
+            return replace(query, vector=_fitting(query.vector, loaded))
 
     async def _seen(self, query: Query) -> Query:
         """A query with the vector of its text, where there is one to be had."""

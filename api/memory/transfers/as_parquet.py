@@ -53,6 +53,7 @@ _INSERT = f"""INSERT INTO units BY NAME
         '{msgspec.json.encode([_PLAIN | {"has_vector": "BOOLEAN"}]).decode()}'), max_depth := 2)) AS plain
     LEFT JOIN (SELECT sequence, list(number ORDER BY place) AS vector FROM floats GROUP BY sequence) USING (sequence)
     ORDER BY sequence"""  # noqa: S608
+_HEADER = "SELECT decode(value) FROM parquet_kv_metadata($path) WHERE decode(key) = 'header'"
 _WINDOW = """FROM read_parquet($path, file_row_number = true)
     WHERE file_row_number >= $first AND file_row_number < $end ORDER BY file_row_number"""
 
@@ -133,9 +134,7 @@ class _Source:
             raise DocumentInvalid(f"column {wrong}: expected {_COLUMNS.get(wrong)}, found {columns.get(wrong)}")
 
     def _header(self) -> Header:
-        found = self._connection.execute(
-            "SELECT decode(value) FROM parquet_kv_metadata($path) WHERE decode(key) = 'header'", {"path": self._path}
-        ).fetchall()
+        found = self._connection.execute(_HEADER, {"path": self._path}).fetchall()
         if len(found) != 1:
             raise DocumentInvalid("the file has no key `header`: it is no memory that Cuebook wrote")
         try:
@@ -172,14 +171,27 @@ def _unit(row: dict[str, object], place: str) -> UnitPart:
         raise DocumentInvalid(f"{place}: {error}") from error
 
 
+def is_memory(path: Path) -> bool:
+    """Whether a Parquet file has the header of a memory. Raises DocumentInvalid where it is no Parquet file."""
+    with opened(path) as connection:
+        return bool(connection.execute(_HEADER, {"path": str(path)}).fetchall())
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[_Source]:
     """Read a file. Raises DocumentInvalid."""
+    with opened(path) as connection:
+        yield _Source(connection, path)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database to read a file with. Raises DocumentInvalid for what it cannot read."""
     if has_magic(str(path)):  # it would be read as a pattern, of many files
         raise DocumentInvalid("a Parquet file with *, ? or [ in its path cannot be read; give it another name")
     try:
         with closing(connect()) as connection:
-            yield _Source(connection, path)
+            yield connection
     except duckdb.Error as error:
         why = str(error).splitlines()[0].replace(str(path), "the file")
-        raise DocumentInvalid(f"no Parquet file of a memory: {why}") from error
+        raise DocumentInvalid(f"the Parquet file cannot be read: {why}") from error

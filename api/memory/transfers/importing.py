@@ -80,7 +80,11 @@ async def import_memory(
 
     Raises DocumentInvalid, IdsTaken, OSError, StoreBusy, and what writing the record raises.
     """
-    content = await asyncio.to_thread(_read, path, form, tell)
+    return await import_content(memory, target, await asyncio.to_thread(_read, path, form, tell))
+
+
+async def import_content(memory: MemoryRecord, target: Target, content: Content) -> Imported:
+    """Bring what has been checked into a memory. Raises IdsTaken, StoreBusy, and what writing the record raises."""
     for _ in range(ATTEMPTS_MAX):
         stamp = await memory.stamp(target.tenant, target.user_id)
         plan = await _planned(memory, target, content)
