@@ -120,11 +120,13 @@ class Care:
     async def summarise(self, owner: OwnerId, group_id: str | None = None) -> AsyncIterator[Step]:
         """Bring the summaries of a group up to date, or those of all groups and of all together.
 
-        Raises ChangedMeanwhile, and what the summariser raises; what was made before stays.
+        Raises ChangedMeanwhile where units went or were taken back meanwhile, so that no summary tells of them, and
+        what the summariser raises; what was made before stays.
         """
         async with self._banks.held(*owner) as loaded:
             units = list(loaded.units.values())
             memory_id = loaded.owner.memory_id
+            seen, losses = loaded, loaded.losses
         telling = Telling(summarise=self._teller_for(*owner), ids=self._ids)
         if group_id is None:
             steps = summarise_all(units, memory_id, telling)
@@ -133,9 +135,12 @@ class Care:
         made = 0
         async for changes in steps:
             async with self._banks.held(*owner) as loaded:
+                if loaded is not seen or loaded.losses != losses:
+                    raise ChangedMeanwhile("units were removed while they were summed up")
                 draft = Draft(loaded, self._clock())
                 _apply(loaded, draft, changes)
                 await self._banks.write(loaded, draft.change())
+                losses = loaded.losses
             made += len(changes.written)
             yield Step(made, 0)
         if group_id is None:
@@ -202,16 +207,19 @@ class Care:
 
 
 def _apply(loaded: Loaded, draft: Draft, changes: Changes) -> None:
-    """One step of summing up. Raises ChangedMeanwhile where it names what is not there any more."""
-    for unit_id in (*changes.removed, *(unit.unit_id for unit in changes.written)):
-        if unit_id in loaded.sequence_of:
-            draft.remove([loaded.sequence_of[unit_id]])
-    added = {unit.unit_id: draft.add(unit) for unit in changes.written}
+    """One step of summing up; visits and pins of a summary that is told anew are as they are by now."""
+    known = {unit.unit_id: loaded.get(unit.unit_id) for unit in changes.written}
+    draft.remove(loaded.sequence_of[each] for each in (*changes.removed, *known) if each in loaded.sequence_of)
+    added = {unit.unit_id: draft.add(_as_known(unit, known[unit.unit_id])) for unit in changes.written}
     for unit_id, parent_id in changes.parents.items():
-        child = added.get(unit_id) or loaded.get(unit_id)
-        if child is None or (parent_id not in added and parent_id not in loaded.sequence_of):
-            raise ChangedMeanwhile(f"unit {unit_id} was removed while it was summed up")
+        child = added.get(unit_id) or loaded.units[loaded.sequence_of[unit_id]]
         draft.relate(replace(child, parent_id=parent_id))
+
+
+def _as_known(unit: MemoryUnit, known: MemoryUnit | None) -> MemoryUnit:
+    if known is None:
+        return unit
+    return replace(unit, visit_count=known.visit_count, last_visit=known.last_visit, never_delete=known.never_delete)
 
 
 def _link(loaded: Loaded, draft: Draft, sequences: list[int]) -> None:

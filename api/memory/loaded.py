@@ -47,6 +47,7 @@ class Loaded:
         self.without_vector: dict[int, None] = {}  # of no embedder, in order
         self.seen_otherwise: dict[int, None] = {}  # with vectors of other embedders, but none of this one, in order
         self.dimension = dimension
+        self.losses = 0  # how often units went, or were told of that are to go
         self._superseded: set[int] = set()
 
     @property
@@ -144,6 +145,7 @@ class Loaded:
                 superseded_by=related.superseded_by,
                 duplicate_of=related.duplicate_of,
             )
+            self.losses += related.is_stale
             self._note_validity(self.units[related.sequence])
             parent = None if related.parent_id is None else self.sequence_of.get(related.parent_id)
             self.bank.place_under(parent, [related.sequence])
@@ -220,6 +222,7 @@ class Loaded:
             if unit.rank == 0:
                 self.order[unit.group_id].remove(sequence)
         if gone:
+            self.losses += 1
             self.bank.remove(gone)
             if self.index is not None:
                 self.index.remove(np.array(gone, np.int64))
