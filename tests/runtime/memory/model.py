@@ -96,9 +96,13 @@ class Model:
             self.units[above] = replace(self.units[above], is_stale=True)
         self._lose(unit_ids)
 
-    def remove_group(self, group: str) -> None:
-        self.remove([unit.unit_id for unit in self.units.values() if unit.group == group and unit.rank < 2])
-        self.minds.pop(group, None)
+    def remove_group(self, group: str, *, is_session: bool) -> None:
+        """A group goes with its summaries, and the summary of everything goes, which told of it."""
+        self._lose([unit.unit_id for unit in self.units.values() if unit.rank == 2 or unit.group == group])
+        for unit in [unit for unit in self.units.values() if unit.rank == 1 and unit.unit_id == unit.group]:
+            self.units[unit.unit_id] = replace(unit, parent=None)
+        if not is_session:
+            del self.minds[group]
 
     def forget(self, share: float) -> list[str]:
         """The leaves that matter least go; what sums them up still tells of them."""
@@ -113,25 +117,36 @@ class Model:
             mind.lose(unit_ids)
 
     def take_summaries(self, summaries: Iterable[Unit], parents: dict[str, str | None], round_: int) -> None:
-        """The summaries as they were made, and who stands under them; asserts what has to hold of them."""
-        said = {unit_id: unit for unit_id, unit in self.units.items() if unit.rank == 0}
-        self.units = {**said, **{unit.unit_id: unit for unit in summaries}}
+        """The summaries as they were made, and who stands under them; those that were not told anew are the same."""
+        told = {unit.unit_id: unit for unit in summaries}
+        for unit in told.values():
+            known = self.units.get(unit.unit_id, unit)
+            assert (known.visit_count, known.never_delete) == (unit.visit_count, unit.never_delete)
+            assert unit.sequence != known.sequence or replace(known, parent=unit.parent) == unit
+        self.units = {**{unit_id: unit for unit_id, unit in self.units.items() if unit.rank == 0}, **told}
         for unit_id, parent in parents.items():
             self.units[unit_id] = replace(self.units[unit_id], parent=parent)
         self.round = round_
-        for group in {unit.group for unit in said.values()}:
-            self._assert_tree(group, [unit for unit in self.units.values() if unit.rank == 0 and unit.group == group])
 
-    def take_long_term(self, memory_id: str) -> None:
-        """Asserts what has to hold of the summary of everything."""
+    def assert_summed_up(self, group: str) -> None:
+        """What has to hold of the summaries of a group after they were brought up to date."""
+        self._assert_tree(group, [self.units[unit_id] for unit_id in self.order(group)])
+
+    def assert_all_summed_up(self, memory_id: str) -> None:
+        """What has to hold after everything was summed up."""
         groups = {unit.group for unit in self.units.values() if unit.rank == 0}
+        for group in groups:
+            self.assert_summed_up(group)
         self._assert_tree(memory_id, [self.units[group] for group in groups])
 
     def _assert_tree(self, root_id: str, leaves: Sequence[Unit]) -> None:
+        if not leaves:
+            return
         root = self.units[root_id]
         for leaf in leaves:
             assert root_id in self.above(leaf.unit_id)
-            assert all(self.units[each].sequence > leaf.sequence for each in self.above(leaf.unit_id))
+            told_in = [self.units[each] for each in self.above(leaf.unit_id) if self.rank_of(each) == root.rank]
+            assert all(above.sequence > leaf.sequence for above in told_in)
         nodes = [unit for unit in self.units.values() if unit.rank == root.rank and unit.group == root_id]
         assert [node.unit_id for node in nodes if self.rank_of(node.parent) != root.rank] == [root_id]
         assert not any(node.is_stale for node in nodes)
@@ -140,11 +155,11 @@ class Model:
     # -- what is so ---------------------------------------------------------------------------------------------------
 
     def rank_of(self, unit_id: str | None) -> int | None:
-        return None if unit_id is None else self.units[unit_id].rank
+        return self.units[unit_id].rank if unit_id in self.units else None
 
     def above(self, unit_id: str) -> list[str]:
         parent = self.units[unit_id].parent
-        return [] if parent is None else [parent, *self.above(parent)]
+        return [parent, *self.above(parent)] if parent in self.units else []
 
     def order(self, group: str) -> list[str]:
         """What was said in a group, oldest first."""
