@@ -85,7 +85,11 @@ def _conversation(name: str, data: Any) -> Conversation:
     questions = [
         Asked(asked["question"], asked["category"], evidence)
         for asked in data["qa"]
-        if (evidence := frozenset(by_turn[at] for ref in asked.get("evidence", []) for at in _turn(ref) if at in by_turn))
+        if (
+            evidence := frozenset(
+                by_turn[at] for ref in asked.get("evidence", []) for at in _turn(ref) if at in by_turn
+            )
+        )
     ]
     return Conversation(name, entries, summaries, questions)
 

@@ -3,6 +3,7 @@
 A bank does no I/O and knows no clock. It is for one caller at a time: who shares it between threads holds a lock.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
@@ -43,6 +44,7 @@ class Bank:
         self._group_lengths = np.zeros(64, np.float32)
         self._sources: dict[str, int] = {}
         self._named: dict[str, set[int]] = {}  # sources by the word they are called by
+        self._units_by: Counter[int] = Counter()  # how many units a source has
         self._terms_alive = 0.0
         self._removed = 0
 
@@ -81,6 +83,7 @@ class Bank:
             self._group_lengths = np.concatenate([self._group_lengths, np.zeros(len(self._group_lengths), np.float32)])
         source_terms = terms_of(entry.source)
         source = self._sources.setdefault(entry.source, len(self._sources))
+        self._units_by[source] += 1
         if source_terms:
             self._named.setdefault(source_terms[0], set()).add(source)
         words = plain_words(entry.content)
@@ -113,7 +116,9 @@ class Bank:
         Raises ValueError if the vectors are of another dimension than those that are there.
         """
         here = np.isin(sequences, self._columns.sequences[: self._columns.used][self._alive()])
-        self._columns.place_vectors(self._columns.rows_of(sequences[here]), vectors[here].astype(np.float32, copy=False))
+        self._columns.place_vectors(
+            self._columns.rows_of(sequences[here]), vectors[here].astype(np.float32, copy=False)
+        )
 
     def change_embedder(self, embedder: str) -> None:
         """Vectors come from another embedder from now on: those that are there are dropped."""
@@ -133,8 +138,19 @@ class Bank:
             if columns.said[row]:
                 self._group_lengths[group] -= columns.length[row]
             self._removed += 1
+            self._forget_source(int(columns.source[row]))
         if self._removed > REMOVED_SHARE_MAX * columns.used:
             self._pack()
+
+    def _forget_source(self, source: int) -> None:
+        """A source said one unit less; one that said nothing is not asked about."""
+        self._units_by[source] -= 1
+        if self._units_by[source]:
+            return
+        for word in [word for word, sources in self._named.items() if source in sources]:
+            self._named[word].discard(source)
+            if not self._named[word]:
+                del self._named[word]
 
     def search(self, question: Question, nearest: Nearest | None = None) -> list[Found]:
         """The units that answer to a question best, the best first; none where nothing shares a word or is near.
@@ -145,7 +161,7 @@ class Bank:
         looked = self.look(question, nearest) if question.k > 0 else None
         if looked is None:
             return []
-        return self._found(question, looked.rows, looked.ranker.shares(looked.signals), looked.ranker)
+        return self._found(question, looked)
 
     def look(self, question: Question, nearest: Nearest | None = None) -> Looked | None:
         """The candidates of a question and what speaks for each; None where there are none."""
@@ -211,9 +227,21 @@ class Bank:
             for name in ranker.signals.keys() & {*MEANING}:
                 signals[name] = usual.to_scale_of(ranker.signals[name], signals[name])
 
-    def _found(self, question: Question, rows: Rows, shares: dict[str, Floats], ranker: Ranker) -> list[Found]:
-        columns = self._columns
-        scores = ranker.scores(shares)
+    def _scored(self, looked: Looked) -> tuple[NDArray[np.float64], dict[str, Floats]]:
+        """Each candidate's score, and the share of each signal in it. One without a vector is judged by its words."""
+        shares = looked.ranker.shares(looked.signals)
+        scores = looked.ranker.scores(shares)
+        meant = self._columns.has_vector[looked.rows]
+        if looked.ranker is self._weights.lexical or meant.all() or "words" not in looked.signals:
+            return scores, shares
+        by_words = self._weights.lexical.shares(looked.signals)
+        nothing = np.zeros(len(meant), np.float32)
+        mixed = {name: np.where(meant, share, by_words.get(name, nothing)) for name, share in shares.items()}
+        return np.where(meant, scores, self._weights.lexical.scores(by_words)), mixed
+
+    def _found(self, question: Question, looked: Looked) -> list[Found]:
+        columns, rows = self._columns, looked.rows
+        scores, shares = self._scored(looked)
         kept = self._kept(question, rows)
         faded = scores * kept
         best = np.lexsort((columns.sequences[rows], -faded))[: min(question.k, FOUND_MAX)]

@@ -59,7 +59,9 @@ def cues_of_unit(content: str, words: Sequence[str], *, has_attachment: bool) ->
         is_question=float("?" in ending or "？" in ending),
         of_self=(sum(map(_SELF.__contains__, words)) + content.count("我")) / count,
         to_other=(sum(map(_OTHER.__contains__, words)) + content.count("你")) / count,
-        tells_time=float(not _TIMES.isdisjoint(words) or (not content.isascii() and _CHINESE_TIMES.search(content) is not None)),
+        tells_time=float(
+            not _TIMES.isdisjoint(words) or (not content.isascii() and _CHINESE_TIMES.search(content) is not None)
+        ),
         tells_number=float(not _NUMBERS.isdisjoint(words) or _DIGIT.search(content) is not None),
         tells_name=math.log1p(len(_NAME.findall(content))),
         has_attachment=float(has_attachment),
