@@ -11,7 +11,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,31 +66,27 @@ def _conversation(name: str, data: Any) -> Conversation:
     by_turn: dict[tuple[int, int], int] = {}
     summaries = {}
     for session in sorted(int(key[8:]) for key in data if re.fullmatch(r"session_\d+", key)):
-        when = datetime.strptime(data[f"session_{session}_date_time"].strip(), "%I:%M %p on %d %B, %Y")
+        when = datetime.strptime(data[f"session_{session}_date_time"].strip() + " +0000", "%I:%M %p on %d %B, %Y %z")
         if summary := data.get(f"session_{session}_summary"):
             summaries[f"session {session}"] = str(summary)
         for turn in data[f"session_{session}"]:
             sequence = len(entries) + 1
-            by_turn[_turn(turn["dia_id"])[0]] = sequence
+            by_turn[_turns(turn["dia_id"])[0]] = sequence
             entries.append(
                 Entry(
                     sequence=sequence,
                     group=f"session {session}",
                     source=turn["speaker"],
-                    created_at=when.replace(tzinfo=UTC),
+                    created_at=when,
                     content=_content(turn),
                     has_attachment=bool(turn.get("blip_caption")),
                 )
             )
-    questions = [
-        Asked(asked["question"], asked["category"], evidence)
-        for asked in data["qa"]
-        if (
-            evidence := frozenset(
-                by_turn[at] for ref in asked.get("evidence", []) for at in _turn(ref) if at in by_turn
-            )
-        )
-    ]
+    questions = []
+    for asked in data["qa"]:
+        turns = [turn for reference in asked.get("evidence", []) for turn in _turns(reference)]
+        if evidence := frozenset(by_turn[turn] for turn in turns if turn in by_turn):
+            questions.append(Asked(asked["question"], asked["category"], evidence))
     return Conversation(name, entries, summaries, questions)
 
 
@@ -99,6 +95,6 @@ def _content(turn: Any) -> str:
     return f"{turn.get('text', '')} [image: {caption}]" if caption else str(turn.get("text", ""))
 
 
-def _turn(reference: str) -> list[tuple[int, int]]:
+def _turns(reference: str) -> list[tuple[int, int]]:
     """The turns a reference names: `D1:3`, or several in one text. Broken ones name none."""
     return [(int(session), int(turn)) for session, turn in re.findall(r"D:?(\d+):(\d+)", reference)]

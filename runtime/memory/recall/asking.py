@@ -44,8 +44,19 @@ def date_of(moment: datetime) -> str:
     return f"[{moment.day} {_MONTHS[moment.month - 1]} {moment.year}]"
 
 
-_MONTHS = (
-    "January February March April May June July August September October November December".split()  # in every locale
+_MONTHS = (  # in every locale
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
 
 

@@ -10,23 +10,23 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from runtime.memory.recall.words import plain_words
+from runtime.memory.recall.words import plain_words, word_set
 
-_SELF = frozenset("i my me mine myself we our ours us".split())
-_OTHER = frozenset("you your yours yourself yourselves".split())
-_TIMES = frozenset(
+_SELF = word_set("i my me mine myself we our ours us")
+_OTHER = word_set("you your yours yourself yourselves")
+_TIMES = word_set(
     "yesterday today tomorrow tonight week weekend month year last next ago recently since day night morning monday "
     "tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
-    "october november december spring summer autumn fall winter".split()
+    "october november december spring summer autumn fall winter"
 )
-_NUMBERS = frozenset("two three four five six seven eight nine ten once twice couple few".split())
+_NUMBERS = word_set("two three four five six seven eight nine ten once twice couple few")
 _DIGIT = re.compile(r"[\d两二三四五六七八九十]")
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][a-z]+")
 _CHINESE_TIMES = re.compile("昨天|今天|明天|上周|下周|去年|明年|上个月|星期|周[一二三四五六日末]")
 _QUESTION_ENDS_CHARS = 40  # a question mark further from the end is of something said in passing
-_WHEN = frozenset(("when", "date", "year", "month"))
-_HOW_MANY = frozenset(("many", "often", "old", "long"))
-_WHO = frozenset(("which", "who", "where"))
+_WHEN = word_set("when date year month")
+_HOW_MANY = word_set("many often old long")
+_WHO = word_set("which who where")
 
 
 class UnitCues(Struct, frozen=True):
@@ -66,6 +66,10 @@ def cues_of_unit(content: str, words: Sequence[str], *, has_attachment: bool) ->
         tells_name=math.log1p(len(_NAME.findall(content))),
         has_attachment=float(has_attachment),
     )
+
+
+def _has_chinese_time(content: str) -> bool:
+    return not content.isascii() and _CHINESE_TIMES.search(content) is not None
 
 
 def cues_of_question(text: str) -> QuestionCues:

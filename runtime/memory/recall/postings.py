@@ -78,8 +78,10 @@ class Postings:
         """Drops all other rows, and numbers these anew from 0 in their order."""
         new = np.full(int(rows.max(initial=-1)) + 1, -1, np.int32)
         new[rows] = np.arange(len(rows), dtype=np.int32)
-        ids = {}
-        kept_rows, kept_counts, kept_units = [], [], []
+        ids: dict[str, int] = {}
+        kept_rows: list[array[int]] = []
+        kept_counts: list[array[float]] = []
+        kept_units: list[int] = []
         renamed = np.full(len(self._rows), -1, np.int32)
         for term, term_id in self._ids.items():
             if not self._units_with[term_id]:

@@ -82,7 +82,9 @@ def around(columns: Columns, rows: Rows) -> Neighbours:
 
 def bm25(counts: Floats, lengths: Floats, length_mean: float) -> Floats:
     """How much a term speaks for units that have it so often, of at most K1 + 1."""
-    return counts * np.float32(K1 + 1) / (counts + np.float32(K1) * (1 - B + B * lengths / np.float32(length_mean)))
+    expected: Floats = np.float32(K1 * (1 - B)) + np.float32(K1 * B / length_mean) * lengths
+    score: Floats = counts * np.float32(K1 + 1) / (counts + expected)
+    return score
 
 
 def words_signals(
@@ -122,7 +124,7 @@ def words_signals(
 
 def _as_shares(sums: dict[str, Floats], terms: Sequence[Term]) -> dict[str, Floats]:
     rarity = max(sum(term.rarity for term in terms), 1e-6)
-    whole = {name: rarity * (K1 + 1) for name in WORDS}
+    whole = dict.fromkeys(WORDS, rarity * (K1 + 1))
     whole["covered"] = whole["window_covered"] = rarity
     whole["group_words"] = max(sum(term.group_rarity for term in terms), 1e-6) * (K1 + 1)
     return {name: total / np.float32(whole[name]) for name, total in sums.items()}
@@ -160,7 +162,7 @@ def _cosine(sums: Floats, question: Floats) -> Floats:
 
 def _ancestors(columns: Columns, rows: Rows) -> list[Rows]:
     """The summaries above candidates, level by level."""
-    levels = []
+    levels: list[Rows] = []
     above = columns.parent[rows]
     while len(levels) < ANCESTORS_MAX and (above != NONE).any():
         levels.append(above)

@@ -29,10 +29,16 @@ _STEMMED_AS: tuple[tuple[str, str, str], ...] = (  # the first and the last char
     ("\u0900", "\u097f", "hindi"),
 )
 
-_STOP = frozenset(
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list written as a text."""
+    return frozenset(text.split())
+
+
+_STOP = word_set(
     "a an and are as at be been by d did do does for from had has have he her his how i in is it its ll m me my of on "
     "or our re s she so t that the their them they this to us ve was we were what when where which who whom whose why "
-    "will with would you your 的 了 吗 呢 啊 是 在".split()
+    "will with would you your 的 了 吗 呢 啊 是 在"
 )
 
 

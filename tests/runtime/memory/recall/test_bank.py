@@ -74,9 +74,7 @@ def test_an_answer_is_found_by_the_question_before_it() -> None:
 
 def test_neighbours_are_within_a_group() -> None:
     bank = Bank("wordllama")
-    bank.add(
-        [entry(1, "How is the parrot?", "monday"), entry(2, "Fine, thank you", "tuesday"), entry(3, "Yes", "monday")]
-    )
+    bank.add([entry(1, "How is the parrot?"), entry(2, "Fine, thank you", "tuesday"), entry(3, "Yes")])
     assert ask(bank, "parrot") == [1, 3]
 
 
@@ -176,13 +174,9 @@ def test_a_date_in_a_question_finds_what_was_said_then() -> None:
 
 def test_a_summary_is_a_unit_and_speaks_for_those_under_it() -> None:
     bank = Bank("wordllama")
-    bank.add(
-        [entry(1, "Yes, at last", group="one"), entry(2, "Yes, at last", group="two"), entry(3, "At last", group="x")]
-    )
+    bank.add(entry(at, "Yes, at last", group) for at, group in enumerate(("one", "two", "three"), start=1))
     assert ask(bank, "at last: the adoption")[0] != 2
-    bank.add(
-        [entry(4, "They spoke of the adoption", group="two", rank=1), entry(5, "The weather", group="one", rank=1)]
-    )
+    bank.add([entry(4, "They spoke of the adoption", "two", rank=1), entry(5, "The weather", "one", rank=1)])
     bank.place_under(4, [2])
     bank.place_under(5, [1])
     assert ask(bank, "at last: the adoption", allowed={1, 2, 3})[0] == 2
