@@ -36,6 +36,7 @@ class Sample(Struct, frozen=True):
 
     conversation: str
     category: int
+    sequences: NDArray[np.int64]
     signals: Matrix
     is_evidence: NDArray[np.bool_]
     evidence: int  # all there is of it, whether among the candidates or not
@@ -51,10 +52,12 @@ def sampled(bank: Bank, question: Question, *, conversation: str, category: int,
     """What the bank sees of a question."""
     looked = bank.look(question)
     if looked is None:
-        return Sample(conversation, category, np.empty((0, len(SIGNALS))), np.empty(0, np.bool_), len(evidence))
+        nothing = np.empty(0, np.int64)
+        return Sample(conversation, category, nothing, np.empty((0, len(SIGNALS))), nothing > 0, len(evidence))
     missing = np.full(len(looked.rows), np.nan)
     signals = np.stack([looked.signals.get(name, missing) for name in SIGNALS], axis=1).astype(np.float64)
-    return Sample(conversation, category, signals, np.isin(looked.sequences, list(evidence)), len(evidence))
+    is_evidence = np.isin(looked.sequences, list(evidence))
+    return Sample(conversation, category, looked.sequences, signals, is_evidence, len(evidence))
 
 
 def fitted(samples: Sequence[Sample], names: Sequence[str], fixed: Mapping[str, float], near: float = -1.0) -> Ranker:
