@@ -13,7 +13,7 @@ from runtime.calls import NoJournal
 from runtime.context.chosen import Contexts
 from runtime.ports import Hear, ModelReply, ModelRequest
 from runtime.program import Program
-from runtime.recalls import NoMemory, Recalls
+from runtime.recalls import Recalls
 from runtime.run import ActionFailed, Limits, Run
 from runtime.scopes import WriteRefused
 from runtime.state import Frame, State
@@ -86,7 +86,7 @@ def request_of(
         live=None,
         now=None,
         contexts=Contexts(),
-        recalls=Recalls(NoMemory(), recalls_max=Limits().recalls_max, recall_s=Limits().recall_s),
+        recalls=Recalls(None, recalls_max=Limits().recalls_max, recall_s=Limits().recall_s),
     )
     run.action_id = place.action.id
     try:

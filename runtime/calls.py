@@ -116,7 +116,7 @@ class Calls:
         digest = digest_of(request)
         before = next((each for each in self._before if each.intent is not None and each.intent.digest == digest), None)
         if before is not None:
-            return self._come_to_again(before)
+            return self._come_to_again(before, request)
         known = self._journal.known(digest)
         if known is not None and known.ended is not None and known.ended.reply is not None:
             self._add(request, known.intent, known.ended, is_reused=True)
@@ -127,10 +127,10 @@ class Calls:
         self._purse.check()
         return await self._made(request, await self._journal.begin(request, digest, name), hear)
 
-    def _come_to_again(self, call: ModelCall) -> ModelReply:
-        """The reply of a call that was made before the turn began anew. Raises ModelFailed."""
+    def _come_to_again(self, call: ModelCall, request: ModelRequest) -> ModelReply:
+        """The reply of a call that was made for the same request before the turn began anew. Raises ModelFailed."""
         self._before.remove(call)
-        self.made.append(call)
+        self.made.append(msgspec.structs.replace(call, request=request))
         usage = _usage(call.ended)
         if not call.is_reused:
             self._purse.recount(usage)

@@ -50,7 +50,7 @@ from runtime.inputs import (
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
 from runtime.ports import Clock, Ids, Journal, Live, Memory, MemoryFailed, Meter, Model, ModelFailed
 from runtime.program import PlaceLost, Program
-from runtime.recalls import Asked, NoMemory, Recalls, RecallsExceeded, RecallWanted
+from runtime.recalls import Asked, Recalls, RecallsExceeded, RecallWanted
 from runtime.run import ActionFailed, LimitExceeded, Limits, Run
 from runtime.running_out import run_out
 from runtime.scopes import WriteRefused
@@ -124,7 +124,7 @@ async def run_turn(
     """
     content = accepted(state, given)
     now = now or clock()
-    recalls = Recalls(memory or NoMemory(), recalls_max=limits.recalls_max, recall_s=limits.recall_s)
+    recalls = Recalls(memory, recalls_max=limits.recalls_max, recall_s=limits.recall_s)
 
     def begun(before: Run | None = None) -> Run:
         work = copy_of(state)

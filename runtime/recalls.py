@@ -40,9 +40,11 @@ class Asked(Struct, frozen=True):
 
 
 class Recalls:
-    """The questions of one turn, over all the times it begins, and the answers to them."""
+    """The questions of one turn, over all the times it begins, and the answers to them. Without a `memory` nothing is
+    known, and nobody is asked.
+    """
 
-    def __init__(self, memory: Memory, *, recalls_max: int, recall_s: float) -> None:
+    def __init__(self, memory: Memory | None, *, recalls_max: int, recall_s: float) -> None:
         self._memory = memory
         self._recalls_max = recalls_max
         self._recall_s = recall_s
@@ -60,6 +62,8 @@ class Recalls:
 
     def known(self, asked: Asked) -> Recalled:
         """The answer to a question that was put before. Raises RecallWanted, MemoryFailed."""
+        if self._memory is None:
+            return Recalled()
         answer = self._answers.get(_key(asked))
         if answer is None:
             raise RecallWanted(asked)
@@ -129,11 +133,3 @@ def fitted(recalled: Recalled, chars_max: int) -> Recalled:
                 around.append(each)
         units.append(msgspec.structs.replace(unit, around=tuple(around)))
     return Recalled(units=tuple(units))
-
-
-class NoMemory:
-    """Remembers nothing: for conversations that nobody keeps a memory for."""
-
-    async def recall(self, wish: RecallWish) -> Recalled:
-        """Nothing."""
-        return Recalled()

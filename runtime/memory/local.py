@@ -4,9 +4,6 @@ What a session says and notes is remembered as the record would, and found by it
 that is tried from a point on leaves no trace in the memory it began with.
 """
 
-import math
-import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TypeAlias
@@ -14,13 +11,18 @@ from typing import TypeAlias
 from msgspec import Struct, structs
 
 from runtime.events import Event, Message, Remembered
-from runtime.memory.units import MemoryUnit
+from runtime.memory.chains import Around, Hit, chains_of
+from runtime.memory.giving import recalled_of
+from runtime.memory.recall.asking import Decay, Entry, Found, Question
+from runtime.memory.recall.bank import Bank
+from runtime.memory.units import MemoryUnit, order_of
 from runtime.ports import MemoryFailed
-from runtime.recalled import Neighbour, Recalled, RecalledUnit, RecallWish
+from runtime.recalled import Recalled, RecallWish
 from scripts.memories import MemoryPlan
 from scripts.values import Value
 
 UNITS_MAX = 10_000
+DAY_S = 86_400.0
 ABOUT = "about"  # the key of a note's metadata that says what it is about
 
 Matching: TypeAlias = Callable[[Sequence[MemoryUnit], Value], Collection[str]]
@@ -107,12 +109,37 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
 
     async def recall(self, wish: RecallWish) -> Recalled:
         """What it holds of something, found by its words. Raises MemoryFailed."""
-        sought = [each for each in self.units if each.superseded_by is None and not self._is_in_sight(each, wish)]
+        alive = {unit.sequence: unit for unit in self.units if unit.superseded_by is None}
+        in_sight = {number for number, unit in alive.items() if self._is_in_sight(unit, wish)}
+        sought = [unit for number, unit in alive.items() if number not in in_sight]
         if wish.filters is not None:
             allowed = self.matching(sought, wish.filters)
-            sought = [each for each in sought if each.unit_id in allowed]
-        found = _found(sought, wish)
-        return Recalled(units=tuple(self._recalled(unit, score, wish) for unit, score in found))
+            sought = [unit for unit in sought if unit.unit_id in allowed]
+        found = self._found(sought, wish)
+        chains = chains_of(
+            [Hit(each.sequence, each.score) for each in found],
+            {number: unit.group_id for number, unit in alive.items()},
+            order_of(alive.values()),
+            k=wish.k,
+            around=Around(units=wish.context),
+            excluded=in_sight,
+        )
+        return recalled_of(chains, alive, {each.sequence: each.signals for each in found})
+
+    def _found(self, sought: Sequence[MemoryUnit], wish: RecallWish) -> list[Found]:
+        bank = Bank()
+        bank.add(_entry(unit) for unit in self.units)
+        question = Question(
+            text=wish.query,
+            k=wish.k,
+            allowed={unit.sequence for unit in sought},
+            strategy="lexical",
+            decay=Decay(wish.half_life_days * DAY_S, wish.floor) if wish.half_life_days is not None else None,
+            now=wish.now,
+            min_score=wish.min_score,
+            explain=True,
+        )
+        return bank.search(question)
 
     def _is_in_sight(self, unit: MemoryUnit, wish: RecallWish) -> bool:
         """Whether it is a message that is at hand without memory."""
@@ -120,47 +147,14 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
         is_said_here = session == str(self.session) and number.isdigit()
         return bool(wish.in_sight) and is_said_here and int(number) >= wish.in_sight
 
-    def _recalled(self, unit: MemoryUnit, score: float, wish: RecallWish) -> RecalledUnit:
-        chain = [each for each in self.units if each.group_id == unit.group_id and each.superseded_by is None]
-        at = chain.index(unit)
-        near = [*chain[max(at - wish.context, 0) : at], *chain[at + 1 : at + 1 + wish.context]]
-        return RecalledUnit(
-            unit_id=unit.unit_id,
-            text=unit.content,
-            source=unit.source,
-            trust=unit.trust,
-            created_at=unit.creation_time,
-            score=score,
-            group_id=unit.group_id,
-            metadata=dict(unit.metadata),
-            around=tuple(
-                Neighbour(
-                    unit_id=each.unit_id,
-                    text=each.content,
-                    source=each.source,
-                    created_at=each.creation_time,
-                    is_before=each.sequence < unit.sequence,
-                )
-                for each in near
-                if not self._is_in_sight(each, wish)
-            ),
-        )
 
-
-_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_]+")
-
-
-def _terms(text: str) -> Counter[str]:
-    return Counter(_WORD.findall(text.casefold()))
-
-
-def _found(units: Sequence[MemoryUnit], wish: RecallWish) -> list[tuple[MemoryUnit, float]]:
-    held = [_terms(f"{unit.content} {unit.metadata.get(ABOUT, '')}") for unit in units]
-    often = Counter(term for each in held for term in each)
-    asked = _terms(wish.query)
-    scored = [
-        (unit, sum(math.log(1 + len(units) / often[term]) for term in asked if term in terms))
-        for unit, terms in zip(units, held, strict=True)
-    ]
-    scored = [(unit, score) for unit, score in scored if score > 0 and score >= (wish.min_score or 0)]
-    return sorted(scored, key=lambda each: (-each[1], -each[0].sequence))[: wish.k]
+def _entry(unit: MemoryUnit) -> Entry:
+    return Entry(
+        sequence=unit.sequence,
+        group=unit.group_id,
+        rank=unit.rank,
+        source=unit.source,
+        created_at=unit.creation_time,
+        content=unit.content,
+        is_pinned=unit.never_delete,
+    )

@@ -59,7 +59,8 @@ class Look(Struct, frozen=True):
 class Put(Struct, frozen=True):
     """A variable is written: with the value of an expression, or with an answer.
 
-    `doubt` says when an answer may be missing, after the word "when"; empty where there always is one.
+    `doubt` says when an answer may be missing, after the word "when"; empty where there always is one. `null` says when
+    none is written in place of it, but for lists, which are empty then.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Put(Struct, frozen=True):
     value: Expression | None = None
     when: Expression | None = None
     doubt: str = ""
+    null: str = ""
 
 
 class Leave(Struct, frozen=True):
@@ -178,7 +180,7 @@ def deed_of(action: Action, sheets: tuple[FormSheet, ...] = ()) -> Deed:
             return Deed(_looks(action.text, action.about, action.source, *written))
         case Recall():
             looks = _looks(action.query, *sources_in(dict(action.filters), action.mark("filters")))
-            return Deed((*looks, Put(action.into, action.mark("into"))))
+            return Deed((*looks, Put(action.into, action.mark("into"), null="memory holds nothing of it")))
         case Form():
             steps = (*_looks(action.invalid), *_fields(action, sheets))
             return Deed(steps, leaves=_on_fail(action.on_fail), waits="always", says=True)

@@ -222,8 +222,16 @@ class Within(ABC):
         key = self._sight.key(put.name)
         before = known.masks.get(key, ABSENT)
         self._conditions.forget(known, put.name)
-        known.set(key, before | VALUE if put.doubt else VALUE, put.doubt)
+        if put.null and self._holds_no_list(put.name):
+            known.set(key, NULL | VALUE, put.null)
+        else:
+            known.set(key, before | VALUE if put.doubt else VALUE, put.doubt)
         return known
+
+    def _holds_no_list(self, name: str) -> bool:
+        """Whether a variable is declared with a type that has no empty value."""
+        declared = self._sight.declaration(name)
+        return declared is not None and declared.kind not in {None, "list"}
 
     def _assign(self, put: Put, known: Known) -> None:
         """A computed value is null where a name in it has none."""

@@ -47,6 +47,7 @@ from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Advance, Hear, ModelFailed, ModelReply, ModelRequest, Usage, Verdict
 from runtime.program import Program
+from runtime.recalled import Recalled, RecalledUnit, RecallWish
 from runtime.state import decode, encode
 from scripts.actions import Action, walk
 from scripts.analysis.deeds import Look, Put, deed_of, facts_in
@@ -75,7 +76,7 @@ NAMES = [f"{layer}_{kind}" for layer in "spt" for kind in DECLARED] + ["g_text",
 CONDITIONS = [
     "true", "false", "round < 2", "s_num > 1", "p_bool", "not t_any", "loose == 'yes'", "'a' in s_list",
     "s_text and g_text", "未知 != 'x'", "t_num >= p_num", "s_date < today", "1 / 0", "history(2)|length > 1",
-    "user.id == 'ana'",
+    "user.id == 'ana'", "recall('tea') and s_bool", "recall(s_text, k=1)[0].text == 'tea'",
 ]  # fmt: skip
 VALUES = {
     "num": ["0", "s_num + 1", "'7'", "history(1)[0].content"],
@@ -83,14 +84,14 @@ VALUES = {
     "bool": ["true", "not s_bool", "s_num > 3"],
     "date": ["today", "'2027-02-03'", "none"],
     "pick": ["'red'", "'蓝色'", "none"],
-    "list": ["[1, 'b', [2]]", "s_list[:3] + [loose]", "history(2)", "[]"],
+    "list": ["[1, 'b', [2]]", "s_list[:3] + [loose]", "history(2)", "[]", "recall('tea')"],
     "record": ["{'k': {'l': s_num}}", "{}"],
     "any": ["s_num * 1.5", "1e16", "s_any", "{'a': [none, true]}", "-0.0", "s_num * 'x'"],
 }
 TEXTS = [
     "Hello.", "{{ s_text }}{{ loose }}", "{% for x in s_list %}<{{ x }}>{% endfor %}", "{{ now }} {{ round }}",
     "{{ 未知 }}你好", "{{ history(3)|length }} {{ vars['s_num'] }}", "{{ item }}", " ", "{{ s_record }}",
-    "{{ 7 // (s_num - 2) }}",
+    "{{ 7 // (s_num - 2) }}", "{{ recall(loose) }}{{ recall('tea', k=1)[0].text }}",
 ]  # fmt: skip
 
 SKILLS = """
@@ -288,6 +289,8 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
         keyed("set", names.flatmap(assigned)),
         keyed("user_say", texts),
         keyed("emit", st.just({"event": "told", "data": {"n": "s_num", "t": "未知"}})),
+        keyed("remember", texts, about=texts, pinned=st.booleans(), metadata=st.just({"n": "{{ s_num }}", "t": "字"})),
+        keyed("recall", texts, into=names, k=st.integers(1, 3)).map(lambda made: [{"into": "loose", **made[0]}]),
         keyed("call", st.just("helper"), input=parameters, output=returned, foreach=st.just("s_list as item")),
         keyed("call", st.just("asker"), output=answered, foreach=st.just("[{'k': 1}, {'k': s_num}] as item")),
         *[shown_forms()] * 3,
@@ -361,6 +364,7 @@ def scripts(draw: st.DrawFn) -> str:
     asides = draw(seldom(interrupts=st.just(yaml.safe_load(ASIDES))))
     asides |= draw(seldom(on_budget=st.just(yaml.safe_load(ON_BUDGET))))
     asides |= draw(seldom(context=st.sampled_from(CONTEXTS)))
+    asides |= draw(seldom(memory=st.sampled_from([{"recall": "always", "k": 2}, {"remember": "notes"}])))
     asides |= draw(seldom(repairs=st.lists(st.sampled_from(REPAIRS), min_size=1, unique=True)))
     auto = draw(st.booleans())
     session = [{**each, "auto": auto} if each["var"] in {"s_text", "s_num"} else each for each in declared("s")]
@@ -479,6 +483,16 @@ class Unsteady(OfflineModel):
         return await super().complete(request)
 
 
+class Remembers:
+    """A memory that knows little, and the same every time."""
+
+    async def recall(self, wish: RecallWish) -> Recalled:
+        if len(wish.query) % 3 == 0:
+            return Recalled()
+        texts = ["tea", f"about {wish.query}", "{{ s_text }}"][: wish.k]
+        return Recalled(units=tuple(RecalledUnit(unit_id=each, text=each, created_at=NOON) for each in texts))
+
+
 async def lived(session: Any, given_inputs: list[Any]) -> list[Any]:
     """What each input came to: the events of its turn, or the error that refused it and changed nothing."""
     return [await lived_on(session, said) for said in [None, *given_inputs]]
@@ -526,15 +540,15 @@ async def test_any_session(
     assert reading.script is not None, [str(problem) for problem in reading.errors]
     program = program_of(script, GLOBALS)
 
-    straight = prepare(program, seed=seed, limits=LIMITS)
+    straight = prepare(program, seed=seed, limits=LIMITS, memory=Remembers())
     account = await lived(straight, said)
     event(f"{straight.state.status} after {min(len(straight.turns), 4)} turns")
     for saved in (True, False):
-        again = prepare(program, seed=seed, limits=LIMITS, saved=saved)
+        again = prepare(program, seed=seed, limits=LIMITS, saved=saved, memory=Remembers())
         assert await lived(again, said) == account
         assert again.state == straight.state
 
-    unsteady = prepare(program, seed=seed, limits=LIMITS)
+    unsteady = prepare(program, seed=seed, limits=LIMITS, memory=Remembers())
     unsteady.model = Unsteady()
     assert await lived(unsteady, said) == account
     assert unsteady.state == straight.state
@@ -554,7 +568,7 @@ async def test_a_recorded_model_replayed_gives_the_same_session(
     program_of: Callable[..., Any], prepare: Callable[..., Any], script: str, said: list[str | int], wordy: bool
 ) -> None:
     program = program_of(script, GLOBALS)
-    recorded = prepare(program, limits=LIMITS)
+    recorded = prepare(program, limits=LIMITS, memory=Remembers())
     recorded.model = RecordingModel(Wordy() if wordy else Unsteady())
     account = await lived(recorded, said)
     # An input that was refused left nothing behind, and what the model said to it gave way to what it said next.
@@ -565,7 +579,7 @@ async def test_a_recorded_model_replayed_gives_the_same_session(
     with TemporaryDirectory() as folder:
         file = Path(folder) / "cassette.yaml"
         file.write_text(cassette_text(recorded.model.replies), "utf-8")
-        replayed = prepare(program, limits=LIMITS, saved=True)
+        replayed = prepare(program, limits=LIMITS, saved=True, memory=Remembers())
         replayed.model = ScriptedModel.from_file(file)
     event(f"{len(recorded.model.replies)} actions asked it")
     assert await lived(replayed, said) == account
@@ -879,6 +893,7 @@ async def test_any_session_moves_or_is_told_why_not(
     await moving.turn(Moved(back.account))
     there, again = decode(encode(moving.state)), decode(encode(kept))
     there.turn, there.event_seq, there.message_seq = again.turn, again.event_seq, again.message_seq
+    there.context = again.context  # it follows the conversation, in which what the move had said stays
     assert encode(there) == encode(kept)
     numbers = [each.seq for turn in moving.turns for each in turn.events]
     assert numbers == list(range(1, len(numbers) + 1))

@@ -18,7 +18,7 @@ from runtime.inputs import Input, Reply, Start
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Unsaid, Words
 from runtime.program import PlaceLost, Program
-from runtime.recalls import NoMemory, Recalls
+from runtime.recalls import Recalls
 from runtime.run import ActionFailed, LimitExceeded, Run, Wording
 from runtime.scopes import WriteRefused
 from runtime.speech import Speech
@@ -241,7 +241,7 @@ async def hear_judged(session: Talk, error: Exception) -> list[Words | Unsaid]:
         live=heard.append,
         now=None,
         contexts=Contexts(),
-        recalls=Recalls(NoMemory(), recalls_max=1, recall_s=1.0),
+        recalls=Recalls(None, recalls_max=1, recall_s=1.0),
     )
 
     def fail(verdict: ModelReply) -> bool:
