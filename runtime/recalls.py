@@ -73,13 +73,12 @@ class Recalls:
 
     async def put(self, asked: Asked) -> Recalled:
         """The answer to a question, which is put where it was not yet. Raises MemoryFailed, RecallsExceeded."""
-        try:
+        key = _key(asked)
+        if self._memory is None or key in self._answers:
             return self.known(asked)
-        except RecallWanted:
-            key = _key(asked)
         if len(self._answers) >= self._recalls_max:
             raise RecallsExceeded(f"more than {self._recalls_max} questions to memory in one turn")
-        self._answers[key] = answer = await self._answer(asked)
+        self._answers[key] = answer = await _answer(self._memory, asked, self._recall_s)
         failed = str(answer) if isinstance(answer, MemoryFailed) else ""
         self._told[key] = Recollected(
             action_id=asked.action_id,
@@ -92,14 +91,15 @@ class Recalls:
         )
         return self.known(asked)
 
-    async def _answer(self, asked: Asked) -> Recalled | MemoryFailed:
-        try:
-            async with asyncio.timeout(self._recall_s):
-                return fitted(await self._memory.recall(asked.wish), asked.chars_max)
-        except MemoryFailed as failed:
-            return failed
-        except TimeoutError:
-            return MemoryFailed(f"memory took longer than {self._recall_s:g} s")
+
+async def _answer(memory: Memory, asked: Asked, recall_s: float) -> Recalled | MemoryFailed:
+    try:
+        async with asyncio.timeout(recall_s):
+            return fitted(await memory.recall(asked.wish), asked.chars_max)
+    except MemoryFailed as failed:
+        return failed
+    except TimeoutError:
+        return MemoryFailed(f"memory took longer than {recall_s:g} s")
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
