@@ -52,7 +52,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
             match event.body:
                 case Message() as said if plan.remember == "messages" and not plan.is_off and said.content.strip():
                     memory = memory.with_note(
-                        said.content, now, unit_id=f"{self.session}:{said.number}", source=said.role
+                        said.content, now, unit_id=f"{self.session}:{said.number}", source=_speaker(said)
                     )
                 case Remembered() as note:
                     memory = memory.with_note(
@@ -146,6 +146,13 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
         session, _, number = unit.unit_id.partition(":")
         is_said_here = session == str(self.session) and number.isdigit()
         return bool(wish.in_sight) and is_said_here and int(number) >= wish.in_sight
+
+
+def _speaker(said: Message) -> str:
+    """Who said it: the name of its speaker where it has one, else the role."""
+    speaker = said.metadata.get("speaker")
+    name = speaker.get("name") if isinstance(speaker, dict) else None
+    return str(name) if name else said.role
 
 
 def _entry(unit: MemoryUnit) -> Entry:
