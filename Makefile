@@ -3,12 +3,13 @@
 # make check  the gate: style, types, imports, dependencies, tests
 # make fuzz   100,000 changed scripts, each of which must be read to its end
 # make bench  figures, printed beside a floor measured in the same run
+# make bench-memory  what memory finds of LoCoMo, a set of questions, which LOCOMO names as a file
 
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: run test check bench fuzz clean
+.PHONY: run test check bench bench-memory fuzz clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -38,6 +39,9 @@ bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_streams.py
 	$(BIN)/python tests/benchmarks/bench_sessions.py
 	$(BIN)/python tests/benchmarks/bench_memory_index.py
+
+bench-memory: .venv/dev
+	$(BIN)/python tests/benchmarks/bench_memory_locomo.py
 
 fuzz: .venv/dev
 	$(BIN)/python tests/scripts/mutants.py --count 100000

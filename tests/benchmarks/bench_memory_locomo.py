@@ -29,6 +29,7 @@ from api.memory.user_memory import UserMemory
 from runtime.memory.recall.asking import Strategy
 from runtime.memory.recall.signals import SIGNALS
 from runtime.memory.recall.weights import Ranker
+from runtime.memory.recall.words import plain_words
 from store.embedders.embedder import Embedder
 
 DEPTHS = (5, 10, 20)
@@ -71,14 +72,14 @@ def tell(name: str, answers: Answers, times_s: Sequence[float] = ()) -> None:
 
 
 def plain_bm25(conversation: Conversation) -> Callable[[str], Found]:
-    """Okapi BM25 over lower-cased words between spaces, as a first attempt would have it."""
-    units = [Counter(entry.content.lower().split()) for entry in conversation.entries]
+    """Okapi BM25 over lower-cased words, as a first attempt would have it."""
+    units = [Counter(plain_words(entry.content)) for entry in conversation.entries]
     lengths = np.array([sum(unit.values()) for unit in units])
     bound = 1.5 * (0.25 + 0.75 * lengths / lengths.mean())
 
     def search(text: str) -> Found:
         scores = np.zeros(len(units))
-        for word in text.lower().split():
+        for word in plain_words(text):
             counts = np.array([unit[word] for unit in units])
             having = np.count_nonzero(counts)
             scores += np.log(1 + (len(units) - having + 0.5) / (having + 0.5)) * counts * 2.5 / (counts + bound)
