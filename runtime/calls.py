@@ -83,9 +83,11 @@ class NoJournal:
 
 
 def digest_of(request: ModelRequest) -> str:
-    """The same for two requests that ask the same, whenever and in whichever attempt at a turn they are made."""
+    """The same for two requests that ask the same, whenever and in whichever attempt at a turn they are made, whatever
+    memory has to say to it by then.
+    """
     said = tuple(msgspec.structs.replace(message, message_id="") for message in request.history)
-    plain = msgspec.structs.replace(request, now=_NO_TIME, history=said)
+    plain = msgspec.structs.replace(request, now=_NO_TIME, history=said, memories=msgspec.UNSET)
     return hashlib.sha256(_encoder.encode(plain)).hexdigest()
 
 

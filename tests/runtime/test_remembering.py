@@ -19,7 +19,7 @@ from runtime.models.offline import OfflineModel
 from runtime.models.recording import RecordingModel
 from runtime.models.scripted import ScriptedModel
 from runtime.ports import MemoryFailed, ModelReply, ModelRequest, Unsaid, Words
-from runtime.recalled import Recalled, RecalledUnit, RecallWish
+from runtime.recalled import MemoryLine, Recalled, RecalledUnit, RecallWish
 from runtime.run import Limits
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -393,13 +393,15 @@ async def test_without_memory_the_conversation_goes_on_with_a_warning(prepare):
     assert [told.failed for told in session.happened(Recollected)] == ["the index is being built"] * 2
 
 
-async def test_a_request_without_memories_has_the_digest_it_always_had(prepare):
+async def test_a_request_is_the_same_whatever_memory_has_to_say_to_it(prepare):
+    """So a call that was made is not made again because the user said something elsewhere meanwhile."""
     session = prepare("- {ai_say: Greet., id: greet}")
     session.model = model = Counting({"greet": ["Hello."]})
     await session.start()
     (request,) = model.requests
     assert b"memories" not in msgspec.json.encode(request)
-    assert digest_of(request) == digest_of(msgspec.structs.replace(request, memories=msgspec.UNSET))
+    lines = (MemoryLine("likes tea", "user", NOON),)
+    assert digest_of(request) == digest_of(msgspec.structs.replace(request, memories=lines))
 
 
 async def test_messages_that_are_in_sight_are_not_asked_for(prepare):
