@@ -77,6 +77,7 @@ class VectorIndex:
         self._work = threading.Lock()  # of what goes on in the background, held for as long as a piece takes
         self._next_graph: Graph | None = None
         self._to_take = NO_LABELS
+        self._is_closed = False
 
     @classmethod
     def open(
@@ -179,7 +180,7 @@ class VectorIndex:
     def catch_up(self, rows_max: int = 512) -> bool:
         """Do a piece of what is to be done to the graph, for a thread in the background. Whether more is left."""
         with self._work:
-            if not self._has_work():
+            if self._is_closed or not self._has_work():
                 return False
             if not self._wants_graph(has_one=self._graph is not None):
                 with self._lock:
@@ -197,13 +198,19 @@ class VectorIndex:
         while self.catch_up():
             pass
 
+    def close(self) -> None:
+        """Work no more and save nothing: another index of the folder is opened, or it is removed. Searches go on."""
+        self._is_closed = True
+
     def save(self) -> None:
         """Put the graph on disk, in place of what is there. For a thread in the background.
 
         Python itself stands still while the library writes: 20 ms for 20,000 vectors, 100 for 100,000. Raises
         StoreUnavailable; what was there is there then.
         """
-        with self._work:
+        with self._work, snapshot.alone(self._folder):
+            if self._is_closed:
+                return
             generation = snapshot.next_generation(self._folder)
             with self._lock:
                 graph, unsaved = self._graph, self._unsaved

@@ -6,10 +6,13 @@ removed with the next.
 """
 
 import shutil
+import threading
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -18,6 +21,7 @@ from store.errors import SnapshotUnsound, StoreUnavailable
 from store.syncing import sync
 from store.vectors.graph import PARAMETERS, Graph, Parameters, Roster
 
+_locks: WeakValueDictionary[Path, "_Lock"] = WeakValueDictionary()
 MANIFEST = "manifest.json"
 GRAPH, ROSTER = "graph", "roster"
 VERSION = 1
@@ -55,6 +59,21 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parameters: Parameters
     graph: File
     roster: File
+
+
+class _Lock:
+    """Of a folder; who writes to it or removes it holds `held`."""
+
+    def __init__(self) -> None:
+        self.held = threading.RLock()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Nobody else in this process saves to a folder meanwhile, or removes it."""
+    lock = _locks.setdefault(folder, _Lock())
+    with lock.held:
+        yield
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -129,14 +148,15 @@ def name_files(folder: Path, generation: int, embedder: str, dimension: int, ros
 
 def drop(folder: Path) -> None:
     """Remove all that is on disk of an index, durably. Raises StoreUnavailable."""
-    try:
-        (folder / MANIFEST).unlink(missing_ok=True)  # what is left by a crash in between is not loaded
-        shutil.rmtree(folder)
-        sync(folder.parent)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreUnavailable(f"the index cannot be removed: {error.strerror}") from error
+    with alone(folder):
+        try:
+            (folder / MANIFEST).unlink(missing_ok=True)  # what is left by a crash in between is not loaded
+            shutil.rmtree(folder)
+            sync(folder.parent)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreUnavailable(f"the index cannot be removed: {error.strerror}") from error
 
 
 def drop_others(root: Path, kept: Collection[str]) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,35 @@ def test_what_is_removed_stays_in_no_file_once_it_is_made_anew(
     assert list(folder.parent.iterdir()) == []
     drop(folder)
     assert wrong_with(rows, folder) == []
+
+
+def test_an_index_that_is_closed_brings_nothing_back(rows: Any, saved: VectorIndex, folder: Path) -> None:
+    labels = rows.add(5)
+    saved.add(labels, rows.of(labels))
+    saved.close()
+    drop(folder)
+    saved.save()
+    assert not saved.catch_up()
+    assert not folder.exists()
+    rows.assert_exact(saved)
+
+
+def test_a_folder_is_removed_for_good_while_it_is_saved_to(rows: Any, saved: VectorIndex, folder: Path) -> None:
+    is_over = threading.Event()
+
+    def keep_saving() -> None:
+        while not is_over.is_set():
+            saved.save()
+
+    thread = threading.Thread(target=keep_saving)
+    thread.start()
+    for _ in range(20):
+        drop(folder)
+    saved.close()
+    drop(folder)
+    is_over.set()
+    thread.join()
+    assert not folder.exists()
 
 
 def test_rows_that_cannot_be_compared_are_told(rows: Any, saved: VectorIndex, folder: Path) -> None:
