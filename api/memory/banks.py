@@ -106,6 +106,8 @@ class Banks:
         loaded = self._loaded.pop((tenant, user_id), None)
         if loaded is not None:
             loaded.is_dropped = True
+            if loaded.index is not None:
+                loaded.index.close()
 
     async def write(self, loaded: Loaded, change: MemoryChange | None) -> None:
         """Do something to a held memory, durably. Raises StoreError."""
