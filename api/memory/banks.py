@@ -5,10 +5,13 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 import numpy as np
+import structlog
+from numpy.typing import NDArray
 
 from api.memory.admission import admit, begin
 from api.memory.draft import Draft
@@ -21,7 +24,7 @@ from store.embedders.embedder import Embedder, EmbedderMisconfigured, EmbedderUn
 from store.memory.record import MemoryRecord
 from store.memory.rows import BehindRow, MemoryChange, OwnerRow, VectorsRead
 from store.vectors.index import GRAPH_FROM, VectorIndex
-from store.vectors.snapshot import drop
+from store.vectors.snapshot import drop, drop_others
 
 LOADED_UNITS_MAX = 200_000
 """Units of all memories that are loaded together, about 2 KB each; one that is larger is loaded alone."""
@@ -29,6 +32,8 @@ LOADED_MAX = 2_000
 """Memories that are loaded together, however small."""
 PAGE_UNITS = 5_000
 PAGE_TURNS = 500
+
+log = structlog.get_logger()
 
 Plans = Callable[[str, str], Awaitable[MemoryPlan]]
 """What the script with a digest, of a tenant, says of memory."""
@@ -38,7 +43,15 @@ class Banks:
     """Loads memories, lends them to one user at a time, and writes what is done to them."""
 
     def __init__(
-        self, record: MemoryRecord, embedding: Embedding, plans: Plans, clock: Clock, ids: Ids, folder: Path
+        self,
+        record: MemoryRecord,
+        embedding: Embedding,
+        plans: Plans,
+        clock: Clock,
+        ids: Ids,
+        folder: Path,
+        *,
+        graph_from: int = GRAPH_FROM,
     ) -> None:
         self._record = record
         self._embedding = embedding
@@ -46,6 +59,7 @@ class Banks:
         self._clock = clock
         self._ids = ids
         self._folder = folder
+        self._graph_from = graph_from  # vectors from which a memory has an index
         self._loaded: OrderedDict[OwnerId, Loaded] = OrderedDict()
         self._loading: WeakValueDictionary[OwnerId, asyncio.Lock] = WeakValueDictionary()
 
@@ -172,15 +186,27 @@ class Banks:
         return loaded
 
     async def see_to_index(self, loaded: Loaded) -> VectorIndex | None:
-        """The index of a held memory's vectors, if there are so many that it has one."""
-        if loaded.index is None and loaded.embedder is not None and loaded.bank.vectors >= GRAPH_FROM:
-            await self._open_index(loaded, await self._record.vectors(*loaded.id, loaded.embedder))
+        """The index of a held memory's vectors, if there are so many that it has one. Raises StoreError."""
+        if loaded.index is None and loaded.embedder is not None:
+            if loaded.bank.vectors >= self._graph_from:
+                await self._open_index(loaded, await self._record.vectors(*loaded.id, loaded.embedder))
+            else:  # there were more once
+                await asyncio.to_thread(drop, self._folder_of(*loaded.id))
         return loaded.index
 
     async def _open_index(self, loaded: Loaded, vectors: VectorsRead) -> None:
-        if loaded.bank.vectors >= GRAPH_FROM and loaded.embedder is not None:
+        if loaded.bank.vectors >= self._graph_from and loaded.embedder is not None:
             folder = self._folder_of(*loaded.id)
-            loaded.index = await asyncio.to_thread(_index, folder, loaded.embedder, loaded.dimension, vectors)
+            opened = partial(_index, folder, loaded.embedder, loaded.dimension, vectors, self._graph_from)
+            loaded.index = await asyncio.to_thread(opened)
+            if loaded.index.reason is not None:
+                log.warning("an index of memories is made anew", problem=loaded.index.reason)
+
+    async def sweep(self) -> None:
+        """Remove the indexes of memories that are no more: what a crash left of an erasure. Raises StoreError."""
+        owners = await self._record.owners_of_all()
+        kept = {self._folder_of(owner.tenant, owner.user_id).name for owner in owners}
+        await asyncio.to_thread(drop_others, self._folder, kept)
 
     def _folder_of(self, tenant: str, user_id: str) -> Path:
         """Where the index of a memory is saved; its name does not tell whose it is."""
@@ -225,7 +251,7 @@ class Banks:
             draft = Draft(loaded, self._clock())
 
 
-def _index(folder: Path, embedder: str, dimension: int, vectors: VectorsRead) -> VectorIndex:
+def _index(folder: Path, embedder: str, dimension: int, vectors: VectorsRead, graph_from: int) -> VectorIndex:
     full = [
         (sequence, vector)
         for sequence, vector in zip(vectors.sequences, vectors.vectors, strict=True)
@@ -233,4 +259,8 @@ def _index(folder: Path, embedder: str, dimension: int, vectors: VectorsRead) ->
     ]
     labels = np.array([sequence for sequence, _ in full], np.int64)
     rows = np.frombuffer(b"".join(vector for _, vector in full), "<f4").reshape(-1, dimension)
-    return VectorIndex.open(folder, embedder, dimension, labels, lambda wanted: rows[np.searchsorted(labels, wanted)])
+
+    def rows_of(wanted: NDArray[np.int64]) -> NDArray[np.float32]:
+        return rows[np.searchsorted(labels, wanted)]
+
+    return VectorIndex.open(folder, embedder, dimension, labels, rows_of, graph_from=graph_from)

@@ -202,7 +202,7 @@ class Care:
             return
         while await asyncio.to_thread(index.catch_up):
             pass
-        if index.unsaved:
+        if index.is_worth_saving:
             await asyncio.to_thread(index.save)
 
 

@@ -20,6 +20,7 @@ from runtime.memory.forgetting import Forgetting
 from runtime.ports import Clock, Ids, Memory
 from store.record import Record
 from store.rows import SessionRow
+from store.vectors.index import GRAPH_FROM
 
 
 class House(Struct, frozen=True):
@@ -74,9 +75,11 @@ def make_house(
     clock: Clock,
     ids: Ids,
     metrics: Metrics,
+    *,
+    graph_from: int = GRAPH_FROM,
 ) -> House:
-    """The memory over an open record."""
-    banks = Banks(record.memory, embedding, plans, clock, ids, settings.data / "memory")
+    """The memory over an open record. Of so many vectors as `graph_from` a memory has an index of them."""
+    banks = Banks(record.memory, embedding, plans, clock, ids, settings.data / "memory", graph_from=graph_from)
     care = Care(
         banks,
         embedding,
@@ -88,7 +91,7 @@ def make_house(
         summarise_from=settings.memory_summarise_from,
     )
     jobs = Jobs(record.memory, care, clock, ids)
-    work = Work(record.memory, care, jobs, embedding)
+    work = Work(record.memory, banks, care, jobs, embedding)
     externals = Externals(settings.memories, embedding, settings.embedder, settings.data / "external", clock, ids)
     memories = Memories(record.memory, banks, embedding, clock, ids, externals, work.notice)
     metrics.watch("memory_work_waiting", "Memories that wait to be worked on", lambda: work.waiting)

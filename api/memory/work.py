@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from api.memory.banks import Banks
 from api.memory.care import Care, ChangedMeanwhile
 from api.memory.embedding import Embedding
 from api.memory.jobs import Jobs
@@ -37,8 +38,9 @@ log = structlog.get_logger()
 class Work:
     """What there is to do, and the task that does it as long as the server runs."""
 
-    def __init__(self, record: MemoryRecord, care: Care, jobs: Jobs, embedding: Embedding) -> None:
+    def __init__(self, record: MemoryRecord, banks: Banks, care: Care, jobs: Jobs, embedding: Embedding) -> None:
         self._record = record
+        self._banks = banks
         self._care = care
         self._jobs = jobs
         self._embedding = embedding
@@ -114,6 +116,7 @@ class Work:
         delay_s = AGAIN_S
         while True:
             try:
+                await self._banks.sweep()
                 behind = await self._record.owners_behind_of_all(WAITING_MAX, embeds=not self._embedding.is_lexical)
                 jobs = await self._record.unfinished_jobs_of_all(WAITING_MAX)
             except StoreError as error:

@@ -180,6 +180,11 @@ def unfinished_jobs_of_all(cursor: Cursor, limit: int) -> list[JobRow]:
     )
 
 
+def owners_of_all(cursor: Cursor) -> list[OwnerOf]:
+    """Memories of every tenant, for what is outside of the record."""
+    return fetch(cursor, OwnerOf, "SELECT tenant, user_id FROM memory_owners", {})
+
+
 def owners_behind_of_all(cursor: Cursor, embeds: bool, limit: int) -> list[OwnerOf]:
     """Memories of every tenant with turns that are not admitted, a stale summary, or, where the server `embeds`, units
     without any vector.

@@ -129,6 +129,10 @@ class MemoryRecord:
         """The oldest jobs of every tenant that are not done, for the server itself."""
         return await self._readers.read(lambda cursor: reading.unfinished_jobs_of_all(cursor, limit))
 
+    async def owners_of_all(self) -> list[OwnerOf]:
+        """Memories of every tenant, for what is outside of the record."""
+        return await self._readers.read(reading.owners_of_all)
+
     async def owners_behind_of_all(self, limit: int, *, embeds: bool) -> list[OwnerOf]:
         """Memories of every tenant on which there is work to do, for a server that embeds or not."""
         return await self._readers.read(lambda cursor: reading.owners_behind_of_all(cursor, embeds, limit))

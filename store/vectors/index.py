@@ -49,6 +49,8 @@ NEARER = 1e-5
 """By how much one must be nearer than another for it to count: sums of 32 bits differ with their order."""
 REMOVED_SHARE = 0.3
 """Of what is in a graph, before it is made anew."""
+SAVED_SHARE = 0.02
+"""Of what is in a graph, that may change before it is saved: the file is 1.2 KB a vector, and is written whole."""
 BATCH_ROWS = 32
 """Taken into the graph while searches wait: about 10 ms."""
 PAUSE_S = 0.001
@@ -118,6 +120,11 @@ class VectorIndex:
     def unsaved(self) -> int:
         """Changes of the graph that are not on disk."""
         return self._unsaved
+
+    @property
+    def is_worth_saving(self) -> bool:
+        """Whether so much has changed that to save it takes less than to do it again after the next start."""
+        return self._unsaved > SAVED_SHARE * self.count
 
     @property
     def is_behind(self) -> bool:
