@@ -18,6 +18,7 @@ from api.settings import Settings
 from runtime.memory.extracting import Extracting
 from scripts.memories import DEFAULT_PLAN, MemoryPlan
 from store.record import Record
+from store.vectors.index import GRAPH_FROM
 
 OWNER = ("default", "ana")
 
@@ -46,7 +47,9 @@ def home(tmp_path: Path) -> Callable[..., Any]:
     """Opens the memory of a folder: ``async with home() as memory``, again and again."""
 
     @asynccontextmanager
-    async def opened(embedder: str = "hashed:64", plan: MemoryPlan = DEFAULT_PLAN, **given: Any) -> AsyncIterator[Home]:
+    async def opened(
+        embedder: str = "hashed:64", plan: MemoryPlan = DEFAULT_PLAN, graph_from: int = GRAPH_FROM, **given: Any
+    ) -> AsyncIterator[Home]:
         settings = Settings(data=tmp_path, embedder=embedder, **given)
         record = await asyncio.to_thread(Record.open, tmp_path)
 
@@ -62,6 +65,7 @@ def home(tmp_path: Path) -> Callable[..., Any]:
             lambda: datetime.now(UTC),
             lambda: str(uuid4()),
             Metrics(),
+            graph_from=graph_from,
         )
         try:
             async with house.running():

@@ -1,0 +1,86 @@
+"""The index of a memory's vectors: made in the background, saved now and then, and gone with what it is of."""
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from api.memory.asked import Query
+
+OWNER = ("default", "ana")
+MANY = 100
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    return [f"Ana told of the {number}th day of her journey" for number in range(120)]
+
+
+def saved(folder: Path) -> list[str]:
+    """The files of all indexes."""
+    return sorted(path.name for path in (folder / "memory").glob("*/*"))
+
+
+async def found(memory: Any, text: str) -> list[str]:
+    """What a query finds first."""
+    recalled = await memory.memories.query(*OWNER, Query(text=text, k=3))
+    return [unit.unit.content for chain in recalled.chains for unit in chain.units]
+
+
+async def test_many_vectors_have_an_index_that_is_taken_over(
+    home: Callable[..., Any], tmp_path: Path, texts: list[str]
+) -> None:
+    async with home(graph_from=MANY) as memory:
+        await memory.add("diary", *texts)
+        await memory.worked()
+        assert saved(tmp_path) == ["graph.1", "manifest.json", "roster.1"]
+    async with home(graph_from=MANY) as memory:
+        with_index = [await found(memory, text) for text in texts[:20]]
+        async with memory.house.banks.held(*OWNER) as loaded:
+            assert (loaded.index.reason, loaded.index.is_behind, loaded.index.count) == (None, False, 120)
+    async with home() as memory:
+        assert [await found(memory, text) for text in texts[:20]] == with_index
+
+
+async def test_a_little_more_is_not_worth_saving(home: Callable[..., Any], tmp_path: Path, texts: list[str]) -> None:
+    async with home(graph_from=MANY) as memory:
+        await memory.add("diary", *texts)
+        await memory.worked()
+        await memory.add("diary", "One thing more.")
+        await memory.worked()
+        assert saved(tmp_path) == ["graph.1", "manifest.json", "roster.1"]
+        await memory.add("diary", *(f"And then {number} more." for number in range(20)))
+        await memory.worked()
+        assert saved(tmp_path) == ["graph.2", "manifest.json", "roster.2"]
+
+
+async def test_few_that_are_left_have_none(home: Callable[..., Any], tmp_path: Path, texts: list[str]) -> None:
+    async with home(graph_from=MANY) as memory:
+        ids = await memory.add("diary", *texts)
+        await memory.worked()
+        await memory.memories.remove(*OWNER, ids[:50])
+    async with home(graph_from=MANY) as memory:
+        await memory.add("diary", "One thing more.")
+        await memory.worked()
+        assert saved(tmp_path) == []
+
+
+async def test_goes_with_whom_it_is_of_also_where_that_was_cut_short(
+    home: Callable[..., Any], tmp_path: Path, texts: list[str]
+) -> None:
+    async with home(graph_from=MANY) as memory:
+        await memory.add("diary", *texts)
+        await memory.worked()
+        shutil.copytree(tmp_path / "memory", tmp_path / "before")
+        async with memory.house.removing(*OWNER):
+            await memory.record.erase_user(*OWNER, str(uuid4()), datetime.now(UTC))
+        await memory.worked()
+        assert saved(tmp_path) == []
+    shutil.copytree(tmp_path / "before", tmp_path / "memory", dirs_exist_ok=True)
+    async with home(graph_from=MANY) as memory:
+        await memory.worked()
+        assert saved(tmp_path) == []
