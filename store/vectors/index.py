@@ -246,7 +246,7 @@ class VectorIndex:
     def _forget_graph(self) -> None:
         self._graph, self._next_graph = None, None
         self._pending = self._twins.standing(self._matrix.labels())
-        self._unsaved += 1
+        self._unsaved += self.count + 1
 
     def _require_free(self, labels: Labels, vectors: Floats) -> NDArray[np.bool_]:
         """Which of the labels are new. Raises VectorRefused where one is taken, or was removed."""

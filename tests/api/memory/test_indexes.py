@@ -63,8 +63,16 @@ async def test_few_that_are_left_have_none(home: Callable[..., Any], tmp_path: P
         ids = await memory.add("diary", *texts)
         await memory.worked()
         await memory.memories.remove(*OWNER, ids[:50])
+        await memory.worked()
+        assert saved(tmp_path) != []
     async with home(graph_from=MANY) as memory:
-        await memory.add("diary", "One thing more.")
+        ids += await memory.add("diary", "One thing more.")
+        await memory.worked()
+        assert saved(tmp_path) == []
+        ids += await memory.add("diary", *texts)
+        await memory.worked()
+        assert saved(tmp_path) != []
+        await memory.memories.remove(*OWNER, ids[:210])
         await memory.worked()
         assert saved(tmp_path) == []
 
