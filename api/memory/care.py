@@ -167,13 +167,14 @@ class Care:
                 await self._banks.write(loaded, draft.change())
             return len(chosen)
 
-    async def tend(self, owner: OwnerId) -> None:
-        """What is due by itself: summaries, forgetting where there is too much, and the index of the vectors."""
+    async def tend(self, owner: OwnerId) -> bool:
+        """What is due by itself: summaries, and forgetting where there is too much. Whether anything was."""
         async with self._banks.held(*owner) as loaded:
             stale = [unit for unit in loaded.units.values() if unit.is_stale]
             is_stale = loaded.owner.is_stale or any(unit.rank == 2 for unit in stale)
             groups = {*self._to_summarise(loaded), *(unit.group_id for unit in stale if unit.rank == 1)}
             count = len(loaded.units)
+        is_due = bool(groups) or is_stale or count > self._units_max
         for group_id in groups:
             async for _ in self.summarise(owner, group_id):
                 pass
@@ -185,7 +186,7 @@ class Care:
         if is_stale:
             async for _ in self.summarise(owner):
                 pass
-        await self._index(owner)
+        return is_due
 
     def _to_summarise(self, loaded: Loaded) -> list[str]:
         """The groups with so much that is in no summary."""
@@ -194,7 +195,7 @@ class Care:
         untold = Counter(unit.group_id for unit in loaded.units.values() if unit.rank == 0 and unit.parent_id is None)
         return [group_id for group_id, count in untold.items() if count >= self._summarise_from]
 
-    async def _index(self, owner: OwnerId) -> None:
+    async def index(self, owner: OwnerId) -> None:
         """Bring the index of the vectors up to date, in pieces, and save it."""
         async with self._banks.held(*owner) as loaded:
             index = await self._banks.see_to_index(loaded)

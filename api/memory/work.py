@@ -153,9 +153,15 @@ class Work:
 
     async def _look_after(self, owner: OwnerId) -> None:
         await self._do_jobs(owner)
+        await self._see(owner)
+        if await self._care.tend(owner):
+            await self._see(owner)  # summaries are found as everything else is
+
+    async def _see(self, owner: OwnerId) -> None:
+        """Vectors for units that have none, and the index of them all."""
         async for _ in self._care.embed(owner):
             pass
-        await self._care.tend(owner)
+        await self._care.index(owner)
 
     async def _do_jobs(self, owner: OwnerId) -> None:
         page = await self._record.jobs(owner[0], user_id=owner[1], limit=JOBS_AT_ONCE)
