@@ -9,28 +9,28 @@ import itertools
 import shutil
 import sys
 import tempfile
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import msgspec
-from hypothesis import settings
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from api.memory.asked import NewUnit, Query
-from api.memory.banks import Banks
-from api.memory.care import Care
-from api.memory.embedding import Embedding
-from api.memory.memories import Memories
+from api.memory.embedding import embedding_of
+from api.memory.house import make_house
 from api.memory.units import unit_of
+from api.metrics import Metrics
+from api.settings import Settings
 from runtime.memory.forgetting import Forgetting
 from runtime.memory.summarising import Passage, Told
 from scripts.memories import MemoryPlan
 from store.record import Record
-from store.rows import NO_TURN, MessageRow, SessionRow, TurnRow
+from store.rows import NO_TURN, EventRow, MessageRow, SessionRow, TurnRow
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 OWNER = ("clinic", "ana")
@@ -83,7 +83,7 @@ def session_row(session: str) -> SessionRow:
     )
 
 
-def turn_row(session: str, turn: int, messages: list[MessageRow], at: datetime) -> TurnRow:
+def turn_row(session: str, turn: int, messages: list[MessageRow], events: list[EventRow], at: datetime) -> TurnRow:
     return TurnRow(
         tenant=OWNER[0],
         session_id=session,
@@ -103,7 +103,7 @@ def turn_row(session: str, turn: int, messages: list[MessageRow], at: datetime) 
         fingerprint=None,
         messages=messages,
         variables=[],
-        events=[],
+        events=events,
     )
 
 
@@ -116,19 +116,12 @@ class RealMemory:
 
     def __init__(self, folder: Path, clock: Any, ids: Any) -> None:
         self.record = Record.open(folder)
-        embedding = Embedding(None)
-        self.banks = Banks(self.record.memory, embedding, plan_of, clock, ids, folder)
-        self.memories = Memories(self.record.memory, self.banks, embedding, clock, ids)
-        self.care = Care(
-            self.banks,
-            embedding,
-            lambda tenant, user_id: tell,
-            clock,
-            ids,
-            units_max=10_000,
-            forgetting=Forgetting(),
-            summarise_from=0,
+        settings = Settings(data=folder, embedder="none")
+        embedding = embedding_of(settings)
+        house = make_house(
+            self.record, settings, embedding, plan_of, lambda tenant, user_id: tell, clock, ids, Metrics()
         )
+        self.banks, self.memories, self.care = house.banks, house.memories, house.care
 
     async def summarise(self, group: str | None) -> None:
         async for _ in self.care.summarise(OWNER, group):
@@ -187,7 +180,8 @@ class Machine(RuleBasedStateMachine):
         self.numbers = itertools.count(100)
         self.turns = dict.fromkeys(SESSIONS, 0)
         self.messages = dict.fromkeys(SESSIONS, 0)
-        self.unheard: dict[str, list[tuple[int, str, datetime]]] = {}  # said since the memory was last used
+        self.events = dict.fromkeys(SESSIONS, 0)
+        self.unheard: dict[str, list[Callable[[], None]]] = {}  # what happened since the memory was last used
         self.real = self.open()
 
     def open(self) -> RealMemory:
@@ -210,8 +204,8 @@ class Machine(RuleBasedStateMachine):
     def hear(self) -> None:
         for session in sorted(self.unheard):
             self.mind(session, SESSION_CAPACITY)
-            for number, content, at in self.unheard[session]:
-                self.model.add(f"{session}:{number}", content, "user", session, at)
+            for happened in self.unheard[session]:
+                happened()
         self.unheard = {}
 
     def mind(self, group: str, capacity: int | None = None) -> Any:
@@ -229,19 +223,49 @@ class Machine(RuleBasedStateMachine):
 
     @rule(session=st.sampled_from(SESSIONS), texts=st.lists(TEXTS, min_size=1, max_size=6))
     def say(self, session: str, texts: Sequence[str]) -> None:
-        turn, at = self.turns[session], self.now()
+        at, first = self.now(), self.messages[session] + 1
         messages = [
-            MessageRow(number, self.new_id(), "user", text, None, {}, at)
-            for number, text in enumerate(texts, self.messages[session] + 1)
+            MessageRow(number, self.new_id(), "user", text, None, {}, at) for number, text in enumerate(texts, first)
         ]
-        begun = None if turn else session_row(session)
-        self.runner.run(
-            self.real.record.commit(turn_row(session, turn, messages, at), turn - 1 if turn else NO_TURN, begun)
-        )
+
+        def heard() -> None:
+            for each in messages:
+                self.model.add(f"{session}:{each.seq}", each.content, "user", session, at)
+
+        self.messages[session] += len(messages)
+        self.turn(session, messages, [], at, heard)
+
+    @rule(session=st.sampled_from(SESSIONS), count=st.integers(1, 4))
+    def rewind(self, session: str, count: int) -> None:
+        """The last messages are taken back; their numbers are not used again."""
+        last = self.messages[session]
+        first = max(last - count + 1, 1)
+        if not last:
+            return
+
+        def heard() -> None:
+            ids = {f"{session}:{number}" for number in range(first, last + 1)}
+            self.model.remove(ids & set(self.model.units))
+
+        data = {"what": "rewind", "first": first, "last": last}
+        self.events[session] += 1
+        self.turn(session, [], [EventRow(self.events[session], "intervention", data)], self.now(), heard)
+
+    def turn(
+        self,
+        session: str,
+        messages: list[MessageRow],
+        events: list[EventRow],
+        at: datetime,
+        heard: Callable[[], None],
+    ) -> None:
+        number = self.turns[session]
+        row = turn_row(session, number, messages, events, at)
+        begun = None if number else session_row(session)
+        self.runner.run(self.real.record.commit(row, number - 1 if number else NO_TURN, begun))
         self.real.banks.turned(*OWNER)
         self.turns[session] += 1
-        self.messages[session] += len(messages)
-        self.unheard.setdefault(session, []).extend((each.seq, each.content, at) for each in messages)
+        self.unheard.setdefault(session, []).append(heard)
 
     @rule(group=st.sampled_from(COLLECTIONS), texts=st.lists(TEXTS, min_size=1, max_size=6), pinned=st.booleans())
     def add(self, group: str, texts: Sequence[str], pinned: bool) -> None:
@@ -250,7 +274,7 @@ class Machine(RuleBasedStateMachine):
             self.mind(group)
             self.model.add(unit.unit_id, unit.content, unit.source, group, unit.creation_time, pinned=pinned)
 
-    @precondition(lambda self: self.model.units)
+    @precondition(lambda self: self.model.units and not self.unheard)
     @rule(data=st.data(), text=TEXTS)
     def supersede(self, data: Any, text: str) -> None:
         old = self.drawn(data)
@@ -307,14 +331,14 @@ class Machine(RuleBasedStateMachine):
 
     # -- what goes ----------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.model.units)
+    @precondition(lambda self: self.model.units and not self.unheard)
     @rule(data=st.data(), pinned=st.booleans())
     def pin(self, data: Any, pinned: bool) -> None:
         unit_id = self.drawn(data)
         self.do(self.real.memories.pin(*OWNER, unit_id, pinned=pinned))
         self.model.pin(unit_id, pinned=pinned)
 
-    @precondition(lambda self: self.model.units)
+    @precondition(lambda self: self.model.units and not self.unheard)
     @rule(data=st.data())
     def remove(self, data: Any) -> None:
         unit_ids = {self.drawn(data) for _ in range(data.draw(st.integers(1, 3)))}
@@ -374,4 +398,4 @@ class Machine(RuleBasedStateMachine):
 
 
 def test_whatever_is_done_a_memory_is_what_a_plain_model_of_it_says():
-    run_state_machine_as_test(Machine, settings=settings(max_examples=10, stateful_step_count=20))
+    run_state_machine_as_test(Machine, settings=examples(max_examples=10, stateful_step_count=20))
