@@ -77,6 +77,24 @@ async def test_a_unit_with_an_id_of_its_own_is_added_once(memory: Any) -> None:
     assert answer.json()["error"]["message"] == "there is another unit with the id 'moved / 2026'"
 
 
+@pytest.mark.parametrize("taken", ["diary", "7d0f9f0e-4d0c-4b0e-9f3a-5d1c0a6b7e11:3"])
+async def test_what_a_message_or_summary_is_called_no_unit_is(memory: Any, taken: str) -> None:
+    await added(memory, "x")
+    body = {"userId": "ana", "group": "notes", "units": [{"content": "x", "unitId": taken}]}
+    answer = await memory.post("/api/memory/units", json=body)
+    assert answer.status_code == 400
+    why = f"'{taken}' is what a message or a summary is called: give the unit another id"
+    assert answer.json()["error"]["message"] == why
+
+
+async def test_a_collection_is_not_called_as_a_unit_is(memory: Any) -> None:
+    (unit,) = await added(memory, "x")
+    for path, more in (("units", {"units": [{"content": "y"}]}), ("groups", {})):
+        answer = await memory.post(f"/api/memory/{path}", json={"userId": "ana", "group": unit["unitId"], **more})
+        assert answer.status_code == 400
+        assert "give the collection another name" in answer.json()["error"]["message"]
+
+
 async def test_all_units_of_a_request_are_added_or_none(memory: Any) -> None:
     body = {"userId": "ana", "units": [{"content": "one"}, {"content": "  "}]}
     answer = await memory.post("/api/memory/units", json=body)
@@ -369,6 +387,23 @@ async def test_who_does_not_wait_is_told_where_to_look(memory: Any) -> None:
     assert answer.status_code == 202
     looked = await memory.get(answer.headers["location"], headers={"Prefer": "wait=60"})
     assert looked.json()["job"]["status"] == "done"
+
+
+async def test_a_group_that_is_not_there_is_not_summed_up(memory: Any) -> None:
+    answer = await memory.post("/api/memory/summarise", json={"userId": "ana", "group": "never"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "MEMORY_GROUP_NOT_FOUND")
+    assert (await memory.read("/api/memory/jobs"))["data"] == []
+
+
+async def test_work_on_memories_is_counted(memory: Any) -> None:
+    await added(memory, "one", "two")
+    await finished(memory, "embed")
+    counted = (await memory.get("/metrics")).text
+    for name in ("memory_units_loaded 2.0", "memory_embedded_total 2.0"):
+        assert f"cuebook_{name}\n" in counted, counted
+    for name in ("waiting", "done_total", "failed_total"):
+        assert f"\ncuebook_memory_work_{name} " in counted
+    assert "\ncuebook_memory_embedding_seconds_total " in counted
 
 
 async def test_a_memory_of_nothing_is_no_error(memory: Any) -> None:

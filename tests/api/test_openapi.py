@@ -35,9 +35,13 @@ async def test_no_request_meets_an_answer_that_is_not_described(serve: Any, tmp_
         webhook = (await api.post("/api/webhooks", json=body)).json()["webhookId"]
         session = await api.begin("visit", key="telegram:1")
         await api.message(session, {"content": "Ana"})
+        units = {"userId": "ana", "group": "diary", "units": [{"content": "I moved to Lisbon.", "unitId": "known"}]}
+        await api.post("/api/memory/units", json=units)
+        job = (await api.post("/api/memory/summarise", json={"userId": "ana"})).json()["job"]["jobId"]
         delivery = (await api.read(f"/api/webhooks/{webhook}/deliveries"))["data"][0]["deliveryId"]
     parameters = {"session_id": session["sessionId"], "script_id": "visit", "user_id": "ana", "key": "telegram:1"}
     parameters |= {"webhook_id": webhook, "delivery_id": delivery}
+    parameters |= {"unit_id": "known", "group_id": "diary", "job_id": job}
     config = tmp_path / "schemathesis.toml"
     lines = [f'{name} = "{value}"' for name, value in parameters.items()]
     config.write_text("\n".join(["[parameters]", *(lines if known else [])]) + "\n")
