@@ -1,5 +1,6 @@
 """Work on memories that somebody asked for: kept in the record before it is begun, so that it is done in the end."""
 
+import asyncio
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -17,6 +18,7 @@ from store.rows import JsonObject
 
 JOBS_MAX = 100
 """Of one user, that wait."""
+LOOK_S, LOOK_S_MAX = 0.01, 0.5  # how soon a job that is waited for is looked at again
 SHOWN_EVERY = 4  # steps, after which it is written down how far a job is
 
 Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
@@ -28,6 +30,11 @@ class JobOptions(Struct, frozen=True, omit_defaults=True):
     group: str | None = None  # to summarise: one group; else all, and what sums up all
     share: Share = 0.1  # to forget: of the units that may be forgotten
     policy: Policy = "oldest"
+
+
+def is_over(job: JobRow) -> bool:
+    """Whether nothing is done for a job any more."""
+    return job.status in {"done", "failed"}
 
 
 class Jobs:
@@ -65,6 +72,18 @@ class Jobs:
     async def get(self, tenant: str, job_id: str) -> JobRow | None:
         """One job."""
         return await self._record.job(tenant, job_id)
+
+    async def finished(self, job: JobRow, wait_s: float) -> JobRow:
+        """A job when it is over, or as it is after so long. The record is looked at, ever more seldom: it knows also
+        what was done before a restart, or is done for somebody else.
+        """
+        look_s, loop = LOOK_S, asyncio.get_running_loop()
+        ends = loop.time() + wait_s
+        while not is_over(job) and loop.time() < ends:
+            await asyncio.sleep(look_s)
+            look_s = min(2 * look_s, LOOK_S_MAX)
+            job = await self.get(job.tenant, job.job_id) or job
+        return job
 
     async def page(self, tenant: str, user_id: str | None, limit: int, cursor: str | None) -> Page[JobRow]:
         """A page of jobs, the newest first. Raises CursorInvalid."""

@@ -9,5 +9,9 @@ class UnitTaken(ValueError):
     """There is another unit with this id."""
 
 
+class WorkFailed(Exception):
+    """Work on a memory that somebody waits for was given up, or takes too long; the message says why."""
+
+
 class TooManyJobs(Exception):
     """So many jobs of one memory are waiting that no other is taken."""

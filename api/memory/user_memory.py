@@ -1,6 +1,6 @@
 """The memory of one user as a plain object: every use case, waited for."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,15 +8,19 @@ from msgspec import Struct
 
 from api.client.sync import Loop
 from api.memory.asked import UNITS_MAX, NewUnit, Query, Recalled, Vector
-from api.memory.care import Step
 from api.memory.house import House
+from api.memory.jobs import JobOptions
 from api.memory.listing import Group, PlacedUnit, Standing, Which
 from api.memory.memories import LATEST
+from api.memory.refusals import WorkFailed
 from runtime.memory.forgetting import Forgetting, Policy
 from runtime.memory.recall.asking import Decay, Strategy
 from runtime.memory.units import MemoryUnit, Rank, Trust
 from store.fetch import PAGE_MAX
 from store.memory.filters import parse
+from store.memory.rows import JobKind
+
+WORK_S = 3_600.0  # that are waited for work
 
 
 class SessionRoom(Struct, frozen=True):
@@ -29,7 +33,7 @@ class SessionRoom(Struct, frozen=True):
 class UserMemory:
     """One user's memory. A session is begun by the first unit that is added, or by `start_session`.
 
-    Raises MemoryRefused, UnitTaken, FilterInvalid for what cannot be done, and StoreError.
+    Raises MemoryRefused, UnitTaken, FilterInvalid for what cannot be done, WorkFailed, and StoreError.
     """
 
     def __init__(self, loop: Loop, house: House, tenant: str, user_id: str, room: SessionRoom) -> None:
@@ -192,26 +196,28 @@ class UserMemory:
 
     def summarise(self, session_id: str | None = None) -> int:
         """Brings the summaries of a session up to date, or those of all and of all together; how many were made."""
-        return self._loop.result(self._worked(self._house.care.summarise(self._owner, session_id)))
+        return self._loop.result(self._done("summarise", JobOptions(group=session_id)))
 
     def forget(self, share: float = 0.1, *, policy: Policy = "oldest", dry_run: bool = False) -> list[MemoryUnit]:
         """Forgets a share of what may be forgotten, what matters least first; with `dry_run` it is only told."""
         chosen = self._loop.result(self._house.care.would_forget(self._owner, Forgetting(share, policy)))
         if not dry_run:
-            self._loop.result(self._house.care.forget(self._owner, Forgetting(share, policy)))
+            self._loop.result(self._done("forget", JobOptions(share=share, policy=policy)))
         return chosen
 
     def embed(self) -> int:
         """Has the embedder see every unit it has not seen, also those that others have; how many."""
-        return self._loop.result(self._worked(self._house.care.embed(self._owner, anew=True)))
+        return self._loop.result(self._done("embed", JobOptions()))
 
     def status(self) -> Standing:
         """How the memory stands."""
         return self._loop.result(self._house.listing.standing(*self._owner))
 
-    @staticmethod
-    async def _worked(steps: AsyncIterator[Step]) -> int:
-        done = 0
-        async for step in steps:
-            done = step.done
-        return done
+    async def _done(self, kind: JobKind, options: JobOptions) -> int:
+        """Has work done in its turn, as only one thing is done to a memory at a time; how many units it was."""
+        job = await self._house.jobs.ask(*self._owner, kind, options)
+        self._house.work.hurry(*self._owner)
+        job = await self._house.jobs.finished(job, WORK_S)
+        if job.status != "done":
+            raise WorkFailed(job.error or f"it is not done after {WORK_S:.0f} s, and goes on")
+        return job.done

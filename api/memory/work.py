@@ -173,7 +173,8 @@ class Work:
             except TROUBLE as error:
                 if self._failures.get(owner, 0) + 1 < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
                     raise
-                await self._jobs.fail(job, str(error))
+                hidden = isinstance(error, StoreError)  # its words may be of files
+                await self._jobs.fail(job, "the record could not be read or written" if hidden else str(error))
 
 
 def _log_end(task: asyncio.Task[None]) -> None:

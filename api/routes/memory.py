@@ -1,6 +1,5 @@
 """Work on memories: summaries, forgetting, vectors, how far it is; and how a memory stands."""
 
-import asyncio
 from typing import Annotated, Any
 
 from litestar import Request, Response, Router, get, post
@@ -13,7 +12,7 @@ from litestar.params import BodyKwarg, FromPath, HeaderParameter, QueryParameter
 from api.caller import caller_of, memory_of, tenant_of, user_for
 from api.errors import ApiError, described
 from api.memory.house import House
-from api.memory.jobs import JobOptions, Jobs
+from api.memory.jobs import JobOptions, Jobs, is_over
 from api.memory.showing import job_view, status_view, stored_view
 from api.parameters import Cursor, Limit, seconds_to_wait
 from api.routes import memory_groups, memory_units
@@ -35,7 +34,6 @@ from store.memory.rows import JobKind, JobRow
 WAIT_S_MAX = 60
 SHOWN_MAX = 1_000
 """Units of those that would be forgotten."""
-_LOOK_S, _LOOK_S_MAX = 0.01, 0.5  # how soon a job that is waited for is looked at again; longer each time
 
 _LOCATION = ResponseHeader(name="Location", documentation_only=True, description="Where the work is seen.")
 _TAKEN = (
@@ -184,23 +182,16 @@ async def _taken(
     house: House, owner: tuple[str, str], kind: JobKind, options: JobOptions, prefer: str | None
 ) -> Response[JobAnswer]:
     asked = await house.jobs.ask(*owner, kind, options)
-    house.work.notice(*owner)
+    house.work.hurry(*owner)
     job = await _awaited(house.jobs, asked, prefer)
-    status = 200 if job.status in {"done", "failed"} else 202
+    status = 200 if is_over(job) else 202
     headers = {"Location": f"/api/memory/jobs/{job.job_id}"}
     return Response(JobAnswer(job=job_view(job)), status_code=status, headers=headers)
 
 
 async def _awaited(jobs: Jobs, job: JobRow, prefer: str | None) -> JobRow:
     """A job, finished if it is so within what the client wants to wait."""
-    wait_s, look_s = min(seconds_to_wait(prefer), WAIT_S_MAX), _LOOK_S
-    loop = asyncio.get_running_loop()
-    ends = loop.time() + wait_s
-    while job.status not in {"done", "failed"} and loop.time() < ends:
-        await asyncio.sleep(look_s)
-        look_s = min(2 * look_s, _LOOK_S_MAX)
-        job = await jobs.get(job.tenant, job.job_id) or job
-    return job
+    return await jobs.finished(job, min(seconds_to_wait(prefer), WAIT_S_MAX))
 
 
 router = Router(

@@ -221,6 +221,11 @@ async def test_a_search_by_a_vector_finds_what_has_the_same(memory: Any) -> None
             "short-term memory is a session's or collection's: say which with `group`",
         ),
         ({"text": "x", "externalOnly": True}, "REQUEST_INVALID", "external only, but no external memory is named"),
+        (
+            {"text": "x", "external": ["never"]},
+            "REQUEST_INVALID",
+            "there is no external memory 'never'; there are: none is set",
+        ),
         ({"text": "x", "filters": {"colour": "red"}}, "FILTER_INVALID", "no field 'colour'"),
         ({"text": "x", "filters": {"source": {"$near": "red"}}}, "FILTER_INVALID", "no operator '$near'"),
         ({"text": "x", "filters": [["source", "~", "red"]]}, "FILTER_INVALID", "no operator '~'"),
