@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from api.memory.draft import Draft
 from api.memory.loaded import Loaded
@@ -46,11 +47,10 @@ class _Recalled(Struct, frozen=True):
 
 
 class _Intervened(Struct, frozen=True):
-    """The event of an intervention; a rewind names the messages that it takes back."""
+    """The event of an intervention; a rewind names the turn that it goes back to."""
 
     what: str
-    first: int | None = None
-    last: int | None = None
+    turn: int | None = None
 
 
 class _Event(Struct, frozen=True):
@@ -111,8 +111,8 @@ def _happened(
         draft.recall(session_id, sequences)
     elif event.kind == "intervention":
         done = msgspec.json.decode(event.data, type=_Intervened)
-        if done.what == "rewind" and done.first is not None and done.last is not None:
-            draft.take_back(_of_messages(draft, loaded, session_id, done.first, done.last))
+        if done.what == "rewind" and done.turn is not None:
+            _rewind(draft, loaded, session_id, done.turn)
 
 
 def _supersede(draft: Draft, loaded: Loaded, unit: MemoryUnit, about: str) -> None:
@@ -124,10 +124,14 @@ def _supersede(draft: Draft, loaded: Loaded, unit: MemoryUnit, about: str) -> No
             draft.relate(old)
 
 
-def _of_messages(draft: Draft, loaded: Loaded, session_id: str, first: int, last: int) -> list[int]:
-    """The units that are messages of a session within a range."""
-    ids = {unit_id_of(session_id, number) for number in range(first, last + 1)}
-    return [loaded.sequence_of[unit_id] for unit_id in ids if unit_id in loaded.sequence_of] + draft.drafted(ids)
+def _rewind(draft: Draft, loaded: Loaded, session_id: str, turn: int) -> None:
+    """What was said and noted after a turn is no memory; what held before it was noted holds again."""
+    rows = [row for row in (*loaded.rows.values(), *draft.rows()) if row.session_id == session_id]
+    gone = {row.unit_id: row.sequence for row in rows if row.turn is not None and row.turn > turn}
+    draft.take_back(gone.values())
+    for unit in (*loaded.units.values(), *draft.added()):
+        if unit.superseded_by in gone and unit.unit_id not in gone:
+            draft.relate(replace(unit, superseded_by=None, valid_to=None))
 
 
 def unit_id_of(session_id: str, message: int) -> str:

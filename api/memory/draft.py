@@ -110,6 +110,10 @@ class Draft:
         """The numbers of units that this very draft adds."""
         return [row.sequence for row in self._units.values() if row.unit_id in unit_ids]
 
+    def rows(self) -> list[UnitRow]:
+        """The rows of the units that this very draft adds."""
+        return list(self._units.values())
+
     def added(self) -> list[MemoryUnit]:
         """The units that this very draft adds."""
         return [unit_of(row) for row in self._units.values()]

@@ -21,7 +21,6 @@ from api.memory.embedding import Embedding
 from api.memory.finding import find
 from api.memory.refusals import MemoryRefused
 from api.memory.sources import ExternalSettings
-from api.memory.threads import reckoned
 from api.memory.transfers import as_json, as_parquet, as_sqlite, as_texts
 from api.memory.transfers.checking import Content, checked
 from api.memory.transfers.document import DocumentInvalid, Source
@@ -93,7 +92,7 @@ class Externals:
             allowed = None
             if query.filters is not None:
                 allowed = await opened.record.memory.matching(_TENANT, name, query.filters)
-            found = await reckoned(find, loaded, asked, allowed, self._clock())
+            found = await asyncio.to_thread(find, loaded, asked, allowed, self._clock())
         return [replace(chain, external=name) for chain in found.recalled.chains]
 
     async def clear(self) -> None:

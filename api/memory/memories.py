@@ -26,7 +26,6 @@ from api.memory.finding import best_of, find
 from api.memory.loaded import Loaded, vector_rows
 from api.memory.minds import CAPACITY_DEFAULT, CAPACITY_MAX, CONTEXT_LENGTH_MAX, Mind
 from api.memory.refusals import MemoryRefused, UnitTaken
-from api.memory.threads import reckoned
 from runtime.memory.units import MemoryUnit
 from runtime.memory.working import newest
 from runtime.ports import Clock, Ids
@@ -149,7 +148,7 @@ class Memories:
             if query.external_only:
                 return Recalled(best_of([], external, query.k), loaded.round)
             allowed = await self._allowed(tenant, user_id, query)
-            found = await reckoned(find, loaded, asked, allowed, self._clock(), None, external)
+            found = await asyncio.to_thread(find, loaded, asked, allowed, self._clock(), None, external)
             await self._banks.write(loaded, found.change)
             return found.recalled
 
@@ -163,7 +162,7 @@ class Memories:
         asked = await self._seen(query)
         async with self._banks.held(tenant, user_id) as loaded:
             allowed = await self._allowed(tenant, user_id, query)
-            return (await reckoned(find, loaded, asked, allowed, self._clock(), in_sight)).recalled
+            return (await asyncio.to_thread(find, loaded, asked, allowed, self._clock(), in_sight)).recalled
 
     async def _allowed(self, tenant: str, user_id: str, query: Query) -> Collection[int] | None:
         if query.filters is None:

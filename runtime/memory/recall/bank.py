@@ -222,7 +222,7 @@ class Bank:
         """Brings similarities of an embedder that no weights were fitted for to the scale of those that were."""
         with_vector = np.flatnonzero(self._columns.has_vector)
         sample = with_vector[:: max(1, len(with_vector) // SIMILARITIES_MAX)]
-        usual = usual_of(self._columns.vectors[sample] @ vector)
+        usual = usual_of(np.vecdot(self._columns.vectors[sample], vector))
         if usual is not None:
             for name in ranker.signals.keys() & {*MEANING}:
                 signals[name] = usual.to_scale_of(ranker.signals[name], signals[name])

@@ -97,8 +97,8 @@ def by_meaning(
 def _exact(columns: Columns, vector: Floats, may: NDArray[np.bool_], count: int) -> tuple[Rows, Floats]:
     rows = np.flatnonzero(may).astype(np.int32)
     if GATHERED_SHARE_MAX * columns.used < count:
-        return rows, (columns.vectors[: columns.used] @ vector)[rows]
-    return rows, columns.vectors[rows] @ vector
+        return rows, np.vecdot(columns.vectors[: columns.used], vector)[rows]
+    return rows, np.vecdot(columns.vectors[rows], vector)
 
 
 def _indexed(

@@ -138,15 +138,15 @@ def meaning_signals(columns: Columns, near: Neighbours, question: Floats) -> dic
     window = pair + vectors[near.before_that] + vectors[near.after]
     above = np.zeros(len(near.rows), np.float32)
     for rows in _ancestors(columns, near.rows):
-        above += vectors[rows] @ question
+        above += np.vecdot(vectors[rows], question)
     unknown = ~columns.has_vector[near.rows]
     above[columns.parent[near.rows] == NONE] = np.nan
     signals = {
-        "meaning": own @ question,
+        "meaning": np.vecdot(own, question),
         "meaning_pair": _cosine(pair, question),
         "meaning_window": _cosine(window, question),
-        "meaning_before": before @ question,
-        "meaning_after": vectors[near.after] @ question,
+        "meaning_before": np.vecdot(before, question),
+        "meaning_after": np.vecdot(vectors[near.after], question),
         "summary_meaning": above,
     }
     for name in MEANING:
@@ -156,7 +156,7 @@ def meaning_signals(columns: Columns, near: Neighbours, question: Floats) -> dic
 
 def _cosine(sums: Floats, question: Floats) -> Floats:
     lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
-    cosine: Floats = (sums @ question) / np.maximum(lengths, np.float32(1e-6))
+    cosine: Floats = np.vecdot(sums, question) / np.maximum(lengths, np.float32(1e-6))
     return cosine
 
 

@@ -109,3 +109,30 @@ async def test_memory_is_the_same_after_a_restart(app: Any, tmp_path: Path) -> N
         before = await units(api)
     async with app(tmp_path, embedder="none") as api:
         assert await units(api) == before
+
+
+GOALS = """
+script: goals
+memory: {remember: notes}
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - repeat: {max: 20}
+            id: loop
+            do:
+              - {ask: What is your goal?, id: ask_goal, output: [{get: word, fallback: raw}]}
+              - {remember: "The goal is {{ word }}", id: note, about: goal}
+"""
+
+
+async def test_a_rewind_takes_notes_back_and_what_held_before_them_holds_again(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.keep(GOALS)
+        session = await api.begin("goals")
+        await api.say(session, "running", "swimming")
+        assert await found(api, "goal") == ["The goal is swimming"]
+        answer = await api.post(f"/api/sessions/{session['sessionId']}/rewind", json={"turn": 1})
+        assert answer.status_code == 200, answer.text
+        assert await found(api, "goal") == ["The goal is running"]
