@@ -165,7 +165,6 @@ def create_app(
             "importing": _provide(Importing(chat, running, catalogue)),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
-            "embedding": _provide(embedding),
             "house": _provide(house),
             "running": _provide(running),
             "webhooks": _provide(webhooks),

@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from api.caller import caller_of
-from api.memory.embedding import Embedding
+from api.memory.house import House
 from api.metrics import Metrics
 from api.models import state_of
 from api.running import Running
@@ -26,7 +26,7 @@ async def health() -> Health:
 async def ready(
     record: NamedDependency[Record],
     running: NamedDependency[Running],
-    embedding: NamedDependency[Embedding],
+    house: NamedDependency[House],
     request: Request[Any, Any, Any],
 ) -> Response[Readiness]:
     """503 while the record cannot be written. A model or an embedder that is left alone for a moment does not make the
@@ -38,7 +38,8 @@ async def ready(
         "record": trouble or "ok",
         "writerLag": f"{record.writer_lag_s:.3f} s",
         "model": state_of(running.model),
-        "embedder": embedding.state,
+        "embedder": house.embedding.state,
+        "memory": f"{house.work.waiting} to be worked on",
     }
     shown = checks if caller_of(request).roles else {}
     return Response(Readiness(ready=trouble is None, checks=shown), status_code=200 if trouble is None else 503)

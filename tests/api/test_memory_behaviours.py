@@ -1,6 +1,9 @@
 """What a memory does, from a program: `open_memory`."""
 
 import itertools
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -232,6 +235,24 @@ def test_visits_count_for_the_unit_and_reach_its_ancestors_and_last(opened: Any)
         assert all_ is not None
         assert (unit.unit.visit_count, root.unit.visit_count, all_.unit.visit_count) == (1, 0, 0)
         assert {each.unit.last_visit for each in (unit, root, all_)} == {recalled.round}
+
+
+def test_what_was_added_is_there_after_a_crash(opened: Any, tmp_path: Path) -> None:
+    program = f"""
+import os, signal
+from api.memory.opening import open_memory
+with open_memory({str(tmp_path / "data")!r}, "ana", embedder="none") as memory:
+    memory.start_session("talk")
+    for number in range(30):
+        memory.add(f"message {{number}}")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with opened() as memory:
+        assert [each.unit.content for each in memory.units()] == [f"message {number}" for number in range(30)]
+        memory.start_session("LATEST")
+        assert [unit.content for unit in memory.get_context(2)] == ["message 28", "message 29"]
 
 
 def test_a_memory_that_is_opened_again_is_the_same(opened: Any) -> None:

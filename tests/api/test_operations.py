@@ -46,6 +46,7 @@ async def test_ready_names_what_was_looked_at(api: Any) -> None:
     ready = await api.read("/ready")
     assert (ready["ready"], ready["checks"]["record"]) == (True, "ok")
     assert ready["checks"]["embedder"] == "not loaded"
+    assert ready["checks"]["memory"] == "0 to be worked on"
 
 
 async def test_a_record_that_cannot_be_written_is_not_ready(tmp_path: Path) -> None:
