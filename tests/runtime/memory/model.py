@@ -117,11 +117,15 @@ class Model:
             mind.lose(unit_ids)
 
     def take_summaries(self, summaries: Iterable[Unit], parents: dict[str, str | None], round_: int) -> None:
-        """The summaries as they were made, and who stands under them; those that were not told anew are the same."""
+        """The summaries as they were made, and who stands under them; those that were not told anew are the same.
+
+        One that told only of what is no more is gone, even if another with its id is there now.
+        """
         told = {unit.unit_id: unit for unit in summaries}
         for unit in told.values():
             known = self.units.get(unit.unit_id, unit)
-            assert (known.visit_count, known.never_delete) == (unit.visit_count, unit.never_delete)
+            kept = (known.visit_count, known.never_delete) == (unit.visit_count, unit.never_delete)
+            assert kept or self.tells_of_nothing(unit.unit_id)
             assert unit.sequence != known.sequence or replace(known, parent=unit.parent) == unit
         self.units = {**{unit_id: unit for unit_id, unit in self.units.items() if unit.rank == 0}, **told}
         for unit_id, parent in parents.items():
@@ -156,6 +160,11 @@ class Model:
 
     def rank_of(self, unit_id: str | None) -> int | None:
         return self.units[unit_id].rank if unit_id in self.units else None
+
+    def tells_of_nothing(self, unit_id: str) -> bool:
+        """Whether a summary tells only of what was taken back."""
+        under = [unit.unit_id for unit in self.units.values() if unit.parent == unit_id]
+        return self.units[unit_id].is_stale and all(map(self.tells_of_nothing, under))
 
     def above(self, unit_id: str) -> list[str]:
         parent = self.units[unit_id].parent
