@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from api.memory.minds import Mind, decode_mind
 from api.memory.units import unit_of
+from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.asking import Entry
 from runtime.memory.recall.bank import Bank
 from runtime.memory.units import MemoryUnit
@@ -106,7 +107,7 @@ class Loaded:
 
     def not_valid(self, at: datetime) -> list[int]:
         """The units that did not hold at a time: superseded before, or not yet so; or not there yet."""
-        return [sequence for sequence in self._superseded if not _is_valid(self.units[sequence], at)]
+        return [sequence for sequence in self._superseded if not holds_at(self.units[sequence], at)]
 
     def not_of(self, ranks: Collection[int]) -> list[int]:
         """The units of other ranks."""
@@ -117,7 +118,7 @@ class Loaded:
         return [
             sequence
             for sequence, unit in self.units.items()
-            if unit.creation_time > at or (sequence in self._superseded and not _is_valid(unit, at))
+            if unit.creation_time > at or (sequence in self._superseded and not holds_at(unit, at))
         ]
 
     def take(self, change: MemoryChange) -> None:
@@ -226,10 +227,6 @@ class Loaded:
             self.bank.remove(gone)
             if self.index is not None:
                 self.index.remove(np.array(gone, np.int64))
-
-
-def _is_valid(unit: MemoryUnit, at: datetime) -> bool:
-    return (unit.valid_from is None or unit.valid_from <= at) and (unit.valid_to is None or at < unit.valid_to)
 
 
 def vector_rows(

@@ -1,10 +1,10 @@
 """What memory is made of: a unit, its place in time and its place in the tree of summaries.
 
 The only edge a unit carries is `parent_id`. Who stands before and after it, and what is under it, are derived from the
-units themselves (`order_of`, `children_of`), so that links never get out of step.
+units themselves (`order_of` gives the first), so that links never get out of step.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -69,22 +69,3 @@ def order_of(units: Iterable[MemoryUnit]) -> dict[str, list[int]]:
         if unit.rank == 0:
             order.setdefault(unit.group_id, []).append(unit.sequence)
     return order
-
-
-def children_of(units: Iterable[MemoryUnit]) -> dict[str, list[str]]:
-    """For each unit that others stand under: their ids, oldest first."""
-    children: dict[str, list[str]] = {}
-    for unit in sorted(units, key=lambda unit: unit.sequence):
-        if unit.parent_id is not None:
-            children.setdefault(unit.parent_id, []).append(unit.unit_id)
-    return children
-
-
-def ancestors_of(unit_id: str, parents: Mapping[str, str | None]) -> Sequence[str]:
-    """The units above one, nearest first, by each unit's parent."""
-    above: list[str] = []
-    parent = parents.get(unit_id)
-    while parent is not None and parent not in above:
-        above.append(parent)
-        parent = parents.get(parent)
-    return above

@@ -39,11 +39,6 @@ def recalled(working: Working, units: Iterable[int], room: Room) -> Working:
     return replace(working, short_term=_used(working.short_term or (), fresh, room))
 
 
-def refreshed(working: Working, units: Collection[int], room: Room) -> Working:
-    """The same in mind, but what is among these was used now."""
-    return recalled(working, (unit for unit in working.short_term or () if unit in units), room)
-
-
 def restore(working: Working, units: Iterable[int], room: Room) -> Working:
     """Short-term memory filled anew with what was said in a session, oldest first; empty where nothing was."""
     fresh = tuple(unit for unit in units if unit not in working.context)

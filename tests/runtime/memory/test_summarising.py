@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from runtime.memory.extracting import MARK, Extracting, extract
 from runtime.memory.summarising import GroupLimits, summarise_all, summarise_group
-from runtime.memory.units import children_of
 
 
 def sound(memory, root_id, rank=1, *, forgot=False):
@@ -30,7 +29,6 @@ def sound(memory, root_id, rank=1, *, forgot=False):
     assert {
         unit.unit_id for unit in nodes if units.get(unit.parent_id or "", unit).rank != rank or not unit.parent_id
     } == {root_id}
-    children = children_of(memory.units)
     for unit in [*nodes, *leaves]:
         if unit.unit_id == root_id:
             continue
@@ -40,7 +38,7 @@ def sound(memory, root_id, rank=1, *, forgot=False):
         assert parent.level > (unit.level if unit.rank == rank else 0)
         assert parent.sequence > unit.sequence
     for node in nodes:
-        under = [units[child] for child in children[node.unit_id]]
+        under = [unit for unit in memory.units if unit.parent_id == node.unit_id]
         assert not node.is_stale
         assert node.level > max(unit.level if unit.rank == rank else 0 for unit in under)
         words = {word for unit in under for word in unit.content.split()}

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.memory.working import Room, Working, forgotten, newest, recalled, refreshed, restore, said
+from runtime.memory.working import Room, Working, forgotten, newest, recalled, restore, said
 
 NOTHING = Working()
 
@@ -27,7 +27,7 @@ def test_the_oldest_leaves_the_context_first_and_is_in_short_term_memory_then():
 def test_what_was_used_least_recently_leaves_short_term_memory():
     room = Room(context_length=0, capacity=3)
     working = said(NOTHING, "abc", room)
-    working = refreshed(working, {"a"}, room)
+    working = recalled(working, ["a"], room)
     assert said(working, "d", room).short_term == ("c", "a", "d")
 
 
@@ -42,11 +42,6 @@ def test_what_was_recalled_is_in_short_term_memory():
 def test_what_is_in_the_context_is_in_mind_already():
     room = Room(context_length=2, capacity=3)
     assert recalled(said(NOTHING, [8, 9], room), [9], room).short_term == ()
-
-
-def test_what_was_not_in_short_term_memory_is_not_refreshed():
-    room = Room(context_length=0, capacity=3)
-    assert refreshed(said(NOTHING, [1, 2], room), {7}, room).short_term == (1, 2)
 
 
 def test_short_term_memory_that_is_off_stays_off():
@@ -78,9 +73,7 @@ def test_it_is_small_as_json():
     assert msgspec.json.encode(NOTHING) == b"{}"
 
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["said", "recalled", "refreshed", "restored", "forgotten"]), st.integers(1, 9))
-)
+STEPS = st.lists(st.tuples(st.sampled_from(["said", "recalled", "restored", "forgotten"]), st.integers(1, 9)))
 
 
 @given(STEPS, st.integers(0, 4), st.integers(0, 4))
@@ -97,7 +90,7 @@ def test_whatever_happens_both_keep_their_bounds_and_share_no_unit(steps, contex
         elif kind == "forgotten":
             working = forgotten(working, {unit, 100 + unit})
         else:
-            working = {"recalled": recalled, "refreshed": refreshed, "restored": restore}[kind](working, [unit], room)
+            working = {"recalled": recalled, "restored": restore}[kind](working, [unit], room)
         assert len(working.context) <= context_length
         assert len(working.short_term) <= capacity
         both = [*working.context, *working.short_term]
