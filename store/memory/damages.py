@@ -119,11 +119,12 @@ _VECTOR_ELSEWHERE = f"""SELECT v.tenant, v.user_id, v.embedder AS subject, v.seq
     WHERE u.session_id IS DISTINCT FROM v.session_id"""  # noqa: S608
 
 _ALIVE = f"(SELECT coalesce(list(sequence), []) FROM {_UNITS} AS u WHERE u.tenant = g.tenant AND u.user_id = g.user_id)"  # noqa: S608
-_IN_MIND = """flatten(list_transform(json_extract(short_term, '$.*'),
-    lambda each: if(json_type(each) = 'ARRAY', from_json(each, '["BIGINT"]'), [])))"""
+_CONTEXT, _SHORT_TERM = (
+    f"""from_json(json_extract(short_term, '$.working.{name}'), '["BIGINT"]')""" for name in ("context", "short_term")
+)
 
 _MIND_GONE = f"""SELECT tenant, user_id, group_id AS subject, NULL::BIGINT AS sequence, place FROM {_GROUPS} AS g
-    WHERE json_type(short_term) = 'OBJECT' AND NOT list_has_all({_ALIVE}, {_IN_MIND})"""  # noqa: S608
+    WHERE NOT list_has_all({_ALIVE}, list_concat({_CONTEXT}, {_SHORT_TERM}))"""  # noqa: S608
 
 
 def _drop(table: str, found: str) -> str:
@@ -172,12 +173,11 @@ _NUMBER_ANEW = f"""UPDATE memory_unit_rows SET sequence = anew.number FROM (
         FROM ({_SEQUENCE_TWICE})
     ) AS anew WHERE memory_unit_rows.rowid = anew.place"""  # noqa: S608
 
-_FORGET = f"""UPDATE memory_groups AS g SET short_term = (
-        SELECT json_group_object(key, CASE WHEN json_type(held) <> 'ARRAY' THEN held
-            ELSE to_json(list_filter(from_json(held, '["BIGINT"]'), lambda each: list_contains(alive, each))) END)
-        FROM (SELECT unnest(json_keys(short_term)) AS key, json_extract(short_term, '/' || key) AS held,
-            {_ALIVE} AS alive))
-    WHERE rowid IN (SELECT place FROM ({_MIND_GONE}))"""  # noqa: S608
+_FORGET = f"""UPDATE memory_groups SET short_term = json_merge_patch(short_term, json_object(
+        'working', json_object('context', list_filter({_CONTEXT}, lambda each: list_contains(alive, each)),
+            'short_term', list_filter({_SHORT_TERM}, lambda each: list_contains(alive, each)))))
+    FROM (SELECT coalesce(list(sequence), []) AS alive FROM {_UNITS}) AS living
+    WHERE memory_groups.rowid IN (SELECT place FROM ({_MIND_GONE}))"""  # noqa: S608
 
 _COPIES = f"SELECT * FROM ({_UNIT_TWICE}) WHERE says_the_same"  # noqa: S608
 

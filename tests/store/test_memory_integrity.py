@@ -16,6 +16,7 @@ from store.record import Record
 
 GONE = "44444444-0000-4000-8000-000000000000"
 ROUNDS_MAX = 3
+MIND = '{"working":{"context":[2,77],"short_term":[78,1,4]},"room":{"capacity":5}}'
 OWN = "tenant = 'clinic' AND user_id = 'ana'"
 NOTES_AND_SUMMARIES = "SELECT list(content ORDER BY content) FROM memory_unit_rows WHERE content IS NOT NULL"
 
@@ -51,7 +52,7 @@ async def remember(record: Record, rows: Any, conversation: Any, user_id: str) -
         group_id=session,
         session_id=session,
         turn=0,
-        short_term=msgspec.Raw(b'{"capacity":3,"short_term":[4,1],"context":[2]}'),
+        short_term=msgspec.Raw(b'{"working":{"context":[2],"short_term":[4,1]},"room":{"capacity":3}}'),
         created_at=rows.MOMENT,
     )
     diary = GroupRow(tenant="clinic", user_id=user_id, group_id="diary", created_at=rows.MOMENT)
@@ -122,7 +123,7 @@ SPOILT = {
     "vector_damaged": [f"UPDATE memory_vectors SET vector = '\\x00'::BLOB WHERE sequence = 4 AND {OWN}"],
     "vector_elsewhere": [f"UPDATE memory_vectors SET session_id = '{GONE}' WHERE sequence = 4 AND {OWN}"],
     "mind_gone": [
-        f'UPDATE memory_groups SET short_term = \'{{"context":[2,77],"n":5}}\' WHERE session_id IS NOT NULL AND {OWN}'
+        f"UPDATE memory_groups SET short_term = '{MIND}' WHERE session_id IS NOT NULL AND {OWN}",
     ],
 }
 
@@ -227,7 +228,10 @@ async def test_what_is_in_mind_is_kept_but_for_units_that_are_gone(memory: Any, 
     await spoil(*SPOILT["mind_gone"])
     await memory.repair(await memory.check())
     group = next(group for group in await memory.groups("clinic", "ana") if group.session_id)
-    assert msgspec.json.decode(group.short_term) == {"context": [2], "n": 5}
+    assert msgspec.json.decode(group.short_term) == {
+        "working": {"context": [2], "short_term": [1, 4]},
+        "room": {"capacity": 5},
+    }
 
 
 async def test_a_memory_is_made_anew_around_its_units(memory: Any, spoil: Any) -> None:

@@ -215,6 +215,8 @@ class Machine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(sorted(self.model.units)))
 
     def teardown(self) -> None:
+        wrong = self.runner.run(self.real.record.memory.check())
+        assert {finding.code for finding in wrong} <= {"summary_stale"}, wrong
         self.runner.run(self.real.record.close())
         self.runner.close()
         shutil.rmtree(self.folder)
