@@ -33,9 +33,9 @@ _NOTHING = "NULL::BIGINT AS sequence, NULL::BIGINT AS place"
 _OWNER_TWICE = f"""SELECT o.tenant, o.user_id, memory_id AS subject, NULL::BIGINT AS sequence, place FROM {_OWNERS} AS o
     QUALIFY row_number() OVER (PARTITION BY o.tenant, o.user_id ORDER BY o.sequence DESC, place) > 1"""  # noqa: S608
 
+# A group may be there before the memory: that is made with the first unit.
 _OWNER_MISSING = f"""SELECT DISTINCT tenant, user_id, user_id AS subject, {_NOTHING}
-    FROM (SELECT tenant, user_id FROM {_UNITS} UNION SELECT tenant, user_id FROM {_GROUPS})
-    ANTI JOIN memory_owners USING (tenant, user_id)"""  # noqa: S608
+    FROM {_UNITS} ANTI JOIN memory_owners USING (tenant, user_id)"""  # noqa: S608
 
 _OWNER_BEHIND = f"""SELECT o.tenant, o.user_id, o.memory_id AS subject, {_NOTHING} FROM {_OWNERS} AS o
     WHERE o.sequence < (SELECT max(u.sequence) FROM memory_unit_rows AS u
@@ -144,9 +144,8 @@ def _set(changes: str, found: str, table: str = "memory_unit_rows") -> str:
 
 _MAKE_OWNER = f"""INSERT INTO memory_owners BY NAME
     SELECT tenant, user_id, coalesce(min(group_id) FILTER (rank = 2), uuid()::VARCHAR) AS memory_id,
-        coalesce(max(sequence), 0) AS sequence, false AS is_stale, min(since) AS created_at
-    FROM (SELECT tenant, user_id, group_id, rank, sequence, creation_time AS since FROM {_UNITS}
-        UNION ALL SELECT tenant, user_id, group_id, -1, NULL, created_at FROM {_GROUPS}) GROUP BY ALL"""  # noqa: S608
+        max(sequence) AS sequence, false AS is_stale, min(creation_time) AS created_at
+    FROM {_UNITS} GROUP BY ALL"""  # noqa: S608
 
 # Turns after the last one that a unit tells of are admitted anew: better twice than never.
 _MAKE_GROUPS = f"""INSERT INTO memory_groups BY NAME
@@ -196,7 +195,7 @@ DAMAGES = (
     ),
     Damage(
         "owner_missing",
-        "units or groups belong to no memory",
+        "units belong to no memory",
         "the memory is made anew around them",
         _OWNER_MISSING,
         (_MAKE_OWNER,),
