@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ from api.lifecycle.interventions import Interventions
 from api.lifecycle.labels import Labels
 from api.live import Live
 from api.memory.calling import MemoryCalls
+from api.memory.carrying import Carrying
+from api.memory.doctor import Doctor
 from api.memory.embedding import embedding_of
 from api.memory.house import make_house
 from api.memory.telling import Tellers
@@ -43,6 +45,8 @@ from api.routes import (
     keys,
     lifecycle,
     memory,
+    memory_checks,
+    memory_files,
     migrations,
     operations,
     removal,
@@ -76,6 +80,8 @@ ROUTERS = (
     events.router,
     migrations.router,
     memory.router,
+    memory_checks.router,
+    memory_files.exports,
     scripts.router,
     keys.router,
     webhook_routes.router,
@@ -105,6 +111,7 @@ def create_app(
     clock: Clock = utc_now,
     ids: Ids = new_id,
     announce: Callable[[], None] = lambda: None,
+    serves: bool = True,
     reload: bool = False,
     live: Live | None = None,
     operator_key: str = "",
@@ -113,10 +120,12 @@ def create_app(
 ) -> Litestar:
     """The application over an open record, which it closes as it does the model when it stops.
 
-    `announce` is called once it is ready. With `reload` it publishes scripts of the folder anew when they change.
-    `live` are its turns under way, for who wants to end their streams before the server stops. `operator_key` opens
-    everything; with `keys_needed` nobody comes without a key, though there be none. `context_handlers` do in the
-    application's own way what the context strategies `lite` and `memo` do. Raises SettingsInvalid.
+    `announce` is called once it is ready. Unless it `serves`, it is there for one command: scripts of the folder are
+    not published, webhooks not sent, and no work on memories is looked for but what comes up. With `reload` it
+    publishes scripts of the folder anew when they change. `live` are its turns under way, for who wants to end their
+    streams before the server stops. `operator_key` opens everything; with `keys_needed` nobody comes without a key,
+    though there be none. `context_handlers` do in the application's own way what the context strategies `lite` and
+    `memo` do. Raises SettingsInvalid.
     """
     live = live or Live(settings)
     catalogue = Catalogue(record, clock)
@@ -138,12 +147,14 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         try:
-            await webhooks.load()
-            async with (
-                courier.running(),
-                house.running(),
-                _published(catalogue, settings.scripts, partial(log_lacking, model), reload=reload),
-            ):
+            async with AsyncExitStack() as stack:
+                if serves:
+                    await webhooks.load()
+                    await stack.enter_async_context(courier.running())
+                await stack.enter_async_context(house.running(looks=serves))
+                if serves:
+                    look_at = partial(log_lacking, model)
+                    await stack.enter_async_context(_published(catalogue, settings.scripts, look_at, reload=reload))
                 announce()
                 yield
         finally:
@@ -154,7 +165,11 @@ def create_app(
             await close_model(model)
 
     app = Litestar(
-        route_handlers=[*ROUTERS, transfers.imports(settings.import_bytes_max)],
+        route_handlers=[
+            *ROUTERS,
+            transfers.imports(settings.import_bytes_max),
+            memory_files.imports(settings.import_bytes_max),
+        ],
         dependencies={
             "chat": _provide(chat),
             "interventions": _provide(Interventions(chat, running)),
@@ -166,6 +181,8 @@ def create_app(
             "catalogue": _provide(catalogue),
             "record": _provide(record),
             "house": _provide(house),
+            "carrying": _provide(Carrying(record.memory, house.banks, clock, ids, house.work.notice)),
+            "doctor": _provide(Doctor(record.memory, house.banks, embedding, house.work.notice)),
             "running": _provide(running),
             "webhooks": _provide(webhooks),
             "courier": _provide(courier),

@@ -75,6 +75,7 @@ CODES: Mapping[str, Kind] = {
     "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; what was settled is deleted after a time."),
     "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is their number."),
     "FILTER_INVALID": Kind(400, "configuration", "Correct the filter as the message says; nothing was read."),
+    "MEMORY_NOT_FOUND": Kind(404, "configuration", "Correct the user; nothing has been remembered of this one."),
     "MEMORY_UNIT_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/units lists them."),
     "MEMORY_UNIT_TAKEN": Kind(409, "configuration", "Give the unit another `unitId`, or none."),
     "MEMORY_GROUP_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/groups lists them."),

@@ -58,7 +58,8 @@ class Banks:
         self._plans = plans
         self._clock = clock
         self._ids = ids
-        self._folder = folder
+        self.folder = folder
+        """Of all saved indexes."""
         self._graph_from = graph_from  # vectors from which a memory has an index
         self._loaded: OrderedDict[OwnerId, Loaded] = OrderedDict()
         self._loading: WeakValueDictionary[OwnerId, asyncio.Lock] = WeakValueDictionary()
@@ -100,7 +101,7 @@ class Banks:
             try:
                 yield
             finally:
-                await asyncio.to_thread(drop, self._folder_of(tenant, user_id))
+                await asyncio.to_thread(drop, self.folder_of(tenant, user_id))
 
     def _loading_of(self, owner: OwnerId) -> asyncio.Lock:
         """What is held while a memory is loaded; gone when nobody holds it or waits for it."""
@@ -191,12 +192,12 @@ class Banks:
             if loaded.bank.vectors >= self._graph_from:
                 await self._open_index(loaded, await self._record.vectors(*loaded.id, loaded.embedder))
             else:  # there were more once
-                await asyncio.to_thread(drop, self._folder_of(*loaded.id))
+                await asyncio.to_thread(drop, self.folder_of(*loaded.id))
         return loaded.index
 
     async def _open_index(self, loaded: Loaded, vectors: VectorsRead) -> None:
         if loaded.bank.vectors >= self._graph_from and loaded.embedder is not None:
-            folder = self._folder_of(*loaded.id)
+            folder = self.folder_of(*loaded.id)
             opened = partial(_index, folder, loaded.embedder, loaded.dimension, vectors, self._graph_from)
             loaded.index = await asyncio.to_thread(opened)
             if loaded.index.reason is not None:
@@ -205,12 +206,12 @@ class Banks:
     async def sweep(self) -> None:
         """Remove the indexes of memories that are no more: what a crash left of an erasure. Raises StoreError."""
         owners = await self._record.owners_of_all()
-        kept = {self._folder_of(owner.tenant, owner.user_id).name for owner in owners}
-        await asyncio.to_thread(drop_others, self._folder, kept)
+        kept = {self.folder_of(owner.tenant, owner.user_id).name for owner in owners}
+        await asyncio.to_thread(drop_others, self.folder, kept)
 
-    def _folder_of(self, tenant: str, user_id: str) -> Path:
+    def folder_of(self, tenant: str, user_id: str) -> Path:
         """Where the index of a memory is saved; its name does not tell whose it is."""
-        return self._folder / hashlib.sha256(f"{tenant}\0{user_id}".encode()).hexdigest()[:32]
+        return self.folder / hashlib.sha256(f"{tenant}\0{user_id}".encode()).hexdigest()[:32]
 
     async def _embedder(self) -> Embedder | None:
         """The embedder, if there is one and it can be had now; else units are found by their words alone."""

@@ -55,11 +55,11 @@ class House(Struct, frozen=True):
         self.work.notice(tenant, user_id)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Works on memories meanwhile."""
+    async def running(self, *, looks: bool = True) -> AsyncIterator[None]:
+        """Works on memories meanwhile; unless it `looks` for what was left, only on those that something is done to."""
         await self.externals.clear()
         try:
-            async with self.work.running():
+            async with self.work.running(looks=looks):
                 yield
         finally:
             await self.externals.clear()

@@ -81,9 +81,9 @@ class Work:
             self._hurries -= 1
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Works meanwhile; what is not done at the end is done after the next start."""
-        task = asyncio.create_task(self._work())
+    async def running(self, *, looks: bool = True) -> AsyncIterator[None]:
+        """Works meanwhile; what is not done at the end is done after the next start that `looks` for it."""
+        task = asyncio.create_task(self._work(looks=looks))
         task.add_done_callback(_log_end)
         try:
             yield
@@ -91,8 +91,9 @@ class Work:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _work(self) -> None:
-        await self._look_for_work()
+    async def _work(self, *, looks: bool) -> None:
+        if looks:
+            await self._look_for_work()
         while True:
             self._news.clear()
             while (owner := self._next()) is not None:

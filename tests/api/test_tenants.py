@@ -80,6 +80,8 @@ BODIES: dict[str, Any] = {
     "POST /api/memory/summarise": {"userId": "ana", "group": "{group_id}"},
     "POST /api/memory/forget": {"userId": "ana", "share": 1.0},
     "POST /api/memory/embed": {"userId": "ana"},
+    "POST /api/memory/import": {"format": "cuebook.memory"},
+    "POST /api/operations/memory/repair": None,
     "POST /api/operations/compact": None,
     "POST /api/keys": {"name": "of the thief"},
     "POST /api/webhooks": {"url": "http://127.0.0.1:9/", "events": ["turn"]},
@@ -99,7 +101,8 @@ QUERIES = {
 }
 QUERIES |= {
     path: "?userId=ana"
-    for path in ("units", "units/{unit_id}", "groups", "groups/{group_id}", "groups/{group_id}/context", "status")
+    for group in ("groups", "groups/{group_id}", "groups/{group_id}/context")
+    for path in ("units", "units/{unit_id}", group, "status", "export")
     for path in [f"/api/memory/{path}"]
 }
 """What a GET cannot do without."""
