@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "schema": "api.cli.structure:schema",
     "serve": "api.cli.serve:serve",
     "sessions": "api.cli.sessions:sessions",
+    "memory": "api.cli.memory.group:memory",
     "users": "api.cli.users:users",
     "migrate": "api.cli.migrate:migrate",
     "replay": "api.cli.replay:replay_sessions",

@@ -31,6 +31,7 @@ _HELP = {
     "data": "Folder of the record [cuebook-data].",
     "scripts": "Folder of scripts, published at start [the examples].",
     "prompts": "Folder of your own prompts [`prompts` in the folder of scripts].",
+    "embedder": "`wordllama` [default], `sentence-transformers:NAME`, `openai:NAME`, or `none`.",
     "model": "`offline` [default], `scripted:FILE`, `openai:NAME`, or a name of `[models.NAME]`.",
 }
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -13,6 +13,7 @@ from api.access.access import TENANT_HEADER
 from api.app import create_app
 from api.cli.output import fail
 from api.client.in_process import InProcess
+from api.embedded import running
 from api.models import ModelUnknown, close_model, make_model
 from api.server import ADDRESS_FILE, KEY_FILE, configure_logging
 from api.settings import Settings, SettingsInvalid
@@ -41,8 +42,10 @@ class Answered(Exception):
 class Reach:
     """A client of the API. Every request raises Answered where it is refused, and OutOfReach where nobody answers."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, *, is_served: bool) -> None:
         self._client = client
+        self.is_served = is_served
+        """Whether a server answers; else it is this very process, and nothing goes on once the command ends."""
 
     async def get(self, path: str, /, **parameters: _Parameter) -> Any:
         """The JSON answer of a GET."""
@@ -71,23 +74,35 @@ class Reach:
         answer = await self._ask(method, path, parameters, timeout_s, json=body)
         return answer.json() if answer.content else None
 
-    async def download(self, path: str, output: BinaryIO, /) -> None:
-        """Writes the answer of a GET as it comes. Raises OutOfReach also where it breaks off."""
+    async def download(
+        self,
+        path: str,
+        output: BinaryIO,
+        tell: Callable[[int, int], None] = lambda done, total: None,
+        /,
+        **parameters: _Parameter,
+    ) -> None:
+        """Writes the answer of a GET as it comes, and tells how many bytes there are, of how many; 0 where that is not
+        known. Raises OutOfReach also where it breaks off.
+        """
+        given, written = _given(parameters), 0
         with self._heard():
-            async with self._client.stream("GET", path, timeout=WRITE_TIMEOUT_S) as answer:
+            async with self._client.stream("GET", path, params=given, timeout=WRITE_TIMEOUT_S) as answer:
                 if answer.is_error:
                     await answer.aread()
                     raise _refused(answer)
+                total = int(answer.headers.get("Content-Length", 0))
                 async for chunk in answer.aiter_bytes():
                     output.write(chunk)
+                    written += len(chunk)
+                    tell(written, total)
 
     async def _ask(
         self, method: str, path: str, parameters: Mapping[str, _Parameter], timeout_s: float, **sent: Any
     ) -> httpx.Response:
         """An answer that is no error."""
-        given = {name: value for name, value in parameters.items() if value is not None}
         with self._heard():
-            answer = await self._client.request(method, path, params=given, timeout=timeout_s, **sent)
+            answer = await self._client.request(method, path, params=_given(parameters), timeout=timeout_s, **sent)
         if answer.is_error:
             raise _refused(answer)
         return answer
@@ -99,6 +114,10 @@ class Reach:
             yield
         except httpx.TransportError as error:
             raise OutOfReach(f"the server at {self._client.base_url} does not answer ({error})") from error
+
+
+def _given(parameters: Mapping[str, _Parameter]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def _refused(answer: httpx.Response) -> Answered:
@@ -122,10 +141,16 @@ def _headers(key: str, tenant: str | None) -> dict[str, str]:
 
 @asynccontextmanager
 async def reach(
-    settings: Settings, *, writing: bool = False, managing: bool = False, tenant: str | None = None
+    settings: Settings,
+    *,
+    writing: bool = False,
+    managing: bool = False,
+    working: bool = False,
+    tenant: str | None = None,
 ) -> AsyncIterator[Reach]:
     """Opens the way to the record, or to that of another tenant; without a server, for reading unless it is for
-    `writing`, or for `managing`, which needs no model, and makes the record where there is none.
+    `writing`, or for `managing`, which needs no model, and makes the record where there is none. With `working` it is
+    worked on memories meanwhile, as a server does it.
 
     Raises OutOfReach, StoreError, and what a model of the settings raises.
     """
@@ -136,7 +161,7 @@ async def reach(
     except DatabaseLocked:
         address, key = _server(settings)
         async with httpx.AsyncClient(base_url=address, headers=_headers(key, tenant)) as client:
-            yield Reach(client)
+            yield Reach(client, is_served=True)
         return
     configure_logging("error")  # standard output is for documents
     model: Model = OfflineModel()
@@ -144,10 +169,12 @@ async def reach(
         if writing:
             model = make_model(settings)
         key = secrets.token_urlsafe(32)
-        app = create_app(settings, record, model, operator_key=key)
-        headers = _headers(key, tenant)
-        async with httpx.AsyncClient(transport=InProcess(app), base_url="http://cuebook", headers=headers) as client:
-            yield Reach(client)
+        app = create_app(settings, record, model, operator_key=key, serves=False)
+        client = httpx.AsyncClient(transport=InProcess(app), base_url="http://cuebook", headers=_headers(key, tenant))
+        async with AsyncExitStack() as stack:
+            if working:
+                await stack.enter_async_context(running(app))
+            yield Reach(await stack.enter_async_context(client), is_served=False)
     except SettingsInvalid as error:
         raise OutOfReach(str(error)) from error
     finally:

@@ -40,3 +40,22 @@ def write(tmp_path: Path) -> Callable[[str, str], Path]:
 def conversations() -> Path:
     """The folder of the scripts that tests talk to."""
     return Path(__file__).parents[1] / "conversations"
+
+
+@pytest.fixture
+def remember(cuebook: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs a command of memory, with the embedder for tests: ``remember("list", "--user", "ana")``, or ``code=2``."""
+    monkeypatch.setenv("CUEBOOK_EMBEDDER", "hashed:64")
+
+    def run(*arguments: object, code: int = 0, **more: Any) -> Result:
+        result = cuebook("memory", *arguments, **more)
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def table() -> Callable[[Result], list[list[str]]]:
+    """The table that a command printed, without its head."""
+    return lambda result: [line.split("\t") for line in result.stdout.splitlines()[1:]]
