@@ -3,7 +3,7 @@
 # make check  the gate: style, types, imports, dependencies, tests
 # make fuzz   100,000 changed scripts, each of which must be read to its end
 # make bench  figures, printed beside a floor measured in the same run
-# make bench-memory  what memory finds of LoCoMo, a set of questions, which LOCOMO names as a file
+# make bench-memory  the same for memory: how fast, and with LOCOMO=locomo10.zip how much of what matters it recalls
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -38,10 +38,15 @@ bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_turns.py
 	$(BIN)/python tests/benchmarks/bench_streams.py
 	$(BIN)/python tests/benchmarks/bench_sessions.py
-	$(BIN)/python tests/benchmarks/bench_memory_index.py
 
 bench-memory: .venv/dev
+	$(BIN)/python tests/benchmarks/bench_memory.py
+	$(BIN)/python tests/benchmarks/bench_memory_index.py
+ifdef LOCOMO
 	$(BIN)/python tests/benchmarks/bench_memory_locomo.py
+else
+	@echo "LoCoMo is left out: LOCOMO=FOLDER/locomo10.zip names its file"
+endif
 
 fuzz: .venv/dev
 	$(BIN)/python tests/scripts/mutants.py --count 100000
