@@ -16,7 +16,7 @@ from runtime.memory.recall.asking import Found, Question
 from runtime.memory.working import Working
 from store.memory.rows import MemoryChange
 
-SHORT_TERM_SCORE_MIN = 0.5
+SHORT_TERM_SCORE_MIN = 0.2
 """From this score on, what is in short-term memory comes before all else."""
 
 
