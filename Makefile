@@ -7,6 +7,7 @@
 
 PYTHON ?= python3
 PORT ?= 8000
+export LOCOMO ?= $(wildcard ../shared/data/locomo10.zip)
 BIN := .venv/bin
 
 .PHONY: run test check bench bench-memory fuzz clean
@@ -42,7 +43,7 @@ bench: .venv/dev
 bench-memory: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_memory.py
 	$(BIN)/python tests/benchmarks/bench_memory_index.py
-ifdef LOCOMO
+ifneq ($(LOCOMO),)
 	$(BIN)/python tests/benchmarks/bench_memory_locomo.py
 else
 	@echo "LoCoMo is left out: LOCOMO=FOLDER/locomo10.zip names its file"
