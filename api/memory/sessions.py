@@ -1,17 +1,17 @@
 """The memory of a session's user, as the session asks it within a turn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from api.memory.asked import Query, RecalledChain
-from api.memory.asked import RecalledUnit as Given
 from api.memory.memories import Memories
 from api.memory.refusals import MemoryRefused
+from runtime.memory.chains import Chain, Hit
+from runtime.memory.giving import recalled_of
 from runtime.memory.recall.asking import Decay
-from runtime.memory.units import MemoryUnit
 from runtime.ports import MemoryFailed
-from runtime.recalled import Neighbour, Recalled, RecalledUnit, RecallWish
+from runtime.recalled import Recalled, RecallWish
 from store.errors import FilterInvalid, StoreError
 from store.memory.filters import parse
 
@@ -38,7 +38,12 @@ class SessionMemory(Struct, frozen=True):
             raise MemoryFailed(str(error), retryable=False) from error
         except StoreError as error:
             raise MemoryFailed("the memory cannot be read now") from error
-        return Recalled(units=tuple(unit for chain in found.chains for unit in _units(chain)))
+        given = {each.unit.sequence: each for chain in found.chains for each in chain.units}
+        return recalled_of(
+            [_chain(chain) for chain in found.chains],
+            {sequence: each.unit for sequence, each in given.items()},
+            {sequence: _strongest(each.signals) for sequence, each in given.items()},
+        )
 
 
 def _query_of(wish: RecallWish, session_id: str) -> Query:
@@ -56,46 +61,16 @@ def _query_of(wish: RecallWish, session_id: str) -> Query:
     )
 
 
-def _units(chain: RecalledChain) -> list[RecalledUnit]:
-    """The hits of a chain, each with what follows up to the next one; the first also with what comes before it."""
-    first = next(place for place, given in enumerate(chain.units) if given.score is not None)
-    around = [_neighbour(given.unit, is_before=True) for given in chain.units[:first]]
-    hits: list[tuple[Given, list[Neighbour]]] = []
-    for given in chain.units[first:]:
-        if given.score is not None:
-            hits.append((given, around))
-            around = []
-        else:
-            hits[-1][1].append(_neighbour(given.unit, is_before=False))
-    return [_hit(given, beside) for given, beside in hits]
-
-
-def _neighbour(unit: MemoryUnit, *, is_before: bool) -> Neighbour:
-    return Neighbour(
-        unit_id=unit.unit_id,
-        text=unit.content,
-        source=unit.source,
-        created_at=unit.creation_time,
-        is_before=is_before,
-    )
-
-
 def _strongest(signals: Mapping[str, float]) -> dict[str, float]:
     """Those that speak for or against a unit most, as far as they are worth keeping with the turn."""
     strongest = sorted(signals, key=lambda name: -abs(signals[name]))[:SIGNALS_KEPT]
     return {name: round(signals[name], 3) for name in strongest}
 
 
-def _hit(given: Given, around: Sequence[Neighbour]) -> RecalledUnit:
-    return RecalledUnit(
-        unit_id=given.unit.unit_id,
-        text=given.unit.content,
-        source=given.unit.source,
-        trust=given.unit.trust,
-        created_at=given.unit.creation_time,
-        score=given.score or 0.0,
-        signals=_strongest(given.signals),
-        group_id=given.unit.group_id,
-        metadata=given.unit.metadata,
-        around=tuple(around),
+def _chain(chain: RecalledChain) -> Chain:
+    hits = [Hit(given.unit.sequence, given.score) for given in chain.units if given.score is not None]
+    return Chain(
+        group_id=chain.units[0].unit.group_id,
+        sequences=tuple(given.unit.sequence for given in chain.units),
+        hits=tuple(sorted(hits, key=lambda hit: (-hit.score, hit.sequence))),
     )
