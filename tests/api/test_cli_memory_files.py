@@ -90,3 +90,17 @@ def test_what_cannot_be_read_or_written_is_told_and_nothing_is_changed(
         assert "/tmp" not in refused.stderr  # noqa: S108
     assert units(remember, BEN) == []
     assert not Path("n.json").exists()
+
+
+def test_an_exported_memory_is_searched_beside_anothers(
+    remember: Callable[..., Any], table: Callable[..., Any], said: list[str], write: Callable[[str, str], Path]
+) -> None:
+    remember("export", *ANA, "ana.json", "--vectors")
+    write("cuebook.toml", '[memories.annals]\npath = "ana.json"\n')
+    remember("add", *BEN, "The bread there was better.")
+    rows = table(remember("search", *BEN, "bread", "--external", "annals", "-k", 2))
+    assert {row[0].partition(" ")[2]: row[5] for row in rows if "bread" in row[5]} == {
+        "": "The bread there was better.",
+        "annals": "The bread here is good.",
+    }
+    assert "anals" in remember("search", *BEN, "bread", "--external", "anals", code=2).stderr

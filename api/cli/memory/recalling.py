@@ -25,7 +25,7 @@ REASONS_MAX = 6
 @click.option(
     "--filter", "filters", metavar="JSON", help="""Only among those of which it is true: '{"source": "Ana"}'."""
 )
-@click.option("--rank", "ranks", type=click.IntRange(0, 2), multiple=True, help="Also summaries: 1, 2; repeated [0].")
+@click.option("--rank", "ranks", type=click.IntRange(0, 2), multiple=True, help="1, 2: summaries. May be repeated [0].")
 @click.option("--context", type=click.IntRange(0, 20), default=0, help="Neighbours of a hit on either side [0].")
 @click.option("--group", help="The session or collection that asks: its short-term memory is looked at first.")
 @click.option("--short-term", is_flag=True, help="Only in the short-term memory of --group.")
@@ -100,11 +100,16 @@ def search(
         raise SystemExit(1)
 
 
-def _numbered(chains: list[Any]) -> list[tuple[int, Any]]:
-    return [(number, unit) for number, chain in enumerate(chains, 1) for unit in chain["units"]]
+def _numbered(chains: list[Any]) -> list[tuple[str, Any]]:
+    """Every unit with the number of its chain, and the external memory it is from."""
+    return [
+        (f"{number} {chain['external'] or ''}".rstrip(), unit)
+        for number, chain in enumerate(chains, 1)
+        for unit in chain["units"]
+    ]
 
 
-def _line(number: int, unit: Any) -> list[Any]:
+def _line(number: str, unit: Any) -> list[Any]:
     score = f"{unit['score']:.3f}" if unit["isHit"] else ""
     return [number, score, unit["unitId"], minute(unit["creationTime"]), unit["source"], shortened(unit["content"])]
 
@@ -116,9 +121,9 @@ def _explain(chains: list[Any]) -> None:
             f"[dim]{told(minute(unit['creationTime']))}[/] {told(unit['source'])}: {told(shortened(unit['content']))}"
         )
         if not unit["isHit"]:
-            console.print(f"{number:>3}  beside it  {place}")
+            console.print(f"{told(number):>3}  beside it  {place}")
             continue
-        console.print(f"{number:>3}  [bold]{unit['score']:.3f}[/]  {place}  [dim]{told(unit['unitId'])}[/]")
+        console.print(f"{told(number):>3}  [bold]{unit['score']:.3f}[/]  {place}  [dim]{told(unit['unitId'])}[/]")
         console.print(f"            {told(reasons(unit['signals']))}")
 
 
