@@ -70,15 +70,21 @@ class Banks:
         return sum(len(loaded.units) for loaded in self._loaded.values())
 
     @asynccontextmanager
-    async def held(self, tenant: str, user_id: str) -> AsyncIterator[Loaded]:
-        """A memory that nobody else uses meanwhile, with all that has been committed. Raises StoreError."""
+    async def held(self, tenant: str, user_id: str, *, settled: bool = True) -> AsyncIterator[Loaded]:
+        """A memory that nobody else uses meanwhile, with all that has been committed. Raises StoreError.
+
+        Where it is `settled`, the record has all that was to be written later.
+        """
         owner = (tenant, user_id)
         while True:
             loaded = self._known(owner) or await self._load(owner)
             async with loaded.lock:
                 if loaded.is_dropped:
                     continue
+                if settled:
+                    await self._settle(loaded)
                 if loaded.embedder is None and self._embedding.current is not None:  # it could not be had before
+                    await self._settle(loaded)
                     self.drop(tenant, user_id)
                     continue
                 await self._bring_up(loaded)
@@ -97,6 +103,8 @@ class Banks:
             loaded = self._loaded.get(owner)
             if loaded is not None:
                 async with loaded.lock:
+                    if not loaded.is_dropped:
+                        await self._settle(loaded)
                     self.drop(tenant, user_id)
             try:
                 yield
@@ -128,9 +136,34 @@ class Banks:
         """Do something to a held memory, durably. Raises StoreError."""
         if change is None:
             return
+        await self._settle(loaded)
         try:
             await self._record.change(change)
             await asyncio.to_thread(loaded.take, change)
+        except BaseException:
+            self.drop(*loaded.id)
+            raise
+
+    def later(self, loaded: Loaded, change: MemoryChange | None) -> None:
+        """Do something to a held memory that nobody waits for, visits: it is written before anything else is, and when
+        the memory is next worked on.
+        """
+        if change is not None:
+            loaded.take(change)
+            loaded.unwritten.note(change)
+
+    async def settle(self) -> None:
+        """Write all that was to be written later. Raises StoreError."""
+        for owner, loaded in list(self._loaded.items()):
+            if loaded.unwritten:
+                async with self.held(*owner):
+                    pass
+
+    async def _settle(self, loaded: Loaded) -> None:
+        if not loaded.unwritten:
+            return
+        try:
+            await self._record.change(loaded.unwritten.taken(*loaded.id))
         except BaseException:
             self.drop(*loaded.id)
             raise
@@ -158,7 +191,7 @@ class Banks:
         for owner, loaded in list(self._loaded.items())[:-1]:
             if len(self._loaded) <= LOADED_MAX and self.units <= LOADED_UNITS_MAX:
                 return
-            if not loaded.lock.locked():
+            if not loaded.lock.locked() and not loaded.unwritten:
                 self.drop(*owner)
 
     async def _read(self, owner: OwnerId) -> Loaded:

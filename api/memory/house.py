@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import structlog
 from msgspec import Struct
 
 from api.memory.banks import Banks, Plans
@@ -18,9 +19,12 @@ from api.metrics import Metrics
 from api.settings import Settings
 from runtime.memory.forgetting import Forgetting
 from runtime.ports import Clock, Ids, Memory
+from store.errors import StoreError
 from store.record import Record
 from store.rows import SessionRow
 from store.vectors.index import GRAPH_FROM
+
+log = structlog.get_logger()
 
 
 class House(Struct, frozen=True):
@@ -62,6 +66,10 @@ class House(Struct, frozen=True):
             async with self.work.running(looks=looks):
                 yield
         finally:
+            try:
+                await self.banks.settle()
+            except StoreError as error:
+                log.warning("the last visits of memories could not be written", problem=str(error))
             await self.externals.clear()
             await self.embedding.close()
 

@@ -20,11 +20,33 @@ from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.asking import Entry
 from runtime.memory.recall.bank import Bank
 from runtime.memory.units import MemoryUnit
-from store.memory.rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
+from store.memory.rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows, Visit
 from store.vectors.index import VectorIndex
 
 OwnerId: TypeAlias = tuple[str, str]
 """Tenant and user: whose memory it is."""
+
+
+class Unwritten:
+    """What has been done to a memory in RAM and is to be written later: visits, and what groups have in mind."""
+
+    def __init__(self) -> None:
+        self._visits: dict[int, Visit] = {}
+        self._groups: dict[str, GroupRow] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._visits or self._groups)
+
+    def note(self, change: MemoryChange) -> None:
+        """Take in what is done, in place of what was done to the same before."""
+        self._visits |= {visit.sequence: visit for visit in change.visits}
+        self._groups |= {group.group_id: group for group in change.groups}
+
+    def taken(self, tenant: str, user_id: str) -> MemoryChange:
+        """All of it as one change; nothing is left."""
+        visits, groups = list(self._visits.values()), list(self._groups.values())
+        self._visits, self._groups = {}, {}
+        return MemoryChange(tenant=tenant, user_id=user_id, visits=visits, groups=groups)
 
 
 class Loaded:
@@ -37,6 +59,7 @@ class Loaded:
         self.is_behind = True  # turns may have been committed since it was last brought up to them
         self.is_dropped = False
         self.bank = bank
+        self.unwritten = Unwritten()
         self.index: VectorIndex | None = None  # where there are many vectors
         self.groups: dict[str, GroupRow] = {}
         self.minds: dict[str, Mind] = {}

@@ -137,20 +137,21 @@ class Memories:
     # -- ask ----------------------------------------------------------------------------------------------------------
 
     async def query(self, tenant: str, user_id: str, query: Query) -> Recalled:
-        """What comes to mind of a text or vector; what is returned has been visited, durably.
+        """What comes to mind of a text or vector; what is returned has been visited. That is written a moment later.
 
         Raises MemoryRefused, FilterInvalid.
         """
         query.check()
         asked = await self._fitted(tenant, user_id, query)
         external = await self._externals.search(asked)
-        async with self._banks.held(tenant, user_id) as loaded:
+        async with self._banks.held(tenant, user_id, settled=query.filters is not None) as loaded:
             if query.external_only:
                 return Recalled(best_of([], external, query.k), loaded.round)
             allowed = await self._allowed(tenant, user_id, query)
             found = await asyncio.to_thread(find, loaded, asked, allowed, self._clock(), None, external)
-            await self._banks.write(loaded, found.change)
-            return found.recalled
+            self._banks.later(loaded, found.change)
+        self._notice(tenant, user_id)
+        return found.recalled
 
     async def look(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> Recalled:
         """What comes to mind in the middle of a turn, which visits nothing itself; `in_sight` is the first of the
@@ -160,7 +161,7 @@ class Memories:
         """
         query.check()
         asked = await self._seen(query)
-        async with self._banks.held(tenant, user_id) as loaded:
+        async with self._banks.held(tenant, user_id, settled=query.filters is not None) as loaded:
             allowed = await self._allowed(tenant, user_id, query)
             return (await asyncio.to_thread(find, loaded, asked, allowed, self._clock(), in_sight)).recalled
 

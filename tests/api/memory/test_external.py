@@ -72,6 +72,7 @@ async def test_a_memory_in_a_data_folder_is_recalled_beside_the_users_own(home: 
         assert {(unit.trust, unit.visit_count, unit.source) for unit in external} == {("foreign", 0, "guide")}
         again = await memory.memories.query(*OWNER, Query(text="rye bread", external=["past"]))
         assert {unit.unit.visit_count for chain in again.chains for unit in chain.units if chain.external} == {0}
+        await memory.house.banks.settle()
         own = (await memory.record.memory.units(*OWNER))[0]
         assert own.visit_count == 2
         without = await memory.memories.query(*OWNER, Query(text="rye bread"))

@@ -7,6 +7,7 @@ import pytest
 from api.memory.asked import NewUnit, Query
 from api.memory.refusals import MemoryRefused, UnitTaken
 from runtime.memory.forgetting import Forgetting
+from store.memory.filters import parse
 
 OWNER = ("default", "ana")
 
@@ -201,3 +202,20 @@ async def test_a_group_that_is_removed_takes_what_sums_it_up_along(home: Any) ->
         assert "tea" not in (await memory.memories.get(*OWNER, memory_id)).content
         assert (await memory.memories.get(*OWNER, kept[0])).parent_id == "letters"
         assert not await memory.memories.remove_group(*OWNER, "diary")
+
+
+async def test_visits_are_written_when_the_memory_is_worked_on_and_before_anything_else_is(home: Any) -> None:
+    async with home() as memory:
+        (unit,) = await memory.add("diary", "The cat is called Momo")
+        await memory.memories.query(*OWNER, Query(text="cat"))
+        await memory.memories.query(*OWNER, Query(text="cat"))
+        assert (await memory.memories.get(*OWNER, unit)).visit_count == 2
+        assert [row.visit_count for row in await memory.record.memory.units(*OWNER)] == [2]
+        await memory.memories.query(*OWNER, Query(text="cat"))
+        await memory.worked()
+        assert [row.visit_count for row in await memory.record.memory.units(*OWNER)] == [3]
+        await memory.memories.query(*OWNER, Query(text="cat"))
+        found = await memory.memories.query(*OWNER, Query(text="cat", filters=parse({"visitCount": 4})))
+        assert texts(found) == [["The cat is called Momo"]]
+    async with home() as memory:
+        assert (await memory.memories.get(*OWNER, unit)).visit_count == 5

@@ -127,6 +127,11 @@ class RealMemory:
         async for _ in self.care.summarise(OWNER, group):
             pass
 
+    async def close(self) -> None:
+        """As a server that stops."""
+        await self.banks.settle()
+        await self.record.close()
+
     async def units(self) -> dict[str, Any]:
         """All units, which are the same in the record and in RAM."""
         async with self.banks.held(*OWNER) as loaded:
@@ -217,7 +222,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         wrong = self.runner.run(self.real.record.memory.check())
         assert {finding.code for finding in wrong} <= {"summary_stale"}, wrong
-        self.runner.run(self.real.record.close())
+        self.runner.run(self.real.close())
         self.runner.close()
         shutil.rmtree(self.folder)
 
@@ -383,7 +388,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        self.runner.run(self.real.record.close())
+        self.runner.run(self.real.close())
         self.real = self.open()
 
     # -- what stays so ------------------------------------------------------------------------------------------------
