@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from store.fetch import Cursor
 from store.insert import insert
+from store.memory.damages import FORGET_GONE
 from store.rows import ErasureRow
 
 _ROWS = "count(*)"
@@ -62,11 +63,12 @@ class Erased(NamedTuple):
 def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:
     """Remove all rows of a session; false where there is none. Within a transaction."""
     started = cursor.execute(
-        "SELECT 1 FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
+        "SELECT user_id FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
     ).fetchall()
     if started:
         _remove_accounts_of(cursor, tenant, session_id)
         _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, [session_id], None)
+        cursor.execute(FORGET_GONE, {"tenant": tenant, "user_id": started[0][0]})
     return bool(started)
 
 

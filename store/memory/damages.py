@@ -118,13 +118,14 @@ _VECTOR_ELSEWHERE = f"""SELECT v.tenant, v.user_id, v.embedder AS subject, v.seq
     JOIN memory_unit_rows AS u ON u.tenant = v.tenant AND u.user_id = v.user_id AND u.sequence = v.sequence
     WHERE u.session_id IS DISTINCT FROM v.session_id"""  # noqa: S608
 
-_ALIVE = f"(SELECT coalesce(list(sequence), []) FROM {_UNITS} AS u WHERE u.tenant = g.tenant AND u.user_id = g.user_id)"  # noqa: S608
-_CONTEXT, _SHORT_TERM = (
-    f"""from_json(json_extract(short_term, '$.working.{name}'), '["BIGINT"]')""" for name in ("context", "short_term")
-)
+_IN_MIND = """flatten(list_transform(json_extract(short_term, '$.working.*'),
+    lambda each: if(json_type(each) = 'ARRAY', from_json(each, '["BIGINT"]'), [])))"""
 
-_MIND_GONE = f"""SELECT tenant, user_id, group_id AS subject, NULL::BIGINT AS sequence, place FROM {_GROUPS} AS g
-    WHERE NOT list_has_all({_ALIVE}, list_concat({_CONTEXT}, {_SHORT_TERM}))"""  # noqa: S608
+_MIND_GONE = f"""SELECT tenant, user_id, subject, NULL::BIGINT AS sequence, place, list(held) AS gone FROM (
+        SELECT tenant, user_id, group_id AS subject, place, unnest({_IN_MIND}) AS held FROM {_GROUPS}
+        WHERE json_type(short_term, '$.working') = 'OBJECT'
+    ) AS g WHERE NOT EXISTS (FROM memory_unit_rows AS u
+        WHERE u.tenant = g.tenant AND u.user_id = g.user_id AND u.sequence = g.held) GROUP BY ALL"""  # noqa: S608
 
 
 def _drop(table: str, found: str) -> str:
@@ -172,11 +173,17 @@ _NUMBER_ANEW = f"""UPDATE memory_unit_rows SET sequence = anew.number FROM (
         FROM ({_SEQUENCE_TWICE})
     ) AS anew WHERE memory_unit_rows.rowid = anew.place"""  # noqa: S608
 
-_FORGET = f"""UPDATE memory_groups SET short_term = json_merge_patch(short_term, json_object(
-        'working', json_object('context', list_filter({_CONTEXT}, lambda each: list_contains(alive, each)),
-            'short_term', list_filter({_SHORT_TERM}, lambda each: list_contains(alive, each)))))
-    FROM (SELECT coalesce(list(sequence), []) AS alive FROM {_UNITS}) AS living
-    WHERE memory_groups.rowid IN (SELECT place FROM ({_MIND_GONE}))"""  # noqa: S608
+
+def _kept(name: str) -> str:
+    """What is still there of a list that is in mind; null where there is no such list."""
+    return f"""list_filter(from_json(json_extract(short_term, '$.working.{name}'), '["BIGINT"]'),
+        lambda each: NOT list_contains(gone, each))"""
+
+
+FORGET_GONE = f"""UPDATE memory_groups SET short_term = json_merge_patch(short_term, json_object('working',
+        json_object('context', {_kept("context")}, 'short_term', {_kept("short_term")})))
+    FROM ({_MIND_GONE}) AS mind WHERE memory_groups.rowid = mind.place"""  # noqa: S608
+"""Takes out of what `$user_id` of `$tenant` has in mind what is no more."""
 
 _COPIES = f"SELECT * FROM ({_UNIT_TWICE}) WHERE says_the_same"  # noqa: S608
 
@@ -321,7 +328,7 @@ DAMAGES = (
         "a group has units in mind that are not there",
         "it has them in mind no more",
         _MIND_GONE,
-        (_FORGET,),
+        (FORGET_GONE,),
     ),
     Damage("summary_stale", "a summary tells of what is no more", "", _STALE),
 )
