@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,12 +21,15 @@ from runtime.memory.tree import Changes
 from runtime.memory.units import MemoryUnit
 from runtime.ports import Clock, Ids
 from store.embedders.embedder import EmbedderUnavailable
-from store.memory.rows import MemoryChange
+from store.memory.reading import Bounds
+from store.memory.rows import JobRow, MemoryChange
 
 BATCH_UNITS = 256  # that are embedded at a time
 COMPARED_UNITS = 2_000  # before those that are embedded, among which they may have duplicates
 FORGOTTEN_MAX = 5_000  # units that are forgotten in one transaction
 
+Noted: TypeAlias = Callable[[int, int], JobRow]
+"""A job when so many units of so many are forgotten."""
 
 TellerFor: TypeAlias = Callable[[str, str], Summarise]
 """Who sums up for a tenant's user."""
@@ -39,12 +43,13 @@ class Step(Struct, frozen=True):
 
 
 class ChangedMeanwhile(Exception):
-    """What was being summed up is not there any more; it is begun again later."""
+    """What was being worked on is not there any more; it is begun again later."""
 
 
 class _Batch(Struct, frozen=True):
     """Units to embed, and what the embedder is to see of them."""
 
+    memory_id: str  # numbers are given twice only where a memory was erased and another one begun
     embedder: str
     sequences: list[int]
     texts: list[str]
@@ -81,7 +86,7 @@ class Care:
         """Give units vectors that have none; with `anew` also those that only other embedders have seen, whose vectors
         go at the end.
 
-        Raises EmbedderUnavailable, EmbedderMisconfigured.
+        Raises EmbedderUnavailable, EmbedderMisconfigured, ChangedMeanwhile.
         """
         done = 0
         while (batch := await self._batch(owner, anew=anew)) is not None:
@@ -89,6 +94,8 @@ class Care:
             async with self._banks.held(*owner) as loaded:
                 if loaded.embedder != batch.embedder:
                     raise EmbedderUnavailable("another embedder has been set meanwhile")
+                if loaded.owner.memory_id != batch.memory_id:
+                    raise ChangedMeanwhile("the memory was erased while its units were embedded")
                 kept = [place for place, sequence in enumerate(batch.sequences) if sequence in loaded.units]
                 sequences = [batch.sequences[place] for place in kept]
                 sessions = {sequence: loaded.rows[sequence].session_id for sequence in sequences}
@@ -113,7 +120,8 @@ class Care:
                 return None
             sequences = waiting[:BATCH_UNITS]
             texts = [loaded.entry_of(loaded.units[sequence]).index_text for sequence in sequences]
-            return _Batch(loaded.embedder, sequences, texts, len(waiting) - len(sequences))
+            left = len(waiting) - len(sequences)
+            return _Batch(loaded.owner.memory_id, loaded.embedder, sequences, texts, left)
 
     # -- summaries ----------------------------------------------------------------------------------------------------
 
@@ -157,36 +165,49 @@ class Care:
             chosen = await asyncio.to_thread(_least, loaded, how)
             return [loaded.units[sequence] for sequence in chosen]
 
-    async def forget(self, owner: OwnerId, how: Forgetting) -> int:
-        """Forget units; how many."""
+    async def forget(
+        self, owner: OwnerId, how: Forgetting, *, left: int | None = None, noted: Noted | None = None
+    ) -> int:
+        """Forget units, or only so many as are `left`; how many. What is `noted` is written with each part of them."""
+        if left is not None:
+            how = replace(how, share=1.0)
         async with self._banks.held(*owner) as loaded:
-            chosen = await asyncio.to_thread(_least, loaded, how)
-            for start in range(0, len(chosen), FORGOTTEN_MAX):
+            chosen = (await asyncio.to_thread(_least, loaded, how))[:left]
+            for start in range(0, max(len(chosen), 1), FORGOTTEN_MAX):
                 draft = Draft(loaded, self._clock())
-                draft.remove(chosen[start : start + FORGOTTEN_MAX])
+                part = chosen[start : start + FORGOTTEN_MAX]
+                draft.remove(part)
+                if noted is not None:
+                    draft.jobs.append(noted(start + len(part), len(chosen)))
                 await self._banks.write(loaded, draft.change())
             return len(chosen)
 
-    async def tend(self, owner: OwnerId) -> bool:
-        """What is due by itself: summaries, and forgetting where there is too much. Whether anything was."""
+    @property
+    def bounds(self) -> Bounds:
+        """From when on there is work to do by itself."""
+        embeds = not self._embedding.is_lexical
+        return Bounds(embeds=embeds, units_max=self._units_max, summarise_from=self._summarise_from)
+
+    async def sum_up_what_is_due(self, owner: OwnerId) -> None:
+        """Summaries that are due by themselves. Raises what `summarise` raises."""
         async with self._banks.held(*owner) as loaded:
-            stale = [unit for unit in loaded.units.values() if unit.is_stale]
+            stale = [loaded.units[sequence] for sequence in loaded.stale]
             is_stale = loaded.owner.is_stale or any(unit.rank == 2 for unit in stale)
             groups = {*self._to_summarise(loaded), *(unit.group_id for unit in stale if unit.rank == 1)}
-            count = len(loaded.units)
-        is_due = bool(groups) or is_stale or count > self._units_max
         for group_id in groups:
             async for _ in self.summarise(owner, group_id):
                 pass
-        while count > self._units_max:
-            forgotten = await self.forget(owner, self._forgetting)
-            if not forgotten:
-                break
-            count -= forgotten
         if is_stale:
             async for _ in self.summarise(owner):
                 pass
-        return is_due
+
+    async def forget_what_is_too_much(self, owner: OwnerId) -> None:
+        """Forget until there are no more units than may be, or none that may go."""
+        while True:
+            async with self._banks.held(*owner) as loaded:
+                count = len(loaded.units)
+            if count <= self._units_max or not await self.forget(owner, self._forgetting):
+                return
 
     def _to_summarise(self, loaded: Loaded) -> list[str]:
         """The groups with so much that is in no summary."""
@@ -238,4 +259,5 @@ def _link(loaded: Loaded, draft: Draft, sequences: list[int]) -> None:
 def _least(loaded: Loaded, how: Forgetting) -> list[int]:
     """The units that are to be forgotten, what matters least first. Raises ValueError for a share that is none."""
     in_context = {sequence for mind in loaded.minds.values() for sequence in mind.working.context}
-    return forgettable(loaded.units.values(), how, in_context)
+    asked = loaded.bank.nearness(np.fromiter(loaded.units, np.int64), loaded.asked)
+    return forgettable(loaded.units.values(), how, in_context, asked)

@@ -35,20 +35,24 @@ def find(
     in_sight: int | None = None,
     external: Sequence[RecalledChain] = (),
 ) -> Finding:
-    """Search, and draft the visits. What is hidden is the context of the group that asks, or, with `in_sight`, the
-    messages of the session from that one on; 0: none. Of what is found and external chains the best k are recalled.
+    """Search, and draft the visits; the question is borne in mind. What is hidden is the context of the group that
+    asks, or, with `in_sight`, the messages of the session from that one on; 0: none. Of what is found and external
+    chains the best k are recalled.
     """
+    if query.vector is not None:
+        loaded.asked.append(query.vector)
     working = loaded.minds.get(query.group, Mind()).working
     if in_sight is not None:
         working = replace(working, context=loaded.messages_from(query.group, in_sight) if in_sight else ())
-    found = {each.sequence: each for each in _found(loaded, query, allowed, working, now)}
+    no_more = _no_more(loaded, query, now)
+    found = {each.sequence: each for each in _found(loaded, query, allowed, working, no_more, now)}
     chains = chains_of(
         [Hit(each.sequence, each.score) for each in found.values()],
         {sequence: loaded.units[sequence].group_id for sequence in found},
         loaded.order,
         k=query.k,
         around=Around(units=query.recall_context),
-        excluded=working.context,
+        excluded={*working.context, *no_more},
         chars_of=lambda sequence: len(loaded.units[sequence].content),
     )
     recalled = [
@@ -69,12 +73,24 @@ def best_of(own: Sequence[RecalledChain], external: Sequence[RecalledChain], k: 
     return sorted([*own, *external], key=lambda chain: -chain.score)[:k]
 
 
+def _no_more(loaded: Loaded, query: Query, now: datetime) -> Collection[int]:
+    """What is not given, neither as a hit nor beside one: what did not hold at the time that is asked about, or was
+    not there yet; and summaries that may tell of what was taken back.
+    """
+    of_time = loaded.not_valid(now) if query.as_of is None else loaded.not_there(query.as_of)
+    return {*of_time, *loaded.stale}
+
+
 def _found(
-    loaded: Loaded, query: Query, allowed: Collection[int] | None, working: Working, now: datetime
+    loaded: Loaded,
+    query: Query,
+    allowed: Collection[int] | None,
+    working: Working,
+    no_more: Collection[int],
+    now: datetime,
 ) -> Sequence[Found]:
     """The best k: of what is in short-term memory first, as far as that is good enough."""
-    hidden = {*working.context, *loaded.not_of(query.ranks)}
-    hidden |= set(loaded.not_valid(now) if query.as_of is None else loaded.not_there(query.as_of))
+    hidden = {*working.context, *loaded.not_of(query.ranks), *no_more}
 
     def search(among: Collection[int] | None, k: int, without: Collection[int], score_min: float | None) -> list[Found]:
         question = Question(

@@ -99,7 +99,7 @@ def make_house(
         summarise_from=settings.memory_summarise_from,
     )
     jobs = Jobs(record.memory, care, clock, ids)
-    work = Work(record.memory, banks, care, jobs, embedding)
+    work = Work(record.memory, banks, care, jobs)
     externals = Externals(settings.memories, embedding, settings.embedder, settings.data / "external", clock, ids)
     memories = Memories(record.memory, banks, embedding, clock, ids, externals, work.notice)
     metrics.watch("memory_work_waiting", "Memories that wait to be worked on", lambda: work.waiting)

@@ -17,7 +17,7 @@ from store.memory.rows import JobKind, JobRow, JobStatus, MemoryChange
 from store.rows import JsonObject
 
 JOBS_MAX = 100
-"""Of one user, that wait."""
+"""Of one user, that are not over."""
 LOOK_S, LOOK_S_MAX = 0.01, 0.5  # how soon a job that is waited for is looked at again
 SHOWN_EVERY = 4  # steps, after which it is written down how far a job is
 
@@ -48,12 +48,12 @@ class Jobs:
 
     async def ask(self, tenant: str, user_id: str, kind: JobKind, options: JobOptions) -> JobRow:
         """Keep a job, to be done soon; one that waits already and is the same is that one. Raises TooManyJobs."""
-        waiting = [job for job in (await self._record.jobs(tenant, user_id=user_id)).rows if job.status == "queued"]
+        unfinished = await self.unfinished(tenant, user_id)
         given: JsonObject = msgspec.to_builtins(options)
-        for job in waiting:
-            if (job.kind, job.options) == (kind, given):
+        for job in unfinished:
+            if (job.status, job.kind, job.options) == ("queued", kind, given):
                 return job
-        if len(waiting) >= JOBS_MAX:
+        if len(unfinished) >= JOBS_MAX:
             raise TooManyJobs(f"{JOBS_MAX} jobs of this memory are waiting already")
         now = self._clock()
         job = JobRow(
@@ -68,6 +68,10 @@ class Jobs:
         )
         await self._keep(job)
         return job
+
+    async def unfinished(self, tenant: str, user_id: str) -> list[JobRow]:
+        """The jobs of a user that are not over, the oldest first."""
+        return await self._record.unfinished_jobs(tenant, user_id, JOBS_MAX)
 
     async def get(self, tenant: str, job_id: str) -> JobRow | None:
         """One job."""
@@ -93,15 +97,15 @@ class Jobs:
         """Do a job to its end, and write down how far it is. Raises what the work raises: it is still to be done."""
         owner = (job.tenant, job.user_id)
         options = msgspec.convert(job.options, JobOptions)
-        job = await self._noted(job, "running")
+        if job.kind != "forget":
+            job = await self._noted(job, "running")
         match job.kind:
             case "embed":
                 steps = self._care.embed(owner, anew=True)
             case "summarise":
                 steps = self._care.summarise(owner, options.group)
             case "forget":
-                forgotten = await self._care.forget(owner, Forgetting(options.share, options.policy))
-                await self._noted(job, "done", done=forgotten, total=forgotten, result={"units": forgotten})
+                await self._forget(job, Forgetting(options.share, options.policy))
                 return
         number = 0
         async for step in steps:
@@ -110,6 +114,21 @@ class Jobs:
             if number % SHOWN_EVERY == 1:
                 job = await self._noted(job, "running")
         await self._noted(job, "done", done=job.done, total=job.done, result={"units": job.done})
+
+    async def _forget(self, job: JobRow, how: Forgetting) -> None:
+        """Forget what is left to forget: how far it is stands in the same transactions, so that nothing is forgotten
+        for it twice.
+        """
+
+        def noted(forgotten: int, of: int) -> JobRow:
+            done, total = job.done + forgotten, job.done + of
+            over = done == total
+            return self._as(
+                job, "done" if over else "running", done=done, total=total, result={"units": done} if over else None
+            )
+
+        left = job.total - job.done if job.total else None
+        await self._care.forget((job.tenant, job.user_id), how, left=left, noted=noted)
 
     async def fail(self, job: JobRow, why: str) -> None:
         """Give a job up."""
@@ -125,7 +144,22 @@ class Jobs:
         result: JsonObject | None = None,
         error: str | None = None,
     ) -> JobRow:
-        noted = replace(
+        noted = self._as(job, status, done=done, total=total, result=result, error=error)
+        await self._keep(noted)
+        return noted
+
+    def _as(
+        self,
+        job: JobRow,
+        status: JobStatus,
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        result: JsonObject | None = None,
+        error: str | None = None,
+    ) -> JobRow:
+        """A job as it is now."""
+        return replace(
             job,
             status=status,
             done=job.done if done is None else done,
@@ -134,8 +168,6 @@ class Jobs:
             error=error,
             updated_at=self._clock(),
         )
-        await self._keep(noted)
-        return noted
 
     async def _keep(self, job: JobRow) -> None:
         await self._record.change(MemoryChange(tenant=job.tenant, user_id=job.user_id, jobs=[job]))

@@ -8,14 +8,13 @@ from msgspec import Struct
 
 from api.memory.banks import Banks
 from api.memory.embedding import Embedding
+from api.memory.jobs import JOBS_MAX
 from api.memory.loaded import Loaded
 from runtime.memory.units import MemoryUnit
 from store.fetch import cursor_of, position_of
 from store.memory.filters import Filter
 from store.memory.record import MemoryRecord
 from store.memory.rows import GroupRow, JobRow
-
-JOBS_SHOWN_MAX = 100
 
 
 class Which(Struct, frozen=True, kw_only=True):
@@ -123,7 +122,6 @@ class Listing:
     async def standing(self, tenant: str, user_id: str) -> Standing:
         """How a memory stands."""
         async with self._banks.held(tenant, user_id) as loaded:
-            jobs = await self._record.jobs(tenant, user_id=user_id, limit=JOBS_SHOWN_MAX)
             return Standing(
                 memory_id=loaded.owner.memory_id if loaded.round else None,
                 round=loaded.round,
@@ -135,7 +133,7 @@ class Listing:
                 vectors=await self._record.embedders(tenant, user_id),
                 without_vector=len(loaded.without_vector),
                 seen_otherwise=len(loaded.seen_otherwise),
-                jobs=[job for job in jobs.rows if job.status in {"queued", "running"}],
+                jobs=await self._record.unfinished_jobs(tenant, user_id, JOBS_MAX),
             )
 
 

@@ -6,6 +6,7 @@ loaded anew, so that it never knows more than the record, or less.
 
 import asyncio
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
@@ -22,6 +23,9 @@ from runtime.memory.recall.bank import Bank
 from runtime.memory.units import MemoryUnit
 from store.memory.rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows, Visit
 from store.vectors.index import VectorIndex
+
+ASKED_MAX = 20
+"""Questions that are borne in mind, since what is near to them is not forgotten first."""
 
 OwnerId: TypeAlias = tuple[str, str]
 """Tenant and user: whose memory it is."""
@@ -71,7 +75,9 @@ class Loaded:
         self.without_vector: dict[int, None] = {}  # of no embedder, in order
         self.seen_otherwise: dict[int, None] = {}  # with vectors of other embedders, but none of this one, in order
         self.dimension = dimension
+        self.asked: deque[NDArray[np.float32]] = deque(maxlen=ASKED_MAX)  # vectors of questions, the latest last
         self.losses = 0  # how often units went, or were told of that are to go
+        self.stale: set[int] = set()  # summaries that are to be made anew
         self._superseded: set[int] = set()
 
     @property
@@ -170,9 +176,10 @@ class Loaded:
                 duplicate_of=related.duplicate_of,
             )
             self.losses += related.is_stale
-            self._note_validity(self.units[related.sequence])
+            self._note(self.units[related.sequence])
             parent = None if related.parent_id is None else self.sequence_of.get(related.parent_id)
             self.bank.place_under(parent, [related.sequence])
+            self.bank.pin(related.sequence, is_pinned=related.never_delete)
         if change.vectors is not None and change.vectors.embedder == self.embedder:
             self.add_vectors(change.vectors.sequences, change.vectors.vectors)
 
@@ -184,7 +191,7 @@ class Loaded:
             self.units[row.sequence] = unit
             self.rows[row.sequence] = row
             self.sequence_of[unit.unit_id] = row.sequence
-            self._note_validity(unit)
+            self._note(unit)
             self.of_rank.setdefault(unit.rank, set()).add(row.sequence)
             if unit.rank == 0:
                 self.order.setdefault(unit.group_id, []).append(row.sequence)
@@ -228,23 +235,29 @@ class Loaded:
             if self.without_vector.pop(sequence, 0) is None:
                 self.seen_otherwise[sequence] = None
 
-    def _note_validity(self, unit: MemoryUnit) -> None:
+    def _note(self, unit: MemoryUnit) -> None:
+        """Whether a unit is one of those that are not always given."""
+        (self.stale.add if unit.is_stale else self.stale.discard)(unit.sequence)
         if unit.valid_to is not None or (unit.valid_from is not None and unit.valid_from != unit.creation_time):
             self._superseded.add(unit.sequence)
 
     def _remove(self, sequences: Iterable[int]) -> None:
         gone = [sequence for sequence in sequences if sequence in self.units]
+        shorter: set[str] = set()
         for sequence in gone:
             unit = self.units.pop(sequence)
             self.rows.pop(sequence)
             self.without_vector.pop(sequence, None)
             self.seen_otherwise.pop(sequence, None)
             self._superseded.discard(sequence)
+            self.stale.discard(sequence)
             self.of_rank[unit.rank].discard(sequence)
             if self.sequence_of.get(unit.unit_id) == sequence:
                 del self.sequence_of[unit.unit_id]
             if unit.rank == 0:
-                self.order[unit.group_id].remove(sequence)
+                shorter.add(unit.group_id)
+        for group_id in shorter:
+            self.order[group_id] = [sequence for sequence in self.order[group_id] if sequence in self.units]
         if gone:
             self.losses += 1
             self.bank.remove(gone)

@@ -15,7 +15,6 @@ import structlog
 
 from api.memory.banks import Banks
 from api.memory.care import Care, ChangedMeanwhile
-from api.memory.embedding import Embedding
 from api.memory.jobs import Jobs
 from api.memory.loaded import OwnerId
 from runtime.ports import ModelFailed
@@ -24,7 +23,6 @@ from store.errors import StoreError
 from store.memory.record import MemoryRecord
 
 WAITING_MAX = 100_000  # memories that may wait; more are found again when the server is next started
-JOBS_AT_ONCE = 100
 GATHER_S = 0.5  # from the first call for work on a memory to its beginning
 AGAIN_S = 2.0  # after work that failed; twice as long each time
 AGAIN_S_MAX = 600.0
@@ -38,12 +36,11 @@ log = structlog.get_logger()
 class Work:
     """What there is to do, and the task that does it as long as the server runs."""
 
-    def __init__(self, record: MemoryRecord, banks: Banks, care: Care, jobs: Jobs, embedding: Embedding) -> None:
+    def __init__(self, record: MemoryRecord, banks: Banks, care: Care, jobs: Jobs) -> None:
         self._record = record
         self._banks = banks
         self._care = care
         self._jobs = jobs
-        self._embedding = embedding
         self._due: OrderedDict[OwnerId, float] = OrderedDict()  # from when on, the earliest first
         self._failures: dict[OwnerId, int] = {}
         self._news = asyncio.Event()
@@ -118,7 +115,7 @@ class Work:
         while True:
             try:
                 await self._banks.sweep()
-                behind = await self._record.owners_behind_of_all(WAITING_MAX, embeds=not self._embedding.is_lexical)
+                behind = await self._record.owners_behind_of_all(WAITING_MAX, self._care.bounds)
                 jobs = await self._record.unfinished_jobs_of_all(WAITING_MAX)
             except StoreError as error:
                 log.warning("work on memories could not be read", problem=type(error).__name__)
@@ -153,10 +150,16 @@ class Work:
         asyncio.get_running_loop().call_later(again_s, self.notice, *owner)
 
     async def _look_after(self, owner: OwnerId) -> None:
-        await self._do_jobs(owner)
-        await self._see(owner)
-        if await self._care.tend(owner):
-            await self._see(owner)  # summaries are found as everything else is
+        """Everything there is to do. What cannot be done holds nothing else up, and is raised at the end."""
+        failed: Exception | None = None
+        care = self._care
+        for part in (self._do_jobs, self._see, care.sum_up_what_is_due, care.forget_what_is_too_much, self._see):
+            try:  # at the end again: summaries are found as everything else is
+                await part(owner)
+            except TROUBLE as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     async def _see(self, owner: OwnerId) -> None:
         """Vectors for units that have none, and the index of them all."""
@@ -165,17 +168,18 @@ class Work:
         await self._care.index(owner)
 
     async def _do_jobs(self, owner: OwnerId) -> None:
-        page = await self._record.jobs(owner[0], user_id=owner[1], limit=JOBS_AT_ONCE)
-        for job in reversed(page.rows):
-            if job.status not in {"queued", "running"}:
-                continue
+        failed: Exception | None = None
+        for job in await self._jobs.unfinished(*owner):
             try:
                 await self._jobs.run(job)
             except TROUBLE as error:
                 if self._failures.get(owner, 0) + 1 < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
-                    raise
+                    failed = failed or error
+                    continue
                 hidden = isinstance(error, StoreError)  # its words may be of files
                 await self._jobs.fail(job, "the record could not be read or written" if hidden else str(error))
+        if failed is not None:
+            raise failed
 
 
 def _log_end(task: asyncio.Task[None]) -> None:

@@ -11,6 +11,16 @@ CONCERNING = ("remembered", "recalled", "intervention")
 """Kinds of events that memory is admitted from."""
 
 
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """From when on there is work to do on a memory by itself."""
+
+    embeds: bool
+    """Whether units are to have vectors."""
+    units_max: int
+    summarise_from: int
+    """Units of a group that are in no summary; 0: never by itself."""
+
+
 class OwnerOf(msgspec.Struct, frozen=True):
     """A user of a tenant."""
 
@@ -169,6 +179,18 @@ def job(cursor: Cursor, tenant: str, job_id: str) -> JobRow | None:
     )
 
 
+def unfinished_jobs(cursor: Cursor, tenant: str, user_id: str, limit: int) -> list[JobRow]:
+    """The oldest jobs on a memory that are not done."""
+    return fetch(
+        cursor,
+        JobRow,
+        f"""SELECT * {utc("created_at", "updated_at")} FROM memory_jobs
+        WHERE tenant = $tenant AND user_id = $user_id AND status IN ('queued', 'running')
+        ORDER BY memory_jobs.created_at, job_id LIMIT $limit""",  # noqa: S608
+        {"tenant": tenant, "user_id": user_id, "limit": limit},
+    )
+
+
 def unfinished_jobs_of_all(cursor: Cursor, limit: int) -> list[JobRow]:
     """The oldest jobs of every tenant that are not done."""
     return fetch(
@@ -185,9 +207,9 @@ def owners_of_all(cursor: Cursor) -> list[OwnerOf]:
     return fetch(cursor, OwnerOf, "SELECT tenant, user_id FROM memory_owners", {})
 
 
-def owners_behind_of_all(cursor: Cursor, embeds: bool, limit: int) -> list[OwnerOf]:
-    """Memories of every tenant with turns that are not admitted, a stale summary, or, where the server `embeds`, units
-    without any vector.
+def owners_behind_of_all(cursor: Cursor, bounds: Bounds, limit: int) -> list[OwnerOf]:
+    """Memories of every tenant with turns that are not admitted, a stale summary, too many units, too many that are in
+    no summary, or units without any vector.
     """
     return fetch(
         cursor,
@@ -204,6 +226,15 @@ def owners_behind_of_all(cursor: Cursor, embeds: bool, limit: int) -> list[Owner
             FROM memory_vectors AS v WHERE v.tenant = u.tenant AND v.user_id = u.user_id AND v.sequence = u.sequence)
         UNION
         SELECT tenant, user_id FROM memory_owners WHERE is_stale
+        UNION
+        SELECT tenant, user_id FROM memory_unit_rows WHERE is_stale
+        UNION
+        SELECT tenant, user_id FROM memory_unit_rows GROUP BY ALL HAVING count(*) > $units_max
+        UNION
+        SELECT tenant, user_id FROM (
+            SELECT tenant, user_id, group_id FROM memory_unit_rows
+            WHERE $summarise_from > 0 AND rank = 0 AND parent_id IS NULL
+            GROUP BY ALL HAVING count(*) >= $summarise_from)
         LIMIT $limit""",
-        {"embeds": embeds, "limit": limit},
+        {**msgspec.structs.asdict(bounds), "limit": limit},
     )

@@ -9,7 +9,7 @@ from store.memory.calls import MemoryCallRow
 from store.memory.changes import MemoryWriting
 from store.memory.filters import Filter
 from store.memory.integrity import Finding
-from store.memory.reading import OwnerOf
+from store.memory.reading import Bounds, OwnerOf
 from store.memory.rows import (
     AdmissionRow,
     BehindRow,
@@ -125,6 +125,10 @@ class MemoryRecord:
         """One job."""
         return await self._readers.read(lambda cursor: reading.job(cursor, tenant, job_id))
 
+    async def unfinished_jobs(self, tenant: str, user_id: str, limit: int) -> list[JobRow]:
+        """The oldest jobs on a memory that are not done."""
+        return await self._readers.read(lambda cursor: reading.unfinished_jobs(cursor, tenant, user_id, limit))
+
     async def unfinished_jobs_of_all(self, limit: int) -> list[JobRow]:
         """The oldest jobs of every tenant that are not done, for the server itself."""
         return await self._readers.read(lambda cursor: reading.unfinished_jobs_of_all(cursor, limit))
@@ -133,9 +137,9 @@ class MemoryRecord:
         """Memories of every tenant, for what is outside of the record."""
         return await self._readers.read(reading.owners_of_all)
 
-    async def owners_behind_of_all(self, limit: int, *, embeds: bool) -> list[OwnerOf]:
-        """Memories of every tenant on which there is work to do, for a server that embeds or not."""
-        return await self._readers.read(lambda cursor: reading.owners_behind_of_all(cursor, embeds, limit))
+    async def owners_behind_of_all(self, limit: int, bounds: Bounds) -> list[OwnerOf]:
+        """Memories of every tenant on which there is work to do by itself, for the server itself."""
+        return await self._readers.read(lambda cursor: reading.owners_behind_of_all(cursor, bounds, limit))
 
     async def check(
         self, *, tenant: str | None = None, user_id: str | None = None, embedder: str | None = None

@@ -9,9 +9,12 @@ import msgspec
 import pytest
 
 from store.errors import RowRefused
+from store.memory.reading import Bounds, OwnerOf
 from store.memory.rows import GroupRow, JobRow, MemoryChange, OwnerRow, Relation, VectorRows, Visit
 from store.record import Record
 
+BOUNDS = Bounds(embeds=False, units_max=100, summarise_from=0)
+EMBEDDING = Bounds(embeds=True, units_max=100, summarise_from=0)
 CLINIC = ("clinic", "ana")
 
 
@@ -138,15 +141,13 @@ async def test_deleting_a_session_removes_what_sums_up_all(record: Record, rows:
     stale = await record.memory.owner(*CLINIC)
     assert stale is not None
     assert stale.is_stale
-    assert [(each.tenant, each.user_id) for each in await record.memory.owners_behind_of_all(10, embeds=False)] == [
-        CLINIC
-    ]
+    assert await record.memory.owners_behind_of_all(10, BOUNDS) == [OwnerOf(*CLINIC)]
 
 
 async def test_memories_with_work_to_do_are_found(record: Record, rows: Any, conversation: Any) -> None:
     owner = OwnerRow(tenant="clinic", user_id="ana", memory_id="m", sequence=1, created_at=rows.MOMENT)
     await conversation.create(record)
-    assert await record.memory.owners_behind_of_all(10, embeds=True) == []  # nobody has a memory yet
+    assert await record.memory.owners_behind_of_all(10, EMBEDDING) == []  # nobody has a memory yet
     group = GroupRow(
         tenant="clinic",
         user_id="ana",
@@ -156,12 +157,28 @@ async def test_memories_with_work_to_do_are_found(record: Record, rows: Any, con
         created_at=rows.MOMENT,
     )
     await record.memory.change(change_of(rows, owner=owner, groups=[group], units=[rows.unit_of(1)]))
-    assert await record.memory.owners_behind_of_all(10, embeds=False) == []
-    assert len(await record.memory.owners_behind_of_all(10, embeds=True)) == 1
+    assert await record.memory.owners_behind_of_all(10, BOUNDS) == []
+    assert len(await record.memory.owners_behind_of_all(10, EMBEDDING)) == 1
     await record.memory.change(change_of(rows, vectors=VectorRows("hashed:1", [1], [None], [b"1234"])))
-    assert await record.memory.owners_behind_of_all(10, embeds=True) == []
+    assert await record.memory.owners_behind_of_all(10, EMBEDDING) == []
     await conversation.say(record)
-    assert len(await record.memory.owners_behind_of_all(10, embeds=False)) == 1
+    assert len(await record.memory.owners_behind_of_all(10, BOUNDS)) == 1
+
+
+async def test_what_a_crash_left_to_do_is_found(record: Record, rows: Any) -> None:
+    owner = OwnerRow(tenant="clinic", user_id="ana", memory_id="m", sequence=3, created_at=rows.MOMENT)
+    stale = rows.unit_of(3, unit_id="diary", rank=1, is_stale=True)
+    units = [rows.unit_of(1), rows.unit_of(2)]
+    await record.memory.change(change_of(rows, owner=owner, units=units))
+    assert await record.memory.owners_behind_of_all(10, BOUNDS) == []
+    for left in (
+        Bounds(embeds=False, units_max=1, summarise_from=0),
+        Bounds(embeds=False, units_max=9, summarise_from=2),
+    ):
+        assert await record.memory.owners_behind_of_all(10, left) == [OwnerOf(*CLINIC)]
+    assert await record.memory.owners_behind_of_all(10, Bounds(embeds=False, units_max=2, summarise_from=3)) == []
+    await record.memory.change(change_of(rows, units=[stale]))
+    assert await record.memory.owners_behind_of_all(10, BOUNDS) == [OwnerOf(*CLINIC)]
 
 
 async def test_jobs_are_kept_and_those_that_are_not_done_found(record: Record, rows: Any) -> None:
@@ -180,6 +197,9 @@ async def test_jobs_are_kept_and_those_that_are_not_done_found(record: Record, r
     ]
     await record.memory.change(change_of(rows, jobs=jobs))
     assert await record.memory.unfinished_jobs_of_all(10) == jobs[1:]
+    assert await record.memory.unfinished_jobs("clinic", "ana", 10) == jobs[1:]
+    assert await record.memory.unfinished_jobs("clinic", "ana", 1) == jobs[1:2]
+    assert await record.memory.unfinished_jobs("clinic", "ben", 10) == []
     first = await record.memory.jobs("clinic", limit=2)
     assert first.rows == jobs[:0:-1]
     assert (await record.memory.jobs("clinic", user_id="ana", limit=2, cursor=first.next)).rows == jobs[:1]

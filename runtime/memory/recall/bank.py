@@ -110,6 +110,10 @@ class Bank:
         rows = self._columns.rows_of(sequences_of(list(children)))
         self._columns.parent[rows] = NONE if parent is None else self._row_of(parent)
 
+    def pin(self, sequence: int, *, is_pinned: bool) -> None:
+        """A unit does not fade with time, or does again. One that is not there is passed over."""
+        self._columns.pinned[self._columns.rows_of(np.array([sequence], np.int64))] = is_pinned
+
     def set_vectors(self, sequences: NDArray[np.int64], vectors: Floats) -> None:
         """Vectors of units, of length 1 each. Units that are not there are passed over.
 
@@ -151,6 +155,20 @@ class Bank:
             self._named[word].discard(source)
             if not self._named[word]:
                 del self._named[word]
+
+    def nearness(self, sequences: NDArray[np.int64], questions: Collection[Floats]) -> NDArray[np.float64]:
+        """How near each unit is to the question it is nearest to, from 0 to 1; 0 for one without a vector or not there.
+
+        Questions of another dimension than the bank's vectors are passed over.
+        """
+        columns = self._columns
+        near = np.zeros(len(sequences))
+        here = np.flatnonzero(np.isin(sequences, columns.sequences[: columns.used][self._alive()]))
+        rows = columns.rows_of(sequences[here])
+        for question in questions:
+            if question.shape == columns.vectors.shape[1:]:
+                near[here] = np.maximum(near[here], np.vecdot(columns.vectors[rows], question))
+        return np.clip(near, 0.0, 1.0)
 
     def search(self, question: Question, nearest: Nearest | None = None) -> list[Found]:
         """The units that answer to a question best, the best first; none where nothing shares a word or is near.

@@ -1,12 +1,15 @@
 """What is put into a memory comes to mind again, and stays what it is whatever happens to the process."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from api.memory.asked import NewUnit, Query
+from api.memory.loaded import ASKED_MAX
 from api.memory.refusals import MemoryRefused, UnitTaken
 from runtime.memory.forgetting import Forgetting
+from runtime.memory.recall.asking import Decay
 from store.memory.filters import parse
 
 OWNER = ("default", "ana")
@@ -219,3 +222,36 @@ async def test_visits_are_written_when_the_memory_is_worked_on_and_before_anythi
         assert texts(found) == [["The cat is called Momo"]]
     async with home() as memory:
         assert (await memory.memories.get(*OWNER, unit)).visit_count == 5
+
+
+async def test_by_relevance_what_is_near_to_what_was_asked_of_late_stays(home: Any) -> None:
+    async with home() as memory:
+        await memory.memories.start_group(*OWNER, "diary", context_length=1)
+        ids = await memory.add("diary", "the cat is called Momo", "it rained all day", "we went to the sea", "bye")
+        await memory.worked()
+        relevance = Forgetting(0.4, "relevance")
+        assert [unit.unit_id for unit in await memory.house.care.would_forget(OWNER, relevance)] == ids[:1]
+        question = Query(text="the cat is called Momo", strategy="dense", filters=parse({"content": "nothing"}))
+        assert texts(await memory.memories.query(*OWNER, question)) == []  # nothing was visited
+        assert [unit.unit_id for unit in await memory.house.care.would_forget(OWNER, relevance)] != ids[:1]
+        assert [unit.unit_id for unit in await memory.house.care.would_forget(OWNER, Forgetting(0.4))] == ids[:1]
+        async with memory.house.banks.held(*OWNER) as loaded:
+            for _ in range(2 * ASKED_MAX):
+                loaded.asked.append(loaded.asked[-1])
+            assert len(loaded.asked) == ASKED_MAX
+
+
+async def test_what_is_pinned_does_not_fade_and_fades_again_once_it_is_let_go(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        long_ago = datetime(2001, 1, 1, tzinfo=UTC)
+        (unit,) = await memory.add("diary", "The cat is called Momo", creation_time=long_ago)
+        faded = Query(text="cat Momo", decay=Decay(86_400.0, 0.5), explain=True)
+
+        async def kept() -> float:
+            return (await memory.memories.query(*OWNER, faded)).chains[0].units[0].signals["faded"]
+
+        assert await kept() == 0.5
+        await memory.memories.pin(*OWNER, unit, pinned=True)
+        assert await kept() == 1.0
+        await memory.memories.pin(*OWNER, unit, pinned=False)
+        assert await kept() == 0.5

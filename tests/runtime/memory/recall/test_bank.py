@@ -125,6 +125,16 @@ def test_meaning_finds_what_shares_no_word() -> None:
     assert ask(bank, "rains", vector=question.vector, strategy="dense")[0] == 1
 
 
+def test_nearness_is_that_to_the_nearest_question_and_never_below_nothing() -> None:
+    bank = bank_of("I walk the dog", "It rains", "Snow", "Bread")
+    bank.set_vectors(np.array([1, 2, 3]), np.stack([towards(1, 0), towards(3, 4), towards(0, -1)]))
+    questions = [towards(1, 0), towards(0, 1), towards(1, 0, 0)]
+    near = bank.nearness(np.array([4, 3, 2, 1, 99]), questions)
+    assert near == pytest.approx([0, 0, 0.8, 1, 0])
+    assert not bank.nearness(np.array([1, 2]), []).any()
+    assert not Bank().nearness(np.array([1]), questions).any()
+
+
 def test_vectors_of_another_dimension_are_refused() -> None:
     bank = bank_of("I walk the dog", "It rains")
     bank.set_vectors(np.array([1]), np.eye(1, 4, dtype=np.float32))

@@ -1,0 +1,91 @@
+"""Work that somebody asked for is bounded, done once, and done in the end."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from msgspec.structs import replace
+
+from api.memory import care
+from api.memory.jobs import JOBS_MAX, JobOptions
+from api.memory.refusals import TooManyJobs
+from store.errors import StoreUnavailable
+from store.memory.rows import MemoryChange
+
+OWNER = ("default", "ana")
+
+
+async def jobs_of(memory: Any) -> list[Any]:
+    return (await memory.record.memory.jobs(OWNER[0], user_id=OWNER[1], limit=200)).rows
+
+
+async def add_many(memory: Any, count: int) -> None:
+    await memory.memories.start_group(*OWNER, "diary", context_length=1)
+    await memory.add("diary", *(f"note {number}" for number in range(count)))
+
+
+async def test_so_many_wait_and_no_more_and_all_of_them_are_done(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        await add_many(memory, 2)
+        await memory.worked()  # so that nobody begins with them before all are there
+        first = await memory.house.jobs.ask(*OWNER, "summarise", JobOptions(group="group 0"))
+        more = [
+            replace(first, job_id=str(uuid4()), options={"group": f"group {number}"}) for number in range(1, JOBS_MAX)
+        ]
+        await memory.record.memory.change(MemoryChange(tenant=OWNER[0], user_id=OWNER[1], jobs=more))
+        with pytest.raises(TooManyJobs):
+            await memory.house.jobs.ask(*OWNER, "forget", JobOptions())
+        same = await memory.house.jobs.ask(*OWNER, "summarise", JobOptions(group="group 0"))
+        assert same == first
+        assert len((await memory.house.listing.standing(*OWNER)).jobs) == JOBS_MAX
+        memory.house.work.hurry(*OWNER)
+        await memory.worked()
+        assert {job.status for job in await jobs_of(memory)} == {"done"}
+        assert len(await jobs_of(memory)) == JOBS_MAX
+
+
+async def test_a_crash_in_the_middle_of_forgetting_takes_no_more_than_was_asked_for(
+    home: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(care, "FORGOTTEN_MAX", 3)
+    async with home(embedder="none") as memory:
+        await add_many(memory, 21)
+        job = await memory.house.jobs.ask(*OWNER, "forget", JobOptions(share=0.5))
+        write, written = memory.house.banks.write, []
+
+        async def write_twice(loaded: Any, change: Any) -> None:
+            if len(written) == 2:
+                raise StoreUnavailable("killed")
+            written.append(change)
+            await write(loaded, change)
+
+        monkeypatch.setattr(memory.house.banks, "write", write_twice)
+        with pytest.raises(StoreUnavailable):
+            await memory.house.jobs.run(job)
+        (half,) = await jobs_of(memory)
+        assert (half.status, half.done, half.total) == ("running", 6, 10)
+    async with home(embedder="none") as memory:
+        await memory.worked()
+        (over,) = await jobs_of(memory)
+        assert (over.status, over.done, over.total, over.result) == ("done", 10, 10, {"units": 10})
+        left = [unit.content for unit in await memory.record.memory.units(*OWNER)]
+        assert left == [f"note {number}" for number in range(10, 21)]
+
+
+async def test_forgetting_where_nothing_may_go_is_done_at_once(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        job = await memory.house.jobs.ask(*OWNER, "forget", JobOptions())
+        await memory.house.jobs.run(job)
+        (over,) = await jobs_of(memory)
+        assert (over.status, over.result) == ("done", {"units": 0})
+
+
+async def test_an_embedder_that_fails_holds_nothing_else_up(home: Any) -> None:
+    wrong = {"embedder": "openai:none", "embedder_url": "http://127.0.0.1:9/v1", "embedder_timeout_s": 1}
+    async with home(memory_units_max=5, **wrong) as memory:
+        await add_many(memory, 12)
+        await memory.house.jobs.ask(*OWNER, "summarise", JobOptions(group="diary"))
+        await memory.worked()
+        assert {job.status for job in await jobs_of(memory)} == {"done"}
+        assert len(await memory.record.memory.units(*OWNER)) <= 5
+        assert memory.house.work.failed > 0
