@@ -2,21 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from api.memory.refusals import MemoryRefused
-from runtime.memory.recall.asking import Decay
+from runtime.memory.recall.asking import Decay, Strategy
 from runtime.memory.units import MemoryUnit, Trust
-from scripts.values import Value
+from scripts.nodes import ID_CHARS_MAX
+from scripts.values import Value, ValueRefused, bounded, is_unicode
 from store.memory.filters import Filter
 
 K_MAX = 1_000
 TEXT_CHARS_MAX = 100_000
 GROUP_CHARS_MAX = 200
+SOURCE_CHARS_MAX = 200
 AROUND_MAX = 20
 UNITS_MAX = 10_000  # that may be added at a time
 
@@ -37,6 +39,30 @@ class NewUnit(Struct, frozen=True, kw_only=True):
     vector: Vector | None = None  # None: the embedder's, as soon as it comes to it
     supersedes: str = ""  # the unit in whose place it holds
 
+    def check(self) -> None:
+        """Raises MemoryRefused where it cannot be a unit: why, without which it is."""
+        if not self.content.strip():
+            raise MemoryRefused("has no text")
+        if len(self.content) > TEXT_CHARS_MAX:
+            raise MemoryRefused(f"has more than {TEXT_CHARS_MAX:,} characters")
+        if not all(map(is_unicode, (self.content, self.source, self.unit_id))):
+            raise MemoryRefused("is not valid Unicode")
+        if len(self.unit_id) > ID_CHARS_MAX:
+            raise MemoryRefused(f"has an id of more than {ID_CHARS_MAX} characters")
+        if len(self.source) > SOURCE_CHARS_MAX:
+            raise MemoryRefused(f"has a source of more than {SOURCE_CHARS_MAX} characters")
+        if self.trust not in get_args(Trust):
+            raise MemoryRefused(f"has a trust that is none of {', '.join(get_args(Trust))}")
+        times = [time for time in (self.creation_time, self.end_time) if time is not None]
+        if any(time.tzinfo is None for time in times):
+            raise MemoryRefused("has a time without its zone; give one such as datetime.now(UTC)")
+        if times != sorted(times):
+            raise MemoryRefused("ends before it begins")
+        try:
+            bounded(self.metadata)
+        except ValueRefused as error:
+            raise MemoryRefused(f"has metadata that cannot be kept: {error}") from error
+
 
 class Query(Struct, frozen=True, kw_only=True):
     """What is to be recalled."""
@@ -44,7 +70,7 @@ class Query(Struct, frozen=True, kw_only=True):
     text: str = ""
     vector: Vector | None = None
     k: int = 5
-    strategy: Literal["hybrid", "lexical", "dense"] = "hybrid"
+    strategy: Strategy = "hybrid"
     filters: Filter | None = None
     ranks: Sequence[int] = (0,)
     min_score: float | None = None
@@ -67,6 +93,10 @@ class Query(Struct, frozen=True, kw_only=True):
             raise MemoryRefused(f"the text of a query has at most {TEXT_CHARS_MAX:,} characters")
         if not 1 <= self.k <= K_MAX:
             raise MemoryRefused(f"k is a number from 1 to {K_MAX:,}")
+        if self.strategy not in get_args(Strategy):
+            raise MemoryRefused(f"strategy is one of {', '.join(get_args(Strategy))}")
+        if self.as_of is not None and self.as_of.tzinfo is None:
+            raise MemoryRefused("as_of is a time with its zone, such as datetime.now(UTC)")
         if self.short_term_only and self.long_term_only:
             raise MemoryRefused("a query is short-term only or long-term only, not both")
         if self.short_term_only and not self.group:

@@ -257,7 +257,7 @@ def _link(loaded: Loaded, draft: Draft, sequences: list[int]) -> None:
 
 
 def _least(loaded: Loaded, how: Forgetting) -> list[int]:
-    """The units that are to be forgotten, what matters least first. Raises ValueError for a share that is none."""
+    """The units that are to be forgotten, what matters least first."""
     in_context = {sequence for mind in loaded.minds.values() for sequence in mind.working.context}
     asked = loaded.bank.nearness(np.fromiter(loaded.units, np.int64), loaded.asked)
     return forgettable(loaded.units.values(), how, in_context, asked)

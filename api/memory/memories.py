@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from api.memory.admission import latest_session
 from api.memory.asked import (
     GROUP_CHARS_MAX,
-    TEXT_CHARS_MAX,
     UNITS_MAX,
     NewUnit,
     Query,
@@ -29,8 +28,6 @@ from api.memory.refusals import MemoryRefused, UnitTaken
 from runtime.memory.units import MemoryUnit
 from runtime.memory.working import newest
 from runtime.ports import Clock, Ids
-from scripts.nodes import ID_CHARS_MAX
-from scripts.values import ValueRefused, bounded, is_unicode
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.memory.record import MemoryRecord
 from store.memory.rows import VectorRows
@@ -275,18 +272,10 @@ def _check_new(group_id: str, units: Sequence[NewUnit]) -> None:
     if len(units) > UNITS_MAX:
         raise MemoryRefused(f"at most {UNITS_MAX:,} units are added at a time")
     for number, unit in enumerate(units, 1):
-        if not unit.content.strip():
-            raise MemoryRefused(f"unit {number} has no text")
-        if len(unit.content) > TEXT_CHARS_MAX:
-            raise MemoryRefused(f"unit {number} has more than {TEXT_CHARS_MAX:,} characters")
-        if not all(map(is_unicode, (unit.content, unit.source, unit.unit_id))):
-            raise MemoryRefused(f"unit {number} is not valid Unicode")
-        if len(unit.unit_id) > ID_CHARS_MAX:
-            raise MemoryRefused(f"the id of unit {number} has more than {ID_CHARS_MAX} characters")
         try:
-            bounded(unit.metadata)
-        except ValueRefused as error:
-            raise MemoryRefused(f"the metadata of unit {number}: {error}") from error
+            unit.check()
+        except MemoryRefused as error:
+            raise MemoryRefused(f"unit {number} {error}") from error
 
 
 def _check_room(short_term: int | None, context_length: int | None) -> None:

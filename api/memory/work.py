@@ -130,13 +130,20 @@ class Work:
             return
 
     async def _attempt(self, owner: OwnerId) -> None:
-        try:
-            await self._look_after(owner)
-        except TROUBLE as error:
-            log.warning("work on a memory failed", problem=str(error))
-            self._try_again(owner)
-        except Exception:  # the outermost place: nobody waits for this task, and other memories have work too
-            log.exception("work on a memory failed")
+        """Everything there is to do for a memory, vectors at the end again: summaries are found as everything else is.
+        What cannot be done holds nothing else up.
+        """
+        care, failed = self._care, False
+        for part in (self._do_jobs, self._see, care.sum_up_what_is_due, care.forget_what_is_too_much, self._see):
+            try:
+                await part(owner)
+            except TROUBLE as error:
+                log.warning("work on a memory failed", problem=str(error))
+                failed = True
+            except Exception:  # the outermost place: nobody waits for this task, and other memories have work too
+                log.exception("work on a memory failed")
+                failed = True
+        if failed:
             self._try_again(owner)
         else:
             self.done += 1
@@ -148,18 +155,6 @@ class Work:
         self._failures[owner] = failures
         again_s = min(AGAIN_S * 2.0 ** (failures - 1), AGAIN_S_MAX)
         asyncio.get_running_loop().call_later(again_s, self.notice, *owner)
-
-    async def _look_after(self, owner: OwnerId) -> None:
-        """Everything there is to do. What cannot be done holds nothing else up, and is raised at the end."""
-        failed: Exception | None = None
-        care = self._care
-        for part in (self._do_jobs, self._see, care.sum_up_what_is_due, care.forget_what_is_too_much, self._see):
-            try:  # at the end again: summaries are found as everything else is
-                await part(owner)
-            except TROUBLE as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
 
     async def _see(self, owner: OwnerId) -> None:
         """Vectors for units that have none, and the index of them all."""

@@ -5,7 +5,7 @@ from it (`never_delete`) and what is in a live context is never among them (seed
 """
 
 from collections.abc import Collection
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from msgspec import Struct
@@ -37,10 +37,16 @@ class Rows(Struct, frozen=True, kw_only=True):
 
 
 class Forgetting(Struct, frozen=True):
-    """How units are forgotten."""
+    """How units are forgotten. Raises ValueError for a share or policy that is none."""
 
     share: float = 0.1  # of those that may be
     policy: Policy = "oldest"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"{self.share} is no share of the units to forget: give more than 0 and at most 1")
+        if self.policy not in get_args(Policy):
+            raise ValueError(f"{self.policy!r} is no policy of forgetting: give one of {', '.join(get_args(Policy))}")
 
 
 class Forgotten(Struct, frozen=True):
@@ -83,10 +89,8 @@ def rows_of(
 def forget(rows: Rows, how: Forgetting) -> Forgotten:
     """Of the n leaves that may be forgotten, `max(1, int(n * share))`; none where there are none.
 
-    Deletes nothing: it says what would go. Raises ValueError for a share that is none.
+    Deletes nothing: it says what would go.
     """
-    if not 0 < how.share <= 1:
-        raise ValueError(f"{how.share} is no share of the units to forget: give more than 0 and at most 1")
     eligible = np.flatnonzero(_leaves(rows) & ~rows.never_delete & ~rows.in_context)
     if not len(eligible):
         return Forgotten(rows.sequence[:0], rows.sequence[:0])

@@ -255,3 +255,32 @@ async def test_what_is_pinned_does_not_fade_and_fades_again_once_it_is_let_go(ho
         assert await kept() == 1.0
         await memory.memories.pin(*OWNER, unit, pinned=False)
         assert await kept() == 0.5
+
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("unit", "why"),
+    [
+        (NewUnit(content=" "), "unit 2 has no text"),
+        (NewUnit(content="x", creation_time=NOON.replace(tzinfo=None)), "unit 2 has a time without its zone"),
+        (NewUnit(content="x", creation_time=NOON, end_time=NOON.replace(day=3)), "unit 2 ends before it begins"),
+        (NewUnit(content="x", source="x" * 201), "unit 2 has a source of more than 200 characters"),
+        (NewUnit(content="x", trust="bogus"), "unit 2 has a trust that is none of own, told, foreign"),
+        (NewUnit(content="x", metadata={"a": {1}}), "unit 2 has metadata that cannot be kept"),
+        (NewUnit(content="\ud800"), "unit 2 is not valid Unicode"),
+    ],
+)
+async def test_what_cannot_be_a_unit_is_refused_with_all_that_came_with_it(home: Any, unit: NewUnit, why: str) -> None:
+    async with home(embedder="none") as memory:
+        with pytest.raises(MemoryRefused, match=why):
+            await memory.memories.add(*OWNER, "diary", [NewUnit(content="The cat is called Momo"), unit])
+        assert await memory.record.memory.units(*OWNER) == []
+
+
+@pytest.mark.parametrize("wrong", [{"as_of": NOON.replace(tzinfo=None)}, {"strategy": "psychic"}])
+async def test_what_cannot_be_asked_is_refused(home: Any, wrong: Any) -> None:
+    async with home(embedder="none") as memory:
+        with pytest.raises(MemoryRefused):
+            await memory.memories.query(*OWNER, Query(text="cat", **wrong))

@@ -79,7 +79,12 @@ def test_units_of_a_memory_are_forgotten_by_their_tree_and_the_live_context(memo
 @pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan")])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ValueError, match="no share of the units"):
-        forget(rows([unit(1)]), Forgetting(share))
+        Forgetting(share)
+
+
+def test_a_policy_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="no policy"):
+        Forgetting(0.1, "bogus")
 
 
 UNITS = st.lists(
