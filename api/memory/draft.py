@@ -119,13 +119,21 @@ class Draft:
         return [unit_of(row) for row in self._units.values()]
 
     def take_back(self, sequences: Iterable[int]) -> None:
-        """Units go since somebody wants them gone: what sums them up is to be made anew without them."""
+        """Units go since somebody wants them gone: what sums them up is to be made anew without them, and what they
+        summed up is told in the next.
+        """
         gone = set(sequences)
         above = dict.fromkeys(above for each in gone for above in self._loaded.above(each))
         self.remove(gone)
+        units = self._loaded.units
         for sequence in above:
             if sequence not in self._removed:
-                self.relate(replace(self._loaded.units[sequence], is_stale=True))
+                self.relate(replace(units[sequence], is_stale=True))
+        summaries = {units[each].unit_id for each in gone if each in units and units[each].rank}
+        if summaries:
+            for child in units.values():
+                if child.parent_id in summaries and child.sequence not in self._removed:
+                    self.relate(replace(child, parent_id=None, is_stale=child.is_stale or child.sequence in above))
 
     def remove_group(self, group_id: str) -> None:
         """A group goes, with its units."""

@@ -201,7 +201,7 @@ class Memories:
         """Forget these units; how many there were."""
 
         def take_out(loaded: Loaded, draft: Draft) -> int:
-            found = [loaded.sequence_of[unit_id] for unit_id in unit_ids if unit_id in loaded.sequence_of]
+            found = {loaded.sequence_of[unit_id] for unit_id in unit_ids if unit_id in loaded.sequence_of}
             draft.take_back(found)
             return len(found)
 

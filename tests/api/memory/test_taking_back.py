@@ -81,3 +81,17 @@ async def test_a_deleted_session_is_in_nobodys_mind(app: Any, tmp_path: Any) -> 
         assert (await api.delete(f"/api/sessions/{session['sessionId']}")).status_code == 204
         group = await api.read("/api/memory/groups/diary", userId="ana")
         assert group["group"]["shortTerm"] == 0
+
+
+async def test_what_a_removed_summary_told_is_free_and_told_in_the_next(home: Any) -> None:
+    async with home(embedder="none", memory_summarise_from=3) as memory:
+        ids = await memory.add("diary", "the blue boat", "the red door", "the old tower")
+        await memory.worked()
+        before = await memory.memories.get(*OWNER, "diary")
+        assert await memory.memories.remove(*OWNER, ["diary", "diary"]) == 1
+        assert [unit.parent_id for unit in await memory.record.memory.units(*OWNER)] == [None] * 3
+        assert await memory.record.memory.check() == []
+        await memory.worked()
+        after = await memory.memories.get(*OWNER, "diary")
+        assert after.sequence > before.sequence
+        assert {(await memory.memories.get(*OWNER, each)).parent_id for each in ids} == {"diary"}

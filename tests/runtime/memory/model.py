@@ -95,6 +95,8 @@ class Model:
         for above in {above for unit_id in unit_ids for above in self.above(unit_id)} - set(unit_ids):
             self.units[above] = replace(self.units[above], is_stale=True)
         self._lose(unit_ids)
+        for unit in [unit for unit in self.units.values() if unit.parent in unit_ids]:
+            self.units[unit.unit_id] = replace(unit, parent=None)
 
     def remove_group(self, group: str, *, is_session: bool) -> None:
         """A group goes with its summaries, and the summary of everything goes, which told of it."""
