@@ -186,6 +186,7 @@ class Machine(RuleBasedStateMachine):
         self.turns = dict.fromkeys(SESSIONS, 0)
         self.messages = dict.fromkeys(SESSIONS, 0)
         self.events = dict.fromkeys(SESSIONS, 0)
+        self.said: dict[str, dict[str, int]] = {session: {} for session in SESSIONS}  # messages, with their turns
         self.unheard: dict[str, list[Callable[[], None]]] = {}  # what happened since the memory was last used
         self.real = self.open()
 
@@ -240,21 +241,21 @@ class Machine(RuleBasedStateMachine):
                 self.model.add(f"{session}:{each.seq}", each.content, "user", session, at)
 
         self.messages[session] += len(messages)
+        self.said[session].update((f"{session}:{each.seq}", self.turns[session]) for each in messages)
         self.turn(session, messages, [], at, heard)
 
     @rule(session=st.sampled_from(SESSIONS), count=st.integers(1, 4))
     def rewind(self, session: str, count: int) -> None:
-        """The last messages are taken back; their numbers are not used again."""
-        last = self.messages[session]
-        first = max(last - count + 1, 1)
-        if not last:
+        """The last turns are taken back; the numbers of their messages are not used again."""
+        if not self.turns[session]:
             return
+        turn = max(self.turns[session] - 1 - count, 0)
+        ids = {unit_id for unit_id, said_in in self.said[session].items() if said_in > turn}
 
         def heard() -> None:
-            ids = {f"{session}:{number}" for number in range(first, last + 1)}
             self.model.remove(ids & set(self.model.units))
 
-        data = {"what": "rewind", "first": first, "last": last}
+        data = {"what": "rewind", "turn": turn}
         self.events[session] += 1
         self.turn(session, [], [EventRow(self.events[session], "intervention", data)], self.now(), heard)
 

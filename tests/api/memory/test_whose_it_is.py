@@ -8,7 +8,7 @@ import pytest
 
 from api.access.rules import RULES
 
-SECRET = "bassoon"
+WORD = "bassoon"
 ROUTES = sorted(route for route in RULES if "/api/memory" in route)
 STRANGERS = {
     "a user of the same tenant": {"user": "ben"},
@@ -19,7 +19,7 @@ STRANGERS = {
 
 async def things_of(api: Any) -> dict[str, str]:
     """What Ana has, by the names that paths have for it."""
-    body = {"userId": "ana", "group": "diary", "units": [{"content": f"I play the {SECRET}"}, {"content": "and sing"}]}
+    body = {"userId": "ana", "group": "diary", "units": [{"content": f"I play the {WORD}"}, {"content": "and sing"}]}
     added = await api.post("/api/memory/units", json=body)
     job = await api.post("/api/memory/summarise", json={"userId": "ana"}, headers={"Prefer": "wait=30"})
     return {
@@ -33,7 +33,7 @@ async def things_of(api: Any) -> dict[str, str]:
 def bodies_of(route: str, unit_id: str, user: str | None) -> list[dict[str, Any]]:
     """What a stranger may send: as Ana, as whoever the key is bound to, or as one of its own tenant."""
     given = {
-        "text": SECRET,
+        "text": WORD,
         "group": "diary",
         "source": "diary",
         "units": [{"content": "x", "supersedes": unit_id}],
@@ -63,7 +63,7 @@ async def test_no_route_leaks_or_spoils_what_is_somebody_elses(app: Any, tmp_pat
         things = await things_of(api)
         own = {"Authorization": await api.key("app")}
         before = await api.get("/api/memory/export", params={"userId": "ana"}, headers=own)
-        assert SECRET in before.text
+        assert WORD in before.text
         given = STRANGERS[stranger]
         headers = {"Authorization": await api.key("app", "analyst", **given)}
         for route in ROUTES:
@@ -74,7 +74,7 @@ async def test_no_route_leaks_or_spoils_what_is_somebody_elses(app: Any, tmp_pat
                 content = {} if method in {"GET", "DELETE"} else {"content": msgspec.json.encode(body)}
                 kind = {"Content-Type": "application/json"} if content else {}
                 answer = await api.request(method, path, params=whose, headers=headers | kind, **content)
-                assert SECRET not in answer.text, route
+                assert WORD not in answer.text, route
                 assert things["unit_id"] not in answer.text or answer.status_code >= 400, route
                 assert answer.status_code < 500, route
         after = await api.get("/api/memory/export", params={"userId": "ana"}, headers=own)
