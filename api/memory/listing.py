@@ -127,7 +127,7 @@ class Listing:
                 round=loaded.round,
                 units=Counter(unit.rank for unit in loaded.units.values()),
                 groups=len(loaded.groups),
-                is_stale=loaded.owner.is_stale or any(unit.is_stale for unit in loaded.units.values()),
+                is_stale=loaded.owner.is_stale or bool(loaded.stale),
                 embedder=loaded.embedder,
                 embedder_state=self._embedding.state,
                 vectors=await self._record.embedders(tenant, user_id),
