@@ -30,7 +30,7 @@ class NewUnit(Struct, frozen=True, kw_only=True):
 
     content: str
     source: str = "user"
-    creation_time: datetime | None = None  # None: now
+    creation_time: datetime | None = None  # None: now, or when it ended
     end_time: datetime | None = None  # None: as it began
     metadata: Mapping[str, Value] = {}
     never_delete: bool = False

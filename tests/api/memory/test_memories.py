@@ -279,6 +279,13 @@ async def test_what_cannot_be_a_unit_is_refused_with_all_that_came_with_it(home:
         assert await memory.record.memory.units(*OWNER) == []
 
 
+async def test_of_what_has_only_an_end_that_is_its_time(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        (unit,) = await memory.add("diary", "The cat was called Momo", end_time=NOON)
+        added = await memory.memories.get(*OWNER, unit)
+        assert (added.creation_time, added.end_time) == (NOON, NOON)
+
+
 @pytest.mark.parametrize("wrong", [{"as_of": NOON.replace(tzinfo=None)}, {"strategy": "psychic"}])
 async def test_what_cannot_be_asked_is_refused(home: Any, wrong: Any) -> None:
     async with home(embedder="none") as memory:
