@@ -11,6 +11,13 @@ from store.insert import as_list, encode, insert_statement
 from store.memory.rows import GroupRow, JobRow, MemoryChange, OwnerRow, UnitRow
 
 _Row: TypeAlias = OwnerRow | GroupRow | UnitRow | JobRow
+JOBS_KEPT = 200
+"""Of one memory, that are done or given up; older ones go."""
+_OLD_JOBS = f"""
+DELETE FROM memory_jobs WHERE tenant = $tenant AND user_id = $user_id AND job_id IN (
+    SELECT job_id FROM memory_jobs
+    WHERE tenant = $tenant AND user_id = $user_id AND status IN ('done', 'failed')
+    ORDER BY created_at DESC, job_id DESC OFFSET {JOBS_KEPT})"""  # noqa: S608
 _OWNED = "tenant = $tenant AND user_id = $user_id"
 
 
@@ -38,6 +45,8 @@ class MemoryWriting:
             )
         for table, rows in _additions(change):
             self._insert(cursor, table, rows)
+        if change.jobs:
+            cursor.execute(_OLD_JOBS, owner)
         _update(cursor, owner, change)
         _add_vectors(cursor, owner, change)
 

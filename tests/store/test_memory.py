@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from store.errors import RowRefused
+from store.memory.changes import JOBS_KEPT
 from store.memory.reading import Bounds, OwnerOf
 from store.memory.rows import GroupRow, JobRow, MemoryChange, OwnerRow, Relation, VectorRows, Visit
 from store.record import Record
@@ -179,6 +180,25 @@ async def test_what_a_crash_left_to_do_is_found(record: Record, rows: Any) -> No
     assert await record.memory.owners_behind_of_all(10, Bounds(embeds=False, units_max=2, summarise_from=3)) == []
     await record.memory.change(change_of(rows, units=[stale]))
     assert await record.memory.owners_behind_of_all(10, BOUNDS) == [OwnerOf(*CLINIC)]
+
+
+async def test_of_jobs_that_are_done_the_newest_are_kept(record: Record, rows: Any) -> None:
+    jobs = [
+        JobRow(
+            tenant="clinic",
+            user_id="ana",
+            job_id=str(uuid4()),
+            kind="forget",
+            options={},
+            status="queued" if number == 0 else "done",
+            created_at=rows.MOMENT + timedelta(minutes=number),
+            updated_at=rows.MOMENT,
+        )
+        for number in range(JOBS_KEPT + 10)
+    ]
+    await record.memory.change(change_of(rows, jobs=jobs))
+    kept = (await record.memory.jobs("clinic", limit=1_000)).rows
+    assert kept == [*jobs[: -JOBS_KEPT - 1 : -1], jobs[0]]
 
 
 async def test_jobs_are_kept_and_those_that_are_not_done_found(record: Record, rows: Any) -> None:
