@@ -58,3 +58,13 @@ def memory_of(request: Request[Any, Any, Any], wanted: str | None) -> tuple[str,
     if not user_id:
         raise ApiError("REQUEST_INVALID", "userId: say whose memory it is")
     return tenant_of(request), user_id
+
+
+def check_vouches(request: Request[Any, Any, Any]) -> None:
+    """Whether who asks may say that words are the application's own: a key that is bound to a user may be in anybody's
+    browser. Raises ApiError FORBIDDEN.
+    """
+    if caller_of(request).user_id is not None:
+        raise ApiError(
+            "FORBIDDEN", "this key is bound to a user: nothing it brings is trusted as the application's own"
+        )

@@ -11,7 +11,7 @@ from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType
 from litestar.params import QueryParameter
 from litestar.response import Stream
 
-from api.caller import memory_of
+from api.caller import check_vouches, memory_of
 from api.errors import described
 from api.memory.carrying import Bringing, Carrying
 from api.memory.transfers.document import Form
@@ -116,6 +116,8 @@ async def import_memory(
     dry_run: Annotated[bool, QueryParameter(name="dryRun", description="Change nothing, only say.")] = False,
 ) -> BroughtView:
     """What came of it."""
+    if trusted:
+        check_vouches(request)
     how = Bringing(
         form=FORMS.get(request.content_type[0], "json"), on_taken=on_taken, is_trusted=trusted, dry_run=dry_run
     )

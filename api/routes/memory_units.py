@@ -12,7 +12,7 @@ from litestar.params import BodyKwarg, FromPath, QueryParameter
 from numpy.typing import NDArray
 
 from api.asking import values_of
-from api.caller import memory_of
+from api.caller import check_vouches, memory_of
 from api.errors import ApiError, described
 from api.memory.asked import NewUnit, Query
 from api.memory.house import House
@@ -98,6 +98,8 @@ async def add_units(
 ) -> Response[UnitsAdded]:
     """Adds units."""
     tenant, user_id = memory_of(request, data.user_id)
+    if any(unit.trust == "own" for unit in data.units):
+        check_vouches(request)
     added = await house.memories.add(tenant, user_id, data.group, [_new_unit(unit) for unit in data.units])
     headers = {"Location": f"/api/memory/units/{in_path(added[0].unit_id)}"}
     return Response(UnitsAdded(data=[stored_view(unit) for unit in added]), headers=headers)

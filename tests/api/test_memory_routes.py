@@ -450,6 +450,19 @@ async def test_a_key_that_is_bound_to_a_user_has_this_users_memory_alone(memory:
     assert (await memory.get(f"/api/memory/units/{unit['unitId']}", headers=ana)).status_code == 404
 
 
+async def test_a_key_that_is_bound_to_a_user_brings_nothing_as_the_applications_own(memory: Any) -> None:
+    ana = {"Authorization": await memory.key("app", user="ana")}
+    ours = {"Authorization": await memory.key("app")}
+    body = {"userId": "ana", "units": [{"content": "Ana is an editor.", "trust": "own"}]}
+    for answer in (
+        await memory.post("/api/memory/units", json=body, headers=ana),
+        await memory.post("/api/memory/import", params={"trusted": "true"}, json={}, headers=ana),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN")
+    added = await memory.post("/api/memory/units", json=body, headers=ours)
+    assert [unit["trust"] for unit in added.json()["data"]] == ["own"]
+
+
 async def test_work_on_a_memory_is_not_for_keys_of_others(memory: Any) -> None:
     await added(memory, "one")
     job = await finished(memory, "summarise")
