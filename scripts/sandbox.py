@@ -341,7 +341,7 @@ SANDBOX = _make_sandbox()
 
 
 class Allowed(NodeVisitor):
-    """Refuses every statement but `if` and `for`."""
+    """Refuses every statement but `if` and `for`, and calls of `recall` that can only fail."""
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
         refused = isinstance(node, nodes.Stmt) and not isinstance(node, nodes.If | nodes.For | nodes.Output)
@@ -352,7 +352,16 @@ class Allowed(NodeVisitor):
             raise ExpressionInvalid("a loop may not be recursive", node.lineno)
         if isinstance(node, nodes.Name) and (node.name.startswith("_") or node.name == "self"):
             raise ExpressionInvalid(f"no variable may be called {shorten(node.name)}", node.lineno)
+        if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name == "recall":
+            _check_recall(node)
         return super().visit(node, *args, **kwargs)
+
+
+def _check_recall(call: nodes.Call) -> None:
+    given = [*("query", "k", "")[: len(call.args)], *(argument.key for argument in call.kwargs)]
+    if sorted(given) not in (["query"], ["k", "query"]) and call.dyn_args is None and call.dyn_kwargs is None:
+        takes = "recall takes what to look for and, if wanted, how many: recall('sleep', k=3)"
+        raise ExpressionInvalid(takes, call.lineno)
 
 
 class Metered(NodeTransformer):

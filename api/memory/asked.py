@@ -95,6 +95,8 @@ class Query(Struct, frozen=True, kw_only=True):
             raise MemoryRefused(f"k is a number from 1 to {K_MAX:,}")
         if self.strategy not in get_args(Strategy):
             raise MemoryRefused(f"strategy is one of {', '.join(get_args(Strategy))}")
+        if self.strategy == "lexical" and not self.text.strip():
+            raise MemoryRefused("a query by words alone needs a text")
         if self.as_of is not None and self.as_of.tzinfo is None:
             raise MemoryRefused("as_of is a time with its zone, such as datetime.now(UTC)")
         if self.short_term_only and self.long_term_only:

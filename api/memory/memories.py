@@ -340,7 +340,9 @@ def _embedder_of(loaded: Loaded) -> str:
 def _fitting(vector: Vectors, loaded: Loaded) -> Vectors:
     """A vector that came from outside, of length 1. Raises MemoryRefused."""
     _embedder_of(loaded)
-    dimension = loaded.dimension
+    dimension, vector = loaded.dimension, np.asarray(vector)  # programs give lists as well
+    if vector.dtype.kind not in "fiu":
+        raise MemoryRefused("a vector is of numbers")
     if vector.shape != (dimension,):
         raise MemoryRefused(f"a vector has {dimension} numbers here, this one has {vector.size}")
     length = float(np.linalg.norm(vector.astype(np.float64)))

@@ -16,6 +16,7 @@ from api.client.sync import Loop
 from api.memory.calling import MemoryCalls
 from api.memory.embedding import embedding_of
 from api.memory.house import House, make_house
+from api.memory.refusals import MemoryRefused
 from api.memory.telling import Tellers
 from api.memory.user_memory import SessionRoom, UserMemory
 from api.metrics import Metrics
@@ -47,8 +48,10 @@ def open_memory(
     the environment, and `settings` before them. Sessions keep `context_length` units in their context and `short_term`
     in their short-term memory; None: they have none.
 
-    Raises SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
+    Raises MemoryRefused for no user, SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
     """
+    if not user:
+        raise MemoryRefused("say whose memory it is: `user` is empty")
     named = model if isinstance(model, str) else None
     own = load_settings(flags={**(settings or {}), "data": str(data), "embedder": embedder, "model": named})
     warnings_only()

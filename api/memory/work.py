@@ -167,14 +167,23 @@ class Work:
         for job in await self._jobs.unfinished(*owner):
             try:
                 await self._jobs.run(job)
-            except TROUBLE as error:
+            except Exception as error:  # noqa: BLE001  # a defect too: the job would be tried for ever
                 if self._failures.get(owner, 0) + 1 < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
                     failed = failed or error
                     continue
-                hidden = isinstance(error, StoreError)  # its words may be of files
-                await self._jobs.fail(job, "the record could not be read or written" if hidden else str(error))
+                await self._jobs.fail(job, _why(error))
         if failed is not None:
             raise failed
+
+
+def _why(error: Exception) -> str:
+    """Why a job is given up, in words that anybody may read."""
+    if isinstance(error, StoreError):  # its words may be of files
+        return "the record could not be read or written"
+    if isinstance(error, TROUBLE):
+        return str(error)
+    log.error("work that was asked for is given up", exc_info=error)
+    return "something went wrong that should not have; the server's log has it"
 
 
 def _log_end(task: asyncio.Task[None]) -> None:

@@ -224,7 +224,8 @@ def _entry(name: object, value: object, place: str) -> Filter:
     match name:
         case "$and" | "$or":
             if not isinstance(value, list | tuple) or not value:
-                raise FilterInvalid(f"{place}: {name} takes a list of filters, not {_shown(value)}")
+                shown = "an empty one" if isinstance(value, list | tuple) else _shown(value)
+                raise FilterInvalid(f"{place}: {name} takes a list of filters, not {shown}")
             parts = tuple(_parsed(part, f"{place}.{name}[{number}]") for number, part in enumerate(value))
             return AllOf(parts) if name == "$and" else AnyOf(parts)
         case "$not":

@@ -359,3 +359,16 @@ def test_memories_of_a_folder_are_each_users_own(opened: Any, tmp_path: Path) ->
         assert memory.query("secret").chains == []
     with open_memory(tmp_path / "data", "ana", tenant="clinic", embedder="none") as memory:
         assert list(memory.units()) == []
+
+
+def test_vectors_may_be_lists_of_numbers(memory: UserMemory) -> None:
+    memory.add("by the river", vector=[1.0, *[0.0] * 63])  # type: ignore[arg-type]
+    elsewhere(memory)
+    assert texts(memory.query(vector=[1, *[0] * 63], k=1)) == [["by the river"]]  # type: ignore[arg-type]
+    with pytest.raises(MemoryRefused, match="a vector is of numbers"):
+        memory.query(vector="abc")  # type: ignore[arg-type]
+
+
+def test_nobody_has_no_memory(tmp_path: Path) -> None:
+    with pytest.raises(MemoryRefused, match="`user` is empty"), open_memory(tmp_path, ""):
+        pass

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scripts.expressions import compile_expression, compile_template
 from scripts.sandbox import ExpressionFailed, ExpressionInvalid
 from scripts.values import LIST_ITEMS_MAX
 
@@ -191,3 +192,18 @@ def test_no_text_fails_but_with_its_own_errors(render, source):
         assert isinstance(render(source, a=1, b=[{"x": 1}, "two"]).text, str)
     except (ExpressionInvalid, ExpressionFailed) as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    "call", ["recall()", "recall('a', 3, 4)", "recall('a', j=3)", "recall(k=3)", "recall('a', query='b')"]
+)
+def test_a_recall_that_can_only_fail_is_told_when_it_is_read(call: str) -> None:
+    for compiled, source in ((compile_expression, call), (compile_template, f"one\n{{{{ {call} }}}}")):
+        with pytest.raises(ExpressionInvalid, match="recall takes what to look for") as refused:
+            compiled(source)
+        assert refused.value.line == source.count("\n") + 1
+
+
+@pytest.mark.parametrize("call", ["recall('a')", "recall(a, 3)", "recall(a ~ 'b', k=3)", "recall(query='a', k=a)"])
+def test_a_recall_that_may_do_is_read(call: str) -> None:
+    assert "recall" in compile_expression(call).names

@@ -192,7 +192,7 @@ async def test_words_of_messages_are_looked_at_and_other_memories_are_not(
         ({"source": {"$eqq": "user"}}, "no operator '$eqq'"),
         ({"source": {"eq": "user"}}, "no operator 'eq'"),
         ({"$nor": []}, "no '$nor'"),
-        ({"$and": []}, "$and takes a list"),
+        ({"$and": []}, "$and takes a list of filters, not an empty one"),
         ({"$or": {"rank": 1}}, "$or takes a list"),
         ({"$not": {}}, "not empty"),
         ({"source": {}}, "not empty"),

@@ -89,3 +89,20 @@ async def test_an_embedder_that_fails_holds_nothing_else_up(home: Any) -> None:
         assert {job.status for job in await jobs_of(memory)} == {"done"}
         assert len(await memory.record.memory.units(*OWNER)) <= 5
         assert memory.house.work.failed > 0
+
+
+async def test_a_job_that_can_never_be_done_is_given_up_and_the_others_are_done(
+    home: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.memory.work.AGAIN_S", 0.001)
+    async with home(embedder="none") as memory:
+        await add_many(memory, 2)
+        asked = await memory.house.jobs.ask(*OWNER, "summarise", JobOptions())
+        never = replace(asked, job_id=str(uuid4()), kind="forget", options={"policy": "none that there is"})
+        await memory.record.memory.change(MemoryChange(tenant=OWNER[0], user_id=OWNER[1], jobs=[never]))
+        memory.house.work.hurry(*OWNER)
+        over = [await memory.house.jobs.finished(job, 60) for job in (asked, never)]
+        assert [(job.status, job.error) for job in over] == [
+            ("done", None),
+            ("failed", "something went wrong that should not have; the server's log has it"),
+        ]

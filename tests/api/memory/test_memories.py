@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from api.memory.asked import NewUnit, Query
@@ -287,7 +288,10 @@ async def test_of_what_has_only_an_end_that_is_its_time(home: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"as_of": NOON.replace(tzinfo=None)}, {"strategy": "psychic"}])
+@pytest.mark.parametrize(
+    "wrong", [{"as_of": NOON.replace(tzinfo=None)}, {"strategy": "psychic"}, {"strategy": "lexical", "text": ""}]
+)
 async def test_what_cannot_be_asked_is_refused(home: Any, wrong: Any) -> None:
     async with home(embedder="none") as memory:
         with pytest.raises(MemoryRefused):
-            await memory.memories.query(*OWNER, Query(text="cat", **wrong))
+            await memory.memories.query(*OWNER, Query(**{"text": "cat", "vector": np.ones(64, np.float32)} | wrong))
