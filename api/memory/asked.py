@@ -1,7 +1,7 @@
 """What may be asked of a memory and put into it, and what comes of it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import get_args
 
 import numpy as np
@@ -56,6 +56,8 @@ class NewUnit(Struct, frozen=True, kw_only=True):
         times = [time for time in (self.creation_time, self.end_time) if time is not None]
         if any(time.tzinfo is None for time in times):
             raise MemoryRefused("has a time without its zone; give one such as datetime.now(UTC)")
+        if not all(map(is_within_utc, times)):
+            raise MemoryRefused("has a time that is not within the years 1 to 9999 of UTC")
         if times != sorted(times):
             raise MemoryRefused("ends before it begins")
         try:
@@ -113,6 +115,15 @@ class Query(Struct, frozen=True, kw_only=True):
             raise MemoryRefused("ranks are 0 (said or noted), 1 (summaries of groups), 2 (summaries of all)")
         if self.min_score is not None and not 0 <= self.min_score <= 1:
             raise MemoryRefused("min_score is a number from 0 to 1")
+
+
+def is_within_utc(time: datetime) -> bool:
+    """Whether a time with a zone is one in UTC as well, which is how the record keeps it."""
+    try:
+        time.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
 
 
 class RecalledUnit(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import numpy as np
@@ -83,12 +83,13 @@ class Memories:
 
     def _unit_of(self, group_id: str, new: NewUnit, now: datetime) -> MemoryUnit:
         begun = new.creation_time or min(now, new.end_time or now)
+        begun = (new.creation_time or now).astimezone(UTC)
         return MemoryUnit(
             unit_id=new.unit_id or self._ids(),
             content=new.content,
             source=new.source,
             creation_time=begun,
-            end_time=new.end_time or begun,
+            end_time=(new.end_time or begun).astimezone(UTC),
             metadata=new.metadata,
             group_id=group_id,
             never_delete=new.never_delete,

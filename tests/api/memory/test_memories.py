@@ -1,6 +1,6 @@
 """What is put into a memory comes to mind again, and stays what it is whatever happens to the process."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -259,6 +259,7 @@ async def test_what_is_pinned_does_not_fade_and_fades_again_once_it_is_let_go(ho
 
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+EAST, WEST = timezone(timedelta(hours=5)), timezone(timedelta(hours=-5))
 
 
 @pytest.mark.parametrize(
@@ -267,6 +268,11 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
         (NewUnit(content=" "), "unit 2 has no text"),
         (NewUnit(content="x", creation_time=NOON.replace(tzinfo=None)), "unit 2 has a time without its zone"),
         (NewUnit(content="x", creation_time=NOON, end_time=NOON.replace(day=3)), "unit 2 ends before it begins"),
+        (
+            NewUnit(content="x", creation_time=datetime(1, 1, 1, tzinfo=EAST)),
+            "unit 2 has a time that is not within the",
+        ),
+        (NewUnit(content="x", end_time=datetime.max.replace(tzinfo=WEST)), "unit 2 has a time that is not within the"),
         (NewUnit(content="x", source="x" * 201), "unit 2 has a source of more than 200 characters"),
         (NewUnit(content="x", trust="bogus"), "unit 2 has a trust that is none of own, told, foreign"),
         (NewUnit(content="x", metadata={"a": {1}}), "unit 2 has metadata that cannot be kept"),
@@ -295,3 +301,10 @@ async def test_what_cannot_be_asked_is_refused(home: Any, wrong: Any) -> None:
     async with home(embedder="none") as memory:
         with pytest.raises(MemoryRefused):
             await memory.memories.query(*OWNER, Query(**{"text": "cat", "vector": np.ones(64, np.float32)} | wrong))
+
+
+async def test_times_are_kept_and_told_in_utc(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        new = NewUnit(content="rain", creation_time=NOON.astimezone(EAST), end_time=NOON.astimezone(WEST))
+        (told,) = await memory.memories.add(*OWNER, "diary", [new])
+        assert {time.isoformat() for time in (told.creation_time, told.end_time, told.valid_from)} == {NOON.isoformat()}
