@@ -1,11 +1,13 @@
 """Whether the units of a file are a memory: everything is looked at before anything of it is written."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
+from api.memory.asked import is_within_utc
 from api.memory.transfers.document import (
     CHARS_MAX,
     FLOAT_BYTES,
@@ -37,6 +39,8 @@ def checked(source: Source, tell: Tell) -> Content:
     groups = {group.group_id for group in source.header.groups}
     if len(groups) < len(source.header.groups):
         raise DocumentInvalid("groups: one of them is there twice")
+    for number, group in enumerate(source.header.groups):
+        _require_utc(group.created_at, f"groups[{number}]: created_at")
     if source.header.memory_id in groups:
         raise DocumentInvalid(f"groups: {source.header.memory_id!r} is the id of the memory")
     units: list[UnitPart] = []
@@ -72,8 +76,15 @@ def _require_sound(unit: UnitPart, place: str, groups: set[str], memory_id: str)
         raise DocumentInvalid(f"{place}: a unit of rank 2 is in the group of the memory, {memory_id!r}")
     if (unit.rank == 0) != (unit.level == 0):
         raise DocumentInvalid(f"{place}: level {unit.level} does not fit rank {unit.rank}; only what was said has 0")
+    for name in ("creation_time", "end_time", "valid_from", "valid_to"):
+        _require_utc(getattr(unit, name), f"{place}: {name}")
     if unit.end_time < unit.creation_time:
         raise DocumentInvalid(f"{place}: end_time is before creation_time")
+
+
+def _require_utc(time: datetime | None, place: str) -> None:
+    if time is not None and not is_within_utc(time):
+        raise DocumentInvalid(f"{place} is not within the years 1 to 9999 of UTC")
 
 
 def _require_vector(vector: bytes, size: int, place: str, embedder: str | None) -> None:

@@ -230,6 +230,11 @@ async def test_the_words_of_messages_go_with_them(app: Any, opened: Any, tmp_pat
         (lambda d: d["units"][1].pop("content"), "units[1]: Object missing required field `content`"),
         (lambda d: d["units"][1].update(creation_time="2025-01-01T00:00:00"), "units[1]"),
         (lambda d: d["units"][1].update(end_time="1999-01-01T00:00:00Z"), "units[1]: end_time is before"),
+        (lambda d: d["units"][1].update(valid_from="0001-01-01T00:00:00+05:00"), "units[1]: valid_from is not within"),
+        (
+            lambda d: d["groups"][0].update(created_at="9999-12-31T23:59:59-05:00"),
+            "groups[0]: created_at is not within",
+        ),
         (lambda d: d["units"][1].update(trust="friend"), "units[1]"),
         (lambda d: d["units"][1].update(unit_id="unit-1"), "units[1]: unit 'unit-1' is at units[0] already"),
         (lambda d: d["units"][1].update(sequence=1), "units[1]: sequence 1 is not above 1"),
