@@ -287,6 +287,8 @@ def _check_room(short_term: int | None, context_length: int | None) -> None:
 
 
 def _check_group(group_id: str) -> None:
+    if group_id == LATEST:
+        raise MemoryRefused(f"{LATEST} stands for the session or collection that was begun last; choose another name")
     if not group_id.strip() or len(group_id) > GROUP_CHARS_MAX:
         raise MemoryRefused(f"a collection has a name of at most {GROUP_CHARS_MAX} characters")
 

@@ -308,3 +308,11 @@ async def test_times_are_kept_and_told_in_utc(home: Any) -> None:
         new = NewUnit(content="rain", creation_time=NOON.astimezone(EAST), end_time=NOON.astimezone(WEST))
         (told,) = await memory.memories.add(*OWNER, "diary", [new])
         assert {time.isoformat() for time in (told.creation_time, told.end_time, told.valid_from)} == {NOON.isoformat()}
+
+
+async def test_no_collection_is_called_as_the_latest_one_is(home: Any) -> None:
+    async with home() as memory:
+        with pytest.raises(MemoryRefused, match="stands for"):
+            await memory.add("LATEST", "hello")
+        assert await memory.memories.start_group(*OWNER, "diary") == "diary"
+        assert await memory.memories.start_group(*OWNER, "LATEST") == "diary"
