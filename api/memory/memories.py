@@ -82,8 +82,7 @@ class Memories:
         return await self._do(tenant, user_id, put)
 
     def _unit_of(self, group_id: str, new: NewUnit, now: datetime) -> MemoryUnit:
-        begun = new.creation_time or min(now, new.end_time or now)
-        begun = (new.creation_time or now).astimezone(UTC)
+        begun = (new.creation_time or min(now, new.end_time or now)).astimezone(UTC)
         return MemoryUnit(
             unit_id=new.unit_id or self._ids(),
             content=new.content,

@@ -293,7 +293,6 @@ async def test_of_what_has_only_an_end_that_is_its_time(home: Any) -> None:
         assert (added.creation_time, added.end_time) == (NOON, NOON)
 
 
-@pytest.mark.parametrize("wrong", [{"as_of": NOON.replace(tzinfo=None)}, {"strategy": "psychic"}])
 @pytest.mark.parametrize(
     "wrong", [{"as_of": NOON.replace(tzinfo=None)}, {"strategy": "psychic"}, {"strategy": "lexical", "text": ""}]
 )
