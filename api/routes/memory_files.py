@@ -28,11 +28,33 @@ MEDIA_TYPES: Mapping[Form, str] = {
 FORMS: Mapping[str, Form] = {media_type: form for form, media_type in MEDIA_TYPES.items()}
 CHUNK_BYTES = 262_144
 
+_MOVED = {
+    "format": "cuebook.memory",
+    "version": 1,
+    "memory_id": "5f0c1a52-6c55-4b7e-9d6e-0c1f7f3f7a11",
+    "embedder": None,
+    "groups": [{"group_id": "diary", "created_at": "2026-05-08T10:00:00Z"}],
+    "units": [
+        {
+            "unit_id": "moved",
+            "sequence": 1,
+            "group_id": "diary",
+            "content": "I have moved to Lisbon.",
+            "source": "Ana",
+            "creation_time": "2026-05-08T10:00:00Z",
+            "end_time": "2026-05-08T10:00:00Z",
+            "last_visit": 1,
+            "trust": "told",
+            "valid_from": "2026-05-08T10:00:00Z",
+        }
+    ],
+}
+
 
 def _content() -> dict[str, OpenAPIMediaType]:
     binary = Schema(type=OpenAPIType.STRING, content_media_type="application/octet-stream")
     return {
-        media_type: OpenAPIMediaType(Schema(type=OpenAPIType.OBJECT) if form == "json" else binary)
+        media_type: OpenAPIMediaType(Schema(type=OpenAPIType.OBJECT, examples=[_MOVED]) if form == "json" else binary)
         for form, media_type in MEDIA_TYPES.items()
     }
 

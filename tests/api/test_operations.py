@@ -132,6 +132,9 @@ async def test_every_body_has_an_example_that_is_accepted(api: Any, document: An
             assert answer.is_success, answer.text
     for example in examples["/api/sessions/import"]:
         assert (await api.post("/api/sessions/import", json=example, params={"userId": "ana"})).is_success
+    for example in examples["/api/memory/import"]:
+        answer = await api.post("/api/memory/import", json=example, params={"userId": "mia"})
+        assert answer.is_success, answer.text
     for example in examples["/api/keys"]:  # the last ones: from then on a key is asked for
         assert (await api.key("app", **example)).startswith("Bearer")
 
