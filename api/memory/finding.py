@@ -92,17 +92,17 @@ def _found(
     """The best k: of what is in short-term memory first, as far as that is good enough."""
     hidden = {*working.context, *loaded.not_of(query.ranks), *no_more}
 
-    def search(among: Collection[int] | None, k: int, without: Collection[int], score_min: float | None) -> list[Found]:
+    def search(among: Collection[int] | None, k: int) -> list[Found]:
         question = Question(
             text=query.text,
             vector=query.vector,
             k=k,
             allowed=None if among is None else set(among),
-            excluded=set(without),
+            excluded=hidden,
             strategy=query.strategy,
             decay=query.decay,
             now=now,
-            min_score=score_min,
+            min_score=query.min_score,
             explain=query.explain,
         )
         return loaded.bank.search(question, loaded.index)
@@ -113,15 +113,14 @@ def _found(
             f"{query.group!r} has no short-term memory: begin it with one, or leave out `shortTermOnly`"
         )
     if query.short_term_only:
-        return search(in_mind if allowed is None else in_mind & set(allowed), query.k, hidden, query.min_score)
+        return search(in_mind if allowed is None else in_mind & set(allowed), query.k)
     if query.long_term_only or not in_mind:
-        return search(allowed, query.k, hidden, query.min_score)
+        return search(allowed, query.k)
+    ranked = search(allowed, query.k + len(in_mind))
     good_enough = SHORT_TERM_SCORE_MIN if query.min_score is None else query.min_score
-    first = search(in_mind if allowed is None else in_mind & set(allowed), query.k, hidden, good_enough)
-    if len(first) >= query.k:
-        return first
-    rest = search(allowed, query.k - len(first), hidden | {each.sequence for each in first}, query.min_score)
-    return [*first, *rest]
+    first = [each for each in ranked if each.sequence in in_mind and each.score >= good_enough]
+    rest = [each for each in ranked if each.sequence not in in_mind or each.score < good_enough]
+    return [*first, *rest][: query.k]
 
 
 def _unit(loaded: Loaded, sequence: int, found: Mapping[int, Found]) -> RecalledUnit:

@@ -171,7 +171,7 @@ class Memories:
         """A query with a vector that can be compared, where there is one to be had. Raises MemoryRefused."""
         if query.vector is None:
             return await self._seen(query)
-        async with self._banks.held(tenant, user_id) as loaded:
+        async with self._banks.held(tenant, user_id, settled=False) as loaded:
             return replace(query, vector=_fitting(query.vector, loaded))
 
     async def _seen(self, query: Query) -> Query:
