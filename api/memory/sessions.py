@@ -9,13 +9,12 @@ from api.memory.memories import Memories
 from api.memory.refusals import MemoryRefused
 from runtime.memory.chains import Chain, Hit
 from runtime.memory.giving import recalled_of
-from runtime.memory.recall.asking import Decay
+from runtime.memory.recall.asking import decay_of_days
 from runtime.ports import MemoryFailed
 from runtime.recalled import Recalled, RecallWish
 from store.errors import FilterInvalid, StoreError
 from store.memory.filters import parse
 
-DAY_S = 86_400.0
 SIGNALS_KEPT = 6  # of each unit, in the turn's event
 
 
@@ -55,7 +54,7 @@ def _query_of(wish: RecallWish, session_id: str) -> Query:
         min_score=wish.min_score,
         group=session_id,
         recall_context=wish.context,
-        decay=None if wish.half_life_days is None else Decay(wish.half_life_days * DAY_S, wish.floor),
+        decay=decay_of_days(wish.half_life_days, wish.floor),
         as_of=wish.now,
         explain=True,
     )

@@ -32,12 +32,11 @@ from api.schemas.memory import (
     UnitList,
     UnitsAdded,
 )
-from runtime.memory.recall.asking import Decay
+from runtime.memory.recall.asking import decay_of_days
 from store.errors import FilterInvalid
 from store.memory.filters import Filter, parse
 
 FILTERS_CHARS_MAX = 20_000
-DAY_S = 86_400.0
 
 LOCATION = ResponseHeader(name="Location", documentation_only=True, description="Where the first of them is.")
 OfMemory: TypeAlias = Annotated[
@@ -244,7 +243,7 @@ def _query(asked: NewQuery) -> Query:
         long_term_only=asked.long_term_only,
         add_to_short_term=asked.add_to_short_term,
         recall_context=int(asked.recall_context),
-        decay=None if asked.decay is None else Decay(asked.decay.half_life_days * DAY_S, asked.decay.floor),
+        decay=None if asked.decay is None else decay_of_days(asked.decay.half_life_days, asked.decay.floor),
         as_of=asked.as_of,
         external=asked.external,
         external_only=asked.external_only,

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from runtime.events import Event, Message, Remembered
 from runtime.memory.chains import Around, Hit, chains_of
 from runtime.memory.giving import recalled_of
-from runtime.memory.recall.asking import Decay, Entry, Found, Question
+from runtime.memory.recall.asking import Entry, Found, Question, decay_of_days
 from runtime.memory.recall.bank import Bank
 from runtime.memory.units import MemoryUnit, order_of
 from runtime.ports import MemoryFailed
@@ -22,7 +22,6 @@ from scripts.memories import MemoryPlan
 from scripts.values import Value
 
 UNITS_MAX = 10_000
-DAY_S = 86_400.0
 ABOUT = "about"  # the key of a note's metadata that says what it is about
 
 Matching: TypeAlias = Callable[[Sequence[MemoryUnit], Value], Collection[str]]
@@ -134,7 +133,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
             k=wish.k,
             allowed={unit.sequence for unit in sought},
             strategy="lexical",
-            decay=Decay(wish.half_life_days * DAY_S, wish.floor) if wish.half_life_days is not None else None,
+            decay=decay_of_days(wish.half_life_days, wish.floor),
             now=wish.now,
             min_score=wish.min_score,
             explain=True,

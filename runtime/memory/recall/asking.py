@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+DAY_S = 86_400.0
 FOUND_MAX = 1_000  # hits of one question
 
 Strategy: TypeAlias = Literal["hybrid", "lexical", "dense"]
@@ -69,6 +70,11 @@ class Decay(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.half_life_s > 0 or not 0 <= self.floor <= 1:
             raise ValueError("a decay takes a half_life_s above 0 and a floor from 0 to 1")
+
+
+def decay_of_days(half_life_days: float | None, floor: float) -> Decay | None:
+    """A decay with its half-life in days; None for none. Raises ValueError."""
+    return None if half_life_days is None else Decay(half_life_days * DAY_S, floor)
 
 
 class Question(Struct, frozen=True, kw_only=True):
