@@ -9,8 +9,8 @@ import click
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import fail, print_json, print_table
-from store.analytics import QueryLimits
-from store.analytics import query as run_query
+from store.analytics.query import QueryLimits
+from store.analytics.query import query as run_query
 from store.errors import StoreError
 
 

@@ -14,7 +14,7 @@ from api.access.keys import Keys
 from api.access.rules import RULES, rule_of
 from api.caller import ROLES
 from api.schemas.keys import NewKey
-from store.analytics import query
+from store.analytics.query import query
 from store.record import Record
 
 STRANGERS = {

@@ -10,7 +10,7 @@ from api.budgets import Budgets
 from api.cli.main import main
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage
-from store.analytics import query
+from store.analytics.query import query
 
 SIDE = """
 detectors:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from store.analytics import QueryLimits, query
+from store.analytics.query import QueryLimits, query
 from store.errors import DatabaseLocked, QueryRefused, ReadTimedOut
 from store.record import Record
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from store import schema
-from store.analytics import query
+from store.analytics.query import query
 from store.database import Database
 from store.errors import CursorInvalid, RowRefused, TurnConflict
 from store.insert import as_list, insert_statement

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from store.analytics import query
+from store.analytics.query import query
 from store.errors import KeyTaken, RowRefused
 from store.record import Record
 from store.rows import ForkRow

@@ -18,7 +18,7 @@ from api.settings import load_settings
 from runtime.events import Message
 from runtime.models.offline import OfflineModel
 from runtime.ports import Account, Model, ModelFailed, ModelRequest
-from store.analytics import query
+from store.analytics.query import query
 from store.record import Record
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)

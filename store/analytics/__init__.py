@@ -1,0 +1,1 @@
+"""What analysts ask: SQL over the record, bounded and read-only."""
