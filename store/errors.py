@@ -105,6 +105,10 @@ class QueryRefused(StoreError):
     """An analyst's query that is not one readable SELECT; the message is the database's own, for that analyst."""
 
 
+class AnalyticsUnreadable(StoreError):
+    """A file that is no analytics file of this version, or a damaged one; what was made from the record is made anew."""
+
+
 class CursorInvalid(StoreError):
     """A page cursor that did not come from this list."""
 

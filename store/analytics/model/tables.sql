@@ -640,3 +640,22 @@ COMMENT ON COLUMN memory_units.valid_from IS 'From when on it holds';
 COMMENT ON COLUMN memory_units.valid_to IS 'Until when it held';
 COMMENT ON COLUMN memory_units.superseded_by IS 'The unit that holds in its place';
 COMMENT ON COLUMN memory_units.duplicate_of IS 'An earlier unit that says the same';
+
+-- Not of the model: what bringing the file up to date needs to know.
+CREATE SCHEMA internal;
+CREATE TABLE internal.starts (
+    session_id UUID NOT NULL,
+    user_id VARCHAR NOT NULL,
+    key VARCHAR,
+    script_uuid VARCHAR NOT NULL,
+    script_id VARCHAR NOT NULL,
+    script_version INTEGER NOT NULL,
+    digest VARCHAR NOT NULL,
+    locale VARCHAR,
+    metadata JSON,
+    forked_from UUID,
+    created_at TIMESTAMPTZ NOT NULL,
+    start_hash UBIGINT NOT NULL,
+    is_reduced BOOLEAN NOT NULL
+);
+CREATE TABLE internal.outlines (digest VARCHAR NOT NULL);

@@ -1,0 +1,113 @@
+"""Brings an analytics file up to date: takes a delta's rows into the model, and derives anew what follows from them."""
+
+import shutil
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from store.analytics.delta import META, Delta
+from store.analytics.file import MODEL_VERSION, Place, connect, run_sql, sql_of
+from store.analytics.outlines import OUTLINES, ActionOutline, Outline, VariableOutline
+from store.errors import AnalyticsUnreadable
+from store.event_fields import kept_of_event
+from store.insert import roll_back
+
+_FILES = (
+    "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
+)  # fmt: skip
+_KNOWN = """
+SELECT s.session_id, t.turn, t.finished_at, s.start_hash, s.is_reduced
+FROM internal.starts AS s JOIN (
+    SELECT session_id, max(turn) AS turn, arg_max(finished_at, turn) AS finished_at
+    FROM turns GROUP BY session_id HAVING count(*) = max(turn) + 1
+) AS t USING (session_id)
+"""
+
+
+class Masking(msgspec.Struct, frozen=True):
+    """Whether words and personal values are left out, and the salt of the pseudonyms that users then have."""
+
+    is_masked: bool
+    salt: str = ""
+
+
+def bring(place: Place, folder: Path, masking: Masking) -> Delta:
+    """Take the delta in `folder` into the file, all of it or nothing; the file is made where there is none. Blocks.
+
+    Raises AnalyticsUnreadable where the file is damaged or not of this masking; it is to be removed then.
+    """
+    delta = msgspec.json.decode((folder / META).read_bytes(), type=Delta)
+    spill = folder / "spill"
+    is_new = not place.path.exists()
+    place.known_rest.unlink(missing_ok=True)  # what it says is not so any more, until this is done
+    connection = connect(place.path, spill)
+    try:
+        _read(connection, folder)
+        connection.execute("BEGIN")
+        if is_new:
+            run_sql(connection, sql_of("tables"))
+        _take(connection, delta, masking)
+        connection.execute("COMMIT")
+        connection.execute("CHECKPOINT analytics")
+        _know(connection, place, delta)
+    except duckdb.Error as error:
+        roll_back(connection)
+        raise AnalyticsUnreadable(f"the analytics file could not be brought up to date: {error}") from error
+    finally:
+        connection.close()
+        shutil.rmtree(spill, ignore_errors=True)
+    return delta
+
+
+def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """The delta's files as temporary tables."""
+    for name in (*_FILES, *(["units"] if (folder / "units.parquet").exists() else [])):
+        connection.execute(f"CREATE TEMP TABLE delta_{name} AS FROM read_parquet(?)", [str(folder / f"{name}.parquet")])
+    outline = msgspec.json.decode((folder / OUTLINES).read_bytes(), type=Outline)
+    connection.execute("CREATE TEMP TABLE delta_outlines AS SELECT unnest(?::VARCHAR[]) AS digest", [outline.digests])
+    for name, kind, rows in (
+        ("actions", ActionOutline, outline.actions),
+        ("variables", VariableOutline, outline.variables),
+    ):
+        shape = msgspec.json.encode([{field: "JSON" for field in kind.__struct_fields__}]).decode()
+        connection.execute(
+            f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",
+            [msgspec.json.encode(rows).decode()],
+        )
+
+
+def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking) -> None:
+    """All of the delta, within a transaction."""
+    of_file = connection.execute("SELECT tenant, is_masked FROM about").fetchall()
+    if of_file and of_file[0] != (delta.tenant, masking.is_masked):
+        raise AnalyticsUnreadable("the analytics file is of another tenant or masking")
+    connection.execute("SET VARIABLE is_masked = ?", [masking.is_masked])
+    connection.execute("SET VARIABLE salt = ?", [masking.salt])
+    connection.execute(f"CREATE TEMP MACRO kept_data(kind, data) AS {kept_of_event('kind', 'data')}")
+    run_sql(connection, sql_of("take"))
+    run_sql(connection, sql_of("derive"))
+    if delta.memory_mark is not None:
+        run_sql(connection, sql_of("units"))
+    connection.execute("DELETE FROM about")
+    connection.execute(
+        """INSERT INTO about BY NAME SELECT $version AS model_version, $tenant AS tenant, $is_masked AS is_masked,
+        $as_of::TIMESTAMPTZ AS as_of, $sessions AS sessions, $turns AS turns, $messages AS messages, $events AS events""",
+        {
+            "version": MODEL_VERSION,
+            "tenant": delta.tenant,
+            "is_masked": masking.is_masked,
+            "as_of": delta.as_of.isoformat(),
+            **msgspec.structs.asdict(delta.counts),
+        },
+    )
+
+
+def _know(connection: duckdb.DuckDBPyConnection, place: Place, delta: Delta) -> None:
+    """Write down what the file knows now; the last of it says that all of it is so."""
+    fresh = place.known_sessions.with_name(place.known_sessions.name + ".new")
+    quoted = str(fresh).replace("'", "''")
+    connection.execute(f"COPY ({_KNOWN}) TO '{quoted}' (FORMAT parquet)")
+    fresh.replace(place.known_sessions)
+    digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
+    place.write_known(digests, delta.memory_mark, delta.as_of)

@@ -1,0 +1,133 @@
+"""The analytics file: a DuckDB file of the model, made from the record, that can be deleted and made anew at any time.
+
+Beside it lies what it knows of the record, for the next delta; what is there is believed only of the same generation.
+"""
+
+from datetime import datetime
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import msgspec
+
+from store.analytics.delta import Known
+from store.errors import AnalyticsUnreadable
+
+MODEL_VERSION = 1
+"""Of the tables and reports; a query that worked goes on working as long as it stays."""
+MEMORY = "1GB"
+_ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
+
+
+class About(msgspec.Struct, frozen=True, rename="camel"):
+    """What an analytics file is, and how far it goes: its table `about`."""
+
+    model_version: int
+    tenant: str
+    is_masked: bool
+    as_of: datetime
+    sessions: int
+    turns: int
+    messages: int
+    events: int
+
+
+class _KnownRest(msgspec.Struct, frozen=True):
+    model_version: int
+    digests: list[str]
+    memory_mark: str | None
+    as_of: datetime
+
+
+class Place(NamedTuple):
+    """Where an analytics file lies, whether it is there or not."""
+
+    path: Path
+
+    @property
+    def known_sessions(self) -> Path:
+        """Which turns of which sessions it has."""
+        return self.path.with_name(self.path.name + ".known.parquet")
+
+    @property
+    def known_rest(self) -> Path:
+        """What else it has."""
+        return self.path.with_name(self.path.name + ".known.json")
+
+    def known(self) -> Known:
+        """What the file knows already; nothing where it is not there, is of another model, or cannot be told."""
+        rest = _decoded(self.known_rest)
+        if rest is None or rest.model_version != MODEL_VERSION or not self.path.exists():
+            return Known()
+        return Known(self.known_sessions, rest.digests, rest.memory_mark)
+
+    def as_of(self) -> datetime | None:
+        """The moment of the record that the file shows; null where it is not there."""
+        rest = _decoded(self.known_rest)
+        return rest.as_of if rest is not None and self.path.exists() else None
+
+    def write_known(self, digests: list[str], memory_mark: str | None, as_of: datetime) -> None:
+        """Say what the file has now besides the sessions; from here on it is believed."""
+        rest = _KnownRest(MODEL_VERSION, digests, memory_mark, as_of)
+        fresh = self.known_rest.with_name(self.known_rest.name + ".new")
+        fresh.write_bytes(msgspec.json.encode(rest))
+        fresh.replace(self.known_rest)
+
+    def remove(self) -> None:
+        """Delete the file and what lies beside it; what it knows first, so that no half of it is ever believed."""
+        for ending in reversed(_ENDINGS):
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+
+
+def _decoded(path: Path) -> _KnownRest | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_KnownRest)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def sql_of(name: str) -> str:
+    """A file of SQL of the model, by its name without ending."""
+    return resources.files("store.analytics").joinpath("model", f"{name}.sql").read_text(encoding="utf-8")
+
+
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Run statements one after the other."""
+    for statement in connection.extract_statements(sql):
+        connection.execute(statement)
+
+
+def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """A connection whose default database is the file; what does not fit into memory goes into the folder `spill`.
+
+    Raises AnalyticsUnreadable.
+    """
+    connection = duckdb.connect(
+        ":memory:",
+        config={"threads": 1, "memory_limit": MEMORY, "temp_directory": str(spill), "autoload_known_extensions": False},
+    )
+    quoted = str(path).replace("'", "''")
+    try:
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        connection.execute(f"ATTACH '{quoted}' AS analytics{' (READ_ONLY)' if read_only else ''}")
+        connection.execute("USE analytics")
+    except duckdb.Error as error:
+        connection.close()
+        raise AnalyticsUnreadable(f"{path} cannot be opened: {error}") from error
+    return connection
+
+
+def about(connection: duckdb.DuckDBPyConnection) -> About:
+    """What the open file is. Raises AnalyticsUnreadable where it is no analytics file, or one of another version."""
+    try:
+        found = connection.execute("SELECT to_json(about)::VARCHAR FROM about").fetchall()
+        rows = [msgspec.json.decode(text, type=dict[str, object]) for (text,) in found]
+    except duckdb.Error as error:
+        raise AnalyticsUnreadable("this is no analytics file: it has no table `about`") from error
+    if len(rows) != 1 or rows[0].get("model_version") != MODEL_VERSION:
+        raise AnalyticsUnreadable(f"this analytics file is of another version; this program reads {MODEL_VERSION}")
+    row = connection.execute(
+        "SELECT model_version, tenant, is_masked, as_of, sessions, turns, messages, events FROM about"
+    ).fetchall()[0]
+    return About(*row)

@@ -1,0 +1,176 @@
+-- What follows from turns, messages and events: made anew for the sessions that a delta touched, and for all where it
+-- is small.
+
+-- 1. Visits of actions: each entering and skipping, with what ended it.
+CREATE OR REPLACE TEMP TABLE told AS
+    SELECT e.session_id, e.seq, e.turn, e.kind, e.recorded_at, e.action_id, d.*
+    FROM events AS e SEMI JOIN touched USING (session_id),
+    LATERAL (SELECT unnest(from_json(e.data, '{"action_type": "VARCHAR", "rounds": "INTEGER", "skill": "VARCHAR",
+        "interrupt": "VARCHAR", "detector": "VARCHAR", "scope": "VARCHAR", "id": "VARCHAR", "source": "VARCHAR", "reason": "VARCHAR",
+        "what": "VARCHAR", "first": "INTEGER", "last": "INTEGER", "wait": {"kind": "VARCHAR"}, "label": "VARCHAR", "score": "DOUBLE",
+        "severity": "DOUBLE", "by": "VARCHAR", "message": "JSON", "experiment": "VARCHAR", "arm": "VARCHAR"}'))) AS d
+    WHERE e.kind IN ('action_entered', 'action_left', 'action_skipped', 'exit', 'scope_entered', 'scope_left', 'wait', 'ended',
+        'intervention', 'detected', 'exposed', 'migrated');
+CREATE OR REPLACE TEMP TABLE placed AS
+    SELECT *,
+        last_value(CASE WHEN kind = 'scope_entered' AND scope = 'phase' THEN id END IGNORE NULLS) OVER so_far AS phase_id,
+        last_value(CASE WHEN kind = 'scope_entered' AND scope = 'topic' THEN id END IGNORE NULLS) OVER so_far AS topic_id,
+        -- where the conversation went elsewhere: what was under way there is cut short
+        min(CASE WHEN kind IN ('scope_left', 'ended') OR (kind = 'intervention' AND what IN ('rewind', 'end')) THEN seq END)
+            OVER (PARTITION BY session_id ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS elsewhere_seq
+    FROM told
+    WINDOW so_far AS (PARTITION BY session_id ORDER BY seq ROWS UNBOUNDED PRECEDING);
+CREATE OR REPLACE TEMP TABLE paired AS
+    SELECT *, lead(kind) OVER same AS next_kind, lead(seq) OVER same AS next_seq, lead(rounds) OVER same AS next_rounds,
+        lead(turn) OVER same AS next_turn, lead(recorded_at) OVER same AS next_at
+    FROM placed WHERE kind IN ('action_entered', 'action_left')
+    WINDOW same AS (PARTITION BY session_id, action_id, skill, interrupt, detector ORDER BY seq);
+
+DELETE FROM action_visits USING touched AS t WHERE action_visits.session_id = t.session_id;
+CREATE OR REPLACE TEMP TABLE new_visits AS
+    SELECT v.session_id, v.phase_id, v.topic_id, v.action_id, v.action_type, v.skill, v.interrupt, v.detector, v.seq,
+        v.turn AS entered_turn, v.recorded_at AS entered_at,
+        CASE WHEN v.next_kind = 'action_left' THEN 'done' WHEN e.seq IS NOT NULL THEN 'cut_short' ELSE 'open' END AS outcome,
+        CASE WHEN v.next_kind = 'action_left' THEN v.next_seq ELSE e.seq END AS left_seq,
+        CASE WHEN v.next_kind = 'action_left' THEN v.next_turn ELSE e.turn END AS left_turn,
+        CASE WHEN v.next_kind = 'action_left' THEN v.next_at ELSE e.recorded_at END AS left_at,
+        CASE WHEN v.next_kind = 'action_left' THEN v.next_rounds END AS rounds
+    FROM paired AS v
+    LEFT JOIN placed AS e ON e.session_id = v.session_id
+        AND e.seq = CASE WHEN v.next_kind = 'action_entered' THEN least(v.next_seq, v.elsewhere_seq) ELSE v.elsewhere_seq END
+        AND v.next_kind IS DISTINCT FROM 'action_left'
+    WHERE v.kind = 'action_entered'
+    UNION ALL BY NAME
+    SELECT session_id, phase_id, topic_id, action_id, action_type, skill, interrupt, detector, seq, turn AS entered_turn,
+        recorded_at AS entered_at, 'skipped' AS outcome, seq AS left_seq, turn AS left_turn, recorded_at AS left_at, 0 AS rounds
+    FROM placed WHERE kind = 'action_skipped';
+
+-- 2. Waits, and the reply each got: the next turn in which the user said something, unless another wait came before it.
+CREATE OR REPLACE TEMP TABLE replies AS
+    SELECT session_id, turn, min(seq) AS seq FROM messages SEMI JOIN touched USING (session_id) WHERE role = 'user' GROUP BY ALL;
+CREATE OR REPLACE TEMP TABLE new_waits AS
+    SELECT w.session_id, w.seq, w.turn, w.phase_id, w.topic_id, w.action_id, w.wait.kind AS kind, w.recorded_at AS asked_at,
+        v.seq AS visit_seq, v.action_type,
+        lead(w.turn) OVER (PARTITION BY w.session_id ORDER BY w.seq) AS next_wait
+    FROM placed AS w
+    ASOF LEFT JOIN (FROM new_visits WHERE outcome != 'skipped') AS v
+        ON v.session_id = w.session_id AND v.action_id = w.action_id AND v.seq <= w.seq
+    WHERE w.kind = 'wait';
+CREATE OR REPLACE TEMP TABLE answered_waits AS
+    SELECT w.*, CASE WHEN w.next_wait IS NULL OR r.turn <= w.next_wait THEN r.turn END AS answered_turn,
+        row_number() OVER (PARTITION BY w.session_id, w.visit_seq ORDER BY w.seq) AS round
+    FROM new_waits AS w ASOF LEFT JOIN replies AS r ON r.session_id = w.session_id AND r.turn > w.turn;
+DELETE FROM waits USING touched AS t WHERE waits.session_id = t.session_id;
+INSERT INTO waits BY NAME
+    SELECT w.session_id, t.user_id, t.script_id, t.script_version, w.turn, w.answered_turn, w.phase_id, w.topic_id, w.action_id,
+        w.action_type, w.kind, w.round, w.asked_at, a.started_at AS answered_at,
+        epoch_us(a.started_at - w.asked_at) / 1e6 AS seconds,
+        CASE WHEN w.answered_turn IS NOT NULL THEN 'answered'
+            WHEN w.next_wait IS NULL AND last.status IN ('active', 'paused') THEN 'open' ELSE 'ended' END AS outcome
+    FROM answered_waits AS w
+    JOIN turns AS t ON t.session_id = w.session_id AND t.turn = w.turn
+    LEFT JOIN turns AS a ON a.session_id = w.session_id AND a.turn = w.answered_turn
+    JOIN (SELECT session_id, arg_max(status, turn) AS status FROM turns SEMI JOIN touched USING (session_id) GROUP BY session_id) AS last
+        ON last.session_id = w.session_id;
+
+INSERT INTO action_visits BY NAME
+    SELECT v.session_id, t.user_id, t.script_id, t.script_version, t.digest,
+        row_number() OVER (PARTITION BY v.session_id, v.action_id ORDER BY v.seq) AS visit, v.phase_id, v.topic_id, v.action_id,
+        v.action_type, v.skill, v.interrupt, v.detector, v.seq, v.entered_turn, v.entered_at, v.left_turn, v.left_at,
+        epoch_us(v.left_at - v.entered_at) / 1e6 AS seconds,
+        coalesce(v.rounds, w.rounds, 0) AS rounds, v.outcome, x.source AS exit_source, unmasked(x.reason) AS exit_reason
+    FROM new_visits AS v
+    JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.entered_turn
+    LEFT JOIN (SELECT session_id, visit_seq, count(answered_turn)::INTEGER AS rounds FROM answered_waits GROUP BY ALL) AS w
+        ON w.session_id = v.session_id AND w.visit_seq = v.seq
+    LEFT JOIN (SELECT session_id, action_id, seq, source, reason FROM placed WHERE kind = 'exit') AS x
+        ON x.session_id = v.session_id AND x.action_id = v.action_id AND x.seq > v.seq AND x.seq < v.left_seq
+    QUALIFY row_number() OVER (PARTITION BY v.session_id, v.seq ORDER BY x.seq DESC) = 1;
+
+-- 3. What a rewind or clear took out of the conversation.
+UPDATE messages SET is_taken_back = true FROM (SELECT session_id, first, last FROM placed
+    WHERE kind = 'intervention' AND what IN ('rewind', 'clear') AND first IS NOT NULL) AS gap
+    WHERE messages.session_id = gap.session_id AND messages.seq BETWEEN gap.first AND gap.last AND NOT is_taken_back;
+
+-- 4. Detectors and experiments.
+DELETE FROM detections USING touched AS t WHERE detections.session_id = t.session_id;
+INSERT INTO detections BY NAME
+    SELECT d.session_id, t.user_id, t.script_id, t.script_version, d.turn, d.seq, d.id AS detector, d.label, d.score, d.severity,
+        d.by AS seen_by, d.message::INTEGER AS message, d.recorded_at AS detected_at
+    FROM (SELECT * REPLACE (detector AS id) FROM placed WHERE kind = 'detected') AS d
+    JOIN turns AS t ON t.session_id = d.session_id AND t.turn = d.turn;
+DELETE FROM exposures USING touched AS t WHERE exposures.session_id = t.session_id;
+INSERT INTO exposures BY NAME
+    SELECT d.session_id, t.user_id, t.script_id, t.script_version, d.experiment, d.arm, d.turn, d.seq,
+        nullif(d.action_id, '') AS action_id, d.recorded_at AS exposed_at
+    FROM placed AS d JOIN turns AS t ON t.session_id = d.session_id AND t.turn = d.turn WHERE d.kind = 'exposed';
+
+-- 5. Sessions.
+DELETE FROM sessions USING touched AS t WHERE sessions.session_id = t.session_id;
+CREATE OR REPLACE TEMP TABLE lasts AS
+    SELECT session_id, max(turn) AS turn, arg_max(finished_at, turn) AS updated_at, arg_max(status, turn) AS status,
+        arg_max(execution_status, turn) AS execution_status, arg_max(phase_id, turn) FILTER (turn >= 0) AS phase_id,
+        sum(messages)::INTEGER AS message_count, sum(events)::INTEGER AS event_count, sum(writes)::INTEGER AS writes
+    FROM turns SEMI JOIN touched USING (session_id) GROUP BY session_id;
+INSERT INTO sessions BY NAME
+    SELECT s.session_id, s.user_id, 0 AS number, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid, t.script_id,
+        t.script_version, t.digest, s.script_version AS first_version, s.locale, s.metadata, s.forked_from, s.created_at,
+        t.finished_at AS updated_at, CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at,
+        epoch_us(t.finished_at - s.created_at) / 1e6 AS seconds, t.status,
+        CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, e.reason AS end_reason,
+        t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind, t.turn, l.message_count,
+        coalesce(u.user_messages, 0) AS user_messages, l.event_count, s.is_reduced
+    FROM internal.starts AS s SEMI JOIN touched USING (session_id)
+    JOIN lasts AS l USING (session_id)
+    JOIN turns AS t ON t.session_id = s.session_id AND t.turn = l.turn
+    LEFT JOIN (SELECT session_id, arg_max(script_uuid, turn) AS script_uuid FROM moves GROUP BY session_id) AS m ON m.session_id = s.session_id
+    LEFT JOIN (SELECT session_id, arg_max(reason, seq) AS reason FROM placed WHERE kind = 'ended' GROUP BY session_id) AS e
+        ON e.session_id = s.session_id AND t.status = 'completed'
+    LEFT JOIN (SELECT session_id, count(*)::INTEGER AS user_messages FROM messages SEMI JOIN touched USING (session_id)
+        WHERE role = 'user' GROUP BY session_id) AS u ON u.session_id = s.session_id
+    LEFT JOIN (SELECT DISTINCT session_id, turn_attempted - 1 AS turn FROM failed_turns) AS f ON f.session_id = s.session_id AND f.turn = t.turn;
+UPDATE sessions SET number = n.number FROM (
+        SELECT session_id, row_number() OVER (PARTITION BY user_id ORDER BY created_at, session_id)::INTEGER AS number FROM sessions
+    ) AS n WHERE n.session_id = sessions.session_id AND n.number != sessions.number;
+
+-- 6. Variables that have a value now: the last write, unless its scope was left since. A skill's own are not among them.
+DELETE FROM variables_current USING touched AS t WHERE variables_current.session_id = t.session_id;
+DELETE FROM variables_current WHERE session_id IS NULL;
+INSERT INTO variables_current BY NAME
+    SELECT w.session_id, w.user_id, w.scope, CASE WHEN w.scope != 'session' THEN w.phase_id END AS phase_id,
+        CASE WHEN w.scope = 'topic' THEN w.topic_id END AS topic_id, w.name, w.type, w.new AS value, w.new_text AS value_text,
+        w.new_number AS value_number, w.source, w.turn, w.written_at, w.is_pii
+    FROM (
+        FROM variable_history SEMI JOIN touched USING (session_id) WHERE scope != 'global'
+        QUALIFY row_number() OVER (PARTITION BY session_id, scope, CASE WHEN scope != 'session' THEN phase_id END,
+            CASE WHEN scope = 'topic' THEN topic_id END, name ORDER BY turn DESC, seq DESC) = 1
+    ) AS w
+    JOIN sessions AS s ON s.session_id = w.session_id
+    LEFT JOIN (SELECT session_id, scope, id, max(seq) AS seq FROM placed WHERE kind = 'scope_left' GROUP BY ALL) AS x
+        ON x.session_id = w.session_id AND x.scope = w.scope AND x.id = CASE w.scope WHEN 'phase' THEN w.phase_id ELSE w.topic_id END
+    WHERE w.type != 'null' AND CASE w.scope WHEN 'session' THEN true WHEN 'phase' THEN w.phase_id = s.phase_id AND coalesce(x.seq, 0) < w.seq
+        ELSE w.phase_id = s.phase_id AND w.topic_id = s.topic_id AND coalesce(x.seq, 0) < w.seq END;
+INSERT INTO variables_current BY NAME
+    SELECT who(user_id) AS user_id, 'global' AS scope, name, type, CASE WHEN NOT hidden THEN value::JSON END AS value,
+        CASE WHEN NOT hidden THEN as_text(value) END AS value_text, CASE WHEN NOT hidden THEN as_number(value) END AS value_number,
+        source, updated_at AS written_at, is_pii
+    FROM (SELECT *, is_personal('global', name, NULL) AS is_pii, is_pii AND getvariable('is_masked') AS hidden
+        FROM delta_globals);
+
+-- 7. Calls of models: those of touched sessions, those that no turn was taken with yet, those for memories.
+DELETE FROM llm_calls USING touched AS t WHERE llm_calls.session_id = t.session_id;
+DELETE FROM llm_calls WHERE session_id IS NULL OR used IS NULL;
+INSERT INTO llm_calls BY NAME
+    SELECT * EXCLUDE (user_id, error, parameters, reply, failures, withheld), who(user_id) AS user_id,
+        unmasked(error) AS error, parameters::JSON AS parameters, unmasked(reply::VARCHAR)::JSON AS reply
+    FROM delta_calls;
+
+-- 8. Users.
+DELETE FROM users;
+INSERT INTO users BY NAME
+    SELECT user_id, min(created_at) AS first_seen_at, max(updated_at) AS last_seen_at, count(session_id)::INTEGER AS sessions,
+        count(completed_at)::INTEGER AS completed_sessions, coalesce(sum(turn + 1), 0)::BIGINT AS turns,
+        coalesce(sum(user_messages), 0)::BIGINT AS user_messages
+    FROM (SELECT user_id, session_id, created_at, updated_at, completed_at, turn, user_messages FROM sessions
+        UNION ALL BY NAME SELECT DISTINCT user_id FROM variables_current WHERE session_id IS NULL)
+    GROUP BY user_id;

@@ -1,0 +1,108 @@
+-- A delta's rows, from the JSON of the record into native columns; masked where the file is. In one transaction, and
+-- harmless when the same delta is taken twice: what it brings is taken out first.
+
+CREATE OR REPLACE TEMP MACRO who(id) AS
+    CASE WHEN getvariable('is_masked') THEN 'u_' || left(sha256(getvariable('salt') || id), 16) ELSE id END;
+CREATE OR REPLACE TEMP MACRO unmasked(word) AS CASE WHEN getvariable('is_masked') THEN NULL ELSE word END;
+-- a value as text: a text without its quotes, all else as the JSON it is
+CREATE OR REPLACE TEMP MACRO as_text(value) AS nullif(value::JSON, 'null'::JSON) ->> '$';
+CREATE OR REPLACE TEMP MACRO as_number(value) AS
+    CASE WHEN json_type(value::JSON) IN ('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT') THEN try_cast(value AS DOUBLE) END;
+
+CREATE OR REPLACE TEMP TABLE touched AS
+    SELECT DISTINCT session_id FROM delta_turns UNION SELECT session_id FROM delta_starts UNION FROM delta_gone
+    UNION SELECT session_id FROM delta_failures ANTI JOIN failed_turns USING (session_id, turn_attempted, failed_at);
+CREATE OR REPLACE TEMP TABLE first_turns AS SELECT session_id, min(turn) AS first FROM delta_turns GROUP BY session_id;
+
+-- sessions that are gone, and turns that come again
+DELETE FROM turns USING delta_gone AS g WHERE turns.session_id = g.session_id;
+DELETE FROM messages USING delta_gone AS g WHERE messages.session_id = g.session_id;
+DELETE FROM events USING delta_gone AS g WHERE events.session_id = g.session_id;
+DELETE FROM variable_history USING delta_gone AS g WHERE variable_history.session_id = g.session_id;
+DELETE FROM internal.starts USING delta_gone AS g WHERE internal.starts.session_id = g.session_id;
+CREATE OR REPLACE TEMP TABLE again AS FROM first_turns SEMI JOIN turns ON turns.session_id = first_turns.session_id AND turns.turn >= first;
+DELETE FROM turns USING again AS a WHERE turns.session_id = a.session_id AND turn >= first;
+DELETE FROM messages USING again AS a WHERE messages.session_id = a.session_id AND turn >= first;
+DELETE FROM events USING again AS a WHERE events.session_id = a.session_id AND turn >= first;
+DELETE FROM variable_history USING again AS a WHERE variable_history.session_id = a.session_id AND turn >= first;
+
+-- what is small is taken whole
+DELETE FROM scripts;
+INSERT INTO scripts BY NAME FROM delta_scripts;
+INSERT INTO script_actions BY NAME FROM delta_actions ANTI JOIN internal.outlines USING (digest);
+INSERT INTO script_variables BY NAME FROM delta_variables ANTI JOIN internal.outlines USING (digest);
+INSERT INTO internal.outlines FROM delta_outlines ANTI JOIN internal.outlines USING (digest);
+DELETE FROM failed_turns;
+INSERT INTO failed_turns BY NAME
+    SELECT session_id, turn_attempted, code, unmasked(message) AS message, phase_id, topic_id, action_id, failed_at FROM delta_failures;
+DELETE FROM session_migrations;
+INSERT INTO session_migrations BY NAME
+    SELECT session_id, turn, kind, verdict, from_version, script_version AS to_version, script_id, migrated_at FROM delta_migrations;
+CREATE OR REPLACE TEMP TABLE moves AS SELECT session_id, turn, script_uuid, script_id, script_version, digest FROM delta_migrations;
+
+DELETE FROM internal.starts USING delta_starts AS s WHERE internal.starts.session_id = s.session_id;
+INSERT INTO internal.starts BY NAME
+    SELECT session_id, who(user_id) AS user_id, unmasked(key) AS key, script_uuid, script_id, script_version, digest, locale,
+        unmasked(metadata::VARCHAR)::JSON AS metadata, try_cast(metadata::JSON ->> '$.forkedFrom.sessionId' AS UUID) AS forked_from,
+        created_at, start_hash, false AS is_reduced
+    FROM delta_starts;
+
+INSERT INTO turns BY NAME
+    SELECT t.session_id, who(t.user_id) AS user_id, t.turn, coalesce(m.script_id, s.script_id) AS script_id,
+        coalesce(m.script_version, s.script_version) AS script_version, coalesce(m.digest, s.digest) AS digest,
+        t.started_at, t.finished_at, epoch_us(t.finished_at - t.started_at) / 1e6 AS seconds, t.status, t.execution_status,
+        t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind, json_array_length(t.messages) AS messages,
+        json_array_length(t.variables) AS writes, json_array_length(t.events) AS events
+    FROM delta_turns AS t JOIN internal.starts AS s USING (session_id)
+    ASOF LEFT JOIN moves AS m ON m.session_id = t.session_id AND m.turn <= t.turn;
+
+INSERT INTO messages BY NAME
+    SELECT session_id, user_id, turn, seq, message_id, role, unmasked(content) AS content, length(content) AS characters,
+        action_id, false AS is_taken_back, unmasked(metadata::VARCHAR)::JSON AS metadata, created_at
+    FROM (
+        SELECT session_id, who(user_id) AS user_id, turn, unnest(from_json(messages, '[{"seq": "INTEGER", "message_id": "VARCHAR",
+            "role": "VARCHAR", "content": "VARCHAR", "action_id": "VARCHAR", "metadata": "JSON", "created_at": "TIMESTAMPTZ"}]'),
+            max_depth := 2)
+        FROM delta_turns
+    );
+
+CREATE OR REPLACE TEMP TABLE new_events AS
+    SELECT session_id, who(user_id) AS user_id, turn, finished_at AS recorded_at,
+        unnest(from_json(events, '[{"seq": "INTEGER", "kind": "VARCHAR", "data": "JSON"}]'), max_depth := 2)
+    FROM delta_turns;
+INSERT INTO events BY NAME
+    SELECT session_id, user_id, turn, seq, kind, data ->> '$.action_id' AS action_id,
+        CASE WHEN getvariable('is_masked') THEN kept_data(kind, data) ELSE data END AS data, recorded_at
+    FROM new_events;
+
+-- Names of personal variables, of any scope: one that means two things in a script is masked in both. A script that
+-- cannot be read any more has a row named *, since nobody knows what it marked.
+CREATE OR REPLACE TEMP TABLE personal AS SELECT digest, list(DISTINCT name) AS names FROM script_variables WHERE is_pii GROUP BY digest;
+SET VARIABLE personal_everywhere = (SELECT coalesce(list(DISTINCT name), []) FROM script_variables WHERE is_pii);
+CREATE OR REPLACE TEMP MACRO is_personal(scope, name, names) AS
+    list_has_any(CASE WHEN scope = 'global' THEN getvariable('personal_everywhere') ELSE coalesce(names, []) END, [name, '*']);
+CREATE OR REPLACE TEMP TABLE new_writes AS
+    SELECT w.*, e.seq FROM (
+        SELECT session_id, who(user_id) AS user_id, turn, finished_at AS written_at,
+            generate_subscripts(from_json(variables, '["JSON"]'), 1) - 1 AS place, unnest(from_json(variables, '[{"scope": "VARCHAR",
+            "name": "VARCHAR", "old": "JSON", "new": "JSON", "type": "VARCHAR", "action_id": "VARCHAR", "source": "VARCHAR",
+            "phase_id": "VARCHAR", "topic_id": "VARCHAR"}]'), max_depth := 2)
+        FROM delta_turns
+    ) AS w
+    LEFT JOIN (SELECT session_id, turn, seq, (data ->> '$.variable')::INT AS place FROM new_events WHERE kind = 'variable') AS e
+        USING (session_id, turn, place)
+    UNION ALL BY NAME
+    SELECT who(user_id) AS user_id, written_at, 'global' AS scope, name, old, new, type, source FROM delta_global_writes;
+DELETE FROM variable_history WHERE session_id IS NULL;
+INSERT INTO variable_history BY NAME
+    SELECT session_id, user_id, turn, seq, written_at, scope, phase_id, topic_id, name, type,
+        CASE WHEN hidden THEN NULL ELSE old END AS old, CASE WHEN hidden THEN NULL ELSE new END AS new,
+        CASE WHEN NOT hidden THEN as_text(old) END AS old_text, CASE WHEN NOT hidden THEN as_text(new) END AS new_text,
+        CASE WHEN NOT hidden THEN as_number(old) END AS old_number, CASE WHEN NOT hidden THEN as_number(new) END AS new_number,
+        source, action_id, is_pii
+    FROM (
+        SELECT w.*, is_personal(scope, name, p.names) AS is_pii, is_pii AND getvariable('is_masked') AS hidden
+        FROM new_writes AS w
+        LEFT JOIN (SELECT session_id, turn, digest FROM turns SEMI JOIN delta_turns USING (session_id)) USING (session_id, turn)
+        LEFT JOIN personal AS p USING (digest)
+    );

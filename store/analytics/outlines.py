@@ -1,0 +1,44 @@
+"""What analysts get to know of a script's text: its actions in their order and its declared variables, as rows."""
+
+import msgspec
+
+OUTLINES = "outlines.json"
+"""The file of a delta that holds them; whoever can read scripts writes it there."""
+
+
+class ActionOutline(msgspec.Struct, frozen=True):
+    """One action; the columns of `script_actions`."""
+
+    digest: str
+    script_id: str
+    position: int
+    phase_id: str
+    phase_position: int
+    topic_id: str
+    topic_position: int
+    action_id: str
+    action_type: str
+    is_question: bool
+    says: str | None
+
+
+class VariableOutline(msgspec.Struct, frozen=True):
+    """One declared variable; the columns of `script_variables`."""
+
+    digest: str
+    script_id: str
+    scope: str
+    phase_id: str
+    topic_id: str
+    name: str
+    type: str | None
+    define: str | None
+    is_pii: bool
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """Those of some texts of scripts, by digest."""
+
+    digests: list[str]
+    actions: list[ActionOutline]
+    variables: list[VariableOutline]
