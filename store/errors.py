@@ -106,7 +106,7 @@ class QueryRefused(StoreError):
 
 
 class AnalyticsUnreadable(StoreError):
-    """A file that is no analytics file of this version, or a damaged one; what was made from the record is made anew."""
+    """A file that is no analytics file of this version, or a damaged one."""
 
 
 class CursorInvalid(StoreError):

@@ -23,6 +23,7 @@ from store import (
     variables,
     webhooks,
 )
+from store.analytics.record import AnalyticsRecord
 from store.bringing import WholeSession
 from store.commit import Proposal
 from store.compaction import Compacted, Compaction, Tell, require_room
@@ -90,6 +91,7 @@ class Record:
         self.compaction: Compaction | None = None
         """The one that is under way."""
         self.memory = MemoryRecord(readers, self._run)
+        self.analytics = AnalyticsRecord(readers)
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:

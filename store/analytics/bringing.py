@@ -70,7 +70,7 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         ("actions", ActionOutline, outline.actions),
         ("variables", VariableOutline, outline.variables),
     ):
-        shape = msgspec.json.encode([{field: "JSON" for field in kind.__struct_fields__}]).decode()
+        shape = msgspec.json.encode([dict.fromkeys(kind.__struct_fields__, "JSON")]).decode()
         connection.execute(
             f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",
             [msgspec.json.encode(rows).decode()],
@@ -91,8 +91,8 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
         run_sql(connection, sql_of("units"))
     connection.execute("DELETE FROM about")
     connection.execute(
-        """INSERT INTO about BY NAME SELECT $version AS model_version, $tenant AS tenant, $is_masked AS is_masked,
-        $as_of::TIMESTAMPTZ AS as_of, $sessions AS sessions, $turns AS turns, $messages AS messages, $events AS events""",
+        """INSERT INTO about BY NAME SELECT $version AS model_version, $tenant AS tenant, $is_masked AS is_masked, $as_of::TIMESTAMPTZ AS as_of,
+        $sessions AS sessions, $turns AS turns, $messages AS messages, $events AS events""",
         {
             "version": MODEL_VERSION,
             "tenant": delta.tenant,

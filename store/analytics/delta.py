@@ -57,9 +57,8 @@ class Known(msgspec.Struct, frozen=True):
     """Digest of the memory units it has."""
 
 
-_KNOWN_COLUMNS = (
-    "NULL::UUID AS session_id, 0 AS turn, NULL::TIMESTAMPTZ AS finished_at, 0::UBIGINT AS start_hash, false AS is_reduced"
-)
+_NOTHING = """(SELECT NULL::UUID AS session_id, 0 AS turn, NULL::TIMESTAMPTZ AS finished_at, 0::UBIGINT AS start_hash,
+    false AS is_reduced LIMIT 0)"""
 # The latest turn stands for all before it: turns are appended, and only retention changes any.
 _COMPARE = """
 CREATE OR REPLACE TEMP TABLE delta_known AS FROM {known};
@@ -84,7 +83,8 @@ CREATE OR REPLACE TEMP TABLE delta_starts AS
 """
 _LEFTOVERS = ("delta_known", "delta_gone", "delta_wanted", "delta_taken", "delta_starts")
 _COUNT = """
-SELECT (SELECT count(*) FROM session_starts WHERE tenant = $tenant) AS sessions, coalesce(sum(turns), 0)::BIGINT AS turns,
+SELECT (SELECT count(*) FROM session_starts WHERE tenant = $tenant) AS sessions,
+    coalesce(sum(turns), 0)::BIGINT AS turns,
     coalesce(sum(messages), 0)::BIGINT AS messages, coalesce(sum(events), 0)::BIGINT AS events
 FROM (SELECT count(*) AS turns, max(message_count) AS messages, max(event_count) AS events
       FROM turns WHERE tenant = $tenant GROUP BY session_id)
@@ -96,8 +96,8 @@ UNION SELECT digest FROM scripts WHERE tenant = $tenant ORDER BY digest
 """
 _UNITS = "SELECT * EXCLUDE (tenant) FROM memory_unit_rows WHERE tenant = $tenant"
 _TURNS = """
-SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, t.status, t.execution_status, t.phase_id, t.topic_id,
-    t.action_id, t.action_type, t.wait_kind, t.messages::VARCHAR AS messages, t.variables::VARCHAR AS variables,
+SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, t.status, t.execution_status, t.phase_id,
+    t.topic_id, t.action_id, t.action_type, t.wait_kind, t.messages::VARCHAR AS messages, t.variables::VARCHAR AS variables,
     t.events::VARCHAR AS events
 FROM turns AS t WHERE t.rowid BETWEEN (SELECT min(row) FROM delta_taken) AND (SELECT max(row) FROM delta_taken)
 AND t.rowid IN (SELECT row FROM delta_taken)
@@ -116,7 +116,7 @@ _FILES = {
     "calls": """SELECT * EXCLUDE (tenant) FROM llm_calls WHERE tenant = $tenant AND (
         used IS NULL OR session_id IS NULL OR session_id IN (SELECT session_id FROM delta_taken))""",
 }
-"""What each file of a delta holds: the rows of whole tables where those are small, else those of the sessions it brings."""
+"""What each file of a delta holds: whole tables where those are small, else what is of the sessions it brings."""
 
 
 def write_delta(
@@ -137,7 +137,7 @@ def write_delta(
 
 def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int) -> Delta:
     of = {"tenant": tenant}
-    source = f"(SELECT {_KNOWN_COLUMNS} LIMIT 0)" if known.sessions is None else f"read_parquet({_text(known.sessions)})"
+    source = _NOTHING if known.sessions is None else f"read_parquet({_text(known.sessions)})"
     for statement in _COMPARE.format(known=source, turns_max=turns_max).split(";"):
         cursor.execute(statement, of if "$tenant" in statement else {})
     for name, rows in _FILES.items():
@@ -148,7 +148,8 @@ def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bo
     if mark is not None:
         _copy(cursor, _UNITS, folder / "units.parquet", of)
     (as_of, gone, taken, wanted) = cursor.execute(
-        "SELECT now(), (SELECT count(*) FROM delta_gone), (SELECT count(*) FROM delta_taken), count(*) FROM delta_wanted"
+        """SELECT now(), (SELECT count(*) FROM delta_gone), (SELECT count(*) FROM delta_taken), count(*)
+        FROM delta_wanted"""
     ).fetchall()[0]
     counts = Counts(*cursor.execute(_COUNT, of).fetchall()[0])
     digests = [digest for (digest,) in cursor.execute(_DIGESTS, of).fetchall() if digest not in set(known.digests)]

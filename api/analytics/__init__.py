@@ -1,0 +1,1 @@
+"""What analysts ask of the record, and the processes that answer."""

@@ -1,0 +1,139 @@
+"""A script as analysts see it: its actions in the order they are written in, and the variables it declares."""
+
+from collections.abc import Iterable, Iterator
+
+from runtime.state import DETECTORS, INTERRUPTS
+from scripts.actions import (
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Chat,
+    Choose,
+    Form,
+    Say,
+    UserSay,
+    action_type,
+    walk,
+)
+from scripts.model import Script
+from scripts.nodes import Template
+from scripts.variables import Declaration
+from store.analytics.outlines import ActionOutline, Outline, VariableOutline
+
+SAYS_CHARS_MAX = 200
+UNKNOWN = "*"
+"""Stands for every variable of a script that cannot be read any more: any of them may be personal."""
+
+
+def outline(digest: str, script: Script) -> Outline:
+    """The rows of one text of a script."""
+    return Outline([digest], list(_actions(digest, script)), list(_variables(digest, script)))
+
+
+def unreadable(digest: str) -> Outline:
+    """What is known of a text that this version of the program cannot read."""
+    unknown = VariableOutline(digest, "", "session", "", "", UNKNOWN, None, None, is_pii=True)
+    return Outline([digest], [], [unknown])
+
+
+def joined(outlines: Iterable[Outline]) -> Outline:
+    """Several of them as one."""
+    whole = Outline([], [], [])
+    for each in outlines:
+        whole.digests.extend(each.digests)
+        whole.actions.extend(each.actions)
+        whole.variables.extend(each.variables)
+    return whole
+
+
+def _actions(digest: str, script: Script) -> Iterator[ActionOutline]:
+    position = 0
+    for topic_position, (phase_position, phase_id, topic_id, actions) in enumerate(_homes(script), 1):
+        for action in walk(actions):
+            position += 1
+            yield ActionOutline(
+                digest=digest,
+                script_id=script.id,
+                position=position,
+                phase_id=phase_id,
+                phase_position=phase_position,
+                topic_id=topic_id,
+                topic_position=topic_position if phase_position else 0,
+                action_id=action.id,
+                action_type=action_type(action),
+                is_question=_waits(action),
+                says=_says(action),
+            )
+
+
+def _homes(script: Script) -> Iterator[tuple[int, str, str, tuple[Action, ...]]]:
+    """Every list of actions: the place of its phase, 0 for none; its phase, its topic, and the actions."""
+    for number, phase in enumerate(script.phases, 1):
+        for topic in phase.topics:
+            yield number, phase.id, topic.id, topic.actions
+    for skill in script.skills:
+        yield 0, "", skill.id, skill.actions
+    for interrupt in script.interrupts:
+        yield 0, INTERRUPTS, interrupt.id, interrupt.actions
+    for watcher in script.watchers:
+        yield 0, DETECTORS, watcher.id, watcher.actions
+
+
+def _waits(action: Action) -> bool:
+    """Whether it asks for a reply; one that only has its text acknowledged does too."""
+    if isinstance(action, AiSay):
+        return action.waits_after or action.utterances > 1
+    return isinstance(action, Ask | AiAsk | Choose | Chat | Form | UserSay)
+
+
+def _says(action: Action) -> str | None:
+    text = _text(action)
+    if text is None:
+        return None
+    words = " ".join(text.source.split())
+    return words if len(words) <= SAYS_CHARS_MAX else f"{words[: SAYS_CHARS_MAX - 1]}…"
+
+
+def _text(action: Action) -> Template | None:
+    """What its author wrote for it to say, or to be about."""
+    match action:
+        case Say():
+            return action.texts[0] if action.texts else None
+        case Ask() | Choose():
+            return action.question
+        case AiSay() | AiAsk() | AiThink():
+            return action.task
+        case UserSay():
+            return action.text
+        case _:
+            return None
+
+
+def _variables(digest: str, script: Script) -> Iterator[VariableOutline]:
+    for scope, phase_id, topic_id, declared in _declarations(script):
+        for each in declared:
+            yield VariableOutline(
+                digest=digest,
+                script_id=script.id,
+                scope=scope,
+                phase_id=phase_id,
+                topic_id=topic_id,
+                name=each.var,
+                type=each.kind,
+                define=each.define or None,
+                is_pii=each.pii,
+            )
+
+
+def _declarations(script: Script) -> Iterator[tuple[str, str, str, tuple[Declaration, ...]]]:
+    """Every block of declarations: its scope, phase and topic."""
+    yield "global", "", "", script.globals
+    yield "session", "", "", script.declare
+    for phase in script.phases:
+        yield "phase", phase.id, "", phase.declare
+        for topic in phase.topics:
+            yield "topic", phase.id, topic.id, topic.declare
+    for skill in script.skills:
+        yield "topic", "", skill.id, (*skill.params, *skill.declare)
