@@ -39,6 +39,9 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
     """
     delta = msgspec.json.decode((folder / META).read_bytes(), type=Delta)
     spill = folder / "spill"
+    known = place.known()
+    if known.sessions is None:  # of a file that is there all the same nobody can tell what it holds
+        place.remove()
     is_new = not place.path.exists()
     place.known_rest.unlink(missing_ok=True)  # what it says is not so any more, until this is done
     connection = connect(place.path, spill)
@@ -50,7 +53,7 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
         _take(connection, delta, masking)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT analytics")
-        _know(connection, place, delta)
+        _know(connection, place, delta, delta.memory_mark or known.memory_mark)
     except duckdb.Error as error:
         roll_back(connection)
         raise AnalyticsUnreadable(f"the analytics file could not be brought up to date: {error}") from error
@@ -91,8 +94,9 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
         run_sql(connection, sql_of("units"))
     connection.execute("DELETE FROM about")
     connection.execute(
-        """INSERT INTO about BY NAME SELECT $version AS model_version, $tenant AS tenant, $is_masked AS is_masked, $as_of::TIMESTAMPTZ AS as_of,
-        $sessions AS sessions, $turns AS turns, $messages AS messages, $events AS events""",
+        """INSERT INTO about BY NAME SELECT $version AS model_version, $tenant AS tenant, $is_masked AS is_masked,
+        $as_of::TIMESTAMPTZ AS as_of, $sessions AS sessions, $turns AS turns,
+        $messages AS messages, $events AS events""",
         {
             "version": MODEL_VERSION,
             "tenant": delta.tenant,
@@ -103,11 +107,11 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
     )
 
 
-def _know(connection: duckdb.DuckDBPyConnection, place: Place, delta: Delta) -> None:
+def _know(connection: duckdb.DuckDBPyConnection, place: Place, delta: Delta, memory_mark: str | None) -> None:
     """Write down what the file knows now; the last of it says that all of it is so."""
     fresh = place.known_sessions.with_name(place.known_sessions.name + ".new")
     quoted = str(fresh).replace("'", "''")
     connection.execute(f"COPY ({_KNOWN}) TO '{quoted}' (FORMAT parquet)")
     fresh.replace(place.known_sessions)
     digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
-    place.write_known(digests, delta.memory_mark, delta.as_of)
+    place.write_known(digests, delta.rest_mark, memory_mark, delta.as_of)

@@ -39,11 +39,23 @@ class Delta(msgspec.Struct, frozen=True):
     """Turns that did not fit; there is more to bring."""
     gone: int
     """Sessions that are deleted, or are to be brought anew."""
+    starts: int
+    """Sessions that are new, go on, or have another key or other metadata."""
     counts: Counts
     digests: list[str]
     """Texts of scripts that sessions ran on or the catalogue has, and that the file has no outline of."""
+    rest_mark: str
+    """Digest of what it brings of whole tables."""
     memory_mark: str | None
     """Digest of the memory units that it brings; null where they are not asked for, or are known."""
+
+    def is_empty(self, known: "Known") -> bool:
+        """Whether there is nothing in it that the file does not know."""
+        return (
+            self.turns == self.gone == self.starts == 0
+            and self.memory_mark is None
+            and self.rest_mark == known.rest_mark
+        )
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -53,6 +65,8 @@ class Known(msgspec.Struct, frozen=True):
     """Parquet: `session_id`, `turn` and `finished_at` of its latest turn, `start_hash`, `is_reduced`; null: nothing."""
     digests: list[str] = []
     """Texts of scripts that it has an outline of."""
+    rest_mark: str = ""
+    """Digest of what it has of whole tables."""
     memory_mark: str | None = None
     """Digest of the memory units it has."""
 
@@ -83,8 +97,7 @@ CREATE OR REPLACE TEMP TABLE delta_starts AS
 """
 _LEFTOVERS = ("delta_known", "delta_gone", "delta_wanted", "delta_taken", "delta_starts")
 _COUNT = """
-SELECT (SELECT count(*) FROM session_starts WHERE tenant = $tenant) AS sessions,
-    coalesce(sum(turns), 0)::BIGINT AS turns,
+SELECT count(*) AS sessions, coalesce(sum(turns), 0)::BIGINT AS turns,
     coalesce(sum(messages), 0)::BIGINT AS messages, coalesce(sum(events), 0)::BIGINT AS events
 FROM (SELECT count(*) AS turns, max(message_count) AS messages, max(event_count) AS events
       FROM turns WHERE tenant = $tenant GROUP BY session_id)
@@ -97,11 +110,12 @@ UNION SELECT digest FROM scripts WHERE tenant = $tenant ORDER BY digest
 _UNITS = "SELECT * EXCLUDE (tenant) FROM memory_unit_rows WHERE tenant = $tenant"
 _TURNS = """
 SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, t.status, t.execution_status, t.phase_id,
-    t.topic_id, t.action_id, t.action_type, t.wait_kind, t.messages::VARCHAR AS messages, t.variables::VARCHAR AS variables,
-    t.events::VARCHAR AS events
+    t.topic_id, t.action_id, t.action_type, t.wait_kind, t.messages::VARCHAR AS messages,
+    t.variables::VARCHAR AS variables, t.events::VARCHAR AS events
 FROM turns AS t WHERE t.rowid BETWEEN (SELECT min(row) FROM delta_taken) AND (SELECT max(row) FROM delta_taken)
 AND t.rowid IN (SELECT row FROM delta_taken)
 """
+_CALLS = "SELECT * EXCLUDE (tenant) FROM llm_calls WHERE tenant = $tenant"
 _OF_TENANT = "SELECT * EXCLUDE (tenant) FROM {table} WHERE tenant = $tenant"
 _FILES = {
     "gone": "FROM delta_gone",
@@ -113,10 +127,13 @@ _FILES = {
     "scripts": _OF_TENANT.format(table="scripts"),
     "globals": _OF_TENANT.format(table="user_variables"),
     "global_writes": _OF_TENANT.format(table="user_variable_writes"),
-    "calls": """SELECT * EXCLUDE (tenant) FROM llm_calls WHERE tenant = $tenant AND (
-        used IS NULL OR session_id IS NULL OR session_id IN (SELECT session_id FROM delta_taken))""",
+    "calls": f"{_CALLS} AND (used IS NULL OR session_id IS NULL OR session_id IN (SELECT session_id FROM delta_taken))",  # noqa: S608
 }
 """What each file of a delta holds: whole tables where those are small, else what is of the sessions it brings."""
+_WHOLE = (
+    *(_FILES[name] for name in ("migrations", "failures", "scripts", "globals", "global_writes")),
+    f"{_CALLS} AND (used IS NULL OR session_id IS NULL)",  # those of no turn that was taken
+)
 
 
 def write_delta(
@@ -142,29 +159,27 @@ def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bo
         cursor.execute(statement, of if "$tenant" in statement else {})
     for name, rows in _FILES.items():
         _copy(cursor, rows, folder / f"{name}.parquet", of)
-    mark = _mark(cursor, tenant) if units else None
+    mark = _mark(cursor, _UNITS, of) if units else None
     if mark == known.memory_mark:
         mark = None
     if mark is not None:
         _copy(cursor, _UNITS, folder / "units.parquet", of)
-    (as_of, gone, taken, wanted) = cursor.execute(
-        """SELECT now(), (SELECT count(*) FROM delta_gone), (SELECT count(*) FROM delta_taken), count(*)
-        FROM delta_wanted"""
+    rest = "/".join(_mark(cursor, rows, of) for rows in _WHOLE)
+    (as_of, gone, taken, wanted, starts) = cursor.execute(
+        """SELECT now(), (SELECT count(*) FROM delta_gone), (SELECT count(*) FROM delta_taken), count(*),
+        (SELECT count(*) FROM delta_starts) FROM delta_wanted"""
     ).fetchall()[0]
     counts = Counts(*cursor.execute(_COUNT, of).fetchall()[0])
     digests = [digest for (digest,) in cursor.execute(_DIGESTS, of).fetchall() if digest not in set(known.digests)]
-    delta = Delta(tenant, as_of, taken, wanted - taken, gone, counts, digests, mark)
+    delta = Delta(tenant, as_of, taken, wanted - taken, gone, starts, counts, digests, rest, mark)
     (folder / META).write_bytes(msgspec.json.encode(delta))
     return delta
 
 
-def _mark(cursor: Cursor, tenant: str) -> str:
-    """Digest of all that is known of memory units but their vectors."""
-    rows = cursor.execute(
-        f"SELECT count(*), sum(hash(unit)::HUGEINT) FROM ({_UNITS}) AS unit",  # noqa: S608
-        {"tenant": tenant},
-    ).fetchall()
-    return f"{rows[0][0]}:{rows[0][1]}"
+def _mark(cursor: Cursor, rows: str, of: dict[str, str]) -> str:
+    """Digest of rows, in any order."""
+    found = cursor.execute(f"SELECT count(*), sum(hash(found)::HUGEINT) FROM ({rows}) AS found", of).fetchall()  # noqa: S608
+    return f"{found[0][0]}:{found[0][1]}"
 
 
 def _copy(cursor: Cursor, rows: str, path: Path, of: dict[str, str]) -> None:

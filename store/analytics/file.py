@@ -36,6 +36,7 @@ class About(msgspec.Struct, frozen=True, rename="camel"):
 class _KnownRest(msgspec.Struct, frozen=True):
     model_version: int
     digests: list[str]
+    rest_mark: str
     memory_mark: str | None
     as_of: datetime
 
@@ -60,16 +61,16 @@ class Place(NamedTuple):
         rest = _decoded(self.known_rest)
         if rest is None or rest.model_version != MODEL_VERSION or not self.path.exists():
             return Known()
-        return Known(self.known_sessions, rest.digests, rest.memory_mark)
+        return Known(self.known_sessions, rest.digests, rest.rest_mark, rest.memory_mark)
 
     def as_of(self) -> datetime | None:
         """The moment of the record that the file shows; null where it is not there."""
         rest = _decoded(self.known_rest)
         return rest.as_of if rest is not None and self.path.exists() else None
 
-    def write_known(self, digests: list[str], memory_mark: str | None, as_of: datetime) -> None:
+    def write_known(self, digests: list[str], rest_mark: str, memory_mark: str | None, as_of: datetime) -> None:
         """Say what the file has now besides the sessions; from here on it is believed."""
-        rest = _KnownRest(MODEL_VERSION, digests, memory_mark, as_of)
+        rest = _KnownRest(MODEL_VERSION, digests, rest_mark, memory_mark, as_of)
         fresh = self.known_rest.with_name(self.known_rest.name + ".new")
         fresh.write_bytes(msgspec.json.encode(rest))
         fresh.replace(self.known_rest)
