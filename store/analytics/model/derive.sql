@@ -7,7 +7,7 @@ CREATE OR REPLACE TEMP TABLE told AS
     FROM events AS e SEMI JOIN touched USING (session_id),
     LATERAL (SELECT unnest(from_json(e.data, '{"action_type": "VARCHAR", "rounds": "INTEGER", "skill": "VARCHAR",
         "interrupt": "VARCHAR", "detector": "VARCHAR", "scope": "VARCHAR", "id": "VARCHAR", "source": "VARCHAR", "reason": "VARCHAR",
-        "what": "VARCHAR", "first": "INTEGER", "last": "INTEGER", "wait": {"kind": "VARCHAR"}, "label": "VARCHAR", "score": "DOUBLE",
+        "what": "VARCHAR", "wait": {"kind": "VARCHAR"}, "label": "VARCHAR", "score": "DOUBLE",
         "severity": "DOUBLE", "by": "VARCHAR", "message": "JSON", "experiment": "VARCHAR", "arm": "VARCHAR"}'))) AS d
     WHERE e.kind IN ('action_entered', 'action_left', 'action_skipped', 'exit', 'scope_entered', 'scope_left', 'wait', 'ended',
         'intervention', 'detected', 'exposed', 'migrated');
@@ -16,14 +16,24 @@ CREATE OR REPLACE TEMP TABLE placed AS
         last_value(CASE WHEN kind = 'scope_entered' AND scope = 'phase' THEN id END IGNORE NULLS) OVER so_far AS phase_id,
         last_value(CASE WHEN kind = 'scope_entered' AND scope = 'topic' THEN id END IGNORE NULLS) OVER so_far AS topic_id,
         -- where the conversation went elsewhere: what was under way there is cut short
-        min(CASE WHEN kind IN ('scope_left', 'ended') OR (kind = 'intervention' AND what IN ('rewind', 'end')) THEN seq END)
+        min(CASE WHEN kind IN ('scope_left', 'ended', 'migrated') OR (kind = 'intervention' AND what = 'rewind') THEN seq END)
             OVER (PARTITION BY session_id ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS elsewhere_seq
     FROM told
     WINDOW so_far AS (PARTITION BY session_id ORDER BY seq ROWS UNBOUNDED PRECEDING);
+-- A rewind, and a move to another version, puts the session at an action that it does not enter again by itself.
+CREATE OR REPLACE TEMP TABLE put_back AS
+    SELECT b.* REPLACE ('action_entered' AS kind, t.action_id AS action_id, t.action_type AS action_type,
+        e.skill AS skill, e.interrupt AS interrupt, e.detector AS detector, t.phase_id AS phase_id, t.topic_id AS topic_id,
+        {'kind': t.wait_kind} AS wait)
+    FROM (FROM placed SEMI JOIN (FROM placed WHERE kind = 'migrated' OR (kind = 'intervention' AND what = 'rewind')) USING (session_id, turn)
+        QUALIFY row_number() OVER (PARTITION BY session_id, turn ORDER BY seq DESC) = 1) AS b  -- the last event of such a turn
+    JOIN turns AS t ON t.session_id = b.session_id AND t.turn = b.turn AND t.action_id IS NOT NULL
+    ASOF LEFT JOIN (FROM placed WHERE kind = 'action_entered') AS e
+        ON e.session_id = t.session_id AND e.action_id = t.action_id AND e.seq <= b.seq;
 CREATE OR REPLACE TEMP TABLE paired AS
     SELECT *, lead(kind) OVER same AS next_kind, lead(seq) OVER same AS next_seq, lead(rounds) OVER same AS next_rounds,
         lead(turn) OVER same AS next_turn, lead(recorded_at) OVER same AS next_at
-    FROM placed WHERE kind IN ('action_entered', 'action_left')
+    FROM (FROM placed WHERE kind IN ('action_entered', 'action_left') UNION ALL FROM put_back)
     WINDOW same AS (PARTITION BY session_id, action_id, skill, interrupt, detector ORDER BY seq);
 
 DELETE FROM action_visits USING touched AS t WHERE action_visits.session_id = t.session_id;
@@ -52,10 +62,9 @@ CREATE OR REPLACE TEMP TABLE new_waits AS
     SELECT w.session_id, w.seq, w.turn, w.phase_id, w.topic_id, w.action_id, w.wait.kind AS kind, w.recorded_at AS asked_at,
         v.seq AS visit_seq, v.action_type,
         lead(w.turn) OVER (PARTITION BY w.session_id ORDER BY w.seq) AS next_wait
-    FROM placed AS w
+    FROM (FROM placed WHERE kind = 'wait' UNION ALL FROM put_back WHERE wait.kind IS NOT NULL) AS w
     ASOF LEFT JOIN (FROM new_visits WHERE outcome != 'skipped') AS v
-        ON v.session_id = w.session_id AND v.action_id = w.action_id AND v.seq <= w.seq
-    WHERE w.kind = 'wait';
+        ON v.session_id = w.session_id AND v.action_id = w.action_id AND v.seq <= w.seq;
 CREATE OR REPLACE TEMP TABLE answered_waits AS
     SELECT w.*, CASE WHEN w.next_wait IS NULL OR r.turn <= w.next_wait THEN r.turn END AS answered_turn,
         row_number() OVER (PARTITION BY w.session_id, w.visit_seq ORDER BY w.seq) AS round
@@ -88,9 +97,10 @@ INSERT INTO action_visits BY NAME
     QUALIFY row_number() OVER (PARTITION BY v.session_id, v.seq ORDER BY x.seq DESC) = 1;
 
 -- 3. What a rewind or clear took out of the conversation.
-UPDATE messages SET is_taken_back = true FROM (SELECT session_id, first, last FROM placed
-    WHERE kind = 'intervention' AND what IN ('rewind', 'clear') AND first IS NOT NULL) AS gap
-    WHERE messages.session_id = gap.session_id AND messages.seq BETWEEN gap.first AND gap.last AND NOT is_taken_back;
+UPDATE messages SET is_taken_back = len(list_filter(gaps, lambda gap: seq BETWEEN gap[1] AND gap[2])) > 0
+    FROM (SELECT session_id, arg_max(from_json(gaps, '[["INTEGER"]]'), turn) AS gaps FROM delta_turns WHERE gaps IS NOT NULL
+        GROUP BY session_id) AS changed
+    WHERE messages.session_id = changed.session_id;
 
 -- 4. Detectors and experiments.
 DELETE FROM detections USING touched AS t WHERE detections.session_id = t.session_id;
