@@ -3,7 +3,9 @@
 Beside it lies what it knows of the record, for the next delta; what is there is believed only of the same generation.
 """
 
+import hashlib
 from datetime import datetime
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from store.errors import AnalyticsUnreadable
 MODEL_VERSION = 1
 """Of the tables and reports; a query that worked goes on working as long as it stays."""
 MEMORY = "1GB"
+_RULES = ("model",)
 _ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
 
 
@@ -34,7 +37,7 @@ class About(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _KnownRest(msgspec.Struct, frozen=True):
-    model_version: int
+    made_by: str
     digests: list[str]
     rest_mark: str
     memory_mark: str | None
@@ -57,9 +60,9 @@ class Place(NamedTuple):
         return self.path.with_name(self.path.name + ".known.json")
 
     def known(self) -> Known:
-        """What the file knows already; nothing where it is not there, is of another model, or cannot be told."""
+        """What the file knows already; nothing where it is not there, was made by other rules, or cannot be told."""
         rest = _decoded(self.known_rest)
-        if rest is None or rest.model_version != MODEL_VERSION or not self.path.exists():
+        if rest is None or rest.made_by != maker() or not self.path.exists():
             return Known()
         return Known(self.known_sessions, rest.digests, rest.rest_mark, rest.memory_mark)
 
@@ -70,7 +73,7 @@ class Place(NamedTuple):
 
     def write_known(self, digests: list[str], rest_mark: str, memory_mark: str | None, as_of: datetime) -> None:
         """Say what the file has now besides the sessions; from here on it is believed."""
-        rest = _KnownRest(MODEL_VERSION, digests, rest_mark, memory_mark, as_of)
+        rest = _KnownRest(maker(), digests, rest_mark, memory_mark, as_of)
         fresh = self.known_rest.with_name(self.known_rest.name + ".new")
         fresh.write_bytes(msgspec.json.encode(rest))
         fresh.replace(self.known_rest)
@@ -91,6 +94,14 @@ def _decoded(path: Path) -> _KnownRest | None:
 def sql_of(name: str) -> str:
     """A file of SQL of the model, by its name without ending."""
     return resources.files("store.analytics").joinpath("model", f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def maker() -> str:
+    """Digest of all the rules by which an analytics file is made: one that others made is made anew."""
+    found = [file for name in _RULES for file in resources.files("store.analytics").joinpath(name).iterdir()]
+    texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name) if file.name.endswith(".sql")]
+    return hashlib.sha256(b"".join(texts)).hexdigest()
 
 
 def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
