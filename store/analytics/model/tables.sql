@@ -324,6 +324,7 @@ CREATE TABLE action_visits (
     seq INTEGER NOT NULL,
     entered_turn INTEGER NOT NULL,
     entered_at TIMESTAMPTZ NOT NULL,
+    left_seq INTEGER,
     left_turn INTEGER,
     left_at TIMESTAMPTZ,
     seconds DOUBLE,
@@ -349,6 +350,7 @@ COMMENT ON COLUMN action_visits.detector IS 'Or the detector';
 COMMENT ON COLUMN action_visits.seq IS 'Number of the event with which it began';
 COMMENT ON COLUMN action_visits.entered_turn IS 'The turn it was entered in';
 COMMENT ON COLUMN action_visits.entered_at IS 'When that turn finished';
+COMMENT ON COLUMN action_visits.left_seq IS 'Number of the event with which it ended; null while it lasts';
 COMMENT ON COLUMN action_visits.left_turn IS 'The turn it ended in; null while it lasts';
 COMMENT ON COLUMN action_visits.left_at IS 'When that turn finished';
 COMMENT ON COLUMN action_visits.seconds IS 'From entering to leaving; null while it lasts';
@@ -356,6 +358,42 @@ COMMENT ON COLUMN action_visits.rounds IS 'How many replies it took: 0 asked not
 COMMENT ON COLUMN action_visits.outcome IS 'done; skipped (its condition did not hold); cut_short (the conversation went elsewhere); open (it lasts)';
 COMMENT ON COLUMN action_visits.exit_source IS 'Of an action that leads a conversation: what ended it';
 COMMENT ON COLUMN action_visits.exit_reason IS 'And why, in the model''s or script''s words';
+
+CREATE TABLE scope_visits (
+    session_id UUID NOT NULL,
+    user_id VARCHAR NOT NULL,
+    script_id VARCHAR NOT NULL,
+    script_version INTEGER NOT NULL,
+    digest VARCHAR NOT NULL,
+    scope VARCHAR NOT NULL,
+    phase_id VARCHAR NOT NULL,
+    topic_id VARCHAR,
+    seq INTEGER NOT NULL,
+    entered_turn INTEGER NOT NULL,
+    entered_at TIMESTAMPTZ NOT NULL,
+    left_seq INTEGER,
+    left_turn INTEGER,
+    left_at TIMESTAMPTZ,
+    seconds DOUBLE,
+    outcome VARCHAR NOT NULL
+);
+COMMENT ON TABLE scope_visits IS 'One row a time a session came to a phase or a topic.';
+COMMENT ON COLUMN scope_visits.session_id IS 'The session';
+COMMENT ON COLUMN scope_visits.user_id IS 'The user of the session';
+COMMENT ON COLUMN scope_visits.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN scope_visits.script_version IS 'Number of the version of the script';
+COMMENT ON COLUMN scope_visits.digest IS 'The exact text it ran on';
+COMMENT ON COLUMN scope_visits.scope IS 'phase or topic';
+COMMENT ON COLUMN scope_visits.phase_id IS 'The phase, or the phase of the topic';
+COMMENT ON COLUMN scope_visits.topic_id IS 'The topic; null for a phase';
+COMMENT ON COLUMN scope_visits.seq IS 'Number of the event with which it began';
+COMMENT ON COLUMN scope_visits.entered_turn IS 'The turn it was entered in';
+COMMENT ON COLUMN scope_visits.entered_at IS 'When that turn finished';
+COMMENT ON COLUMN scope_visits.left_seq IS 'Number of the event with which it ended; null while it lasts';
+COMMENT ON COLUMN scope_visits.left_turn IS 'The turn it ended in; null while it lasts';
+COMMENT ON COLUMN scope_visits.left_at IS 'When that turn finished';
+COMMENT ON COLUMN scope_visits.seconds IS 'From entering to leaving; null while it lasts';
+COMMENT ON COLUMN scope_visits.outcome IS 'left; skipped (its condition did not hold); open (it lasts)';
 
 CREATE TABLE waits (
     session_id UUID NOT NULL,
