@@ -1,0 +1,21 @@
+-- Who comes back: users by the week (day, month) of their first session, and how many of them began a session so many weeks
+-- later, up to the one the file ends in; `later` 0 is the week of the first session itself.
+-- users: how many there are in the cohort; came: of those, who began a session in that week; share: came of users.
+-- `since` and `until` are about the first session. Weeks begin on Monday, by the clocks of a time zone.
+CREATE OR REPLACE MACRO cohorts(script := NULL, since := NULL, until := NULL, period := 'week', zone := 'UTC') AS TABLE
+WITH firsts AS (
+    SELECT c.user_id, period_of(min(c.created_at), period, zone) AS cohort FROM chosen_sessions(script) AS c GROUP BY c.user_id
+    HAVING (since IS NULL OR min(c.created_at) >= since::TIMESTAMPTZ) AND (until IS NULL OR min(c.created_at) < until::TIMESTAMPTZ)
+), begun AS (
+    SELECT DISTINCT c.user_id, period_of(c.created_at, period, zone) AS begins FROM chosen_sessions(script) AS c
+), came AS (
+    SELECT f.cohort, date_diff(period, f.cohort, b.begins) AS later, count(*) AS came
+    FROM firsts AS f JOIN begun AS b USING (user_id) GROUP BY ALL
+), sizes AS (
+    SELECT cohort, count(*) AS users, greatest(0,
+        date_diff(period, cohort, period_of((SELECT a.as_of FROM about AS a), period, zone))) AS last
+    FROM firsts GROUP BY cohort
+)
+SELECT s.cohort, s.later, s.users, coalesce(c.came, 0) AS came, coalesce(c.came, 0) / s.users AS share
+FROM (SELECT cohort, users, unnest(range(last + 1)) AS later FROM sizes) AS s LEFT JOIN came AS c USING (cohort, later)
+ORDER BY s.cohort, s.later;

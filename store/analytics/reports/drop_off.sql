@@ -1,0 +1,21 @@
+-- Where sessions were given up: those that are active (not completed, failed or paused) and whose latest turn is at least
+-- `idle_days` before the moment the file shows, by the place they stand at.
+-- share_of_started: of all chosen sessions of the script; share_of_dropped: of those of them that were given up.
+-- says: what the author wrote for the action there.
+CREATE OR REPLACE MACRO drop_off(
+    script := NULL, level := 'action', version := NULL, since := NULL, until := NULL, idle_days := 7
+) AS TABLE
+WITH chosen AS MATERIALIZED (
+    SELECT c.script_id, c.phase_id, CASE WHEN level != 'phase' THEN c.topic_id END AS topic_id,
+        CASE WHEN level = 'action' THEN c.action_id END AS action_id, c.status = 'active' AND is_idle(c.updated_at, idle_days) AS is_dropped
+    FROM chosen_sessions(script, version, since, until) AS c
+), totals AS (
+    SELECT script_id, count(*) AS started, count(*) FILTER (is_dropped) AS dropped FROM chosen GROUP BY ALL
+), places AS (
+    SELECT script_id, phase_id, topic_id, action_id, count(*) AS sessions FROM chosen WHERE is_dropped GROUP BY ALL
+)
+SELECT p.script_id, concat_ws('/', p.phase_id, p.topic_id, p.action_id) AS step, p.sessions,
+    p.sessions / t.started AS share_of_started, p.sessions / t.dropped AS share_of_dropped, w.says
+FROM places AS p JOIN totals AS t USING (script_id) LEFT JOIN script_steps(script, 'action') AS w
+    ON w.script_id = p.script_id AND w.phase_id = p.phase_id AND w.topic_id = p.topic_id AND w.action_id = p.action_id
+ORDER BY p.sessions DESC, p.script_id, step;

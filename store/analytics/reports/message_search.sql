@@ -1,0 +1,19 @@
+-- Messages in which all the words occur, in either case, within a longer word too; the latest first, `hits_max` of them.
+-- What a rewind took back is found too, and marked. A file in which messages are masked refuses to be searched.
+CREATE OR REPLACE MACRO message_search(
+    words, script := NULL, role := NULL, since := NULL, until := NULL, hits_max := 100
+) AS TABLE
+WITH allowed AS MATERIALIZED (
+    SELECT CASE WHEN a.is_masked THEN error('messages are masked in this file: ask for the unmasked one to search in them') ELSE true END
+        AS is_allowed FROM about AS a
+), asked AS MATERIALIZED (
+    SELECT string_split_regex(trim(lower(words::VARCHAR)), '\s+') AS every FROM allowed WHERE is_allowed
+), said AS MATERIALIZED (
+    SELECT m.*, lower(m.content) AS low FROM messages AS m
+    WHERE contains(lower(m.content), (SELECT every[1] FROM asked)) AND (role IS NULL OR m.role = role)
+        AND (since IS NULL OR m.created_at >= since::TIMESTAMPTZ) AND (until IS NULL OR m.created_at < until::TIMESTAMPTZ)
+)
+SELECT m.created_at, s.script_id, m.session_id, m.user_id, m.turn, m.seq, m.role, m.content, m.is_taken_back
+FROM said AS m JOIN chosen_sessions(script) AS s USING (session_id) CROSS JOIN asked AS a
+WHERE list_bool_and(list_transform(a.every, lambda word: contains(m.low, word)))
+ORDER BY m.created_at DESC, m.session_id, m.seq DESC LIMIT hits_max;

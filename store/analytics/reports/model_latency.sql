@@ -1,0 +1,20 @@
+-- How fast language models answer, by model and what was asked. `script`, `version`, `since` and `until` are about the call.
+-- Times are those of calls that were answered, in milliseconds to the end of the reply (p50_ms and so on) and to its first
+-- words where it was streamed; percentiles are interpolated. failed_share: of all calls; attempts: of an answered call, on
+-- the average; degraded: answered calls whose reply had to be taken as plain text.
+CREATE OR REPLACE MACRO model_latency(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
+SELECT model, purpose, calls, failed_share, times[1] AS p50_ms, times[2] AS p90_ms, times[3] AS p95_ms, mean_ms,
+    firsts[1] AS first_words_p50_ms, firsts[2] AS first_words_p95_ms, attempts, degraded
+FROM (
+    SELECT c.model, c.purpose, count(*) AS calls, count(*) FILTER (c.outcome = 'failed') / count(*) AS failed_share,
+        quantile_cont(c.latency_ms, [0.5, 0.9, 0.95]) FILTER (c.outcome = 'done') AS times,
+        avg(c.latency_ms) FILTER (c.outcome = 'done') AS mean_ms,
+        quantile_cont(c.first_words_ms, [0.5, 0.95]) FILTER (c.outcome = 'done') AS firsts,
+        avg(c.attempts) FILTER (c.outcome = 'done') AS attempts,
+        count(*) FILTER (c.outcome = 'done' AND c.degraded != '') AS degraded
+    FROM llm_calls AS c
+    WHERE (script IS NULL OR c.script_id = script) AND (version IS NULL OR c.script_version = version::INTEGER)
+        AND (since IS NULL OR c.started_at >= since::TIMESTAMPTZ) AND (until IS NULL OR c.started_at < until::TIMESTAMPTZ)
+    GROUP BY ALL
+)
+ORDER BY calls DESC, model, purpose;

@@ -1,0 +1,17 @@
+-- New and returning users by day, week (from Monday) or month, by the clocks of a time zone; periods without sessions too.
+-- sessions: begun in the period; users: who began them; new_users: those of them whose first session of all (of the
+-- script, where one is named) began in it; returning_users: those whose first session began in an earlier period.
+CREATE OR REPLACE MACRO returning_users(script := NULL, since := NULL, until := NULL, period := 'week', zone := 'UTC') AS TABLE
+WITH firsts AS (
+    SELECT c.user_id, min(c.created_at) AS first_at FROM chosen_sessions(script) AS c GROUP BY ALL
+), begun AS MATERIALIZED (
+    SELECT period_of(c.created_at, period, zone) AS begins, c.user_id, period_of(f.first_at, period, zone) AS first_begins
+    FROM chosen_sessions(script, NULL, since, until) AS c JOIN firsts AS f USING (user_id)
+), periods AS (
+    SELECT unnest(generate_series(min(begins), max(begins), ('1 ' || period)::INTERVAL))::DATE AS begins FROM begun
+)
+SELECT p.begins, count(b.user_id) AS sessions, count(DISTINCT b.user_id) AS users,
+    count(DISTINCT b.user_id) FILTER (b.first_begins = p.begins) AS new_users,
+    count(DISTINCT b.user_id) FILTER (b.first_begins < p.begins) AS returning_users
+FROM periods AS p LEFT JOIN begun AS b USING (begins)
+GROUP BY p.begins ORDER BY p.begins;

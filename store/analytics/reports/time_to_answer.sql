@@ -1,0 +1,16 @@
+-- How long users take to reply where a session waits for them, by action; those that take longest first.
+-- waits: how often it waited; answered: of those, how often the user replied; still_open: it waits still (else the
+-- application ended, paused or moved the session); seconds from the end of the asking turn to the reply, percentiles
+-- interpolated. A wait in a skill counts where the skill was called.
+CREATE OR REPLACE MACRO time_to_answer(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
+SELECT script_id, concat_ws('/', phase_id, topic_id, action_id) AS step, kind, waits, answered, still_open,
+    answered / waits AS answered_share, times[1] AS p50_seconds, times[2] AS p90_seconds, times[3] AS p95_seconds, mean_seconds
+FROM (
+    SELECT w.script_id, w.phase_id, w.topic_id, w.action_id, w.kind, count(*) AS waits,
+        count(*) FILTER (w.outcome = 'answered') AS answered, count(*) FILTER (w.outcome = 'open') AS still_open,
+        quantile_cont(w.seconds, [0.5, 0.9, 0.95]) FILTER (w.outcome = 'answered') AS times,
+        avg(w.seconds) FILTER (w.outcome = 'answered') AS mean_seconds
+    FROM waits AS w SEMI JOIN chosen_sessions(script, version, since, until) AS c ON c.session_id = w.session_id
+    GROUP BY ALL
+)
+ORDER BY p50_seconds DESC NULLS LAST, script_id, step, kind;
