@@ -7,7 +7,7 @@ import duckdb
 import msgspec
 
 from store.analytics.delta import META, Delta
-from store.analytics.file import MODEL_VERSION, Place, connect, run_sql, sql_of
+from store.analytics.file import MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
 from store.analytics.outlines import OUTLINES, ActionOutline, Outline, VariableOutline
 from store.errors import AnalyticsUnreadable
 from store.event_fields import kept_of_event
@@ -90,6 +90,7 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
     connection.execute(f"CREATE TEMP MACRO kept_data(kind, data) AS {kept_of_event('kind', 'data')}")
     run_sql(connection, sql_of("take"))
     run_sql(connection, sql_of("derive"))
+    run_sql(connection, report_macros())
     if delta.memory_mark is not None:
         run_sql(connection, sql_of("units"))
     connection.execute("DELETE FROM about")

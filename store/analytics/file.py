@@ -19,7 +19,9 @@ from store.errors import AnalyticsUnreadable
 MODEL_VERSION = 1
 """Of the tables and reports; a query that worked goes on working as long as it stays."""
 MEMORY = "1GB"
-_RULES = ("model",)
+SHARED = "parts.sql"
+"""The macros that several reports are made with."""
+_RULES = ("model", "reports")
 _ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
 
 
@@ -94,6 +96,15 @@ def _decoded(path: Path) -> _KnownRest | None:
 def sql_of(name: str) -> str:
     """A file of SQL of the model, by its name without ending."""
     return resources.files("store.analytics").joinpath("model", f"{name}.sql").read_text(encoding="utf-8")
+
+
+def report_macros() -> str:
+    """The statements that define the reports: first what they share."""
+    found = resources.files("store.analytics").joinpath("reports").iterdir()
+    files = sorted(
+        (file for file in found if file.name.endswith(".sql")), key=lambda file: (file.name != SHARED, file.name)
+    )
+    return "\n".join(file.read_text(encoding="utf-8").rstrip().rstrip(";") + "\n;" for file in files)
 
 
 @cache

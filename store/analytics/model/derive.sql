@@ -9,7 +9,7 @@ CREATE OR REPLACE TEMP TABLE told AS
         "interrupt": "VARCHAR", "detector": "VARCHAR", "scope": "VARCHAR", "id": "VARCHAR", "source": "VARCHAR", "reason": "VARCHAR",
         "what": "VARCHAR", "wait": {"kind": "VARCHAR"}, "label": "VARCHAR", "score": "DOUBLE",
         "severity": "DOUBLE", "by": "VARCHAR", "message": "JSON", "experiment": "VARCHAR", "arm": "VARCHAR"}'))) AS d
-    WHERE e.kind IN ('action_entered', 'action_left', 'action_skipped', 'exit', 'scope_entered', 'scope_left', 'wait', 'ended',
+    WHERE e.kind IN ('action_entered', 'action_left', 'action_skipped', 'exit', 'scope_entered', 'scope_left', 'scope_skipped', 'wait', 'ended',
         'intervention', 'detected', 'exposed', 'migrated');
 CREATE OR REPLACE TEMP TABLE placed AS
     SELECT *,
@@ -85,7 +85,7 @@ INSERT INTO waits BY NAME
 INSERT INTO action_visits BY NAME
     SELECT v.session_id, t.user_id, t.script_id, t.script_version, t.digest,
         row_number() OVER (PARTITION BY v.session_id, v.action_id ORDER BY v.seq) AS visit, v.phase_id, v.topic_id, v.action_id,
-        v.action_type, v.skill, v.interrupt, v.detector, v.seq, v.entered_turn, v.entered_at, v.left_turn, v.left_at,
+        v.action_type, v.skill, v.interrupt, v.detector, v.seq, v.entered_turn, v.entered_at, v.left_seq, v.left_turn, v.left_at,
         epoch_us(v.left_at - v.entered_at) / 1e6 AS seconds,
         coalesce(v.rounds, w.rounds, 0) AS rounds, v.outcome, x.source AS exit_source, unmasked(x.reason) AS exit_reason
     FROM new_visits AS v
@@ -95,6 +95,25 @@ INSERT INTO action_visits BY NAME
     LEFT JOIN (SELECT session_id, action_id, seq, source, reason FROM placed WHERE kind = 'exit') AS x
         ON x.session_id = v.session_id AND x.action_id = v.action_id AND x.seq > v.seq AND x.seq < v.left_seq
     QUALIFY row_number() OVER (PARTITION BY v.session_id, v.seq ORDER BY x.seq DESC) = 1;
+
+DELETE FROM scope_visits USING touched AS t WHERE scope_visits.session_id = t.session_id;
+CREATE OR REPLACE TEMP TABLE scopes AS
+    SELECT session_id, scope, id, kind, seq, turn, recorded_at, phase_id,
+        min(CASE WHEN kind = 'ended' THEN seq END) OVER (PARTITION BY session_id ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
+            AS ended_seq,
+        lead(seq) OVER (PARTITION BY session_id, scope, id ORDER BY seq) AS next_seq
+    FROM placed WHERE kind IN ('scope_entered', 'scope_left', 'scope_skipped', 'ended');
+INSERT INTO scope_visits BY NAME
+    SELECT s.session_id, t.user_id, t.script_id, t.script_version, t.digest, s.scope,
+        CASE s.scope WHEN 'phase' THEN s.id ELSE s.phase_id END AS phase_id, CASE s.scope WHEN 'topic' THEN s.id END AS topic_id,
+        s.seq, s.turn AS entered_turn, s.recorded_at AS entered_at, e.seq AS left_seq, e.turn AS left_turn, e.recorded_at AS left_at,
+        epoch_us(e.recorded_at - s.recorded_at) / 1e6 AS seconds,
+        CASE WHEN s.kind = 'scope_skipped' THEN 'skipped' WHEN e.seq IS NULL THEN 'open' ELSE 'left' END AS outcome
+    FROM scopes AS s
+    JOIN turns AS t ON t.session_id = s.session_id AND t.turn = s.turn
+    LEFT JOIN scopes AS e ON e.session_id = s.session_id
+        AND e.seq = CASE WHEN s.kind = 'scope_skipped' THEN s.seq ELSE coalesce(least(s.next_seq, s.ended_seq), s.next_seq, s.ended_seq) END
+    WHERE s.kind IN ('scope_entered', 'scope_skipped');
 
 -- 3. What a rewind or clear took out of the conversation.
 UPDATE messages SET is_taken_back = len(list_filter(gaps, lambda gap: seq BETWEEN gap[1] AND gap[2])) > 0
