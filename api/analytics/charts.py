@@ -1,0 +1,65 @@
+"""What a picture shows of a table: the kind of picture, and which columns it is made of."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+
+class Funnel(Struct, frozen=True, kw_only=True, tag_field="kind", tag="funnel"):
+    """How many got how far: a bar a row, in the order of the rows, each with its share and what was lost before it."""
+
+    title: str
+    labels: tuple[str, ...]
+    """The columns that name a bar together."""
+    value: str
+    """The column with its length."""
+    share: str | None = None
+    """The column with its share, from 0 to 1; without one the share of the first bar is reckoned."""
+    unit: str = ""
+    """See Bars.unit."""
+
+
+class Bars(Struct, frozen=True, kw_only=True, tag_field="kind", tag="bars"):
+    """Sizes side by side: a horizontal bar a row, or a group of bars a label where there are series."""
+
+    title: str
+    labels: tuple[str, ...]
+    """The columns that name a bar (a group of bars) together."""
+    values: tuple[str, ...]
+    """The columns with lengths; several are series named by their columns."""
+    series: str | None = None
+    """The column that says which series a row is of; only beside a single value column."""
+    unit: str = ""
+    """What is counted, as it is printed. Two are understood: `%` for shares from 0 to 1, `s` for lengths of time."""
+
+
+class Lines(Struct, frozen=True, kw_only=True, tag_field="kind", tag="lines"):
+    """How something went: points joined by lines over times, dates or numbers."""
+
+    title: str
+    x: str
+    """The column with times, dates or numbers."""
+    values: tuple[str, ...]
+    """The columns with heights; several are series named by their columns."""
+    series: str | None = None
+    """The column that says which series a row is of; only beside a single value column."""
+    unit: str = ""
+    """See Bars.unit."""
+
+
+class Heat(Struct, frozen=True, kw_only=True, tag_field="kind", tag="heat"):
+    """A matrix of shaded cells, such as cohorts by the week they came back in; the rows of the table are its cells."""
+
+    title: str
+    row: str
+    """The column that says which line of the matrix a cell is in."""
+    column: str
+    """The column that says which column of the matrix a cell is in."""
+    value: str
+    """The column with the value of the cell."""
+    unit: str = ""
+    """See Bars.unit."""
+
+
+Chart: TypeAlias = Funnel | Bars | Lines | Heat
+"""Any picture; closed, to be matched to the end."""
