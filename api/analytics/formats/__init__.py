@@ -1,0 +1,1 @@
+"""A table as a file: CSV, JSON, Parquet."""
