@@ -20,14 +20,7 @@ def as_parquet(table: Table) -> bytes:
     Parquet has no integers beyond 64 bits: sums (HUGEINT) are BIGINT where all of them fit, else DOUBLE, which is
     DuckDB's choice. What has no type there (TUPLE) is JSON text.
     """
-    config = {
-        "threads": 1,
-        "memory_limit": _MEMORY,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(duckdb.connect(config=config)) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(_connect()) as connection:
         path = Path(folder) / "table.parquet"
         columns = [_column(column, [row[place] for row in table.rows]) for place, column in enumerate(table.columns)]
         parts = ", ".join(
@@ -35,10 +28,17 @@ def as_parquet(table: Table) -> bytes:
             for place, (name, (kind, _)) in enumerate(zip(table.names(), columns, strict=True), 1)
         )
         connection.execute(
-            f"COPY (SELECT {parts}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)",  # noqa: S608
+            f"COPY (SELECT {parts}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)",
             [values for _, values in columns],
         )
         return path.read_bytes()
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    bounds = {"threads": "1", "memory_limit": _MEMORY}
+    connection = duckdb.connect(config={**bounds, "autoinstall_known_extensions": "false"})
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
 
 
 def _column(column: Column, values: list[Any]) -> tuple[str, list[Any]]:

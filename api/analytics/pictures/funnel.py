@@ -1,0 +1,97 @@
+"""A funnel: bars in the order of the steps, the share that came so far, and what was lost before it."""
+
+from msgspec import Struct
+
+from api.analytics.charts import Funnel
+from api.analytics.pictures import frame, style
+from api.analytics.pictures.reading import NoPicture, names, numbers, unit_of
+from api.analytics.pictures.saying import said
+from api.analytics.pictures.svg import Drawing, Sheet
+from store.analytics.table import Table
+
+STEPS_MAX = 60
+_ROW, _BAR = 34.0, 22.0
+_VALUE, _SHARE, _LOST = 84.0, 66.0, 128.0  # widths of the columns of numbers
+
+
+class _Step(Struct, frozen=True):
+    name: str
+    value: float | None
+    share: float | None
+    lost: float | None
+    """How many fewer than in the step before; none where there are more, as steps can be skipped."""
+    lost_share: float | None
+
+
+def draw_funnel(table: Table, chart: Funnel) -> Drawing:
+    """The picture. Raises NoPicture."""
+    steps = _steps(table, chart)
+    unit = unit_of(table, (chart.value,), chart.unit)
+    sheet = Sheet()
+    y = frame.head(sheet, chart.title, frame.measure_of(chart.value, unit))
+    shown = steps[:STEPS_MAX]
+    notes = [f"{len(steps) - STEPS_MAX} more steps are not shown."] if len(steps) > STEPS_MAX else []
+    y = _rows(sheet, y, shown, unit) if shown else frame.nothing(sheet, y)
+    return sheet.finished(frame.foot(sheet, y, notes), chart.title, _described(steps, unit))
+
+
+def _steps(table: Table, chart: Funnel) -> list[_Step]:
+    told = names(table, chart.labels)
+    values = numbers(table, chart.value)
+    below = next((name for name, value in zip(told, values, strict=True) if value is not None and value < 0), None)
+    if below is not None:
+        raise NoPicture(f"a funnel counts down to nothing, but `{chart.value}` of {below} is negative")
+    shares = numbers(table, chart.share) if chart.share else _shares(values)
+    steps = []
+    before: float | None = None
+    for name, value, share in zip(told, values, shares, strict=True):
+        lost = before - value if before is not None and value is not None and value <= before else None
+        steps.append(_Step(name, value, share, lost, lost / before if lost is not None and before else None))
+        before = value
+    return steps
+
+
+def _shares(values: list[float | None]) -> list[float | None]:
+    first = next((value for value in values if value is not None), None)
+    return [value / first if value is not None and first else None for value in values]
+
+
+def _rows(sheet: Sheet, y: float, steps: list[_Step], unit: str) -> float:
+    room = frame.label_width([step.name for step in steps])
+    left = style.MARGIN + room + 12
+    value_end = style.WIDTH - style.MARGIN - _LOST - _SHARE
+    whole = value_end - _VALUE - left
+    largest = max((step.value for step in steps if step.value is not None), default=0.0)
+    ends = ((value_end, "reached"), (value_end + _SHARE, "share"), (value_end + _SHARE + _LOST, "lost on the way"))
+    for end, name in ends:
+        sheet.text(end, y + 8, name, size=style.SMALL, fill=style.FAINT, anchor="end")
+    y += 16
+    before = 0.0
+    for step in steps:
+        middle = y + _ROW / 2
+        length = whole * step.value / largest if step.value is not None and largest else 0.0
+        frame.named(sheet, style.MARGIN, middle, step.name, room)
+        if before > length:
+            sheet.rectangle(left, middle - _BAR / 2, before, _BAR, fill=style.GHOST)
+        tells = f"{step.name}: {_told(step, unit)}"
+        sheet.rectangle(left, middle - _BAR / 2, length, _BAR, fill=style.SERIES[0], tells=tells)
+        sheet.text(value_end, middle + 4.5, said(step.value, unit), anchor="end", strong=True)
+        sheet.text(value_end + _SHARE, middle + 4.5, said(step.share, "%"), anchor="end", fill=style.FAINT)
+        if step.lost:
+            sheet.text(value_end + _SHARE + _LOST, middle + 4.5, _loss(step, unit), anchor="end", fill=style.LOSS)
+        before = length
+        y += _ROW
+    return y
+
+
+def _loss(step: _Step, unit: str) -> str:
+    return f"−{said(step.lost, unit)} ({said(step.lost_share, '%')})"
+
+
+def _told(step: _Step, unit: str) -> str:
+    told = f"{said(step.value, unit)}, {said(step.share, '%')} of all"
+    return f"{told}, {_loss(step, unit)}" if step.lost else told
+
+
+def _described(steps: list[_Step], unit: str) -> str:
+    return "Funnel. " + "; ".join(f"{step.name}: {_told(step, unit)}" for step in steps)
