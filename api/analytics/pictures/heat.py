@@ -74,6 +74,7 @@ def _cells(sheet: Sheet, y: float, matrix: _Matrix, unit: str) -> float:
     room = frame.label_width([cells.lines[row] for row in matrix.rows])
     left = style.MARGIN + room + 10
     width = min(max((style.WIDTH - style.MARGIN - left) / len(matrix.columns), _CELL_MIN), _CELL_MAX)
+    has_room = all(width_of(said(value, unit), style.SMALL) <= width - 4 for value in cells.numbers())
     _column_names(sheet, y, [cells.series[place] for place in matrix.columns], left, width)
     y += 18
     for row in matrix.rows:
@@ -87,7 +88,7 @@ def _cells(sheet: Sheet, y: float, matrix: _Matrix, unit: str) -> float:
             sheet.rectangle(
                 x + 0.75, y + 0.75, width - 1.5, _CELL_HEIGHT - 1.5, fill=style.shade(share), radius=3, tells=tells
             )
-            if width_of(told, style.SMALL) <= width - 4:
+            if has_room:
                 ink = style.PAPER if share > 0.6 else style.INK
                 sheet.text(x + width / 2, y + _CELL_HEIGHT / 2 + 4, told, size=style.SMALL, fill=ink, anchor="middle")
         y += _CELL_HEIGHT

@@ -22,6 +22,8 @@ _MOMENTS_MAX = 7
 _NAME_WIDTH = 90.0
 
 _Tick: TypeAlias = tuple[float, str]
+_Point: TypeAlias = tuple[float, float, int]
+"""x, y, and the line of the grid."""
 
 
 class _Axis(Struct, frozen=True):
@@ -81,9 +83,11 @@ def _place(value: Any) -> datetime | float | str:
 
 
 def _axis(lines: Sequence[Any], names_max: int) -> _Axis:
+    if len(lines) == 1:
+        return _Axis((0.5,), ((0.5, label(lines[0])),))
     if isinstance(lines[0], datetime):
         first, last = min(lines), max(lines)
-        span = (last - first).total_seconds() or 1.0
+        span = (last - first).total_seconds()
         return _Axis(
             tuple((line - first).total_seconds() / span for line in lines),
             tuple(((place - first).total_seconds() / span, name) for place, name in moments(first, last, _MOMENTS_MAX)),
@@ -95,9 +99,8 @@ def _axis(lines: Sequence[Any], names_max: int) -> _Axis:
             tuple((line - ticks[0]) / span for line in lines),
             tuple(((tick - ticks[0]) / span, said(tick)) for tick in ticks),
         )
-    last_place = max(len(lines) - 1, 1)
     every = -(-len(lines) // names_max)
-    places = tuple(place / last_place for place in range(len(lines)))
+    places = tuple(place / (len(lines) - 1) for place in range(len(lines)))
     return _Axis(places, tuple((places[place], lines[place]) for place in range(0, len(lines), every)))
 
 
@@ -119,21 +122,25 @@ def _plot(sheet: Sheet, y: float, heights: Grid, series_count: int, unit: str) -
         told = elided(name, _NAME_WIDTH - 6, style.SMALL)
         sheet.text(x, bottom + 19, told, size=style.SMALL, fill=style.FAINT, anchor="middle", tells=name)
     for place in range(series_count):
-        points = sorted(
-            (left + share * (right - left), bottom - (number - levels[0]) / span * _HEIGHT, line)
-            for line, share in enumerate(axis.places)
-            if (number := heights.cells.get((line, place))) is not None
-        )
-        _line(sheet, points, heights, place, unit)
+        runs: list[list[_Point]] = [[]]
+        for share, line in sorted(zip(axis.places, range(len(axis.places)), strict=True)):
+            number = heights.cells.get((line, place))
+            if number is None:
+                runs.append([])
+            else:
+                runs[-1].append((left + share * (right - left), bottom - (number - levels[0]) / span * _HEIGHT, line))
+        _line(sheet, runs, heights, place, unit)
     return bottom + 32
 
 
-def _line(sheet: Sheet, points: list[tuple[float, float, int]], heights: Grid, place: int, unit: str) -> None:
+def _line(sheet: Sheet, runs: list[list[_Point]], heights: Grid, place: int, unit: str) -> None:
+    """One line, broken where it has no number; its points are marked while they are few, or stand alone."""
     colour = style.SERIES[place]
-    if len(points) > 1:
-        sheet.path([(x, y) for x, y, _ in points], stroke=colour, dashes=style.DASHES[place])
-    if len(points) <= _DOTS_MAX:
-        for x, y, line in points:
+    are_few = len(heights.lines) <= _DOTS_MAX
+    for points in runs:
+        if len(points) > 1:
+            sheet.path([(x, y) for x, y, _ in points], stroke=colour, dashes=style.DASHES[place])
+        for x, y, line in points if are_few or len(points) == 1 else ():
             told = f"{label(heights.lines[line])}: {said(heights.cells[line, place], unit)}"
             sheet.dot(x, y, 3.2, fill=colour, tells=f"{heights.series[place]}, {told}")
 
