@@ -19,18 +19,22 @@ def as_csv(table: Table) -> bytes:
     return ("\r\n".join(lines) + "\r\n").encode()
 
 
-def _field(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A value as it stands in a field, before quotes."""
     match value:
         case None:
             return ""
         case str():
-            text = value
+            return value
         case float():
             return repr(value)
         case _:
             text = encoded(value).decode()
-            if text.startswith('"'):  # a time, an id, bytes: nothing in them is escaped
-                return text[1:-1]
-    if not text or not _QUOTED.isdisjoint(text):
+            return text[1:-1] if text.startswith('"') else text  # a time, an id, bytes: nothing in them is escaped
+
+
+def _field(value: Any) -> str:
+    text = as_text(value)
+    if (not text and value is not None) or not _QUOTED.isdisjoint(text):
         return '"' + text.replace('"', '""') + '"'
     return text

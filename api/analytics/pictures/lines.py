@@ -18,8 +18,8 @@ POINTS_MAX = 2_000  # places along the x axis
 _DOTS_MAX = 60  # points of a line that are marked each
 _HEIGHT = 300.0
 _TICKS_MAX = 6
-_MOMENTS_MAX = 7
-_NAME_WIDTH = 90.0
+_MOMENTS_MAX = 6
+_TICK_WIDTH = 112.0
 
 _Tick: TypeAlias = tuple[float, str]
 _Point: TypeAlias = tuple[float, float, int]
@@ -115,11 +115,11 @@ def _plot(sheet: Sheet, y: float, heights: Grid, series_count: int, unit: str) -
         at = bottom - (level - levels[0]) / span * _HEIGHT
         sheet.rule(left, at, right, at, stroke=style.AXIS if level == 0 else style.GRID)
         sheet.text(left - 10, at + 4, said(level, unit), size=style.SMALL, fill=style.FAINT, anchor="end")
-    axis = _axis(heights.lines, int((right - left) / _NAME_WIDTH))
+    axis = _axis(heights.lines, int((right - left) / _TICK_WIDTH))
     for share, name in axis.ticks:
         x = left + share * (right - left)
         sheet.rule(x, bottom, x, bottom + 5, stroke=style.AXIS)
-        told = elided(name, _NAME_WIDTH - 6, style.SMALL)
+        told = elided(name, _TICK_WIDTH, style.SMALL)
         sheet.text(x, bottom + 19, told, size=style.SMALL, fill=style.FAINT, anchor="middle", tells=name)
     for place in range(series_count):
         runs: list[list[_Point]] = [[]]

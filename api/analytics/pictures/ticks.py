@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime, timedelta
 
 _LENGTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
-_DAY = 86_400
+_MINUTE, _DAY = 60, 86_400
 _MOMENTS = (
     1,
     5,
@@ -65,15 +65,8 @@ def moments(first: datetime, last: datetime, count_max: int) -> list[tuple[datet
     while number * step + offset <= end:
         places.append(epoch + timedelta(seconds=number * step + offset))
         number += 1
-    form = _form(step, first, last)
+    form = "%Y-%m-%d" if step >= _DAY else "%Y-%m-%d %H:%M" if step >= _MINUTE else "%Y-%m-%d %H:%M:%S"
     return [(place, place.strftime(form)) for place in places or [first]]
-
-
-def _form(step: int, first: datetime, last: datetime) -> str:
-    if step >= _DAY:
-        return "%Y-%m-%d"
-    clock = "%H:%M:%S" if step < 60 else "%H:%M"
-    return clock if first.date() == last.date() else f"%m-%d {clock}"
 
 
 def _months(first: datetime, last: datetime, least: float) -> list[tuple[datetime, str]]:

@@ -1,0 +1,1 @@
+"""What analysts ask for on the command line."""

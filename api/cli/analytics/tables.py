@@ -1,0 +1,96 @@
+"""Tables of results in a terminal: values as people read them, with bars for what the report is about."""
+
+import sys
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, assert_never
+
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Table as Shown
+
+from api.analytics.charts import Bars, Chart, Funnel, Heat, Lines
+from api.analytics.formats.as_csv import as_text
+from api.analytics.pictures.reading import NoPicture, label, numbers, unit_of
+from api.analytics.pictures.saying import said
+from api.cli.output import console, plain, print_table
+from store.analytics.table import Table
+
+_BAR_CELLS = 24
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_CELL_MAX = 200  # characters of a cell; a file has them all
+
+
+def print_result(table: Table, chart: Chart | None = None) -> None:
+    """The table; where no person looks tab-separated, each value as it stands in CSV."""
+    names = [column.name for column in table.columns]
+    if not sys.stdout.isatty():
+        print_table(names, ([as_text(value) for value in row] for row in table.rows))
+        return
+    units = _units(table, chart)
+    measure = next(iter(units), None)
+    bars = _bars(table, measure)
+    shown = Shown(box=SIMPLE)
+    for column in table.columns:
+        values = (row[names.index(column.name)] for row in table.rows)
+        is_number = any(isinstance(value, int | float | Decimal | timedelta) for value in values)
+        shown.add_column(escape(plain(column.name)), justify="right" if is_number else "left", overflow="fold")
+        if bars and column.name == measure:
+            shown.add_column("", no_wrap=True, style="blue")
+    for number, row in enumerate(table.rows):
+        cells: list[str] = []
+        for name, value in zip(names, row, strict=True):
+            cells.append(escape(_cell(value, units.get(name, ""))))
+            if bars and name == measure:
+                cells.append(bars[number])
+        shown.add_row(*cells)
+    console.print(shown)
+
+
+def _units(table: Table, chart: Chart | None) -> dict[str, str]:
+    """The unit of each column that has one; the first is of the column that the chart is about."""
+    match chart:
+        case None:
+            return {}
+        case Funnel():
+            units = {chart.value: chart.unit} | ({chart.share: "%"} if chart.share else {})
+        case Heat():
+            units = {chart.value: chart.unit}
+        case Bars() | Lines():
+            units = dict.fromkeys(chart.values, chart.unit)
+        case _:
+            assert_never(chart)
+    return {name: unit_of(table, (name,), unit) for name, unit in units.items()}
+
+
+def _bars(table: Table, measure: str | None) -> list[str]:
+    """A bar a row, in proportion to the largest; none where there is nothing to compare."""
+    if measure is None:
+        return []
+    try:
+        sizes = [number or 0.0 for number in numbers(table, measure)]
+    except NoPicture:
+        return []
+    largest = max(sizes, default=0.0)
+    return [_bar(max(size, 0.0) / largest) for size in sizes] if largest > 0 else []
+
+
+def _bar(share: float) -> str:
+    whole, eighths = divmod(round(share * _BAR_CELLS * 8), 8)
+    return "█" * whole + _EIGHTHS[eighths].strip()
+
+
+def _cell(value: Any, unit: str) -> str:
+    match value:
+        case None:
+            return ""
+        case int() | float() | Decimal() if unit in {"%", "s"} and not isinstance(value, bool):
+            text = said(float(value), unit)
+        case float():
+            text = f"{value:,.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e9 else f"{value:g}"
+        case timedelta() | datetime():
+            text = label(value)
+        case _:
+            text = as_text(value)
+    text = plain(text.replace("\t", " ").replace("\n", " "))
+    return text if len(text) <= _CELL_MAX else text[: _CELL_MAX - 1] + "…"
