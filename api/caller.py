@@ -7,8 +7,11 @@ from msgspec import Struct
 
 from api.errors import ApiError
 
-Role: TypeAlias = Literal["app", "author", "analyst", "admin"]
+Role: TypeAlias = Literal["app", "author", "analyst", "reader", "admin"]
 ROLES: frozenset[Role] = frozenset(get_args(Role))
+
+READERS: frozenset[Role] = frozenset({"reader", "admin"})
+"""Who may see all that was said and kept as it is, and so may ask for what is masked to be unmasked."""
 
 TENANT = "default"
 """Whose data it is where nothing says otherwise: for scripts of the folder, commands, a server without keys."""
@@ -22,6 +25,11 @@ class Caller(Struct, frozen=True):
     user_id: str | None = None
     name: str = ""
     """Who it is, for limits: a key or a token; empty where nobody says who asks."""
+
+    @property
+    def may_read(self) -> bool:
+        """Whether it may see all that was said and kept, also the values of `pii` variables."""
+        return not self.roles.isdisjoint(READERS)
 
 
 ANYONE = Caller()

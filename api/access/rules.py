@@ -36,21 +36,22 @@ WATCHED = Rule(
 ADMIN = _for()
 SERVER = Rule(ADMIN.roles, is_of_server=True)
 TALKING = _for("app")
-READING = _for("app", "analyst")
+READING = _for("app", "reader")  # what was said, what variables hold, whose it is
+COUNTING = _for("app", "analyst", "reader")  # without a word of it
 WRITING = _for("author")
-LOOKING_UP = _for("app", "author", "analyst")
+LOOKING_UP = _for("app", "author", "analyst", "reader")
+FINDING = _for("app", "reader", keeps_to_user=True)
 REMEMBERING = _for("app", keeps_to_user=True)
-RECALLING = _for("app", "analyst", keeps_to_user=True)
 
 RULES: Mapping[str, Rule] = {
     "POST /api/sessions": _for("app", keeps_to_user=True),
-    "GET /api/sessions": _for("app", "analyst", keeps_to_user=True),
+    "GET /api/sessions": FINDING,
     "GET /api/sessions/{session_id}": READING,
     "POST /api/sessions/{session_id}/messages": TALKING,
     "GET /api/sessions/{session_id}/messages": READING,
     "GET /api/sessions/{session_id}/variables": READING,
     "GET /api/sessions/{session_id}/events": READING,
-    "GET /api/sessions/{session_id}/calls": _for("author", "analyst"),
+    "GET /api/sessions/{session_id}/calls": _for("author", "reader"),
     "POST /api/sessions/{session_id}/migrate": WRITING,
     "POST /api/sessions/{session_id}/migrate/undo": WRITING,
     "DELETE /api/sessions/{session_id}": TALKING,
@@ -67,12 +68,12 @@ RULES: Mapping[str, Rule] = {
     "POST /api/sessions/{session_id}/messages/append": TALKING,
     "GET /api/sessions/{session_id}/snapshots": READING,
     "GET /api/sessions/{session_id}/snapshots/{turn}": READING,
-    "GET /api/sessions/search": _for("app", "analyst", keeps_to_user=True),
-    "GET /api/sessions/{session_id}/stats": READING,
+    "GET /api/sessions/search": FINDING,
+    "GET /api/sessions/{session_id}/stats": COUNTING,
     "GET /api/sessions/{session_id}/context": READING,
     "GET /api/sessions/{session_id}/history": READING,
     "POST /api/sessions/{session_id}/compress": TALKING,
-    "GET /api/sessions/{session_id}/export": _for("author", "analyst"),  # it holds raw replies of models
+    "GET /api/sessions/{session_id}/export": _for("author", "reader"),  # it holds raw replies of models
     "POST /api/sessions/import": _for("author", keeps_to_user=True),
     "GET /api/users/{user_id}/sessions": READING,
     "GET /api/users/{user_id}/variables": READING,
@@ -80,24 +81,24 @@ RULES: Mapping[str, Rule] = {
     "GET /api/users/{user_id}/export": ADMIN,
     "DELETE /api/users/{user_id}": ADMIN,
     "POST /api/memory/units": REMEMBERING,
-    "GET /api/memory/units": RECALLING,
-    "GET /api/memory/units/{unit_id}": RECALLING,
+    "GET /api/memory/units": FINDING,
+    "GET /api/memory/units/{unit_id}": FINDING,
     "PATCH /api/memory/units/{unit_id}": REMEMBERING,
     "DELETE /api/memory/units/{unit_id}": REMEMBERING,
     "POST /api/memory/search": REMEMBERING,  # it visits
     "POST /api/memory/groups": REMEMBERING,
-    "GET /api/memory/groups": RECALLING,
-    "GET /api/memory/groups/{group_id}": RECALLING,
+    "GET /api/memory/groups": FINDING,
+    "GET /api/memory/groups/{group_id}": FINDING,
     "DELETE /api/memory/groups/{group_id}": REMEMBERING,
-    "GET /api/memory/groups/{group_id}/context": RECALLING,
+    "GET /api/memory/groups/{group_id}/context": FINDING,
     "POST /api/memory/groups/{group_id}/restore": REMEMBERING,
     "POST /api/memory/summarise": REMEMBERING,
     "POST /api/memory/forget": REMEMBERING,
     "POST /api/memory/embed": REMEMBERING,
-    "GET /api/memory/jobs": RECALLING,
-    "GET /api/memory/jobs/{job_id}": RECALLING,
-    "GET /api/memory/status": RECALLING,
-    "GET /api/memory/export": RECALLING,
+    "GET /api/memory/jobs": FINDING,
+    "GET /api/memory/jobs/{job_id}": FINDING,
+    "GET /api/memory/status": FINDING,
+    "GET /api/memory/export": FINDING,
     "POST /api/memory/import": REMEMBERING,
     "GET /api/operations/memory": SERVER,
     "POST /api/operations/memory/repair": SERVER,

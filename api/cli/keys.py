@@ -55,7 +55,8 @@ def create_key(
 ) -> None:
     """Makes a key and prints it, this once; the record keeps no more than its hash.
 
-    Roles: `app` talks and reads, `author` keeps scripts and sees prompts, `analyst` reads, `admin` may do everything.
+    Roles: `app` talks and reads, `author` keeps scripts and sees prompts, `analyst` counts and sees no words, `reader`
+    reads them too, `admin` may do everything.
     """
     settings = settings_of(config, **flags)
     body = {"name": name, "roles": list(roles) or ["app"], "userId": user, "expiresDays": expires_days}

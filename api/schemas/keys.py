@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from api.caller import Role
+from api.caller import ROLES, Role
 from api.schemas.base import Body, Id, View
 
 
@@ -14,7 +14,7 @@ class NewKey(Body, frozen=True, kw_only=True):
     """A key to be made."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
-    roles: Annotated[list[Role], Meta(min_length=1, max_length=4)] = msgspec.field(default_factory=lambda: ["app"])
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))] = msgspec.field(default_factory=lambda: ["app"])
     user_id: Id | None = None
     expires_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
 

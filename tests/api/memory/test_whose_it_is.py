@@ -65,7 +65,7 @@ async def test_no_route_leaks_or_spoils_what_is_somebody_elses(app: Any, tmp_pat
         before = await api.get("/api/memory/export", params={"userId": "ana"}, headers=own)
         assert WORD in before.text
         given = STRANGERS[stranger]
-        headers = {"Authorization": await api.key("app", "analyst", **given)}
+        headers = {"Authorization": await api.key("app", "reader", **given)}
         for route in ROUTES:
             method, path = route.split(" ")
             path = path.format(**things)
