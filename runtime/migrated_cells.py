@@ -117,10 +117,13 @@ class Cells:
         try:
             value = coerce(cell.value, declared.kind, declared.choices)
         except ValueRefused as refused:
-            raise Blocked(f"`{name}`: {refused}") from refused
+            why = f"its value is no {declared.kind}" if declared.pii else str(refused)
+            raise Blocked(f"`{name}`: {why}") from refused
         if value == cell.value and type(value) is type(cell.value):
             return cell if cell.type == declared.kind else msgspec.structs.replace(cell, type=declared.kind)
-        self.notes.append(f"`{name}` was {shorten(cell.value)} and is the {declared.kind} {shorten(value)}")
+        change = "" if declared.pii else f" {shorten(value)}"
+        was = f"a {cell.type}" if declared.pii else shorten(cell.value)
+        self.notes.append(f"`{name}` was {was} and is the {declared.kind}{change}")
         return Cell(value, declared.kind, self._now, "migrated", cell.by)
 
     def _defaults(self, cells: dict[str, Cell], was: Declared, now: Declared) -> None:

@@ -148,6 +148,8 @@ class Scopes:
             plain = bounded(value)
             return plain if declared is None or kind is None else coerce(plain, kind, declared.choices)
         except ValueRefused as refused:
+            if declared is not None and declared.pii:  # the words would quote the value
+                raise WriteRefused(f"`{name}`: its value is no {kind or 'value that a variable can hold'}") from None
             raise WriteRefused(f"`{name}`: {refused}") from refused
 
     def _type(self, scope: Scope, name: str) -> DeclaredType | None:

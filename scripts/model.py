@@ -295,3 +295,15 @@ def all_actions(script: Script) -> Iterator[Action]:
         yield from walk(skill.actions)
     for interrupt in script.interrupts:
         yield from walk(interrupt.actions)
+
+
+def all_declarations(script: Script) -> Iterator[Declaration]:
+    """Every declaration of a script, whatever scope it is of; of a skill also its parameters."""
+    yield from script.globals
+    yield from script.declare
+    for phase in script.phases:
+        yield from phase.declare
+        for topic in phase.topics:
+            yield from topic.declare
+    for skill in script.skills:
+        yield from (*skill.params, *skill.declare)

@@ -10,9 +10,9 @@ from msgspec import Struct
 from scripts.actions import Action, AiAsk, AiThink, Ask, Call, Choose, Foreach, Set, walk
 from scripts.dialects.placeholders import NAME, reference
 from scripts.expressions import is_reserved, is_syntax
-from scripts.model import FormSheet, Interrupt, Script, Skill, all_actions
+from scripts.model import FormSheet, Interrupt, Script, Skill, all_actions, all_declarations
 from scripts.nodes import ID_CHARS_MAX
-from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
+from scripts.variables import Assignment, Output, OutputItem, Records
 
 _BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
 _VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
@@ -115,7 +115,7 @@ def names_of(script: Script) -> Names:
     known: set[str] = set()
     valued: set[str] = set()
     fields: dict[str, set[str]] = {}
-    for each in declared(script):
+    for each in all_declarations(script):
         known.add(each.var)
         valued |= {each.var} if each.value not in (None, "", []) else set()
     for action in all_actions(script):
@@ -127,18 +127,6 @@ def names_of(script: Script) -> Names:
     known |= {each.name for sheet in script.forms for each in sheet.fields}
     known |= valued | set(fields)
     return Names(frozenset(known), frozenset(valued), {name: frozenset(found) for name, found in fields.items()})
-
-
-def declared(script: Script) -> Iterator[Declaration]:
-    """Every declaration of a script."""
-    yield from script.globals
-    yield from script.declare
-    for phase in script.phases:
-        yield from phase.declare
-        for topic in phase.topics:
-            yield from topic.declare
-    for skill in script.skills:
-        yield from (*skill.params, *skill.declare)
 
 
 def outputs_of(action: Action) -> tuple[OutputItem, ...]:

@@ -19,6 +19,7 @@ class _Input(Node, frozen=True, kw_only=True):
     required: bool = True
     default: Value = None
     type: str = ""
+    pii: bool = False
 
 
 class _Technique(Node, frozen=True, kw_only=True):
@@ -75,6 +76,7 @@ def _parameter(given: _Input) -> Parameter:
         required=given.required,
         value=given.default,
         type=_kind(given),
+        pii=given.pii,
         at=given.at,
         marks={"var": given.mark("name")},
     )
@@ -94,7 +96,7 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
         at=skill.at,
     )
     topic = Topic(id="main", title=skill.title, goal=skill.goal, actions=(call,), at=skill.at)
-    given = tuple(Declaration(var=each.var, define=each.define, at=each.at) for each in skill.params)
+    given = tuple(Declaration(var=each.var, define=each.define, pii=each.pii, at=each.at) for each in skill.params)
     returned = tuple(Declaration(var=name, at=skill.mark("returns")) for name in skill.returns)
     return Script(
         id=skill.id,
