@@ -45,6 +45,15 @@ def caller_of(request: Request[Any, Any, Any]) -> Caller:
     return caller
 
 
+def masks(caller: Caller, wanted: bool | None) -> bool:
+    """Whether a caller gets something masked: whoever may read all of it only where that is `wanted`, anybody else
+    always. Raises ApiError FORBIDDEN.
+    """
+    if wanted is False and not caller.may_read:
+        raise ApiError("FORBIDDEN", f"unmasked takes the role {' or '.join(sorted(READERS))}")
+    return bool(wanted) or not caller.may_read
+
+
 def tenant_of(request: Request[Any, Any, Any]) -> str:
     """Whose data a request is about."""
     return caller_of(request).tenant

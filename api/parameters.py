@@ -64,6 +64,14 @@ WithEvents: TypeAlias = Annotated[
     bool, QueryParameter(name="events", description="With `events`: everything that happened in the turn, in order.")
 ]
 Limit: TypeAlias = Annotated[int, QueryParameter(name="limit", ge=1, le=PAGE_MAX, description="How many at most.")]
+Masked: TypeAlias = Annotated[
+    bool | None,
+    QueryParameter(
+        name="masked",
+        required=False,
+        description="Without personal values; `false`, for who may have them, is how it is unless this is asked for.",
+    ),
+]
 Cursor: TypeAlias = Annotated[
     str | None, QueryParameter(name="cursor", required=False, description="`nextCursor` of the page before.")
 ]

@@ -35,6 +35,9 @@ COLUMNS = ("file", "sessionId", "key", "format", "messages", "skipped", "error")
 @click.option("--all", "every", is_flag=True, help="Every session, each to a file of its own in the folder of -o.")
 @click.option("--format", "form", type=click.Choice(list(ENDINGS)), default="json", help="[json]; yaml is the same.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File, or folder for --all [standard output].")
+@click.option(
+    "--masked/--unmasked", "masked", default=False, help="Without personal values (`pii`), for reading [--unmasked]."
+)
 @with_settings("data", "host", "port")
 def export_sessions(
     session_id: str | None,
@@ -42,40 +45,45 @@ def export_sessions(
     every: bool,
     form: str,
     output: Path | None,
+    masked: bool,
     config: Path | None,
     **flags: Any,
 ) -> None:
-    """Exports a session: json and yaml to go on with elsewhere, jsonl, markdown and txt to read."""
+    """Exports a session: json and yaml to go on with elsewhere, jsonl, markdown and txt to read.
+
+    Masked, the names of `pii` variables stand in the place of their values, and it cannot be imported.
+    """
     if (session_id is not None) + (key is not None) + every != 1:
         fail("name one session, by its id or by --key, or all of them with --all")
     if every and output is None:
         fail("--all takes a folder to write to: -o FOLDER")
     settings = settings_of(config, **flags)
     if every and output is not None:
-        run(_export_all(settings, form, output))
+        run(_export_all(settings, form, output, masked=masked))
         return
-    content = run(_export_one(settings, session_id, key, form))
+    content = run(_export_one(settings, session_id, key, form, masked=masked))
     if output is None:
         click.echo(content, nl=False)
     else:
         _write(content, output)
 
 
-async def _export_one(settings: Settings, session_id: str | None, key: str | None, form: str) -> bytes:
+async def _export_one(settings: Settings, session_id: str | None, key: str | None, form: str, *, masked: bool) -> bytes:
     async with reach(settings) as api:
         if key is not None:
             session_id = next((row["sessionId"] for row in await _listed(api) if row["key"] == key), None)
             if session_id is None:
                 raise Answered(f"there is no session with the key {key}")
-        return await _exported(api, session_id or "", form)
+        return await _exported(api, session_id or "", form, masked=masked)
 
 
-async def _export_all(settings: Settings, form: str, folder: Path) -> None:
+async def _export_all(settings: Settings, form: str, folder: Path, *, masked: bool) -> None:
     async with reach(settings) as api:
         rows = await _listed(api)
         _make(folder)
         for row in _tracked("exporting", rows):
-            _write(await _exported(api, row["sessionId"], form), folder / f"{row['sessionId']}.{ENDINGS[form]}")
+            content = await _exported(api, row["sessionId"], form, masked=masked)
+            _write(content, folder / f"{row['sessionId']}.{ENDINGS[form]}")
     errors.print(f"{len(rows)} session{'s' * (len(rows) != 1)} in {escape(str(folder))}")
 
 
@@ -86,8 +94,9 @@ def _make(folder: Path) -> None:
         fail(f"{folder}: {error.strerror or 'cannot be made'}")
 
 
-async def _exported(api: Reach, session_id: str, form: str) -> bytes:
-    return await api.get_bytes(f"/api/sessions/{in_path(session_id)}/export", format=form)
+async def _exported(api: Reach, session_id: str, form: str, *, masked: bool) -> bytes:
+    path = f"/api/sessions/{in_path(session_id)}/export"
+    return await api.get_bytes(path, format=form, masked=str(masked).lower())
 
 
 async def _listed(api: Reach) -> list[Any]:

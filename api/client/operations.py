@@ -192,9 +192,9 @@ class Operations:
         body = NewCompression(keep=keep, instruct=instruct)
         return await self._wire.ask("POST", path_of(session_id, "compress"), Compressed, body=body, headers=once())
 
-    async def export(self, session_id: str, form: Format = "json") -> str:
-        """The session as a document."""
-        return await self._wire.text(path_of(session_id, "export"), parameters={"format": form})
+    async def export(self, session_id: str, form: Format = "json", *, masked: bool | None = None) -> str:
+        """The session as a document; masked, it has no personal values, and cannot be imported."""
+        return await self._wire.text(path_of(session_id, "export"), parameters={"format": form, "masked": masked})
 
     async def bring(
         self, document: Values, *, user_id: str | None = None, key: str | None = None, replace: bool = False

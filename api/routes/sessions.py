@@ -1,5 +1,6 @@
 """Sessions: begin one, talk to it, look at it."""
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,7 +11,8 @@ from litestar.params import BodyKwarg, FromPath, QueryParameter
 
 from api.accept import wants_stream
 from api.answer import Answer
-from api.caller import tenant_of, user_for
+from api.caller import caller_of, masks, tenant_of, user_for
+from api.catalogue import Catalogue
 from api.chat import Chat
 from api.errors import described
 from api.parameters import (
@@ -24,6 +26,8 @@ from api.parameters import (
     WithEvents,
     condition,
 )
+from api.privacy.hidden import hidden_of
+from api.privacy.rows import masked_call
 from api.routes import session_lists
 from api.routes.lifecycle import label_session, set_variables
 from api.routes.removal import delete_session
@@ -237,15 +241,23 @@ async def list_calls(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
     record: NamedDependency[Record],
+    catalogue: NamedDependency[Catalogue],
     request: Request[Any, Any, Any],
     debug: Debug = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> CallList:
-    """A page of calls, oldest first, also those of turns that failed; with `debug` what was replied."""
-    await chat.session(tenant_of(request), session_id)
-    page = await record.calls(tenant_of(request), session_id, limit=limit, cursor=cursor)
-    return CallList(data=[call_view(row, debug=debug) for row in page.rows], next_cursor=page.next)
+    """A page of calls, oldest first, also those of turns that failed; with `debug` what was replied, without personal
+    values unless the role `reader` comes along.
+    """
+    caller = caller_of(request)
+    hot = await chat.session(caller.tenant, session_id)
+    page = await record.calls(caller.tenant, session_id, limit=limit, cursor=cursor)
+    rows = page.rows
+    if masks(caller, None):
+        hidden = await hidden_of(record, catalogue, hot.session)
+        rows = await asyncio.to_thread(lambda: [masked_call(hidden, row) for row in page.rows])
+    return CallList(data=[call_view(row, debug=debug) for row in rows], next_cursor=page.next)
 
 
 def _turn_fields(answer: Answer, *, events: bool, debug: bool) -> dict[str, Any]:

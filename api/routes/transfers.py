@@ -10,9 +10,10 @@ from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType
 from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
 
-from api.caller import caller_of, tenant_of, user_for
+from api.caller import caller_of, masks, tenant_of, user_for
+from api.catalogue import Catalogue
 from api.errors import described
-from api.parameters import KEY_CHARS_MAX
+from api.parameters import KEY_CHARS_MAX, Masked
 from api.routes.media import JSON, TAKES
 from api.running import Running
 from api.schemas.transfers import ImportView, SkippedView
@@ -63,17 +64,22 @@ class _Imported(Operation):
     summary="Export a session",
     operation_class=_Exported,
     description="`json` and `yaml` hold everything that is needed to go on, and are what can be imported as it was; "
-    "`jsonl`, `markdown` and `txt` hold what was said. None of them holds a secret of the server's.",
+    "`jsonl`, `markdown` and `txt` hold what was said. None of them holds a secret of the server's. Masked, there are "
+    "names in the place of personal values (`pii`), and no state; such a document is for reading alone. "
+    "Whoever has neither the role `reader` nor `admin` gets it so.",
     responses=described("REQUEST_INVALID", "SESSION_NOT_FOUND", "SCRIPT_NOT_FOUND", "SERVER_BUSY"),
 )
 async def export_session(
     session_id: FromPath[str],
     running: NamedDependency[Running],
+    catalogue: NamedDependency[Catalogue],
     request: Request[Any, Any, Any],
     form: Annotated[Format, QueryParameter(name="format", description=f"One of {', '.join(FORMATS)}.")] = "json",
+    masked: Masked = None,
 ) -> Stream:
     """A session as a document."""
-    document = await export(running, tenant_of(request), session_id, form)
+    is_masked = masks(caller_of(request), masked)
+    document = await export(running, catalogue, tenant_of(request), session_id, form, is_masked=is_masked)
     headers = {"Content-Disposition": f'attachment; filename="{document.file_name}"'}
     return Stream(document.pieces, media_type=document.media_type, headers=headers)
 

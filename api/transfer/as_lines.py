@@ -31,6 +31,7 @@ async def line_pieces(source: Source) -> AsyncIterator[bytes]:
             "script_id": source.head.script_id,
             "script_version": source.head.script_version,
             "locale": source.state.locale,
+            **({"masked": True} if source.hidden is not None else {}),
         },
     }
     yield msgspec.json.encode(head) + b"\n"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from runtime.ports import Purpose
 from runtime.state import ExecutionStatus, Status
@@ -160,6 +160,8 @@ class Head(Struct, frozen=True, kw_only=True):
     session: SessionPart
     scripts: list[ScriptPart]
     migrations: list[MovePart]
+    masked: Literal[True] | UnsetType = UNSET
+    """What is personal is not in it, nor any state: it is for reading, and cannot be imported."""
 
 
 class Document(_Part, frozen=True, kw_only=True):

@@ -5,13 +5,15 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from api.catalogue import Catalogue
 from api.errors import ApiError
+from api.privacy.hidden import hidden_of
 from api.running import Running
 from api.transfer.as_json import json_pieces
 from api.transfer.as_lines import line_pieces
 from api.transfer.as_text import markdown_pieces, text_pieces
 from api.transfer.as_yaml import yaml_pieces
-from api.transfer.whole import Source, open_source
+from api.transfer.whole import Source, masked, open_source
 
 Format: TypeAlias = Literal["json", "yaml", "jsonl", "markdown", "txt"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -44,11 +46,15 @@ _FORMS: Mapping[Format, _Form] = {
 MEDIA_TYPES: tuple[str, ...] = tuple(form.media_type for form in _FORMS.values())
 
 
-async def export(running: Running, tenant: str, session_id: str, form: Format) -> Export:
+async def export(
+    running: Running, catalogue: Catalogue, tenant: str, session_id: str, form: Format, *, is_masked: bool
+) -> Export:
     """A session in a form. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR, SCRIPT_NOT_FOUND."""
     source = await open_source(running.record, tenant, session_id, running.clock())
     if source is None:
         raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+    if is_masked:
+        source = masked(source, await hidden_of(running.record, catalogue, source.start))
     chosen = _FORMS[form]
     pieces = chosen.pieces(source)
     first = await anext(pieces, b"")  # what cannot be read is told before anything is sent

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from api.transfer.conversation import MESSAGES_MAX, Conversation, Said, Unusable, kept_of, message_of, moment_of
-from api.transfer.problems import Account, DocumentInvalid
+from api.transfer.problems import MASKED, Account, DocumentInvalid
 from runtime.context.memory import ContextMemory
 from scripts.nodes import ID_CHARS_MAX
 from scripts.values import TEXT_CHARS_MAX
@@ -97,6 +97,8 @@ def _conversation(lines: _Lines, file_name: str, account: Account) -> Conversati
     after = sum(place <= offset for place in places)
     own = head.get("cuebook")
     own = own if isinstance(own, dict) else {}
+    if own.get("masked"):
+        raise DocumentInvalid(MASKED)
     user_id, key = own.get("user_id"), head.get("key")
     if own and key == own.get("session_id"):  # its name, for want of a key
         key, file_name = None, ""

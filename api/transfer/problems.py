@@ -6,6 +6,9 @@ SKIPPED_MAX = 1_000
 """Lines that are told one by one; of more the number alone is."""
 
 
+MASKED = "it was exported masked, so that its personal values and states are not in it; export it unmasked to import it"
+
+
 class DocumentInvalid(ValueError):
     """A document that no session can be made of; the message says why, and where."""
 

@@ -9,7 +9,7 @@ from api.transfer import agently
 from api.transfer.conversation import Conversation
 from api.transfer.document import FORMAT, VERSION, VERSION_MIN, Document
 from api.transfer.nanobot import read_lines
-from api.transfer.problems import Account, DocumentInvalid
+from api.transfer.problems import MASKED, Account, DocumentInvalid
 from api.transfer.yaml_text import yaml_value
 from api.wording import worded
 
@@ -23,6 +23,7 @@ class _Header(Struct):
 
     format: Any = None
     version: Any = None
+    masked: Any = None
 
 
 def read_document(content: bytes, kind: Kind, file_name: str, path: str, account: Account) -> Document | Conversation:
@@ -86,6 +87,8 @@ def _own(content: bytes, header: _Header) -> Document:
         raise DocumentInvalid(
             f"it was written by a newer Cuebook: its format has version {version}, this one reads up to {VERSION}"
         )
+    if header.masked is not None:
+        raise DocumentInvalid(MASKED)
     try:
         return msgspec.json.decode(content, type=Document)
     except msgspec.ValidationError as error:

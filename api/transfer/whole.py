@@ -1,11 +1,15 @@
-"""A recorded session as it was at one moment, read page by page."""
+"""A recorded session as it was at one moment, read page by page; masked where it is to be."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct
 
 from api.errors import ApiError
+from api.privacy.hidden import Hidden
+from api.privacy.rows import masked_call, masked_message, masked_move, masked_session, masked_turn
 from api.transfer.document import FORMAT, VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart, part_of
 from runtime.state import State, StateUnreadable, decode
 from store.errors import StoreUnavailable
@@ -26,6 +30,7 @@ class Source(Struct, frozen=True):
     state: State
     moves: tuple[MigrationRow, ...]  # the first one first
     now: datetime
+    hidden: Hidden | None = None  # what is personal in it, where it is masked
 
     async def opening(self) -> Head:
         """What comes before the turns. Raises ApiError SCRIPT_NOT_FOUND."""
@@ -43,6 +48,7 @@ class Source(Struct, frozen=True):
             session=part_of(SessionPart, self.start),
             scripts=scripts,
             migrations=[part_of(MovePart, move) for move in self.moves],
+            masked=UNSET if self.hidden is None else True,
         )
 
     async def turns(self) -> AsyncIterator[list[TurnPart]]:
@@ -53,6 +59,8 @@ class Source(Struct, frozen=True):
             rows = await self.record.turns(self.start.tenant, self.start.session_id, first=first, limit=wanted)
             if [row.turn for row in rows] != list(range(first, first + wanted)):
                 raise StoreUnavailable("the session was removed while it was read")
+            if (hidden := self.hidden) is not None:
+                rows = await asyncio.to_thread(lambda: [masked_turn(hidden, row) for row in rows])  # noqa: B023
             yield [part_of(TurnPart, row) for row in rows]
             first += wanted
 
@@ -61,9 +69,11 @@ class Source(Struct, frozen=True):
         cursor: str | None = None
         while True:
             page = await self.record.calls(self.start.tenant, self.start.session_id, limit=CALLS_A_PAGE, cursor=cursor)
-            taken = [part_of(CallPart, row) for row in page.rows if row.used is not None and row.turn <= self.head.turn]
+            taken = [row for row in page.rows if row.used is not None and row.turn <= self.head.turn]
+            if (hidden := self.hidden) is not None:
+                taken = await asyncio.to_thread(lambda: [masked_call(hidden, row) for row in taken])  # noqa: B023
             if taken:
-                yield taken
+                yield [part_of(CallPart, row) for row in taken]
             cursor = page.next
             if cursor is None:
                 return
@@ -82,8 +92,10 @@ class Source(Struct, frozen=True):
             rows = [row for row in rows if row.seq <= last]
             if not rows:
                 return
-            yield rows
             after = rows[-1].seq
+            if (hidden := self.hidden) is not None:
+                rows = await asyncio.to_thread(lambda: [masked_message(hidden, row) for row in rows])  # noqa: B023
+            yield rows
 
     @property
     def name(self) -> str:
@@ -110,3 +122,9 @@ async def open_source(record: Record, tenant: str, session_id: str, now: datetim
         raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context={"sessionId": session_id}) from error
     moves = await record.migrations(tenant, session_id)
     return Source(record, start, head, state, tuple(reversed(moves)), now)
+
+
+def masked(source: Source, hidden: Hidden) -> Source:
+    """The same without what is personal."""
+    moves = tuple(masked_move(hidden, move) for move in source.moves)
+    return msgspec.structs.replace(source, start=masked_session(source.start), moves=moves, hidden=hidden)

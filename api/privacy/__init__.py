@@ -1,0 +1,1 @@
+"""Personal data on its way out: what is masked, and for whom."""
