@@ -25,6 +25,29 @@ def asking(script: Script, names: frozenset[str]) -> Mapping[str, str]:
     return found
 
 
+def choices(script: Script, names: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """What the script lists for these variables to hold, and how it says so to the user. Where one of several choices
+    is left out of a text, all of them must be, or what is missing would tell which it was.
+    """
+    for declared in all_declarations(script):
+        if declared.var in names:
+            yield from ((declared.var, choice) for choice in declared.choices)
+    for sheet in script.forms:
+        for each in sheet.fields:
+            if each.name in names:
+                yield from ((each.name, text) for text in (*each.choices, *each.labels.values()))
+    for action in all_actions(script):
+        match action:
+            case Choose() if action.variable in names:
+                yield from ((action.variable, text) for item in action.choices for text in (item.key, item.text.source))
+            case Ask() | AiAsk() | AiThink():
+                for output in action.outputs:
+                    if isinstance(output, Output) and output.get in names:
+                        yield from ((output.get, text) for text in (*output.choices, *output.labels.values()))
+            case _:
+                pass
+
+
 def _asked(action: Action, forms: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     match action:
         case Ask() | AiAsk() | AiThink():

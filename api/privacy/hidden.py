@@ -6,12 +6,14 @@ from msgspec import Struct
 
 from api.catalogue import Catalogue
 from api.privacy.mask import Mask
-from scripts.personal import asking, personal_names
+from scripts.personal import asking, choices, personal_names
 from scripts.values import Value
 from store.record import Record
 from store.rows import HappenedRow, MessageRow, SessionRow
 
 TURNS_A_PAGE = 100
+QUOTED_CHARS_MIN = 4
+"""Of a message that is hidden as a whole; a shorter one (yes, no) is not looked for in what others say."""
 
 
 class Hidden(Struct, frozen=True):
@@ -22,6 +24,15 @@ class Hidden(Struct, frozen=True):
     """By the number of a message that is hidden as a whole: the variable it tells of."""
     turns: frozenset[int]
     """The turns with such a message: what else quotes it is hidden too."""
+
+
+class _Telling(Struct, frozen=True):
+    """A message that tells a personal value, in whatever words."""
+
+    number: int
+    turn: int
+    name: str
+    content: str
 
 
 async def hidden_of(record: Record, catalogue: Catalogue, session: SessionRow) -> Hidden:
@@ -39,10 +50,15 @@ async def hidden_of(record: Record, catalogue: Catalogue, session: SessionRow) -
     if not names:
         return Hidden(Mask(names, ()), {}, frozenset())
     asked = {action: name for script in scripts for action, name in asking(script, names).items()}
-    mask = Mask(names, [found async for found in _values(record, session, names)])
-    hidden = {number: found async for number, found in _telling(record, session, mask, asked)}
-    numbers = {number: name for number, (name, _) in hidden.items()}
-    return Hidden(mask, numbers, frozenset(turn for _, turn in hidden.values()))
+    values: list[tuple[str, Value]] = [each for script in scripts for each in choices(script, names)]
+    values += [found async for found in _values(record, session, names)]
+    telling = [found async for found in _telling(record, session, Mask(names, values), asked)]
+    values += [(each.name, each.content) for each in telling if len(each.content) >= QUOTED_CHARS_MIN]
+    return Hidden(
+        Mask(names, values),
+        {each.number: each.name for each in telling},
+        frozenset(each.turn for each in telling),
+    )
 
 
 async def _values(record: Record, session: SessionRow, names: frozenset[str]) -> AsyncIterator[tuple[str, Value]]:
@@ -68,7 +84,7 @@ async def _values(record: Record, session: SessionRow, names: frozenset[str]) ->
 
 async def _telling(
     record: Record, session: SessionRow, mask: Mask, asked: Mapping[str, str]
-) -> AsyncIterator[tuple[int, tuple[str, int]]]:
+) -> AsyncIterator[_Telling]:
     """The user's messages that tell a personal value in other words than it is kept in, or may: those with which such a
     value came and that do not spell it, and answers to a question for one in which no value is known again.
     """
@@ -78,7 +94,7 @@ async def _telling(
             for message in row.messages:
                 name = _told_by(row, message, mask, asked) if message.role == "user" else None
                 if name is not None:
-                    yield message.seq, (name, row.turn)
+                    yield _Telling(message.seq, row.turn, name, message.content)
         after = rows[-1].events[-1].seq
 
 

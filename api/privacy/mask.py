@@ -45,6 +45,8 @@ class Mask:
                 return self.text(value)
             case bool() | None:
                 return value
+            case int() | float() if self._is_full:
+                return HIDDEN
             case int() | float():
                 name = next((found for each in spellings(value) if (found := self._names_by_spelling.get(each))), None)
                 return value if name is None else named(name)

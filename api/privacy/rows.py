@@ -30,6 +30,7 @@ _PLAIN = frozenset(
         "repair",
         "by",
         "unit_id",
+        "trust",
         "created_at",
         "verdict",
         "old_place",

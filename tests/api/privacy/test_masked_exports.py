@@ -1,0 +1,100 @@
+"""What leaves masked: no personal value is in it, whatever form it has, and the rest of what was said is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from api.caller import Role
+from api.transfer.exporting import FORMATS
+
+Leaks = Callable[[str], list[str]]
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": key}
+
+
+async def test_masked_no_form_holds_a_personal_value(
+    telling: Any, tmp_path: Path, leaks: Leaks, kept: tuple[str, ...]
+) -> None:
+    async with telling(tmp_path) as told:
+        for form in FORMATS:
+            whole = (await told.api.get(f"{told.path}/export", params={"format": form})).text
+            masked = (await told.api.get(f"{told.path}/export", params={"format": form, "masked": True})).text
+            assert len(leaks(whole)) > 6
+            assert leaks(masked) == [], form
+            assert [words for words in kept if words not in masked.lower()] == [], form
+
+
+async def test_what_is_masked_says_of_which_variable_it_was(telling: Any, tmp_path: Path) -> None:
+    async with telling(tmp_path) as told:
+        document = await told.api.read(f"{told.path}/export", masked=True)
+    said = [message["content"] for turn in document["turns"] for message in turn["messages"]]
+    assert said[:5] == [
+        "What are you called?",
+        "[full_name]",
+        "Dear [full_name], of [home_town].",
+        "When were you born?",
+        "[born]",  # in other words than the value is kept in
+    ]
+    assert said[-2:] == ["[full_name] of [home_town] feels like a watermelon", "Goodbye, [full_name]."]
+    written = {write["name"]: write["new"] for turn in document["turns"] for write in turn["variables"]}
+    assert written["smokes"] == "[smokes]"
+    assert written["greeting"] == "Dear [full_name]"
+    assert (document["session"]["key"], document["session"]["metadata"]) == (None, {})
+    assert {turn["state"] for turn in document["turns"]} == {None}
+
+
+async def test_of_choices_none_is_left_out_alone(telling: Any, tmp_path: Path) -> None:
+    """Else what is missing among them would tell which it was."""
+    async with telling(tmp_path) as told:
+        document = await told.api.read(f"{told.path}/export", masked=True)
+    waits = [event["data"]["wait"] for turn in document["turns"] for event in turn["events"] if event["kind"] == "wait"]
+    offered = [choice["text"] for wait in waits for choice in wait.get("choices", [])]
+    assert offered == ["[illness]", "[illness]"]
+
+
+async def test_who_gets_a_session_whole_and_who_gets_it_masked(telling: Any, tmp_path: Path, leaks: Leaks) -> None:
+    whole: dict[Role, bool] = {"reader": True, "admin": True, "author": False}
+    async with telling(tmp_path) as told:
+        for role, is_whole in whole.items():
+            headers = bearer(await told.api.key(role))
+            plain = await told.api.get(f"{told.path}/export", headers=headers)
+            masked = await told.api.get(f"{told.path}/export", params={"masked": True}, headers=headers)
+            unmasked = await told.api.get(f"{told.path}/export", params={"masked": False}, headers=headers)
+            assert bool(leaks(plain.text)) == is_whole, role
+            assert leaks(masked.text) == []
+            assert unmasked.status_code == (200 if is_whole else 403)
+            assert bool(leaks(unmasked.text)) == is_whole
+
+
+async def test_what_was_exported_masked_is_not_imported(telling: Any, tmp_path: Path) -> None:
+    types = {"json": "application/json", "yaml": "application/yaml", "jsonl": "application/x-ndjson"}
+    async with telling(tmp_path) as told:
+        for form, media_type in types.items():
+            document = await told.api.get(f"{told.path}/export", params={"format": form, "masked": True})
+            answer = await told.api.post(
+                "/api/sessions/import",
+                content=document.content,
+                headers={"Content-Type": media_type},
+                params={"copy": True},
+            )
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"]) == (422, "DOCUMENT_INVALID"), form
+            assert "masked" in error["message"]
+
+
+async def test_raw_replies_are_for_those_who_may_read_and_masked_for_authors(
+    telling: Any, tmp_path: Path, leaks: Leaks
+) -> None:
+    async with telling(tmp_path) as told:
+        seen = {}
+        for roles in (("author",), ("author", "reader"), ("admin",)):
+            headers = bearer(await told.api.key(*roles))
+            answer = await told.api.get(f"{told.path}/calls", params={"debug": True}, headers=headers)
+            seen[roles] = answer.text
+            assert len(answer.json()["data"]) == 3
+    assert leaks(seen[("author",)]) == []
+    assert "watermelon" in seen[("author",)]
+    assert leaks(seen[("author", "reader")])
+    assert leaks(seen[("admin",)])
