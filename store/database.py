@@ -163,12 +163,12 @@ def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     try:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         if not read_only:  # not where the command runs: what is spilled are users' words
-            connection.execute(f"SET GLOBAL temp_directory = {_quoted(path.with_name(path.name + SPILLED))}")
-        connection.execute(f"ATTACH {_quoted(path)} AS cuebook ({options(read_only=read_only)})")
+            connection.execute(f"SET GLOBAL temp_directory = {quoted(path.with_name(path.name + SPILLED))}")
+        connection.execute(f"ATTACH {quoted(path)} AS cuebook ({options(read_only=read_only)})")
         connection.execute("USE cuebook")
     except duckdb.Error as error:
         connection.close()
-        raise _why_not_open(path, error) from error
+        raise why_not_open(path, error) from error
     return connection
 
 
@@ -177,7 +177,8 @@ def options(*, read_only: bool = False) -> str:
     return f"ROW_GROUP_SIZE {ROW_GROUP_ROWS}" + (", READ_ONLY" if read_only else "")
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
+    """A path as a text of SQL."""
     return "'" + str(path).replace("'", "''") + "'"
 
 
@@ -189,7 +190,8 @@ def _inode(path: Path) -> int | None:
     return path.stat().st_ino if path.exists() else None
 
 
-def _why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:
+def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:
+    """What DuckDB's error at opening a file means."""
     message = str(error)
     if isinstance(error, duckdb.ResourceInUseException):
         return DatabaseLocked(path, os.getpid())

@@ -102,7 +102,11 @@ class SessionTaken(StoreError):
 
 
 class QueryRefused(StoreError):
-    """An analyst's query that is not one readable SELECT; the message is the database's own, for that analyst."""
+    """An analyst's query that is no valid SELECT, or one that reads what may not be read; the message is for them."""
+
+
+class QueryStopped(StoreError):
+    """An analyst's query that took more time, memory or room than it may; the message is for them."""
 
 
 class AnalyticsUnreadable(StoreError):

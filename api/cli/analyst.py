@@ -11,6 +11,7 @@ from api.cli.options import settings_of, with_settings
 from api.cli.output import fail, print_json, print_table
 from store.analytics.query import QueryLimits
 from store.analytics.query import query as run_query
+from store.database import FILE_NAME
 from store.errors import StoreError
 
 
@@ -27,16 +28,16 @@ def query(sql: str, style: Literal["table", "csv", "json"], rows: int, config: P
     """
     settings = settings_of(config, **flags)
     try:
-        result = run_query(settings.data, sql, QueryLimits(rows_max=rows))
+        result = run_query(settings.data / FILE_NAME, sql, QueryLimits(rows_max=rows))
     except StoreError as error:
         fail(str(error))
     if style == "json":
-        print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
+        print_json([dict(zip(result.names(), row, strict=True)) for row in result.rows])
     elif style == "csv":
         writer = csv.writer(sys.stdout)
-        writer.writerow(result.columns)
+        writer.writerow(result.names())
         writer.writerows(result.rows)
     else:
-        print_table(result.columns, result.rows)
+        print_table(result.names(), result.rows)
     if result.truncated:
         click.echo(f"only the first {rows} rows; --rows shows more", err=True)

@@ -1,93 +1,137 @@
-"""An analyst's SQL: one SELECT, over the file opened read-only, without access to anything else on the machine."""
+"""One query of a stranger over a file: read-only, without access to anything else, bounded in rows, bytes and time.
+
+What it uses of time and memory besides is bounded by the process it runs in: a function of DuckDB's that builds a huge
+value asks neither the memory limit nor the interrupt.
+"""
 
 import threading
-import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import msgspec
 
-from store.database import Database
-from store.errors import QueryRefused, ReadTimedOut
+from store.analytics.statements import DEPTH_MAX, check
+from store.analytics.table import Column, Table
+from store.database import quoted, why_not_open
+from store.errors import QueryRefused, QueryStopped, StoreUnavailable
 
-STOP_S = 5.0  # for a query that was interrupted to end
-_READING = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
-_ENCLOSURE = """
-SET enable_external_access = false;
-SET memory_limit = '2GB';
-SET lock_configuration = true;
-"""
+_BATCH = 500
+"""Rows taken at a time: their bytes are counted before there are more."""
+_LENGTHS = (str, bytes)
+_FLAT = (int, float, bool, type(None), Decimal, date, datetime, time, timedelta, UUID)
+_FLAT_BYTES = 16
+_OF_THE_QUERY = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError, duckdb.IntegrityError)
+"""Errors that the query is the reason of; their messages are for the analyst."""
 
 
 class QueryLimits(msgspec.Struct, frozen=True):
     """What one query may use."""
 
     rows_max: int = 10_000
+    bytes_max: int = 20_000_000
+    """Of values, about."""
+    memory_bytes_max: int = 1_000_000_000
     timeout_s: float = 60.0
 
 
-class QueryResult(msgspec.Struct, frozen=True):
-    """A table: names of its columns, and rows of Python values (text, numbers, aware datetimes, UUIDs, lists …)."""
+def query(path: Path, sql: str, limits: QueryLimits | None = None) -> Table:
+    """Run one SELECT over a DuckDB file that nobody has open for writing. Blocks.
 
-    columns: list[str]
-    rows: list[tuple[Any, ...]]
-    truncated: bool
-    """Whether there were more rows than the limit."""
-
-
-def query(folder: Path, sql: str, limits: QueryLimits | None = None) -> QueryResult:
-    """Run one SELECT over a data folder that no server has open. Blocks.
-
-    Raises QueryRefused for anything but one valid SELECT, ReadTimedOut, and what Database.open raises.
+    Raises QueryRefused for what is no valid query or one that may not be, QueryStopped for one that takes more than it
+    may, and DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
     """
     limits = limits or QueryLimits()
-    database = Database.open(folder, read_only=True)
+    with closing(enclosed(path, limits)) as connection:
+        return answer(connection, sql, limits)
+
+
+def enclosed(path: Path, limits: QueryLimits) -> duckdb.DuckDBPyConnection:
+    """A connection to the file from which nothing else can be reached, and nothing be changed.
+
+    Raises DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
+    """
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": 1,  # what is left of the machine is for turns
+            "memory_limit": f"{limits.memory_bytes_max}B",
+            "temp_directory": "",  # what does not fit into memory is stopped, and writes nothing to the disk
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_persistent_secrets": False,
+            "python_enable_replacements": False,  # else a variable of this program would be a table
+            "max_expression_depth": DEPTH_MAX,
+            "show_behavior": "table",  # else SHOW name tells a setting
+        },
+    )
     try:
-        cursor = database.cursor()
-        cursor.execute(_ENCLOSURE)
-        return _interruptible(cursor, sql, limits)
-    finally:
-        database.close()
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        connection.execute(f"ATTACH {quoted(path)} AS analytics (READ_ONLY)")
+        connection.execute("USE analytics")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except duckdb.Error as error:
+        connection.close()
+        raise why_not_open(path, error) from error
+    return connection
 
 
-def _interruptible(cursor: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits) -> QueryResult:
-    """Runs the query beside this thread, which stays free to take a Ctrl-C and pass it on to the database."""
-    executor = ThreadPoolExecutor(1, "cuebook-query")
-    running = executor.submit(_run, cursor, sql, limits)
-    executor.shutdown(wait=False)
-    try:
-        return running.result()
-    except KeyboardInterrupt:
-        cursor.interrupt()
-        _wait_out(running)
-        raise
-
-
-def _wait_out(running: Future[QueryResult]) -> None:
-    """Waits for a query that was told to stop, however impatiently Ctrl-C is pressed meanwhile."""
-    deadline = time.monotonic() + STOP_S
-    while not running.done() and time.monotonic() < deadline:
-        with suppress(KeyboardInterrupt):
-            wait([running], timeout=deadline - time.monotonic())
-
-
-def _run(cursor: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits) -> QueryResult:
-    timer = threading.Timer(limits.timeout_s, cursor.interrupt)
+def answer(connection: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits) -> Table:
+    """Run one SELECT in an enclosed connection. Raises QueryRefused, QueryStopped, StoreUnavailable."""
+    timer = threading.Timer(limits.timeout_s, connection.interrupt)
     timer.start()
     try:
-        statements = cursor.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type not in _READING:
-            raise QueryRefused("one SELECT statement, please: nothing else can be run here")
-        cursor.execute(statements[0])
-        columns = [name for name, *_ in cursor.description or ()]
-        rows = cursor.fetchmany(limits.rows_max + 1)
+        connection.execute(check(connection, sql))
+        columns = tuple(Column(name, str(kind)) for name, kind, *_ in connection.description or ())
+        return _fetched(connection, columns, limits)
     except duckdb.InterruptException as error:
-        raise ReadTimedOut(f"the query took longer than {limits.timeout_s:g} s and was stopped") from error
-    except duckdb.Error as error:
+        raise QueryStopped(f"the query took longer than {limits.timeout_s:g} s and was stopped") from error
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        raise out_of_memory(limits) from error
+    except RecursionError as error:
+        raise QueryRefused("the query is nested too deeply") from error
+    except duckdb.PermissionException as error:
+        raise QueryRefused("only tables can be read here: no files, no addresses, no settings") from error
+    except _OF_THE_QUERY as error:
         raise QueryRefused(str(error)) from error
+    except (duckdb.Error, RuntimeError) as error:
+        raise StoreUnavailable(f"the query failed: {error}") from error
     finally:
         timer.cancel()
-    return QueryResult(columns, rows[: limits.rows_max], truncated=len(rows) > limits.rows_max)
+
+
+def out_of_memory(limits: QueryLimits) -> QueryStopped:
+    """Why a query was stopped that needed too much memory."""
+    megabytes = limits.memory_bytes_max // 1_000_000
+    return QueryStopped(f"the query needs more than {megabytes} MB of memory; group, filter or sort less at once")
+
+
+def _fetched(connection: duckdb.DuckDBPyConnection, columns: tuple[Column, ...], limits: QueryLimits) -> Table:
+    """The first rows, as many as there may be."""
+    rows: list[tuple[Any, ...]] = []
+    left = limits.bytes_max
+    while batch := connection.fetchmany(min(_BATCH, limits.rows_max + 1 - len(rows))):
+        for row in batch:
+            left -= sum(map(_bytes, row))
+            if left < 0 and not rows:
+                raise QueryStopped(f"the first row alone is larger than {limits.bytes_max // 1_000_000} MB")
+            if left < 0 or len(rows) == limits.rows_max:
+                return Table(columns, rows, truncated=True)
+            rows.append(row)
+    return Table(columns, rows)
+
+
+def _bytes(value: Any) -> int:
+    """About how much room a value takes."""
+    if isinstance(value, _LENGTHS):
+        return _FLAT_BYTES + len(value)
+    if isinstance(value, _FLAT):
+        return _FLAT_BYTES
+    parts = (each for pair in value.items() for each in pair) if isinstance(value, dict) else iter(value)
+    return _FLAT_BYTES + sum(map(_bytes, parts))

@@ -15,6 +15,7 @@ from api.access.rules import RULES, rule_of
 from api.caller import ROLES
 from api.schemas.keys import NewKey
 from store.analytics.query import query
+from store.database import FILE_NAME
 from store.record import Record
 
 STRANGERS = {
@@ -212,7 +213,7 @@ async def test_a_key_is_shown_once_and_kept_as_its_hash(app: Any, tmp_path: Path
         assert "digest" not in listed.text
     secret = made["key"].split("_", 2)[2]
     assert secret.encode() not in all_bytes(tmp_path)
-    ((kept,),) = query(tmp_path, "SELECT digest FROM api_keys WHERE name = 'our app'").rows
+    ((kept,),) = query(tmp_path / FILE_NAME, "SELECT digest FROM api_keys WHERE name = 'our app'").rows
     assert re.fullmatch("[0-9a-f]{64}", kept)
 
 

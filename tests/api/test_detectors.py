@@ -11,6 +11,7 @@ from api.cli.main import main
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelFailed, ModelReply, ModelRequest, Usage
 from store.analytics.query import query
+from store.database import FILE_NAME
 
 SIDE = """
 detectors:
@@ -82,9 +83,9 @@ async def test_what_was_withheld_is_in_no_answer_and_nowhere_on_record(app, tmp_
         looked = await api.get(f"/api/sessions/{session['sessionId']}")
         assert [answer.status_code for answer in (begun, shown, looked)] == [200, 200, 200]
         assert "400 mg" not in begun.text + shown.text + looked.text
-    kept = list(query(tmp_path, "SELECT purpose, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    kept = list(query(tmp_path / FILE_NAME, "SELECT purpose, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
     assert [purpose for purpose, _ in kept] == ["say"]
-    turns = list(query(tmp_path, "SELECT to_json(turns)::VARCHAR FROM turns").rows)
+    turns = list(query(tmp_path / FILE_NAME, "SELECT to_json(turns)::VARCHAR FROM turns").rows)
     assert len(turns) == 2
     assert "400 mg" not in f"{kept} {turns}"
 
@@ -118,14 +119,16 @@ async def test_what_a_failed_attempt_would_have_said_is_not_shown_and_not_kept(a
         failed = await api.message(session, {"content": "go"})
         assert failed.status_code >= 500
         assert await replies(api, session) == [(None, None), (None, None)]
-    shown = list(query(tmp_path, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    shown = list(query(tmp_path / FILE_NAME, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
     assert "400 mg" not in str(shown)
     async with app(tmp_path, model) as api:
         await api.say(session, "go on then")  # another message: what was made is not used
         told = await replies(api, session)
         assert [used for used, _ in told] == [False, False, True, True]
         assert "400 mg" not in str(told)
-    kept = list(query(tmp_path, "SELECT withheld, to_json(llm_calls)::VARCHAR FROM llm_calls ORDER BY number").rows)
+    kept = list(
+        query(tmp_path / FILE_NAME, "SELECT withheld, to_json(llm_calls)::VARCHAR FROM llm_calls ORDER BY number").rows
+    )
     assert [withheld for withheld, _ in kept] == [True, False, True, True]
     assert "400 mg" not in str(kept)
 
@@ -141,7 +144,7 @@ async def test_what_a_budget_takes_back_is_not_shown_and_not_kept(app, tmp_path)
             "budget_exceeded"
         ]
         assert "400 mg" not in shown.text + str(await replies(api, session))
-    kept = list(query(tmp_path, "SELECT used, withheld, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    kept = list(query(tmp_path / FILE_NAME, "SELECT used, withheld, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
     assert [each[:2] for each in kept] == [(True, True)] * 2
     assert "400 mg" not in str(kept)
 
@@ -159,7 +162,7 @@ async def test_a_judgement_does_not_quote_what_was_withheld(app, tmp_path):
         judged = [each["data"] for each in begun.json()["events"] if each["kind"] == "detected"]
         assert [(each["detector"], each["score"], each.get("words")) for each in judged] == [("advice", 1.0, None)]
         assert "ibuprofen" not in begun.text
-    assert "ibuprofen" not in str(list(query(tmp_path, "SELECT to_json(turns)::VARCHAR FROM turns").rows))
+    assert "ibuprofen" not in str(list(query(tmp_path / FILE_NAME, "SELECT to_json(turns)::VARCHAR FROM turns").rows))
 
 
 async def test_a_judgement_of_what_was_said_has_its_words_everywhere(app, tmp_path):
@@ -170,7 +173,7 @@ async def test_a_judgement_of_what_was_said_has_its_words_everywhere(app, tmp_pa
         assert [each["data"]["words"] for each in begun.json()["events"] if each["kind"] == "detected"] == [
             ["ibuprofen"]
         ]
-    kept = list(query(tmp_path, "SELECT data->>'words' FROM events WHERE kind = 'detected'").rows)
+    kept = list(query(tmp_path / FILE_NAME, "SELECT data->>'words' FROM events WHERE kind = 'detected'").rows)
     assert [json.loads(words) for (words,) in kept] == [["ibuprofen"]]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from store import schema
 from store.analytics.query import query
-from store.database import Database
+from store.database import FILE_NAME, Database
 from store.errors import CursorInvalid, RowRefused, TurnConflict
 from store.insert import as_list, insert_statement
 from store.record import Record
@@ -22,7 +22,7 @@ ALL = "SELECT call_id, outcome, used FROM llm_calls ORDER BY number, call_id"
 
 
 def calls_of(folder: Path, sql: str = ALL) -> list[tuple[object, ...]]:
-    return list(query(folder, sql).rows)
+    return list(query(folder / FILE_NAME, sql).rows)
 
 
 async def test_a_call_for_a_memory_has_one_row_which_becomes_what_came_of_it(record, rows, tmp_path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from store import schema
 from store.analytics.query import query
-from store.database import Database
+from store.database import FILE_NAME, Database
 from store.errors import RowRefused, TurnConflict
 from store.insert import as_list, insert_statement
 from store.record import Record
@@ -45,9 +45,9 @@ async def test_each_turn_says_which_version_it_ran_on(tmp_path, rows) -> None:
     await conversation.say(record)
     await conversation.migrate(record, "digest 3")
     await record.close()
-    found = query(tmp_path, "SELECT turn, digest, script_version FROM turn_scripts ORDER BY turn").rows
+    found = query(tmp_path / FILE_NAME, "SELECT turn, digest, script_version FROM turn_scripts ORDER BY turn").rows
     assert found == [(0, "digest", 1), (1, "digest 2", 2), (2, "digest 2", 2), (3, "digest 3", 3)]
-    assert query(tmp_path, "SELECT digest, script_version, turn FROM sessions").rows == [("digest 3", 3, 3)]
+    assert query(tmp_path / FILE_NAME, "SELECT digest, script_version, turn FROM sessions").rows == [("digest 3", 3, 3)]
 
 
 async def test_of_two_moves_from_one_turn_one_wins(record, conversation) -> None:

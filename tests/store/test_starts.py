@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from store.analytics.query import query
+from store.database import FILE_NAME
 from store.errors import KeyTaken, RowRefused
 from store.record import Record
 from store.rows import ForkRow
@@ -48,7 +49,9 @@ async def test_a_fork_has_the_turns_and_moves_up_to_its_turn(tmp_path, rows) -> 
     copy.turns = 3
     await copy.say(record)
     await record.close()
-    found = query(tmp_path, "SELECT digest, count(*) FROM turn_scripts GROUP BY digest ORDER BY digest").rows
+    found = query(
+        tmp_path / FILE_NAME, "SELECT digest, count(*) FROM turn_scripts GROUP BY digest ORDER BY digest"
+    ).rows
     assert found == [("digest", 2), ("digest 2", 5), ("digest 3", 1)]
 
 
@@ -73,7 +76,7 @@ async def test_a_fork_that_is_refused_leaves_nothing(tmp_path, rows, changes, re
     await conversation.say(record)  # the writer goes on
     await record.close()
     for table, count in (("session_starts", 1), ("turns", 3), ("session_migrations", 0)):
-        assert query(tmp_path, f"SELECT count(*) FROM {table}").rows == [(count,)]
+        assert query(tmp_path / FILE_NAME, f"SELECT count(*) FROM {table}").rows == [(count,)]
 
 
 async def test_of_two_sessions_that_want_a_key_one_gets_it(record, rows) -> None:

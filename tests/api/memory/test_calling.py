@@ -19,6 +19,7 @@ from runtime.events import Message
 from runtime.models.offline import OfflineModel
 from runtime.ports import Account, Model, ModelFailed, ModelRequest
 from store.analytics.query import query
+from store.database import FILE_NAME
 from store.record import Record
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)
@@ -62,7 +63,7 @@ def calls_over(record: Record, model: Model, budgets: Budgets | None = None) -> 
 
 async def rows_of(folder: Path, record: Record, sql: str) -> list[tuple[object, ...]]:
     await record.close()
-    return list(query(folder, sql).rows)
+    return list(query(folder / FILE_NAME, sql).rows)
 
 
 async def test_a_call_is_recorded_without_its_words(tmp_path, record, hosted, endpoint):
@@ -75,7 +76,7 @@ async def test_a_call_is_recorded_without_its_words(tmp_path, record, hosted, en
     )
     told = await rows_of(tmp_path, record, shown)
     assert told == [("clinic", "ana", None, None, "summarise", "openai:tiny", "done", 1, True, True)]
-    whole = str(list(query(tmp_path, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows))
+    whole = str(list(query(tmp_path / FILE_NAME, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows))
     assert "Bello" not in whole
     assert "Lyon" not in whole
 
