@@ -21,15 +21,11 @@ def as_csv(table: Table) -> bytes:
 
 def as_text(value: Any) -> str:
     """A value as it stands in a field, before quotes."""
-
-
-def _field(value: Any) -> str:
     match value:
         case None:
             return ""
         case str():
             return value
-            text = value
         case float():
             return repr(value)
         case _:
@@ -40,8 +36,5 @@ def _field(value: Any) -> str:
 def _field(value: Any) -> str:
     text = as_text(value)
     if (not text and value is not None) or not _QUOTED.isdisjoint(text):
-        if text.startswith('"'):  # a time, an id, bytes: nothing in them is escaped
-            return text[1:-1]
-    if not text or not _QUOTED.isdisjoint(text):
         return '"' + text.replace('"', '""') + '"'
     return text
