@@ -55,6 +55,26 @@ CREATE OR REPLACE TEMP TABLE new_visits AS
         recorded_at AS entered_at, 'skipped' AS outcome, seq AS left_seq, turn AS left_turn, recorded_at AS left_at, 0 AS rounds
     FROM placed WHERE kind = 'action_skipped';
 
+-- and of phases and topics: of each there is one at a time, so what comes next ends it
+DELETE FROM scope_visits USING touched AS t WHERE scope_visits.session_id = t.session_id;
+INSERT INTO scope_visits BY NAME
+    SELECT v.session_id, t.user_id, t.script_id, t.script_version, t.digest, v.scope, v.phase_id, v.topic_id, v.seq,
+        CASE WHEN v.is_skipped THEN 0
+            ELSE row_number() OVER (PARTITION BY v.session_id, v.scope, v.phase_id, v.topic_id, v.is_skipped ORDER BY v.seq) END AS visit,
+        v.turn AS entered_turn, v.recorded_at AS entered_at, CASE WHEN v.is_skipped THEN v.seq ELSE v.next_seq END AS left_seq,
+        CASE WHEN v.is_skipped THEN v.turn ELSE v.next_turn END AS left_turn,
+        CASE WHEN v.is_skipped THEN v.recorded_at ELSE v.next_at END AS left_at, epoch_us(left_at - v.recorded_at) / 1e6 AS seconds,
+        CASE WHEN v.is_skipped THEN 'skipped' WHEN v.next_seq IS NULL THEN 'open' ELSE 'left' END AS outcome
+    FROM (
+        SELECT session_id, kind, scope, CASE WHEN scope = 'phase' THEN id ELSE phase_id END AS phase_id,
+            CASE WHEN scope = 'topic' THEN id END AS topic_id, seq, turn, recorded_at, kind = 'scope_skipped' AS is_skipped,
+            lead(seq) OVER following AS next_seq, lead(turn) OVER following AS next_turn, lead(recorded_at) OVER following AS next_at
+        FROM placed WHERE kind IN ('scope_entered', 'scope_left', 'scope_skipped')
+        WINDOW following AS (PARTITION BY session_id, scope, kind = 'scope_skipped' ORDER BY seq)
+    ) AS v
+    JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.turn
+    WHERE v.kind != 'scope_left';
+
 -- 2. Waits, and the reply each got: the next turn in which the user said something, unless another wait came before it.
 CREATE OR REPLACE TEMP TABLE replies AS
     SELECT session_id, turn, min(seq) AS seq FROM messages SEMI JOIN touched USING (session_id) WHERE role = 'user' GROUP BY ALL;
@@ -84,36 +104,21 @@ INSERT INTO waits BY NAME
 
 INSERT INTO action_visits BY NAME
     SELECT v.session_id, t.user_id, t.script_id, t.script_version, t.digest,
-        row_number() OVER (PARTITION BY v.session_id, v.action_id ORDER BY v.seq) AS visit, v.phase_id, v.topic_id, v.action_id,
+        v.visit, v.phase_id, v.topic_id, v.action_id,
         v.action_type, v.skill, v.interrupt, v.detector, v.seq, v.entered_turn, v.entered_at, v.left_seq, v.left_turn, v.left_at,
         epoch_us(v.left_at - v.entered_at) / 1e6 AS seconds,
         coalesce(v.rounds, w.rounds, 0) AS rounds, v.outcome, x.source AS exit_source, unmasked(x.reason) AS exit_reason
-    FROM new_visits AS v
+    FROM (
+        SELECT *, CASE WHEN outcome = 'skipped' THEN 0 ELSE row_number() OVER (PARTITION BY session_id, phase_id, topic_id, action_id,
+            skill, interrupt, detector, outcome = 'skipped' ORDER BY seq) END AS visit
+        FROM new_visits
+    ) AS v
     JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.entered_turn
     LEFT JOIN (SELECT session_id, visit_seq, count(answered_turn)::INTEGER AS rounds FROM answered_waits GROUP BY ALL) AS w
         ON w.session_id = v.session_id AND w.visit_seq = v.seq
     LEFT JOIN (SELECT session_id, action_id, seq, source, reason FROM placed WHERE kind = 'exit') AS x
         ON x.session_id = v.session_id AND x.action_id = v.action_id AND x.seq > v.seq AND x.seq < v.left_seq
     QUALIFY row_number() OVER (PARTITION BY v.session_id, v.seq ORDER BY x.seq DESC) = 1;
-
-DELETE FROM scope_visits USING touched AS t WHERE scope_visits.session_id = t.session_id;
-CREATE OR REPLACE TEMP TABLE scopes AS
-    SELECT session_id, scope, id, kind, seq, turn, recorded_at, phase_id,
-        min(CASE WHEN kind = 'ended' THEN seq END) OVER (PARTITION BY session_id ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
-            AS ended_seq,
-        lead(seq) OVER (PARTITION BY session_id, scope, id ORDER BY seq) AS next_seq
-    FROM placed WHERE kind IN ('scope_entered', 'scope_left', 'scope_skipped', 'ended');
-INSERT INTO scope_visits BY NAME
-    SELECT s.session_id, t.user_id, t.script_id, t.script_version, t.digest, s.scope,
-        CASE s.scope WHEN 'phase' THEN s.id ELSE s.phase_id END AS phase_id, CASE s.scope WHEN 'topic' THEN s.id END AS topic_id,
-        s.seq, s.turn AS entered_turn, s.recorded_at AS entered_at, e.seq AS left_seq, e.turn AS left_turn, e.recorded_at AS left_at,
-        epoch_us(e.recorded_at - s.recorded_at) / 1e6 AS seconds,
-        CASE WHEN s.kind = 'scope_skipped' THEN 'skipped' WHEN e.seq IS NULL THEN 'open' ELSE 'left' END AS outcome
-    FROM scopes AS s
-    JOIN turns AS t ON t.session_id = s.session_id AND t.turn = s.turn
-    LEFT JOIN scopes AS e ON e.session_id = s.session_id
-        AND e.seq = CASE WHEN s.kind = 'scope_skipped' THEN s.seq ELSE coalesce(least(s.next_seq, s.ended_seq), s.next_seq, s.ended_seq) END
-    WHERE s.kind IN ('scope_entered', 'scope_skipped');
 
 -- 3. What a rewind or clear took out of the conversation.
 UPDATE messages SET is_taken_back = len(list_filter(gaps, lambda gap: seq BETWEEN gap[1] AND gap[2])) > 0

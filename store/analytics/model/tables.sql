@@ -339,7 +339,7 @@ COMMENT ON COLUMN action_visits.user_id IS 'The user of the session';
 COMMENT ON COLUMN action_visits.script_id IS 'The id the author gave the script';
 COMMENT ON COLUMN action_visits.script_version IS 'Number of the version of the script';
 COMMENT ON COLUMN action_visits.digest IS 'The exact text it ran on';
-COMMENT ON COLUMN action_visits.visit IS 'Which visit of this action in this session it is, from 1';
+COMMENT ON COLUMN action_visits.visit IS 'Which visit of the action, there, in this session it is, from 1; 0 where it was skipped';
 COMMENT ON COLUMN action_visits.phase_id IS 'The phase the session was in';
 COMMENT ON COLUMN action_visits.topic_id IS 'The topic it was in';
 COMMENT ON COLUMN action_visits.action_id IS 'The action';
@@ -365,6 +365,7 @@ CREATE TABLE scope_visits (
     script_id VARCHAR NOT NULL,
     script_version INTEGER NOT NULL,
     digest VARCHAR NOT NULL,
+    visit INTEGER NOT NULL,
     scope VARCHAR NOT NULL,
     phase_id VARCHAR NOT NULL,
     topic_id VARCHAR,
@@ -383,6 +384,7 @@ COMMENT ON COLUMN scope_visits.user_id IS 'The user of the session';
 COMMENT ON COLUMN scope_visits.script_id IS 'The id the author gave the script';
 COMMENT ON COLUMN scope_visits.script_version IS 'Number of the version of the script';
 COMMENT ON COLUMN scope_visits.digest IS 'The exact text it ran on';
+COMMENT ON COLUMN scope_visits.visit IS 'Which visit of it in this session it is, from 1; 0 where it was skipped';
 COMMENT ON COLUMN scope_visits.scope IS 'phase or topic';
 COMMENT ON COLUMN scope_visits.phase_id IS 'The phase, or the phase of the topic';
 COMMENT ON COLUMN scope_visits.topic_id IS 'The topic; null for a phase';

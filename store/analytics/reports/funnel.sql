@@ -7,17 +7,23 @@
 CREATE OR REPLACE MACRO funnel(script, level := 'phase', version := NULL, since := NULL, until := NULL) AS TABLE
 WITH chosen AS MATERIALIZED (SELECT c.session_id, c.status FROM chosen_sessions(script, version, since, until) AS c),
 visited AS (
-    SELECT v.session_id, v.phase_id, v.topic_id, NULL AS action_id, v.seq, v.outcome
+    SELECT v.session_id, v.phase_id, v.topic_id, NULL AS action_id, v.seq, v.visit, v.outcome
     FROM scope_visits AS v WHERE level != 'action' AND v.scope = level
     UNION ALL
-    SELECT v.session_id, v.phase_id, v.topic_id, v.action_id, v.seq, v.outcome
+    SELECT v.session_id, v.phase_id, v.topic_id, v.action_id, v.seq, v.visit, v.outcome
     FROM action_visits AS v WHERE level = 'action' AND v.skill IS NULL AND v.interrupt IS NULL AND v.detector IS NULL
-), by_session AS (
-    SELECT session_id, phase_id, topic_id, action_id, bool_or(outcome != 'skipped') AS was_reached
-    FROM visited SEMI JOIN chosen USING (session_id) GROUP BY ALL
+), entered AS (
+    SELECT phase_id, topic_id, action_id, count(*) AS reached FROM visited SEMI JOIN chosen USING (session_id) WHERE visit = 1 GROUP BY ALL
+), passed AS (
+    SELECT phase_id, topic_id, action_id, count(*) AS skipped FROM (
+        SELECT DISTINCT session_id, phase_id, topic_id, action_id FROM visited SEMI JOIN chosen USING (session_id) WHERE visit = 0
+    ) AS p WHERE NOT EXISTS (
+        FROM visited AS v WHERE v.visit = 1 AND v.session_id = p.session_id AND v.phase_id = p.phase_id
+            AND v.topic_id IS NOT DISTINCT FROM p.topic_id AND v.action_id IS NOT DISTINCT FROM p.action_id
+    ) GROUP BY ALL
 ), counted AS (
-    SELECT phase_id, topic_id, action_id, count(*) FILTER (was_reached) AS reached, count(*) FILTER (NOT was_reached) AS skipped
-    FROM by_session GROUP BY ALL
+    SELECT phase_id, topic_id, action_id, sum(reached)::BIGINT AS reached, sum(skipped)::BIGINT AS skipped
+    FROM (FROM entered UNION ALL BY NAME FROM passed) GROUP BY ALL
 ), stand AS (
     SELECT phase_id, topic_id, action_id, count(*) AS stopped FROM (
         SELECT phase_id, topic_id, action_id
