@@ -25,10 +25,10 @@ visited AS (
     SELECT phase_id, topic_id, action_id, sum(reached)::BIGINT AS reached, sum(skipped)::BIGINT AS skipped
     FROM (FROM entered UNION ALL BY NAME FROM passed) GROUP BY ALL
 ), stand AS (
-    SELECT phase_id, topic_id, action_id, count(*) AS stopped FROM (
-        SELECT phase_id, topic_id, action_id
+    SELECT place.phase_id, place.topic_id, place.action_id, count(*) AS stopped FROM (
+        SELECT arg_max({'phase_id': phase_id, 'topic_id': topic_id, 'action_id': action_id}, seq) AS place
         FROM visited SEMI JOIN (FROM chosen WHERE status != 'completed') AS c USING (session_id)
-        WHERE outcome = 'open' QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY seq DESC) = 1
+        WHERE outcome = 'open' GROUP BY session_id
     ) GROUP BY ALL
 ), steps AS (
     SELECT w.position, w.action_type, coalesce(w.phase_id, c.phase_id) AS phase_id, coalesce(w.topic_id, c.topic_id) AS topic_id,
