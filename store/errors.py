@@ -113,6 +113,10 @@ class AnalyticsUnreadable(StoreError):
     """A file that is no analytics file of this version, or a damaged one."""
 
 
+class ReportRefused(StoreError):
+    """A report that there is not, or that cannot be asked this; the message is for the analyst."""
+
+
 class CursorInvalid(StoreError):
     """A page cursor that did not come from this list."""
 

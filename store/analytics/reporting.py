@@ -1,0 +1,103 @@
+"""A report asked for by name: checked, and written as the one SELECT that an analyst could have written as well."""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from uuid import UUID
+
+from store.analytics.report_list import REPORTS, Parameter, Report
+from store.errors import ReportRefused
+
+_BY_NAME = {report.name: report for report in REPORTS}
+
+
+def report_named(name: str) -> Report:
+    """Raises ReportRefused where there is none of that name."""
+    if name not in _BY_NAME:
+        raise ReportRefused(f"there is no report `{name}`{_instead(name, _BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def statement(report: Report, given: Mapping[str, str]) -> str:
+    """The SELECT that makes a report; `given` are its parameters as text. Raises ReportRefused."""
+    known = {each.name: each for each in report.parameters}
+    for name in given:
+        if name not in known:
+            raise ReportRefused(f"the report {report.name} has no parameter `{name}`{_instead(name, known)}")
+    for each in report.parameters:
+        if each.is_needed and not given.get(each.name, "").strip():
+            raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}")
+    arguments = [f"{name} := {_literal(known[name], text)}" for name, text in given.items()]
+    return f"FROM {report.name}({', '.join(arguments)})"
+
+
+def _instead(name: str, there_are: Iterable[str]) -> str:
+    names = list(there_are)
+    close = difflib.get_close_matches(name, names, 1)
+    return f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
+
+
+def _literal(parameter: Parameter, text: str) -> str:
+    """A value as it stands in SQL."""
+    if parameter.choices and text not in parameter.choices:
+        raise _unfit(parameter, text, f"one of {', '.join(parameter.choices)}")
+    if parameter.name == "session":
+        return _quoted(str(_session_id(parameter, text)))
+    match parameter.kind:
+        case "integer":
+            return str(_integer(parameter, text))
+        case "number":
+            return repr(_number(parameter, text))
+        case "moment":
+            return f"TIMESTAMPTZ '{_moment(parameter, text).isoformat()}'"
+        case "text":
+            if "\0" in text:
+                raise _unfit(parameter, text, "text without the character NUL")
+            return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """A text in SQL; nothing in it has a meaning but the quote."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _unfit(parameter: Parameter, text: str, wanted: str) -> ReportRefused:
+    shown = text if len(text) <= 50 else f"{text[:50]}…"
+    return ReportRefused(f"`{parameter.name}` is {wanted}, not {shown!r}")
+
+
+def _session_id(parameter: Parameter, text: str) -> UUID:
+    try:
+        return UUID(text.strip())
+    except ValueError:
+        raise _unfit(parameter, text, "the id of a session") from None
+
+
+def _integer(parameter: Parameter, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise _unfit(parameter, text, "a whole number") from None
+    if not 0 <= number < 2**31:
+        raise _unfit(parameter, text, "a whole number from 0 to 2147483647")
+    return number
+
+
+def _number(parameter: Parameter, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise _unfit(parameter, text, "a number") from None
+    if not math.isfinite(number) or not 0 <= number <= 1e6:
+        raise _unfit(parameter, text, "a number from 0 to 1000000")
+    return number
+
+
+def _moment(parameter: Parameter, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _unfit(parameter, text, "a date such as 2025-03-01, or a date and time") from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
