@@ -1,0 +1,98 @@
+"""What is done for analysts in processes of their own, and what such a process and the server say to each other.
+
+Both ways go frames: four bytes of length, then MessagePack. The server sends one Order and leaves the pipe open; the
+process answers with any number of Progress and at last with Done or Failed. It ends when the pipe does.
+"""
+
+import struct
+from typing import BinaryIO, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from store.analytics.query import QueryLimits
+from store.analytics.table import Column
+
+FRAME_BYTES_MAX = 200_000_000
+SPARE_S = 600
+"""How long a process waits for an order."""
+_LENGTH = struct.Struct(">I")
+
+Style: TypeAlias = Literal["json", "csv", "parquet"]
+
+
+class Query(Struct, frozen=True, tag="query"):
+    """One SELECT over a DuckDB file."""
+
+    path: str
+    sql: str
+    style: Style
+    limits: QueryLimits = QueryLimits()
+
+
+class Answered(Struct, frozen=True):
+    """What a query came to, written in its style."""
+
+    body: bytes
+    columns: tuple[Column, ...]
+    rows: int
+    truncated: bool
+
+
+Job: TypeAlias = Query
+"""Everything such a process can be asked to do; closed, and matched to the end in worker.py."""
+
+
+class Order(Struct, frozen=True):
+    """A job, and what the process may use for it."""
+
+    job: Job
+    cpu_s: int
+    memory_bytes_max: int
+    """Of memory the job itself takes; the process has more, for what it consists of."""
+
+
+class Progress(Struct, frozen=True, tag="progress"):
+    """How far a job is."""
+
+    step: str
+    done: int = 0
+    total: int = 0
+    """0 where it is not known."""
+
+
+class Done(Struct, frozen=True, tag="done"):
+    """A job is done."""
+
+    answer: msgspec.Raw
+
+
+class Failed(Struct, frozen=True, tag="failed"):
+    """A job could not be done."""
+
+    error: str
+    """The name of a StoreError; empty for anything that should not have happened."""
+    message: str
+
+
+Said: TypeAlias = Progress | Done | Failed
+"""What a process says."""
+
+
+def write_frame(pipe: BinaryIO, content: Struct) -> None:
+    """Send it. Blocks."""
+    body = msgspec.msgpack.encode(content)
+    pipe.write(_LENGTH.pack(len(body)) + body)
+    pipe.flush()
+
+
+def read_frame(pipe: BinaryIO) -> bytes | None:
+    """What comes next, undecoded; None where nothing does, or not all of it, or more than may. Blocks."""
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    if length > FRAME_BYTES_MAX:
+        return None
+    body = pipe.read(length)
+    return body if len(body) == length else None

@@ -1,0 +1,117 @@
+"""The process that works for analysts: `python -m api.analytics.worker` takes one order, does it, answers and ends.
+
+It uses no more than it may, and ends with the server that started it.
+"""
+
+import os
+import resource
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from api.analytics.formats.as_csv import as_csv
+from api.analytics.formats.as_json import as_json
+from api.analytics.formats.as_parquet import as_parquet
+from api.analytics.jobs import (
+    SPARE_S,
+    Answered,
+    Done,
+    Failed,
+    Job,
+    Order,
+    Progress,
+    Query,
+    Style,
+    read_frame,
+    write_frame,
+)
+from store.analytics.query import query
+from store.analytics.table import Table
+from store.errors import QueryStopped, StoreError
+
+ROOM_BYTES = 700_000_000
+"""Of address space, beyond what the job may use: libraries, stacks, arenas, and the answer."""
+
+
+def main() -> None:
+    """Takes one order from standard input and answers it on standard output."""
+    orders, answers = _pipes()
+    signal.alarm(SPARE_S)  # which ends this process, were there no order by then
+    sent = read_frame(orders)
+    signal.alarm(0)
+    if sent is None:  # the server does not need it any more
+        return
+    order = msgspec.msgpack.decode(sent, type=Order)
+    threading.Thread(target=_end_with, args=(orders,), daemon=True).start()
+    _bound(order)
+    write_frame(answers, _said(order.job, lambda progress: write_frame(answers, progress)))
+    os._exit(0)  # nothing here is worth waiting for
+
+
+def _pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Where orders come from and answers go; what any library prints goes into the void."""
+    answers = os.fdopen(os.dup(1), "wb")
+    void = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(void, 1)
+    os.close(void)
+    return sys.stdin.buffer, answers
+
+
+def _end_with(orders: BinaryIO) -> None:
+    """Ends this process when the server does, whatever it is doing."""
+    orders.read(1)
+    os._exit(1)
+
+
+def _bound(order: Order) -> None:
+    """Past these the process gets no memory, or is killed; the query's own bounds are below them."""
+    space = order.memory_bytes_max + ROOM_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    resource.setrlimit(resource.RLIMIT_CPU, (order.cpu_s, order.cpu_s))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _said(job: Job, tell: Callable[[Progress], None]) -> Done | Failed:
+    try:
+        return Done(msgspec.Raw(msgspec.msgpack.encode(work(job, tell))))
+    except MemoryError:
+        return Failed(QueryStopped.__name__, "it needs more memory than there may be")
+    except StoreError as error:
+        return Failed(type(error).__name__, str(error))
+    except Exception:  # noqa: BLE001 - the outermost of this process
+        traceback.print_exc()
+        return Failed("", "")
+
+
+def work(job: Job, tell: Callable[[Progress], None]) -> Struct:
+    """Do a job. Raises StoreError."""
+    match job:
+        case Query():
+            tell(Progress("asking"))
+            return _answered(job)
+
+
+def _answered(job: Query) -> Answered:
+    table = query(Path(job.path), job.sql, job.limits)
+    return Answered(_written(table, job.style), table.columns, len(table.rows), table.truncated)
+
+
+def _written(table: Table, style: Style) -> bytes:
+    match style:
+        case "json":
+            return as_json(table)
+        case "csv":
+            return as_csv(table)
+        case "parquet":
+            return as_parquet(table)
+
+
+if __name__ == "__main__":
+    main()
