@@ -8,7 +8,7 @@ the process that runs it is bounded and can be killed.
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import msgspec
@@ -50,13 +50,6 @@ _FUNCTIONS_REFUSED = re.compile(
 _TYPES_REFUSED = {"aggregate_state", "pointer"}
 
 
-class _Known(NamedTuple):
-    """What the file has."""
-
-    tables: _Names
-    macros: _Names
-
-
 def check(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
     """The statement to run, where it is one that reads the default database of the cursor. Raises QueryRefused.
 
@@ -68,7 +61,7 @@ def check(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
         tree = _tree(cursor, sql)
     else:  # what is explained; with blanks before it, so that places in messages stay right
         tree = _tree(cursor, re.sub(r"\S", " ", explain[0]) + sql[explain.end() :])
-    _Check(sql.encode(), _known(cursor)).all_of(tree)
+    _Check(sql.encode(), cursor).all_of(tree)
     return sql
 
 
@@ -107,27 +100,33 @@ def _tree(cursor: duckdb.DuckDBPyConnection, sql: str) -> Node:
     return node
 
 
-def _known(cursor: duckdb.DuckDBPyConnection) -> _Known:
-    """The tables, views and table macros that the file itself has in its main schema."""
-    ((tables, macros),) = cursor.execute(
-        """SELECT
-        (SELECT list(lower(name)) FROM (
-            SELECT table_name AS name FROM duckdb_tables()
-            WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal
-            UNION ALL SELECT view_name FROM duckdb_views()
-            WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal)),
-        (SELECT list(lower(function_name)) FROM duckdb_functions()
-         WHERE database_name = current_database() AND function_type = 'table_macro' AND NOT internal)"""
+def _tables(cursor: duckdb.DuckDBPyConnection) -> _Names:
+    """The tables and views that the file itself has in its main schema, in lower case."""
+    found = cursor.execute(
+        """SELECT lower(table_name) FROM duckdb_tables()
+        WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal
+        UNION ALL SELECT lower(view_name) FROM duckdb_views()
+        WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal"""
     ).fetchall()
-    return _Known(frozenset(tables or ()), frozenset(macros or ()))
+    return frozenset(name for (name,) in found)
+
+
+def _macros(cursor: duckdb.DuckDBPyConnection) -> _Names:
+    """Its table macros. Listing functions takes longer than most queries: only where there is need of it."""
+    found = cursor.execute(
+        """SELECT lower(function_name) FROM duckdb_functions()
+        WHERE database_name = current_database() AND function_type = 'table_macro' AND NOT internal"""
+    ).fetchall()
+    return frozenset(name for (name,) in found)
 
 
 class _Check:
     """Looks at every node of a statement. The methods raise QueryRefused."""
 
-    def __init__(self, sql: bytes, known: _Known) -> None:
+    def __init__(self, sql: bytes, cursor: duckdb.DuckDBPyConnection) -> None:
         self._sql = sql
-        self._known = known
+        self._cursor = cursor
+        self._tables = _tables(cursor)
 
     def all_of(self, tree: Node) -> None:
         """The whole statement. Names of CTEs hold within their query, for those after them, as in DuckDB."""
@@ -173,26 +172,29 @@ class _Check:
 
     def _table(self, node: Node, ctes: _Names) -> None:
         *of, name = (each.lower() for each in node["qualified_name"]["path"])
-        if (not of and name in ctes | self._known.tables | _ABOUT_TABLES) or of[-1:] == ["information_schema"]:
+        if (not of and name in ctes | self._tables | _ABOUT_TABLES) or of[-1:] == ["information_schema"]:
             return
-        if of[-1:] == ["main"] and name in self._known.tables:
+        if of[-1:] == ["main"] and name in self._tables:
             return
         said = node["table_name"]
         if re.search(r"[/\\:*?.]", said):
             raise self._refused(node, "only tables can be read here: no files, no addresses")
         if of:
             raise self._refused(node, f"there is no table {'.'.join(node['qualified_name']['path'])} here")
-        raise self._refused(node, f"there is no table {said} here" + _meant(said, ctes | self._known.tables))
+        raise self._refused(node, f"there is no table {said} here" + _meant(said, ctes | self._tables))
 
     def _show(self, node: Node) -> None:
         said = node["table_name"]
-        if said not in {'"tables"', "__show_tables_expanded"} and said.strip('"').lower() not in self._known.tables:
+        if said not in {'"tables"', "__show_tables_expanded"} and said.strip('"').lower() not in self._tables:
             raise self._refused(node, "only tables can be shown here: SHOW TABLES, DESCRIBE table, SUMMARIZE table")
 
     def _table_function(self, node: Node) -> None:
         said = node["function"]["function_name"]
-        if said.lower() not in _TABLE_FUNCTIONS | self._known.macros:
-            meant = _meant(said, self._known.macros | {"range", "generate_series", "unnest"})
+        if said.lower() in _TABLE_FUNCTIONS:
+            return
+        macros = _macros(self._cursor)
+        if said.lower() not in macros:
+            meant = _meant(said, macros | {"range", "generate_series", "unnest"})
             raise self._refused(node, f"{said}() cannot be read from here" + meant)
 
     def _refused(self, node: Node, problem: str) -> QueryRefused:
