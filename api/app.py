@@ -16,6 +16,9 @@ from api.access.access import Access
 from api.access.guard import Guard
 from api.access.keys import Keys
 from api.access.pages import cors_of
+from api.analytics.asking import Analytics
+from api.analytics.files import AnalyticsFiles
+from api.analytics.process import Processes
 from api.budgets import Spending
 from api.caller import TENANT
 from api.catalogue import Catalogue, Saved
@@ -38,6 +41,7 @@ from api.openapi import description
 from api.reloading import Reloader
 from api.removing import Removing
 from api.requests import check_body, exception_handlers, with_request_id
+from api.routes import analytics as analytics_routes
 from api.routes import (
     contexts,
     events,
@@ -72,6 +76,7 @@ from store.record import Record
 
 ROUTERS = (
     sessions.router,
+    analytics_routes.router,
     keyed.router,
     lifecycle.router,
     snapshots.router,
@@ -141,6 +146,8 @@ def create_app(
     courier = Courier(record, webhooks, Sender(settings), settings, clock, ids)
     chat = Chat(running, catalogue, live, webhooks)
     migrating = Migrating(chat, running, catalogue)
+    processes = Processes(keeps_spare=serves)
+    analytics_files = AnalyticsFiles(record, catalogue, processes, settings.data)
     guard = Guard(Access(settings, known_keys, clock, operator_key, always=keys_needed), chat.owner)
     _watch(metrics, record, chat, live)
 
@@ -159,6 +166,8 @@ def create_app(
                 yield
         finally:
             live.close()
+            await analytics_files.close()
+            await processes.close()
             await chat.close()
             await known_keys.close()
             await record.close()
@@ -184,6 +193,7 @@ def create_app(
             "carrying": _provide(Carrying(record.memory, house.banks, clock, ids, house.work.notice)),
             "doctor": _provide(Doctor(record.memory, house.banks, embedding, house.work.notice)),
             "running": _provide(running),
+            "analytics": _provide(Analytics(analytics_files, processes)),
             "webhooks": _provide(webhooks),
             "courier": _provide(courier),
             "keys": _provide(known_keys),

@@ -16,7 +16,10 @@ from store.errors import (
     CursorInvalid,
     DiskTooSmall,
     FilterInvalid,
+    QueryRefused,
+    QueryStopped,
     ReadTimedOut,
+    ReportRefused,
     StoreBusy,
     StoreError,
     VariablesFull,
@@ -81,6 +84,10 @@ CODES: Mapping[str, Kind] = {
     "MEMORY_GROUP_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/groups lists them."),
     "MEMORY_JOB_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/jobs lists them."),
     "MEMORY_JOBS_FULL": Kind(429, "system", "Wait until some of the work is done.", "wait", 5),
+    "QUERY_INVALID": Kind(400, "configuration", "Correct the query as the message says; nothing was read."),
+    "QUERY_STOPPED": Kind(422, "configuration", "Ask for less at once, or give it more time."),
+    "REPORT_INVALID": Kind(400, "configuration", "Correct it as the message says; the list of reports helps."),
+    "ANALYTICS_NOT_READY": Kind(503, "system", "Ask again: they are being made meanwhile.", "wait", 1),
     "COMPACTION_RUNNING": Kind(409, "system", "One compaction does for all that was removed before it.", "wait", 5),
     "DISK_TOO_SMALL": Kind(507, "system", "Make room on the disk of the record; nothing was changed."),
     "STREAMS_FULL": Kind(429, "system", "Close streams that nobody reads, or ask again later.", "wait", 5),
@@ -211,6 +218,12 @@ def translate(error: BaseException, sent_names: Mapping[str, str] | None = None)
             return ApiError("REQUEST_INVALID", str(error))
         case FilterInvalid():
             return ApiError("FILTER_INVALID", str(error))
+        case QueryRefused():
+            return ApiError("QUERY_INVALID", str(error))
+        case QueryStopped():
+            return ApiError("QUERY_STOPPED", str(error))
+        case ReportRefused():
+            return ApiError("REPORT_INVALID", str(error))
         case UnitTaken():
             return ApiError("MEMORY_UNIT_TAKEN", str(error))
         case TooManyJobs():

@@ -41,6 +41,7 @@ COUNTING = _for("app", "analyst", "reader")  # without a word of it
 WRITING = _for("author")
 LOOKING_UP = _for("app", "author", "analyst", "reader")
 FINDING = _for("app", "reader", keeps_to_user=True)
+ANALYSING = _for("analyst", "reader")
 REMEMBERING = _for("app", keeps_to_user=True)
 
 RULES: Mapping[str, Rule] = {
@@ -130,6 +131,12 @@ RULES: Mapping[str, Rule] = {
     "POST /api/keys": ADMIN,
     "GET /api/keys": ADMIN,
     "DELETE /api/keys/{key_id}": ADMIN,
+    "GET /api/analytics/model": ANALYSING,
+    "GET /api/analytics/status": ANALYSING,
+    "POST /api/analytics/query": ANALYSING,
+    "GET /api/analytics/reports": ANALYSING,
+    "GET /api/analytics/reports/{name}": ANALYSING,
+    "GET /api/analytics/snapshot": ANALYSING,
     "GET /health": WATCHED,
     "GET /ready": WATCHED,
     "GET /metrics": SERVER,

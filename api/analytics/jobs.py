@@ -5,41 +5,35 @@ process answers with any number of Progress and at last with Done or Failed. It 
 """
 
 import struct
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from store.analytics.query import QueryLimits
-from store.analytics.table import Column
+from api.analytics.answering import Question
+from store.analytics.bringing import Masking
 
 FRAME_BYTES_MAX = 200_000_000
 SPARE_S = 600
 """How long a process waits for an order."""
 _LENGTH = struct.Struct(">I")
 
-Style: TypeAlias = Literal["json", "csv", "parquet"]
 
-
-class Query(Struct, frozen=True, tag="query"):
-    """One SELECT over a DuckDB file."""
+class Bring(Struct, frozen=True, tag="bring"):
+    """Take the delta in a folder into an analytics file."""
 
     path: str
-    sql: str
-    style: Style
-    limits: QueryLimits = QueryLimits()
+    folder: str
+    masking: Masking
 
 
-class Answered(Struct, frozen=True):
-    """What a query came to, written in its style."""
+class Brought(Struct, frozen=True):
+    """The delta is taken."""
 
-    body: bytes
-    columns: tuple[Column, ...]
-    rows: int
-    truncated: bool
+    turns: int
 
 
-Job: TypeAlias = Query
+Job: TypeAlias = Question | Bring
 """Everything such a process can be asked to do; closed, and matched to the end in worker.py."""
 
 

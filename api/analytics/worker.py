@@ -16,24 +16,10 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from api.analytics.formats.as_csv import as_csv
-from api.analytics.formats.as_json import as_json
-from api.analytics.formats.as_parquet import as_parquet
-from api.analytics.jobs import (
-    SPARE_S,
-    Answered,
-    Done,
-    Failed,
-    Job,
-    Order,
-    Progress,
-    Query,
-    Style,
-    read_frame,
-    write_frame,
-)
-from store.analytics.query import query
-from store.analytics.table import Table
+from api.analytics.answering import Question, answer
+from api.analytics.jobs import SPARE_S, Bring, Brought, Done, Failed, Job, Order, Progress, read_frame, write_frame
+from store.analytics.bringing import bring
+from store.analytics.file import Place
 from store.errors import QueryStopped, StoreError
 
 ROOM_BYTES = 700_000_000
@@ -93,24 +79,11 @@ def _said(job: Job, tell: Callable[[Progress], None]) -> Done | Failed:
 def work(job: Job, tell: Callable[[Progress], None]) -> Struct:
     """Do a job. Raises StoreError."""
     match job:
-        case Query():
-            tell(Progress("asking"))
-            return _answered(job)
-
-
-def _answered(job: Query) -> Answered:
-    table = query(Path(job.path), job.sql, job.limits)
-    return Answered(_written(table, job.style), table.columns, len(table.rows), table.truncated)
-
-
-def _written(table: Table, style: Style) -> bytes:
-    match style:
-        case "json":
-            return as_json(table)
-        case "csv":
-            return as_csv(table)
-        case "parquet":
-            return as_parquet(table)
+        case Question():
+            return answer(job)
+        case Bring():
+            delta = bring(Place(Path(job.path)), Path(job.folder), job.masking)
+            return Brought(delta.turns)
 
 
 if __name__ == "__main__":

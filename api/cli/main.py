@@ -22,7 +22,9 @@ COMMANDS: Mapping[str, str] = {
     "migrate": "api.cli.migrate:migrate",
     "replay": "api.cli.replay:replay_sessions",
     "keys": "api.cli.keys:keys",
-    "query": "api.cli.analyst:query",
+    "query": "api.cli.analytics.query:query",
+    "report": "api.cli.analytics.report:report",
+    "snapshot": "api.cli.analytics.snapshot:snapshot",
     "compact": "api.cli.compact:compact",
 }
 """Where each command is: module and name."""

@@ -36,7 +36,12 @@ class OutOfReach(Exception):
 
 
 class Answered(Exception):
-    """The API refused; the message is its own."""
+    """The API refused; the message is its own, and so are the code and what else it says."""
+
+    def __init__(self, message: str, code: str = "", details: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.details = details
 
 
 class Reach:
@@ -73,6 +78,19 @@ class Reach:
         """The JSON answer of a request, None where it is empty."""
         answer = await self._ask(method, path, parameters, timeout_s, json=body)
         return answer.json() if answer.content else None
+
+    async def answer(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        /,
+        *,
+        timeout_s: float = WRITE_TIMEOUT_S,
+        **parameters: _Parameter,
+    ) -> httpx.Response:
+        """The whole answer of a request, of whatever media type."""
+        return await self._ask(method, path, parameters, timeout_s, json=body)
 
     async def download(
         self,
@@ -121,7 +139,8 @@ def _given(parameters: Mapping[str, _Parameter]) -> dict[str, Any]:
 
 
 def _refused(answer: httpx.Response) -> Answered:
-    return Answered(answer.json()["error"]["message"])
+    error = answer.json()["error"]
+    return Answered(error["message"], error["code"], error["details"])
 
 
 def _server(settings: Settings) -> tuple[str, str]:

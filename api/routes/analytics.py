@@ -1,0 +1,230 @@
+"""What analysts ask over HTTP: SQL, reports, snapshots."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import quote
+
+from litestar import Request, Response, Router, get, post
+from litestar.di import NamedDependency
+from litestar.openapi.spec import Example, OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
+from litestar.params import BodyKwarg, FromPath, QueryParameter
+from litestar.response import Stream
+
+from api.analytics.answering import MEDIA_TYPES
+from api.analytics.asking import Analytics, Told
+from api.caller import caller_of, masks, tenant_of
+from api.errors import ApiError, described
+from api.schemas.analytics import (
+    AnalyticsStatus,
+    ColumnDescription,
+    Form,
+    ModelView,
+    NewQuery,
+    ParameterView,
+    ReportList,
+    ReportView,
+    TableDescription,
+)
+from store.analytics.describe import described_tables
+from store.analytics.file import MODEL_VERSION
+from store.analytics.report_list import REPORTS, Report
+from store.analytics.reporting import report_named
+
+_READ = ("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY", "ANALYTICS_NOT_READY")
+_ANSWERS = (*_READ, "QUERY_INVALID", "QUERY_STOPPED")
+_CHUNK = 1 << 20
+_OURS = frozenset({"format", "masked"})  # parameters that are the route's own
+
+_QUERIES = [
+    Example(
+        summary="Who says how much",
+        value={"sql": "SELECT role, count(*) AS messages, avg(characters) AS length FROM messages GROUP BY role"},
+    ),
+    Example(
+        summary="A report as a picture", value={"sql": "FROM activity()", "format": "svg", "title": "What goes on"}
+    ),
+]
+
+Masked: TypeAlias = Annotated[
+    bool,
+    QueryParameter(
+        name="masked",
+        required=False,
+        description="False: with what was said, personal values and users' own ids; needs the role `reader`.",
+    ),
+]
+
+
+@dataclass
+class _Documents(Operation):
+    """An answer in one of several forms."""
+
+    def __post_init__(self) -> None:
+        content = {
+            each.partition(";")[0]: OpenAPIMediaType(Schema(type=OpenAPIType.STRING)) for each in MEDIA_TYPES.values()
+        }
+        content["application/json"] = OpenAPIMediaType(Schema(type=OpenAPIType.OBJECT))
+        if self.responses is not None:
+            self.responses["200"] = OpenAPIResponse("The answer.", content=content)
+
+
+@get(
+    "/model",
+    summary="The tables that can be asked",
+    description="Tables and columns with their meanings. They are a public interface: `modelVersion` tells of changes.",
+)
+async def model() -> ModelView:
+    """The model."""
+    tables = [
+        TableDescription(
+            name=table.name,
+            means=table.means,
+            columns=[
+                ColumnDescription(name=each.name, type=each.type, nullable=each.is_nullable, means=each.means)
+                for each in table.columns
+            ],
+        )
+        for table in described_tables()
+    ]
+    return ModelView(model_version=MODEL_VERSION, tables=tables)
+
+
+@get("/status", summary="How far the analytics are", responses=described("REQUEST_INVALID", "SERVER_BUSY"))
+async def status(
+    analytics: NamedDependency[Analytics], request: Request[Any, Any, Any], masked: Masked = True
+) -> AnalyticsStatus:
+    """Of which moment they are, and what is being brought in."""
+    hidden = masks(caller_of(request), masked)
+    making = analytics.files.making(tenant_of(request), masked=hidden)
+    return AnalyticsStatus(
+        masked=hidden,
+        as_of=analytics.files.as_of(tenant_of(request), masked=hidden),
+        turns_done=None if making is None else making.done,
+        turns=None if making is None else making.total,
+    )
+
+
+@post(
+    "/query",
+    status_code=200,
+    summary="Ask one SELECT",
+    operation_class=_Documents,
+    description="Over the tables of the model and the reports, nothing else; bounded in time, rows and memory.",
+    responses=described(*_ANSWERS),
+)
+async def ask(
+    data: Annotated[NewQuery, BodyKwarg(examples=_QUERIES)],
+    analytics: NamedDependency[Analytics],
+    request: Request[Any, Any, Any],
+) -> Response[bytes]:
+    """The answer in the format that was asked for."""
+    hidden = masks(caller_of(request), data.masked)
+    return _answered(await analytics.query(tenant_of(request), data, masked=hidden), data.format, masked=hidden)
+
+
+@get("/reports", summary="The reports there are")
+async def list_reports() -> ReportList:
+    """All reports."""
+    return ReportList(reports=[_view(each) for each in REPORTS])
+
+
+@get(
+    "/reports/{name:str}",
+    summary="A report",
+    operation_class=_Documents,
+    description="Its parameters are query parameters; `GET /api/analytics/reports` tells them.",
+    responses=described(*_ANSWERS, "REPORT_INVALID"),
+)
+async def report(
+    name: FromPath[str],
+    analytics: NamedDependency[Analytics],
+    request: Request[Any, Any, Any],
+    form: Annotated[Form, QueryParameter(name="format", required=False)] = "json",
+    masked: Masked = True,
+) -> Response[bytes]:
+    """The report in the format that was asked for."""
+    hidden = masks(caller_of(request), masked)
+    given = _parameters(request)
+    told = await analytics.report(tenant_of(request), report_named(name), given, form, masked=hidden)
+    return _answered(told, form, masked=hidden)
+
+
+@get(
+    "/snapshot",
+    summary="A snapshot",
+    description="A DuckDB file of all tables and reports as of now, to be opened anywhere.",
+    responses=described(*_READ, "DISK_TOO_SMALL"),
+)
+async def snapshot(
+    analytics: NamedDependency[Analytics], request: Request[Any, Any, Any], masked: Masked = True
+) -> Stream:
+    """The file."""
+    hidden = masks(caller_of(request), masked)
+    held = AsyncExitStack()
+    path = await held.enter_async_context(analytics.snapshot(tenant_of(request), masked=hidden))
+    headers = {
+        "Content-Length": str(path.stat().st_size),
+        "Content-Disposition": 'attachment; filename="cuebook-analytics.duckdb"',
+    }
+    return Stream(_pieces(path, held), media_type="application/vnd.duckdb", headers=headers)
+
+
+async def _pieces(path: Path, held: AsyncExitStack) -> AsyncIterator[bytes]:
+    """The bytes of a file that is given back at their end, or when nobody wants more."""
+    async with held:
+        with path.open("rb") as file:
+            while piece := file.read(_CHUNK):
+                yield piece
+
+
+def _parameters(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """Those of the report. Raises ApiError where one is named twice."""
+    given: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in given:
+            raise ApiError("REQUEST_INVALID", f"{name}: given twice")
+        given[name] = value
+    return {name: value for name, value in given.items() if name not in _OURS}
+
+
+def _answered(told: Told, form: Form, *, masked: bool) -> Response[bytes]:
+    headers = {
+        "X-Cuebook-As-Of": told.as_of.isoformat(),
+        "X-Cuebook-Masked": str(masked).lower(),
+        "X-Cuebook-Truncated": str(told.answer.truncated).lower(),
+    }
+    if told.answer.notes:
+        headers["X-Cuebook-Note"] = quote("; ".join(told.answer.notes), safe=" ,;:()'")
+    content = told.answer.content
+    if form == "json":
+        rest = f',"truncated":{headers["X-Cuebook-Truncated"]},"masked":{headers["X-Cuebook-Masked"]}'
+        content = b'{"success":true,' + content + f'{rest},"asOf":"{told.as_of.isoformat()}"}}'.encode()
+    return Response(content, media_type=MEDIA_TYPES[form], headers=headers)
+
+
+def _view(each: Report) -> ReportView:
+    return ReportView(
+        name=each.name,
+        title=each.title,
+        says=each.says,
+        reads_words=each.reads_words,
+        parameters=[
+            ParameterView(
+                name=one.name,
+                kind=one.kind,
+                says=one.says,
+                choices=list(one.choices),
+                needed=one.is_needed,
+                default=one.default,
+            )
+            for one in each.parameters
+        ],
+    )
+
+
+router = Router(
+    "/api/analytics", route_handlers=[model, status, ask, list_reports, report, snapshot], tags=["Analytics"]
+)
