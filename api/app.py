@@ -19,6 +19,7 @@ from api.access.pages import cors_of
 from api.analytics.asking import Analytics
 from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
+from api.analytics.schedule import Snapshots
 from api.budgets import Spending
 from api.caller import TENANT
 from api.catalogue import Catalogue, Saved
@@ -148,6 +149,8 @@ def create_app(
     migrating = Migrating(chat, running, catalogue)
     processes = Processes(keeps_spare=serves)
     analytics_files = AnalyticsFiles(record, catalogue, processes, settings.data)
+    analytics = Analytics(analytics_files, processes)
+    snapshots = Snapshots(record, analytics, settings, clock)
     guard = Guard(Access(settings, known_keys, clock, operator_key, always=keys_needed), chat.owner)
     _watch(metrics, record, chat, live)
 
@@ -156,8 +159,10 @@ def create_app(
         try:
             async with AsyncExitStack() as stack:
                 if serves:
+                    await analytics_files.tidy()
                     await webhooks.load()
                     await stack.enter_async_context(courier.running())
+                    await stack.enter_async_context(snapshots.running())
                 await stack.enter_async_context(house.running(looks=serves))
                 if serves:
                     look_at = partial(log_lacking, model)
@@ -185,7 +190,7 @@ def create_app(
             "forks": _provide(Forks(chat, running)),
             "labels": _provide(Labels(chat, running)),
             "migrating": _provide(migrating),
-            "removing": _provide(Removing(chat, running, known_keys)),
+            "removing": _provide(Removing(chat, running, known_keys, analytics_files, snapshots)),
             "importing": _provide(Importing(chat, running, catalogue)),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
@@ -193,7 +198,7 @@ def create_app(
             "carrying": _provide(Carrying(record.memory, house.banks, clock, ids, house.work.notice)),
             "doctor": _provide(Doctor(record.memory, house.banks, embedding, house.work.notice)),
             "running": _provide(running),
-            "analytics": _provide(Analytics(analytics_files, processes)),
+            "analytics": _provide(analytics),
             "webhooks": _provide(webhooks),
             "courier": _provide(courier),
             "keys": _provide(known_keys),

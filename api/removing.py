@@ -7,6 +7,8 @@ import structlog
 from msgspec import Struct
 
 from api.access.keys import Keys
+from api.analytics.files import AnalyticsFiles
+from api.analytics.schedule import Snapshots
 from api.chat import Chat
 from api.errors import ApiError
 from api.running import Running
@@ -29,8 +31,12 @@ class Receipt(Struct, frozen=True):
 class Removing:
     """What can be removed, of all tenants."""
 
-    def __init__(self, chat: Chat, running: Running, keys: Keys) -> None:
+    def __init__(
+        self, chat: Chat, running: Running, keys: Keys, analytics: AnalyticsFiles, snapshots: Snapshots
+    ) -> None:
         self._chat = chat
+        self._analytics = analytics
+        self._snapshots = snapshots
         self._keys = keys
         self._record: Record = running.record
         self._clock = running.clock
@@ -66,6 +72,8 @@ class Removing:
         if compact:
             await self._record.require_compactable()
         receipt = await self._chat.to_its_end(self._erase(tenant, user_id))
+        await self._analytics.drop(tenant)
+        await self._snapshots.forget(tenant)
         if not compact:
             return receipt
         try:

@@ -32,7 +32,7 @@ from store.embedders.names import WORDLLAMA, named
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
-_FOLDERS = frozenset({"data", "scripts", "prompts", "auth_jwt_key_file"})
+_FOLDERS = frozenset({"data", "scripts", "prompts", "auth_jwt_key_file", "snapshot_folder"})
 _LISTS = frozenset({"cors_origins"})  # with commas, where they are variables
 _BUDGET = "budgets_"  # begins the names of budgets among variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
@@ -105,6 +105,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     webhook_concurrency: Count = 32
     webhook_pending_max: Count = 10_000
     webhook_keep_s: Amount = 604_800.0
+    snapshot_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 0.0  # 0: only when asked for
+    snapshot_folder: Path | None = None
+    snapshot_keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
+    snapshot_masked: bool = True
     requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None  # none: only where there are keys
     cors_origins: list[str] = []
     auth_jwt_algorithm: Literal["HS256", "RS256", "EdDSA"] | None = None

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from api.analytics.answering import Answer, Question
 from api.analytics.charts import Chart
-from api.analytics.files import AnalyticsFiles
+from api.analytics.files import COPY, AnalyticsFiles
 from api.analytics.process import Processes
 from api.analytics.reports import chart_of
 from api.errors import ApiError
@@ -86,7 +86,7 @@ class Analytics:
 
 def _copy(path: Path) -> Path:
     """A copy of a file beside it."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix="snapshot-", suffix=path.suffix)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=COPY, suffix=path.suffix)
     try:
         with os.fdopen(descriptor, "wb") as copy, path.open("rb") as whole:
             shutil.copyfileobj(whole, copy, 1 << 20)

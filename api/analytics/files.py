@@ -32,6 +32,9 @@ from store.errors import AnalyticsUnreadable, StoreError
 from store.record import Record
 
 FOLDER = "analytics"
+COPY = "snapshot-"
+DELTA = "delta-"
+_UNDER_WAY = (DELTA, COPY)  # begin the names of what is gone again soon
 BRING_S = 300.0  # for one delta
 WAIT_S = 20.0  # for a file that is being made; it goes on being made
 ENTER_S = 90.0  # for others who bring it up to date or read it
@@ -104,10 +107,14 @@ class AnalyticsFiles:
             if tenant in {None, whose} and state.task is not None:
                 state.task.cancel()
                 await asyncio.wait({state.task})
-        await asyncio.to_thread(self._remove, None if tenant is None else _stem(tenant))
+        await asyncio.to_thread(self._remove, "" if tenant is None else _stem(tenant))
         for (whose, _), state in self._states.items():
             if tenant in {None, whose}:
                 state.next_look, state.has_units = 0.0, False
+
+    async def tidy(self) -> None:
+        """Remove what a process that was killed has left under way; nobody else may have the record open."""
+        await asyncio.to_thread(self._remove, *_UNDER_WAY)
 
     async def close(self) -> None:
         """Stop what is being made."""
@@ -117,9 +124,9 @@ class AnalyticsFiles:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _remove(self, stem: str | None) -> None:
-        if self._folder.is_dir():
-            for path in self._folder.glob(f"{stem or ''}*"):
+    def _remove(self, *stems: str) -> None:
+        for stem in stems:
+            for path in self._folder.glob(f"{stem}*"):
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _state(self, tenant: str, *, masked: bool) -> _State:
@@ -177,7 +184,7 @@ class AnalyticsFiles:
 
     async def _bring(self, tenant: str, state: _State, masking: Masking, *, units: bool) -> Delta:
         """Take one delta."""
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="delta-", dir=self._folder))
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=DELTA, dir=self._folder))
         try:
             known, began = state.place.known(), time.monotonic()
             delta = await self._record.analytics.delta(tenant, folder, known, units=units)

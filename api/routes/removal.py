@@ -6,6 +6,7 @@ from litestar import Request, Router, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, QueryParameter
 
+from api.analytics.asking import Analytics
 from api.caller import tenant_of
 from api.errors import described
 from api.removing import Removing
@@ -93,9 +94,10 @@ async def compaction(record: NamedDependency[Record]) -> CompactionView:
     responses=described("COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
     tags=["Operations"],
 )
-async def compact(record: NamedDependency[Record]) -> CompactedView:
+async def compact(record: NamedDependency[Record], analytics: NamedDependency[Analytics]) -> CompactedView:
     """The bytes before and after."""
     done = await record.compact()
+    await analytics.files.drop()  # they are made anew, without the blocks of what was removed
     return CompactedView(bytes_before=done.bytes_before, bytes_after=done.bytes_after)
 
 

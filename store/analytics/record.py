@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from store.analytics.delta import Delta, Known, write_delta
+from store.fetch import Cursor
 from store.readers import Readers
 
 
@@ -18,3 +19,12 @@ class AnalyticsRecord:
         Raises StoreBusy, ReadTimedOut, StoreUnavailable.
         """
         return await self._readers.read(lambda cursor: write_delta(cursor, tenant, folder, known, units=units))
+
+    async def tenants(self) -> list[str]:
+        """Whoever has sessions, in order, for the server itself."""
+        return await self._readers.read(_tenants)
+
+
+def _tenants(cursor: Cursor) -> list[str]:
+    found = cursor.execute("SELECT DISTINCT tenant FROM session_starts ORDER BY tenant").fetchall()
+    return [tenant for (tenant,) in found]
