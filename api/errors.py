@@ -198,11 +198,16 @@ def described(*codes: str) -> dict[int, ResponseSpec]:
     }
 
 
+_QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})
+"""Whose messages may quote values of variables; who may read the session finds them there."""
+
+
 def log_failure(failure: ApiError, error: BaseException, request_id: str, path: str) -> None:
     """Writes down what is no mistake of the client's."""
     if failure.kind.status >= 500:
+        message = "a turn failed; the session says why" if failure.code in _QUOTING else failure.message
         unexpected = None if isinstance(error, ApiError | DiskTooSmall) else error
-        log.error(failure.message, code=failure.code, request_id=request_id, path=path, exc_info=unexpected)
+        log.error(message, code=failure.code, request_id=request_id, path=path, exc_info=unexpected)
 
 
 def translate(error: BaseException, sent_names: Mapping[str, str] | None = None) -> ApiError:

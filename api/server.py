@@ -24,6 +24,7 @@ from api.app import create_app
 from api.live import Live
 from api.models import close_model, make_model
 from api.settings import Settings
+from api.traces import without_words
 from runtime.models.hosted.settings import is_loopback
 from runtime.ports import Model
 from store.errors import StoreError
@@ -173,14 +174,14 @@ def check_address(host: str, port: int) -> None:
 
 
 def configure_logging(level: str) -> None:
-    """JSON lines on standard error; readable ones on a terminal, without the variables of a stack, which hold keys."""
+    """JSON lines on standard error; readable ones on a terminal. Neither has what anybody said, nor keys."""
     terminal = sys.stderr.isatty()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([] if terminal else [structlog.processors.format_exc_info]),
+            without_words,
             structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
             if terminal
             else structlog.processors.JSONRenderer(ensure_ascii=False),

@@ -81,7 +81,7 @@ class Meter:
     def each(self, items: Any, body: int = 1) -> Iterator[Any]:
         """The items of a loop, each of them charged with the size of the body it is given to."""
         if not isinstance(items, Iterable):
-            raise ExpressionFailed(f"cannot go through {shorten(items)}: it is no list")
+            raise ExpressionFailed(f"cannot go through {_kind(items)}: it is no list")
         for item in items:
             self.charge(body)
             yield item

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import duckdb
 
 from store.database import Database, Size, options
-from store.errors import DiskTooSmall, StoreUnavailable
+from store.errors import DiskTooSmall, StoreUnavailable, told
 from store.fetch import Cursor
 from store.readers import Readers
 from store.writer import Writer
@@ -115,7 +115,7 @@ class Compaction:
                 self._cursor.close()  # nobody may have one when the files change places
         except duckdb.Error as error:
             self._database.remove_fresh()
-            raise StoreUnavailable(f"the record could not be rewritten: {error}") from error
+            raise StoreUnavailable(f"the record could not be rewritten: {told(error)}") from error
         except BaseException:
             self._database.remove_fresh()
             raise

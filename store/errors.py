@@ -2,6 +2,17 @@
 
 from pathlib import Path
 
+import duckdb
+
+_OF_THE_MACHINE = (OSError, duckdb.IOException, duckdb.OutOfMemoryException, duckdb.FatalException)
+
+
+def told(error: Exception) -> str:
+    """What may be told of a failure: its own words where they are of files and memory. Others quote what somebody said
+    or a variable holds, and only their kind is told.
+    """
+    return str(error) if isinstance(error, _OF_THE_MACHINE) else type(error).__name__
+
 
 class StoreError(Exception):
     """Base of every error the record raises."""

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 import duckdb
 
 from store.database import Database
-from store.errors import ReadTimedOut, StoreBusy, StoreError, StoreUnavailable
+from store.errors import ReadTimedOut, StoreBusy, StoreError, StoreUnavailable, told
 
 READERS = 4
 WAITING_MAX = 1_024
@@ -101,4 +101,4 @@ def _guarded(work: Callable[[Cursor], T], cursor: Cursor) -> T:
     except StoreError:
         raise
     except duckdb.Error as error:
-        raise StoreUnavailable(f"the read failed: {error}") from error
+        raise StoreUnavailable(f"the read failed: {told(error)}") from error

@@ -12,7 +12,7 @@ import duckdb
 
 from store.commit import Entry, Ledger, SessionId
 from store.database import Database
-from store.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable
+from store.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable, told
 from store.insert import roll_back
 
 QUEUE_MAX = 4_096
@@ -182,7 +182,7 @@ class Writer:
             outcomes = self._ledger.commit([job.entry for job in group])
         except _BAD_ROW as error:
             if len(group) == 1:
-                return [(group[0].done, RowRefused(f"the database refused the row: {error}"))]
+                return [(group[0].done, RowRefused(f"the database refused the row: {told(error)}"))]
             return [outcome for job in group for outcome in self._write([job])]
         except duckdb.Error as error:
             return [(job.done, self._failed(error)) for job in group]
@@ -196,7 +196,7 @@ class Writer:
             self._cursor.execute("COMMIT")
         except _BAD_ROW as error:
             roll_back(self._cursor)
-            return RowRefused(f"the database refused the row: {error}")
+            return RowRefused(f"the database refused the row: {told(error)}")
         except StoreError as refused:
             roll_back(self._cursor)
             return refused
@@ -217,8 +217,8 @@ class Writer:
     def _failed(self, error: duckdb.Error | OSError) -> StoreUnavailable:
         """After a failure nothing in memory is trusted: the next commit looks at the tables."""
         self._ledger.forget()
-        self._failure = str(error)
-        return StoreUnavailable(f"the write failed: {error}")
+        self._failure = told(error)
+        return StoreUnavailable(f"the write failed: {told(error)}")
 
     def _abandon(self, jobs: list[_Job]) -> None:
         """Leave nobody waiting for a thread that ends: should it end by a defect, some were not answered."""
@@ -232,7 +232,7 @@ class Writer:
         try:
             self._cursor.execute("CHECKPOINT cuebook")
         except duckdb.Error as error:  # the log stays, and is read at the next open
-            self._failure = str(error)
+            self._failure = told(error)
 
 
 def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements | _Hold]:
