@@ -5,13 +5,13 @@ It sees the session's and global variables. Nothing that goes wrong in it costs 
 
 from collections.abc import Mapping
 
-from runtime.actions import assigning, remembering, speaking
+from runtime.actions import assigning, experimenting, remembering, speaking
 from runtime.events import ActionEntered, ActionLeft, ActionSkipped
 from runtime.outcomes import Finish
 from runtime.run import ActionFailed, Run
 from runtime.scopes import WriteRefused
 from runtime.state import Cell, Frame
-from scripts.actions import Action, Emit, End, If, Remember, Say, Scene, Set, Show, action_type
+from scripts.actions import Action, Emit, End, Experiment, If, Remember, Say, Scene, Set, Show, action_type
 
 
 class Aside:
@@ -58,6 +58,8 @@ def _do(run: Run, action: Action) -> Finish | None:
     match action:
         case If():
             return perform(run, action.then if run.holds(action.condition) else action.otherwise)
+        case Experiment():
+            return perform(run, action.arms.get(experimenting.met(run, action), ()))
         case Say():
             speaking.say(run, action)
         case Show():

@@ -17,6 +17,7 @@ def copy_of(state: State) -> State:
         watches=dict(state.watches),
         topic_cells=dict(state.topic_cells),
         visits=dict(state.visits),
+        exposed=dict(state.exposed),
     )
 
 

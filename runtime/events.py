@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from runtime.recalled import By, RecalledUnit, Trust
 from runtime.state import Source, Wait
+from scripts.experiments import Unit
 from scripts.model import RepairKind, Scope
 from scripts.values import Value, ValueType
 
@@ -184,6 +185,15 @@ class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
     data: Mapping[str, Value]
 
 
+class Exposed(Struct, frozen=True, tag_field="kind", tag="exposed"):
+    """The session met an experiment for the first time, or in another arm than before."""
+
+    action_id: str
+    experiment: str
+    arm: str
+    by: Unit  # what keeps the arm
+
+
 class Remembered(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="remembered"):
     """A note for the user's memory. One `about` the same as an earlier note takes its place."""
 
@@ -272,6 +282,7 @@ Body: TypeAlias = (
     | Repaired
     | Detected
     | Emitted
+    | Exposed
     | Remembered
     | Recollected
     | Migrated

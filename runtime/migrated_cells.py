@@ -47,7 +47,7 @@ class Cells:
         strays: list[tuple[Scope, str, Cell]] = []
         for scope in scopes:
             for name, cell in _layers(before)[scope].items():
-                last = self._name(name, name in was[scope])
+                last = self._name(name, cell, name in was[scope])
                 if last is None:
                     continue
                 target = next((each for each in (*scopes, "global") if last in now[each]), scope)
@@ -72,7 +72,7 @@ class Cells:
         now = self._new.topic_names.get((home[0], home[1]), {})
         moved = {}
         for name, cell in cells.items():
-            last = self._name(name, name in was)
+            last = self._name(name, cell, name in was)
             if last is not None:
                 moved[last] = self._fitting(last, cell, now.get(last))
         self._defaults(moved, was, now)
@@ -90,8 +90,8 @@ class Cells:
                 raise Blocked(str(error)) from error
         state.start_variables = given
 
-    def _name(self, name: str, was_declared: bool) -> str | None:
-        """What a variable is called now; None where nothing knows it any more."""
+    def _name(self, name: str, cell: Cell, was_declared: bool) -> str | None:
+        """What a variable is called now; None where nothing knows it any more, or the arm of an experiment is gone."""
         last = self._renames.variable(name)
         if last is None or (was_declared and last not in self._mentioned):
             self.notes.append(f"`{name}` is gone, and its value with it")
@@ -99,7 +99,16 @@ class Cells:
         if last != name:
             self.renamed = True
             self.notes.append(f"`{name}` is `{last}` now")
+        if self._is_arm_gone(last, cell):
+            self.notes.append(
+                f"the experiment `{last}` has no arm {shorten(cell.value)} any more: it draws another one"
+            )
+            return None
         return last
+
+    def _is_arm_gone(self, name: str, cell: Cell) -> bool:
+        plan = self._new.experiments.get(name)
+        return plan is not None and cell.value not in plan.names
 
     def _writer(self, cell: Cell) -> Cell:
         """The cell with the action that wrote it as it is called now, if it is there."""
@@ -140,7 +149,7 @@ class Cells:
         moved = dict(cells)
         for name, cell in cells.items():
             last = self._renames.variable(name)
-            if last is None or last in cells or name not in self._old.global_names:
+            if last is None or last in cells or name not in self._old.global_names or self._is_arm_gone(last, cell):
                 continue
             if last in self._new.global_names:
                 moved[last] = self._fitting(last, cell, self._new.global_names[last])

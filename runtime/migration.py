@@ -95,6 +95,11 @@ class _Move:
         else:
             self._cells.start(state)
         state.visits = self._visits()
+        state.exposed = {
+            now_called: arm
+            for name, arm in before.exposed.items()
+            if (now_called := self._renames.variable(name)) is not None and now_called in self._new.experiments
+        }
         state.watches = {
             last[1]: watch
             for name, watch in before.watches.items()

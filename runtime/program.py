@@ -45,8 +45,9 @@ class Program:
             self._add_actions(DETECTORS, watcher.id, watcher.actions)
         self.roles = {role.id: role for role in script.roles}
         self.forms = {form.id: form for form in script.forms}
-        self.session_names = _declared(script.declare)
-        self.global_names = _declared(script.globals)
+        self.experiments = {plan.id: plan for plan in script.experiments}
+        self.session_names = _declared(script.session_variables)
+        self.global_names = _declared(script.global_variables)
         self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
         self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
         self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}

@@ -15,7 +15,7 @@ from runtime.scopes import CELLS_MAX
 from runtime.state import Cell, Frame, Progress, State, Wait
 from scripts.actions import Action, Form
 from scripts.nodes import ID_CHARS_MAX
-from scripts.values import INTEGER_ABS_MAX, Value, ValueRefused, bounded, coerce, is_unicode
+from scripts.values import INTEGER_ABS_MAX, Value, ValueRefused, bounded, coerce, is_unicode, shorten
 
 WAIT_BYTES_MAX = 1_000_000
 FRAMES_MAX = 1_000  # blocks and calls within one another
@@ -29,6 +29,9 @@ def check(program: Program, state: State) -> None:
     """Raises Unsound for a state that the script cannot go on from."""
     _check_numbers(state)
     _check_cells(state)
+    for experiment, arm in state.exposed.items():
+        if experiment not in program.experiments or len(arm) > ID_CHARS_MAX or not is_unicode(arm):
+            raise Unsound(f"it met an experiment that the script does not have: {shorten(experiment)}")
     if not state.begun:
         if state.frames or state.phase or state.topic or state.wait is not None or state.status != "active":
             raise Unsound("the session has not begun, and yet it stands somewhere")

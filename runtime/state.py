@@ -148,6 +148,7 @@ class State(Struct, omit_defaults=True):
     human_role: str = ""  # who is spoken to
     visits: dict[str, int] = {}  # by action id, in how many visits the model was asked
     watches: dict[str, Watch] = {}  # by detector
+    exposed: dict[str, str] = {}  # by experiment, the arm it met
     spent: Spent = Spent()  # by the calls of language models in all its turns
     end_reason: str = ""
     gaps: tuple[tuple[int, int], ...] = ()  # first and last number of messages that were taken out of the conversation

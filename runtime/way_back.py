@@ -11,9 +11,10 @@ from runtime.state import Source, State
 def back_to(now: State, before: State) -> State:
     """An earlier state, to go on from; the numbers of turns, events and messages, and what was spent, go on.
 
-    The user's own variables stay as they are now: other sessions may have gone on with them.
+    The user's own variables stay as they are now: other sessions may have gone on with them. So do the arms of
+    experiments that the user has met.
     """
-    going_on = ("turn", "event_seq", "message_seq", "heard", "spent", "global_cells")
+    going_on = ("turn", "event_seq", "message_seq", "heard", "spent", "global_cells", "exposed")
     return msgspec.structs.replace(copy_of(before), **{name: getattr(copy_of(now), name) for name in going_on})
 
 

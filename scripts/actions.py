@@ -197,6 +197,13 @@ class If(Step, frozen=True, kw_only=True):
     otherwise: "tuple[Action, ...]" = field(name="else", default=())
 
 
+class Experiment(Step, frozen=True, kw_only=True):
+    """Where the conversation meets an experiment: the arm is drawn and kept, and its actions, if any, are done."""
+
+    plan: str = field(name="experiment")
+    arms: Mapping[str, "tuple[Action, ...]"] = {}
+
+
 class Loop(Node, frozen=True, kw_only=True):
     """The list a `foreach` walks and the name its items get."""
 
@@ -330,6 +337,7 @@ Action: TypeAlias = (
     | UserSay
     | Show
     | If
+    | Experiment
     | Call
     | Foreach
     | Repeat
@@ -355,6 +363,7 @@ ACTION_TYPES: Mapping[str, type[Action]] = {
     "user_say": UserSay,
     "show": Show,
     "if": If,
+    "experiment": Experiment,
     "call": Call,
     "foreach": Foreach,
     "repeat": Repeat,
@@ -380,6 +389,8 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
     match action:
         case If():
             return {"then": action.then, "else": action.otherwise}
+        case Experiment():
+            return action.arms
         case Foreach() | Repeat():
             return {"do": action.do}
         case Choose():

@@ -1,5 +1,6 @@
 """What a side file brings to the scripts that use it."""
 
+from scripts.experiments import ExperimentPlan
 from scripts.model import Detector, FormSheet, Interrupt, Repair, Role, Skill, StringTable
 from scripts.nodes import Node
 from scripts.variables import Declaration
@@ -13,6 +14,7 @@ class SideFile(Node, frozen=True, kw_only=True):
     skills: tuple[Skill, ...] = ()
     roles: tuple[Role, ...] = ()
     forms: tuple[FormSheet, ...] = ()
+    experiments: tuple[ExperimentPlan, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
     detectors: tuple[Detector, ...] = ()

@@ -51,7 +51,7 @@ class Outline:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.scopes: dict[Path, tuple[Location, tuple[Declaration, ...]]] = {(): (script.at, script.declare)}
+        self.scopes: dict[Path, tuple[Location, tuple[Declaration, ...]]] = {(): (script.at, script.session_variables)}
         self.actions: dict[Path, Spot] = {}
         for phase in script.phases:
             self.scopes[phase.id,] = (phase.at, phase.declare)

@@ -18,6 +18,7 @@ from scripts.actions import (
     Emit,
     End,
     ExitCriteria,
+    Experiment,
     Foreach,
     Form,
     Goto,
@@ -41,6 +42,7 @@ from scripts.analysis.within import where
 from scripts.detectors.check import check_detector, unable
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.diagnostics import Problems
+from scripts.experiments import OF_ARMS, Arm, ExperimentPlan, Fault, block_faults, plan_faults, unused
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.memories import sources_in
 from scripts.model import Detector, FormField, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic
@@ -61,7 +63,7 @@ _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 
 
-_Named = Script | Phase | Topic | Skill | Action | Role | FormSheet | Interrupt | Detector
+_Named = Script | Phase | Topic | Skill | Action | Role | FormSheet | ExperimentPlan | Arm | Interrupt | Detector
 
 
 def check_script(script: Script, problems: Problems) -> None:
@@ -81,6 +83,7 @@ class _Checker:
         self.detector: Detector | None = None
         self.loop_names: list[str] = []
         self.shown: set[str] = set()  # the forms that actions show
+        self.met: set[str] = set()  # the experiments that actions meet
         self.flow = VariableFlow(script)
 
     def add(self, code: str, message: str, at: Location, fix: str = "") -> None:
@@ -121,6 +124,7 @@ class _Checker:
         for repair in script.repairs:
             self.texts(repair.say)
         self.forms()
+        self.experiments()
         check_migrations(script, self.problems)
         told = self.flow.check(self.problems)
         if not self.problems.fatal:
@@ -223,6 +227,8 @@ class _Checker:
 
     def writes(self, name: str, at: Location) -> None:
         self.name(name, at)
+        if any(plan.id == name for plan in self.script.experiments):
+            self.add("EXPERIMENT_SET", f"`{name}` is an experiment: its arm is drawn, never set", at)
         self.flow.write(name, self.place)
 
     @property
@@ -292,6 +298,8 @@ class _Checker:
                 self.expression(action.condition)
                 self.block(action.then)
                 self.block(action.otherwise)
+            case Experiment():
+                self.experiment(action)
             case Foreach():
                 self.foreach(action)
             case Repeat():
@@ -392,6 +400,27 @@ class _Checker:
                 self.add(found.code, found.message, found.at)
         for found in form_sheets.unused(self.script.forms, self.shown, self.script.at.file):
             self.add(found.code, found.message, found.at)
+
+    def experiments(self) -> None:
+        """The experiments by themselves, and those that nothing meets."""
+        plans = self.script.experiments
+        self.ids(plans, "experiment", "experiment")
+        for plan in plans:
+            self.name(plan.id, plan.mark("experiment"))
+            self.ids(plan.arms, "arm", "arm")
+        declared = (*self.script.globals, *self.script.declare)
+        self.faults((*plan_faults(plans, declared), *unused(plans, self.met, self.script.at.file)))
+
+    def faults(self, found: Iterable[Fault]) -> None:
+        for fault in found:
+            if self.is_whole or fault.code not in OF_ARMS:
+                self.add(fault.code, fault.message, fault.at, fault.fix)
+
+    def experiment(self, action: Experiment) -> None:
+        self.met.add(action.plan)
+        self.faults(block_faults(action, self.script.experiments))
+        for inner in action.arms.values():
+            self.block(inner)
 
     def sheet(self, sheet: FormSheet) -> None:
         """A form where it is shown: its fields are variables there."""

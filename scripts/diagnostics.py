@@ -178,6 +178,18 @@ CODES: dict[str, Code] = {
     "COMPUTED_TOO_EARLY": Code(
         "error", "A computed field uses one that is worked out after it.", "Move it below the fields that it uses."
     ),
+    "EXPERIMENT_UNKNOWN": Code(
+        "error", "There is no such experiment.", "Name one of the script's `experiments`, or of a side file's in `use`."
+    ),
+    "EXPERIMENT_UNUSED": Code(
+        "warning", "No action meets this experiment, so nobody is ever in it.", "Add `experiment: NAME`, or remove it."
+    ),
+    "EXPERIMENT_SET": Code(
+        "error", "The variable of an experiment keeps the arm that was drawn.", "Choose another name for this one."
+    ),
+    "ARMS_TOO_FEW": Code("error", "An experiment compares two arms or more.", "List its `arms`."),
+    "ARM_UNKNOWN": Code("error", "The experiment has no such arm.", "Use one of those it lists."),
+    "ARM_MISSING": Code("error", "A block says what happens in some arms and not in others.", "Add the arm."),
     "PYTHON_REFUSED": Code(
         "error", "Python in a form is never run.", "Write `computed:` with an expression, such as `price * count`."
     ),

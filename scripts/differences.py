@@ -95,6 +95,8 @@ def _ids(value: Any) -> Any:
             return value.id
         case tuple():
             return tuple(_ids(item) for item in value)
+        case dict():
+            return {key: _ids(item) for key, item in value.items()}
         case Struct():
             return replace(value, **{name: _ids(getattr(value, name)) for name in value.__struct_fields__})
         case _:

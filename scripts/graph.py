@@ -22,6 +22,7 @@ from scripts.actions import (
     Choose,
     Emit,
     End,
+    Experiment,
     Foreach,
     Form,
     Goto,
@@ -255,6 +256,8 @@ def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
             return (condition if arm == "then" else f"not ({condition})",)
         case Choose():
             return (f"{action.variable} is {arm}",)
+        case Experiment():
+            return (f"{action.plan} is {arm}",)
         case _:
             return ()
 
@@ -294,6 +297,8 @@ def _detail(action: Action) -> str:
             return shown.source if shown is not None else ""
         case If():
             return action.condition.source
+        case Experiment():
+            return action.plan
         case Foreach():
             return f"{action.loop.items.source} as {action.loop.name}"
         case Repeat():
@@ -380,6 +385,8 @@ def _passes(action: Action) -> bool:
             return False
         case If():
             return _goes_on(action.then) or _goes_on(action.otherwise)
+        case Experiment():
+            return not action.arms or any(_goes_on(inner) for inner in action.arms.values())
         case Repeat():
             return _goes_on(action.do)
         case Choose() if action.on_fail.policy in {"goto", "end"}:

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from scripts.actions import Action, Choose, Foreach, If, Repeat, action_type, walk
+from scripts.actions import Action, Choose, Experiment, Foreach, If, Repeat, action_type, walk
 from scripts.diagnostics import PROBLEMS_MAX, Problems
 from scripts.model import Detector, Interrupt, Script, Skill, Topic
 from scripts.nodes import Location
@@ -80,6 +80,8 @@ def _named_action(action: Action, fresh: Callable[[str, Location], str]) -> Acti
             return msgspec.structs.replace(
                 named, then=_named(named.then, fresh), otherwise=_named(named.otherwise, fresh)
             )
+        case Experiment():
+            return msgspec.structs.replace(named, arms={arm: _named(inner, fresh) for arm, inner in named.arms.items()})
         case Foreach() | Repeat():
             return msgspec.structs.replace(named, do=_named(named.do, fresh))
         case Choose():

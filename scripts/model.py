@@ -13,6 +13,7 @@ from msgspec import Meta, field
 
 from scripts.actions import Action, OnInterrupted, walk
 from scripts.detectors.parts import Example, Measure, Pattern, Rule, Sign
+from scripts.experiments import ExperimentPlan, arm_variables
 from scripts.memories import DEFAULT_PLAN, MemoryPlan
 from scripts.nodes import Expression, Node, Reference, Template
 from scripts.values import Value
@@ -268,6 +269,7 @@ class Script(Node, frozen=True, kw_only=True):
     skills: tuple[Skill, ...] = ()
     roles: tuple[Role, ...] = ()
     forms: tuple[FormSheet, ...] = ()
+    experiments: tuple[ExperimentPlan, ...] = ()
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
     migrations: Migrations = Migrations()
@@ -277,6 +279,16 @@ class Script(Node, frozen=True, kw_only=True):
     strings: tuple[StringTable, ...] = ()  # from side files as well
     phrases: Mapping[str, str] = {}  # what a translated script says in place of the runtime's own sentences
     form: FormName = "native"
+
+    @property
+    def session_variables(self) -> tuple[Declaration, ...]:
+        """What is declared in session scope, with the experiments whose arms sessions keep."""
+        return (*self.declare, *arm_variables(self.experiments, "session"))
+
+    @property
+    def global_variables(self) -> tuple[Declaration, ...]:
+        """What is declared in global scope, with the experiments whose arms users keep."""
+        return (*self.globals, *arm_variables(self.experiments, "user"))
 
     @property
     def watchers(self) -> tuple[Detector, ...]:

@@ -6,12 +6,14 @@ from typing import Any
 from msgspec import Struct
 
 from scripts.actions import CustomCondition
+from scripts.experiments import ExperimentPlan
 from scripts.expressions import compile_expression, compile_template
 from scripts.model import FormField, Script
 from scripts.nodes import Expression, Template
 from scripts.sandbox import ExpressionInvalid
 
 _NAMING = ("var", "get", "set", "variable", "tolist")  # the fields of a node that hold a variable's name
+_NAMES: Mapping[type[Struct], str] = {FormField: "name", ExperimentPlan: "id"}  # and those of particular nodes
 _UNSEEN = frozenset({"at", "marks", "strings"})
 
 
@@ -39,12 +41,14 @@ def _names(node: Any) -> Iterator[str]:
         case Struct():
             for field in node.__struct_fields__:
                 part = getattr(node, field)
-                if (field in _NAMING or (field == "name" and isinstance(node, FormField))) and isinstance(part, str):
+                if (field in _NAMING or field == _NAMES.get(type(node))) and isinstance(part, str):
                     yield part
                 elif field == "returns":
                     yield from part
                 elif field not in _UNSEEN and field != "migrations":
-                    if isinstance(part, Mapping):  # `set`, and the `output` of a call: by the names they fill
+                    if (
+                        isinstance(part, Mapping) and field != "arms"
+                    ):  # `set`, and the `output` of a call: by the names they fill
                         yield from part
                     yield from _names(part)
         case _:

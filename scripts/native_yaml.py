@@ -4,6 +4,7 @@ The types of the model are the grammar here as they are in `scripts.reader`: a k
 the default, so `read(native_yaml(script))` is the same script, apart from its places and `form`.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 from scripts.actions import ChoiceItem, Choose, Loop, Media, OnFail, Onward, Policy, Step
 from scripts.detectors.parts import Example, Line
+from scripts.experiments import Arm
 from scripts.model import After, Detector, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic, Trigger
 from scripts.nodes import NOWHERE, Expression, Location, Node, Reference, Template
 from scripts.variables import Assignment, Declaration, OutputItem
@@ -65,7 +67,15 @@ def _without_places(value: Any) -> Any:
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormSheet | Role
 _BLOCKS = _SPACED | Step
 FILES_OF_DETECTORS = {"consciousness", "detectors"}  # of such a script only its detectors were written
-_SHARED = {"skills", "roles", "forms", "interrupts", "repairs", "detectors"}  # what side files may bring as well
+_SHARED = {
+    "skills",
+    "roles",
+    "forms",
+    "experiments",
+    "interrupts",
+    "repairs",
+    "detectors",
+}  # what side files may bring as well
 
 
 def _own(script: Script, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -76,12 +86,14 @@ def _own(script: Script, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 def _items_below(node: Node) -> Iterator[Node]:
     for name in node.__struct_fields__:
         value = getattr(node, name)
-        if name in _NOT_WRITTEN or not isinstance(value, tuple | Node):
+        if name in _NOT_WRITTEN:
             continue
-        for part in value if isinstance(value, tuple) else (value,):
+        if isinstance(value, Node):
+            yield from _items_below(value)
+        lists = [value] if isinstance(value, tuple) else value.values() if isinstance(value, dict) else ()
+        for part in itertools.chain.from_iterable(each for each in lists if isinstance(each, tuple)):
             if isinstance(part, Node):
-                if isinstance(value, tuple):
-                    yield part
+                yield part
                 yield from _items_below(part)
 
 
@@ -131,6 +143,8 @@ class _Writer:
                 return f"{value.items.source} as {value.name}"
             case ChoiceItem():
                 return self.choice(value)
+            case Arm(weight=1, define=""):
+                return value.id
             case Line(role="user"):
                 return value.content
             case Media(image=Template() as image, url=None, caption=None):
@@ -143,6 +157,8 @@ class _Writer:
                 return Record(tuple((key, item.id) for key, item in value.items()))
             case dict() if any(isinstance(item, Expression) for item in value.values()):
                 return _assignments(value)
+            case dict() if any(isinstance(item, tuple) and _holds_nodes(item) for item in value.values()):
+                return Record(tuple((key, self.tuple(item)) for key, item in value.items()), flow=False)
             case dict():
                 return plain({name: list(each) if isinstance(each, tuple) else each for name, each in value.items()})
             case _:
@@ -157,7 +173,7 @@ class _Writer:
             items.append(Item(self.layout(part), notes))
         is_one = len(items) == 1 and isinstance(value[0], Declaration | OutputItem)
         spaced = any(isinstance(part, _SPACED) for part in value)
-        return Items(tuple(items), flow=is_one or all(isinstance(part, str) for part in value), spaced=spaced)
+        return Items(tuple(items), flow=is_one or all(isinstance(part, str | Arm) for part in value), spaced=spaced)
 
     def choice(self, choice: ChoiceItem) -> Layout:
         pairs = self.pairs(choice)
@@ -191,3 +207,7 @@ def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
         )
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     return type(value) is type(default) and value == default
+
+
+def _holds_nodes(items: tuple[Any, ...]) -> bool:
+    return any(isinstance(item, Node) for item in items)

@@ -36,6 +36,7 @@ SHORTHANDS = {
     "Signal": "event",
     "Repair": "repair",
     "FormField": "field",
+    "Arm": "arm",
     "Translation": "text",
     "Line": "content",
     "Context": "strategy",

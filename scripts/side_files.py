@@ -25,7 +25,7 @@ BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rule
 """What a script in the stage form takes without naming it, where it lies beside the script."""
 
 
-_SHARED = ("skills", "roles", "forms", "interrupts", "repairs", "detectors", "strings")
+_SHARED = ("skills", "roles", "forms", "experiments", "interrupts", "repairs", "detectors", "strings")
 BRINGS = ("globals", *_SHARED)
 """What side files may bring, by the names it has in a script."""
 _KEYS = frozenset({"globals", "global", "rules", "use", *_SHARED})  # of which a side file has one at its top

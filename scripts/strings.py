@@ -23,6 +23,7 @@ from scripts.actions import (
     Choose,
     Emit,
     End,
+    Experiment,
     Foreach,
     Form,
     Goto,
@@ -280,6 +281,8 @@ class _Walker:
             case If():
                 then, otherwise = self.actions(action.then), self.actions(action.otherwise)
                 return replace(action, then=then, otherwise=otherwise)
+            case Experiment():
+                return replace(action, arms={arm: self.actions(inner) for arm, inner in action.arms.items()})
             case Foreach() | Repeat():
                 return replace(action, do=self.actions(action.do))
             case Chat():

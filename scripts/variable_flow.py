@@ -8,7 +8,6 @@ from scripts.diagnostics import Problems
 from scripts.model import Detector, Interrupt, Phase, Script, Skill, Topic
 from scripts.nodes import Location
 from scripts.suggest import suggest
-from scripts.variables import Declaration
 
 _OUT_OF_SIGHT = "A skill sees its parameters and globals only, and its variables end with it: hand the value over."
 
@@ -75,8 +74,8 @@ class VariableFlow:
     def check(self, problems: Problems) -> frozenset[tuple[str, tuple[str, str]]]:
         """Adds a problem for every read of what no action here sets; the names of those reads, with their place."""
         told: set[tuple[str, tuple[str, str]]] = set()
-        everywhere = {each.var for each in self._script.globals}
-        session = {each.var for each in self._script.declare} | self._by_detectors
+        everywhere = {each.var for each in self._script.global_variables}
+        session = {each.var for each in self._script.session_variables} | self._by_detectors
         known = set(self._known())
         for read in self._reads:
             in_sight = everywhere if read.place.skill is not None else everywhere | session
@@ -107,7 +106,7 @@ class VariableFlow:
 
     def _known(self) -> Iterator[str]:
         yield from self._writers
-        declared: list[tuple[Declaration, ...]] = [self._script.globals, self._script.declare]
+        declared = [self._script.global_variables, self._script.session_variables]
         for phase in self._script.phases:
             declared += [phase.declare, *(topic.declare for topic in phase.topics)]
         yield from (each.var for some in declared for each in some)

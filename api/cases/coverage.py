@@ -1,9 +1,9 @@
 """What of a script its conversations reached: phases, topics, actions, branches and conditions, from the events.
 
-A branch is an arm of an `if` (also an `else` nobody wrote), a choice of a `choose`, an `on_fail` that leads away
-(`goto`, `end`), an `on_blocked` or `on_off_topic` that gives up, an interrupt that comes up, or a detector that acts; a
-condition is a `when` that held, or did not. No branches, since many a sound script cannot take both ways: a `foreach`
-over an empty list, the other texts of a `say`, and an `on_fail` that goes on with what follows.
+A branch is an arm of an `if` (also an `else` nobody wrote) or of an `experiment`, a choice of a `choose`, an `on_fail`
+that leads away (`goto`, `end`), an `on_blocked` or `on_off_topic` that gives up, an interrupt that comes up, or a
+detector that acts; a condition is a `when` that held, or did not. No branches, since many a sound script cannot take
+both ways: a `foreach` over an empty list, the other texts of a `say`, and an `on_fail` that goes on with what follows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,6 +21,7 @@ from runtime.events import (
     Detected,
     Ended,
     Exited,
+    Exposed,
     Interrupted,
     Jumped,
     Message,
@@ -30,7 +31,7 @@ from runtime.events import (
 )
 from runtime.program import Program
 from runtime.state import DETECTORS, INTERRUPTS, Wait
-from scripts.actions import Action, AiAsk, Ask, Choose, Form, If, PolicyKey, arms, policies, rounds_of, walk
+from scripts.actions import Action, AiAsk, Ask, Choose, Experiment, Form, If, PolicyKey, arms, policies, rounds_of, walk
 from scripts.model import ON_BUDGET, Phase, Script, Topic
 from scripts.nodes import Location
 
@@ -140,6 +141,9 @@ def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
         case If(then=then, otherwise=otherwise) if then or otherwise:
             yield Item("branch", name, "then"), then[0].at if then else action.at
             yield Item("branch", name, "else"), otherwise[0].at if otherwise else action.at
+        case Experiment():
+            for arm, inner in action.arms.items():
+                yield Item("branch", name, arm), inner[0].at if inner else action.mark("arms")
         case Choose():
             for choice in action.choices:
                 yield Item("branch", name, choice.key), choice.at
@@ -164,8 +168,9 @@ def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item,
 class _Tracker:
     """Follows the events of one session. `_fork` is the action whose next event tells which way it went."""
 
-    def __init__(self, program: Program, detector: str = "") -> None:
+    def __init__(self, program: Program, detector: str = "", met: dict[str, str] | None = None) -> None:
         self._program = program
+        self._met = {} if met is None else met  # by experiment, the arm the session met it in
         self._detector = detector  # whose actions are followed; none: those of the session
         self._beside: dict[str, _Tracker] = {}  # of what detectors do meanwhile, by their ids
         self._phase = ""
@@ -200,7 +205,7 @@ class _Tracker:
         """What an event reaches."""
         if isinstance(body, ActionEntered | ActionSkipped | ActionLeft):
             if body.detector != self._detector:
-                beside = self._beside.setdefault(body.detector, _Tracker(self._program, body.detector))
+                beside = self._beside.setdefault(body.detector, _Tracker(self._program, body.detector, self._met))
                 yield from beside.see(body)
                 return
             self._skill, self._interrupt = body.skill, body.interrupt
@@ -224,7 +229,9 @@ class _Tracker:
                 yield Item("action", self._name(body.action_id))
                 yield Item("condition", self._name(body.action_id), HELD)
                 action = self._program.action(*self._home, body.action_id)
-                self._fork = action if isinstance(action, If) else None
+                self._fork = action if isinstance(action, If | Experiment) else None
+            case Exposed():
+                self._met[body.experiment] = body.arm
             case ActionSkipped():
                 yield from self._way(body.action_id, left=False)
                 yield Item("condition", self._name(body.action_id), NOT_HELD)
@@ -269,7 +276,9 @@ class _Tracker:
             return
         name = self._name(fork.id)
         inner = {arm: actions[0].id for arm, actions in arms(fork).items() if actions}
-        if isinstance(fork, Choose):
+        if isinstance(fork, Experiment):
+            yield from (Item("branch", name, arm) for arm in fork.arms if arm == self._met.get(fork.plan))
+        elif isinstance(fork, Choose):
             follows = inner.get(self._picked or "", fork.id)
             if self._picked is not None and follows == action_id and left == (follows == fork.id):
                 yield Item("branch", name, self._picked)

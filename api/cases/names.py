@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 from api.cases.model import Case, CaseTurn, Keys, key_place, place
 from runtime.program import Program
 from scripts.actions import Call, Choose, Recall, Set, walk
+from scripts.experiments import ExperimentPlan
 from scripts.model import FormField, Script
 from scripts.reader import Reader
 from scripts.source import Tree
@@ -99,6 +100,8 @@ def _variables(part: object) -> Iterator[str]:
             yield part.variable
         case FormField():
             yield part.name
+        case ExperimentPlan():
+            yield part.id
         case Records():
             yield part.tolist
         case Set():
@@ -113,6 +116,6 @@ def _variables(part: object) -> Iterator[str]:
         for name, value in structs.asdict(part).items():
             if name not in {"at", "marks"}:
                 yield from _variables(value)
-    elif isinstance(part, tuple):
-        for each in part:
+    elif isinstance(part, tuple | dict):
+        for each in part.values() if isinstance(part, dict) else part:
             yield from _variables(each)

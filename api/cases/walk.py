@@ -65,7 +65,7 @@ async def walk_script(
     known: Mapping[str, Value] = {}
     while walked < walks and time.monotonic() < until:
         chance = random.Random(f"{seed}:{walked}")  # noqa: S311  (chance, not secrets)
-        variables = known if chance.random() < GLOBALS_KEPT else {}
+        variables = {**(known if chance.random() < GLOBALS_KEPT else {}), **_arms(script.program, chance)}
         path = await _walk(script.program, chance, words, seed + walked, variables)
         walked += 1
         turns += len(path.turns)
@@ -79,6 +79,12 @@ async def walk_script(
         tick()
     findings = [await smallest(script.program, each, until) for each in itertools.islice(found.values(), FINDINGS_MAX)]
     return Walks(script, walks, walked, completed, unfinished, turns, tuple(findings), frozenset(reached))
+
+
+def _arms(program: Program, chance: random.Random) -> dict[str, Value]:
+    """An arm for each experiment, or none, which then is drawn: so that no arm is left out by one visitor's luck."""
+    drawn = {id: chance.choice([None, *plan.names]) for id, plan in program.experiments.items()}
+    return {id: arm for id, arm in drawn.items() if arm is not None}
 
 
 def _note(found: dict[tuple[str, str], Finding], finding: Finding) -> None:

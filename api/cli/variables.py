@@ -43,7 +43,7 @@ def value_of(pair: str, option: str) -> tuple[str, Value]:
 
 def _check_type(name: str, value: Value, script: Script) -> None:
     """Ends the command where a variable is declared with a type that its value does not fit."""
-    for each in (*script.globals, *script.declare):
+    for each in (*script.global_variables, *script.session_variables):
         if each.var == name and each.kind is not None and value is not None:
             try:
                 coerce(value, each.kind, each.choices)

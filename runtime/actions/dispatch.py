@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from runtime.actions import asking, assigning, blocks, calls, chatting, choosing, filling, remembering, speaking
+from runtime.actions import (
+    asking,
+    assigning,
+    blocks,
+    calls,
+    chatting,
+    choosing,
+    experimenting,
+    filling,
+    remembering,
+    speaking,
+)
 from runtime.outcomes import DONE, Outcome
 from runtime.run import ActionFailed, Run
 from scripts.actions import (
@@ -17,6 +28,7 @@ from scripts.actions import (
     Choose,
     Emit,
     End,
+    Experiment,
     Foreach,
     Form,
     Goto,
@@ -57,6 +69,8 @@ async def enter(run: Run, action: Action) -> Outcome:
             return speaking.show(run, action)
         case If():
             return blocks.branch(run, action)
+        case Experiment():
+            return experimenting.experiment(run, action)
         case Call():
             return calls.call(run, action)
         case Foreach():

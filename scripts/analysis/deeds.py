@@ -19,6 +19,7 @@ from scripts.actions import (
     Choose,
     Emit,
     End,
+    Experiment,
     Foreach,
     Form,
     Goto,
@@ -114,10 +115,15 @@ class Option(Struct, frozen=True):
 
 
 class Pick(Struct, frozen=True):
-    """One of several lists, by the choice that is kept in a variable."""
+    """One of several lists, by the choice that is kept in a variable, or by the arm.
+
+    `is_sure`: one of them is taken in any case; else the question may run out of rounds.
+    """
 
     put: Put
     options: tuple[Option, ...]
+    word: Literal["choice", "arm"] = "choice"
+    is_sure: bool = False
 
 
 class Run(Struct, frozen=True):
@@ -167,6 +173,10 @@ def deed_of(action: Action, sheets: tuple[FormSheet, ...] = ()) -> Deed:
         case If():
             steps = (Look(action.condition, is_condition=True),)
             return Deed(steps, Branch(action.condition, action.then, action.otherwise))
+        case Experiment():
+            options = tuple(Option(arm, arm, inner) for arm, inner in action.arms.items())
+            put = Put(action.plan, action.mark("experiment"))
+            return Deed(body=Pick(put, options, "arm", is_sure=bool(options)))
         case Foreach():
             return Deed(_looks(action.loop.items), Each(action.loop, action.do))
         case Repeat():
@@ -238,7 +248,7 @@ def passes(action: Action) -> bool:
             return (truth is not False and goes_on(branch.then)) or (truth is not True and goes_on(branch.otherwise))
         case Again() as again:
             return goes_on(again.do)
-        case Pick() as pick if deed.leaves:
+        case Pick() as pick if deed.leaves or pick.is_sure:
             return any(goes_on(option.actions) for option in pick.options)
         case Straight() | Each() | Pick() | Run():
             return deed.passes

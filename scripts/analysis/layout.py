@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scripts.actions import Action, walk
 from scripts.analysis.deeds import Pick, Put, Run, deed_of
-from scripts.analysis.known import ABSENT, VALUE, Known, Level, Sight
+from scripts.analysis.known import ABSENT, VALUE, Key, Known, Level, Sight
 from scripts.model import FormSheet, Phase, Script, Skill, Topic
 from scripts.targets import resolve_target
 from scripts.variables import Declaration
@@ -42,7 +42,11 @@ class Layout:
         # What a detector or `on_budget` sets and nobody declares is the session's, from whenever it acts.
         self._watched = {name for each in script.watchers for name in self._written(each.actions)}
         watched = tuple(Declaration(var=name) for name in sorted(self._watched))
-        self._session, self._globals = _by_name((*watched, *script.declare)), _by_name(script.globals)
+        self._session = _by_name((*watched, *script.session_variables))
+        self._globals = _by_name(script.global_variables)
+        self.drawn: frozenset[Key] = frozenset(
+            (Level.SESSION if plan.by == "session" else Level.GLOBAL, plan.id) for plan in script.experiments
+        )
         self._otherwise = Level.SESSION if script.default_scope == "session" else Level.TOPIC
         self._writes = {skill.id: set(self._written(skill.actions)) for skill in script.skills}
 

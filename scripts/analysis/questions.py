@@ -146,7 +146,8 @@ def _unasked(actions: tuple[Action, ...], problems: Problems, path: str, *, is_t
     """A choice without a question, where nothing before it in its list, or around that, says what it is about."""
     for action in actions:
         deed = deed_of(action)
-        if isinstance(deed.body, Pick) and not deed.says and not is_told:
+        is_offered = isinstance(deed.body, Pick) and deed.body.word == "choice"
+        if is_offered and not deed.says and not is_told:
             message = "the choices are offered without a question, and nothing is said before them"
             problems.add("CHOICE_WITHOUT_QUESTION", message, action.at, path=path)
         inside = is_told or deed.says

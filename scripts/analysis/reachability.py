@@ -227,6 +227,9 @@ class _Ways:
                 return True
             case Again() as again:
                 return self._walk(spot, again.do, ways)
+            case Pick() as pick if pick.is_sure:
+                through = [self._walk(spot, option.actions, ways) for option in pick.options]
+                return any(through)
             case _:
                 return True
 

@@ -26,9 +26,9 @@ def check_names(layout: Layout, problems: Problems) -> None:
 
 def _shadows(layout: Layout, problems: Problems) -> None:
     script = layout.script
-    outer = {each.var: "global" for each in script.globals}
+    outer = {each.var: "global" for each in script.global_variables}
     _hiding(script.declare, outer, problems, "")
-    session = outer | {each.var: "session" for each in script.declare}
+    session = outer | {each.var: "session" for each in script.session_variables}
     for phase in script.phases:
         _hiding(phase.declare, session, problems, phase.id)
         inside = session | {each.var: "phase" for each in phase.declare}

@@ -197,7 +197,8 @@ class Within(ABC):
             entry = self._chosen(pick, known)
             self._constant(entry, name, option.value, self._sight)
             done = self._list(option.actions, entry)
-            out = self._either(done, out, ("the choice is `" + option.key + "`", f"the choice is not `{option.key}`"))
+            doubts = (f"the {pick.word} is `{option.key}`", f"the {pick.word} is not `{option.key}`")
+            out = self._either(done, out, doubts)
         return self._either(out, known, ("", pick.put.doubt)) if pick.put.doubt else out
 
     def _chosen(self, pick: Pick, known: Known) -> Known:
@@ -267,7 +268,8 @@ class Within(ABC):
             mask = self._sight.mask(known, read.name)
             if mask == VALUE or read.name in self._found[self._node]:
                 continue
-            is_inner = self._sight.key(read.name)[0] in (Level.TOPIC, Level.PHASE)
+            key = self._sight.key(read.name)
+            is_inner = key[0] in (Level.TOPIC, Level.PHASE) or key in self._layout.drawn
             is_never = not mask & VALUE
             is_tested = read.role == "tested" or (read.role == "whole" and look.is_condition)
             if is_tested and not (is_never and is_inner):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from scripts.actions import Action, Emit, End, If, Remember, Say, Scene, Set, Show, action_type, walk
+from scripts.actions import Action, Emit, End, Experiment, If, Remember, Say, Scene, Set, Show, action_type, walk
 from scripts.detectors.examples import EXAMPLES_MAX, run_examples
 from scripts.detectors.judge import WORDS_MAX
 from scripts.detectors.parts import Rule, Sign
@@ -14,7 +14,7 @@ from scripts.suggest import suggest
 Finding: TypeAlias = tuple[str, str, Location, str]
 """Code, message, place and fix (empty: the code's own)."""
 
-_AT_ONCE = Say | Set | Emit | Remember | Show | If | Scene | End
+_AT_ONCE = Say | Set | Emit | Remember | Show | If | Experiment | Scene | End
 
 
 def check_detector(detector: Detector) -> Iterator[Finding]:
