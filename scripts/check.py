@@ -42,7 +42,7 @@ from scripts.analysis.within import where
 from scripts.detectors.check import check_detector, unable
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.diagnostics import Problems
-from scripts.experiments import OF_ARMS, Arm, ExperimentPlan, Fault, block_faults, plan_faults, unused
+from scripts.experiments import OF_A_WHOLE, Arm, ExperimentPlan, Fault, block_faults, plan_faults, unused
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.memories import sources_in
 from scripts.model import Detector, FormField, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic
@@ -413,7 +413,7 @@ class _Checker:
 
     def faults(self, found: Iterable[Fault]) -> None:
         for fault in found:
-            if self.is_whole or fault.code not in OF_ARMS:
+            if self.is_whole or fault.code not in OF_A_WHOLE:
                 self.add(fault.code, fault.message, fault.at, fault.fix)
 
     def experiment(self, action: Experiment) -> None:

@@ -57,8 +57,8 @@ def arm_variables(plans: Iterable[ExperimentPlan], by: Unit) -> tuple[Declaratio
     )
 
 
-OF_ARMS = frozenset({"ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
-"""What is told only where all arms could be read."""
+OF_A_WHOLE = frozenset({"EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
+"""What is told only where every arm and action could be read."""
 
 
 class Fault(Struct, frozen=True):

@@ -76,7 +76,7 @@ NAMES = [f"{layer}_{kind}" for layer in "spt" for kind in DECLARED] + ["g_text",
 CONDITIONS = [
     "true", "false", "round < 2", "s_num > 1", "p_bool", "not t_any", "loose == 'yes'", "'a' in s_list",
     "s_text and g_text", "未知 != 'x'", "t_num >= p_num", "s_date < today", "1 / 0", "history(2)|length > 1",
-    "user.id == 'ana'", "recall('tea') and s_bool", "recall(s_text, k=1)[0].text == 'tea'",
+    "user.id == 'ana'", "recall('tea') and s_bool", "recall(s_text, k=1)[0].text == 'tea'", "way == 'left'",
 ]  # fmt: skip
 VALUES = {
     "num": ["0", "s_num + 1", "'7'", "history(1)[0].content"],
@@ -91,9 +91,13 @@ VALUES = {
 TEXTS = [
     "Hello.", "{{ s_text }}{{ loose }}", "{% for x in s_list %}<{{ x }}>{% endfor %}", "{{ now }} {{ round }}",
     "{{ 未知 }}你好", "{{ history(3)|length }} {{ vars['s_num'] }}", "{{ item }}", " ", "{{ s_record }}",
-    "{{ 7 // (s_num - 2) }}", "{{ recall(loose) }}{{ recall('tea', k=1)[0].text }}",
+    "{{ 7 // (s_num - 2) }}", "{{ way }} {{ pace }}", "{{ recall(loose) }}{{ recall('tea', k=1)[0].text }}",
 ]  # fmt: skip
 
+EXPERIMENTS = [
+    {"experiment": "way", "arms": ["left", {"arm": "right", "weight": 2}]},
+    {"experiment": "pace", "arms": ["slow", "fast"], "by": "session"},
+]
 SKILLS = """
 - skill: helper
   params: [{var: value, value: 7}, {var: extra, required: false}]
@@ -105,7 +109,9 @@ SKILLS = """
 - skill: asker
   returns: [answer]
   declare: [{var: answer, value: none yet}]
-  actions: [{choose: answer, choices: [red, blue], max_rounds: 2}, {user_say: "{{ answer }}"}]
+  actions:
+  - {choose: answer, choices: [red, blue], max_rounds: 2}
+  - {experiment: pace, arms: {slow: [{user_say: "{{ answer }}"}], fast: []}}
 """
 ASIDES = """
 - {interrupt: price, 'on': [price], do: [{say: "{{ s_text }} {{ t_text }}"}, {set: {s_num: s_num + 1, aside: s_num}}]}
@@ -159,7 +165,7 @@ DETECTORS = """
   do:
   - {set: {s_any: "detected.words", g_text: "detected.message"}}
   - {if: "detected.label == 'grave'", then: [{emit: {event: seen, data: {n: s_num}}}, {set: {s_num: "'x'"}}]}
-  - {say: "{{ detected.label }} {{ t_any }}"}
+  - {experiment: way, arms: {left: [{say: "{{ detected.label }} {{ t_any }}"}], right: [{emit: right}]}}
 - detector: mood
   define: how they feel
   on_failure: use_previous
@@ -302,6 +308,7 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
             exit_criteria=criteria,
             **led(targets),
         ),
+        keyed("experiment", st.sampled_from(["way", "pace"])),
         keyed("scene", st.sampled_from([{"ai": "guide"}, {"ai": "pet", "human": "guest"}])),
         keyed("show", st.fixed_dictionaries({"image": texts}, optional={"caption": texts})),
         st.sampled_from(targets).map(hop),
@@ -323,6 +330,7 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
             st.tuples(maybe(until=conditions), st.integers(1, 3), some).map(
                 lambda it: [{"repeat": {**it[0], "max": it[1]}, "do": it[2]}]
             ),
+            st.tuples(inner, inner).map(lambda it: [{"experiment": "way", "arms": {"left": it[0], "right": it[1]}}]),
             choice.map(lambda it: [{"choose": "s_pick", "question": "Which?", "choices": [it, {"蓝色": "Blue"}]}]),
         ]
     return st.lists(st.one_of(kinds), min_size=4 if depth == 2 else 0, max_size=6 if depth == 2 else 2).map(
@@ -372,6 +380,7 @@ def scripts(draw: st.DrawFn) -> str:
     head = {"script": "any", "use": ["globals.yaml"], "default_scope": draw(st.sampled_from(["topic", "session"]))}
     watching = [each for each in yaml.safe_load(DETECTORS) if draw(st.booleans())]
     shared = {"skills": yaml.safe_load(SKILLS), "roles": ROLES, "detectors": watching, "forms": yaml.safe_load(FORMS)}
+    shared["experiments"] = EXPERIMENTS
     whole = {**head, "declare": session, "phases": phases, **shared, **asides}
     return yaml.safe_dump(whole, allow_unicode=True, sort_keys=False)
 
@@ -847,7 +856,7 @@ def _lists(node: Any) -> list[list[Any]]:
     """The lists of actions, choices and outputs below a node."""
     found = []
     for key, part in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
-        if key in {"actions", "then", "else", "do", "choices", "output"} and isinstance(part, list):
+        if key in {"actions", "then", "else", "do", "left", "right", "choices", "output"} and isinstance(part, list):
             found.append(part)
         found += _lists(part)
     return found
