@@ -53,7 +53,7 @@ def in_arm(arm: str, **more: Any) -> dict[str, Cell]:
     return {"greeting": Cell(arm, "choice", NOON, "script", **more)}
 
 
-# -- which arm ------------------------------------------------------------------------
+# -- which arm --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weights", [{"a": 1, "b": 1}, {"a": 1, "b": 3}, {"a": 5, "b": 3, "c": 2}])
@@ -128,7 +128,7 @@ async def test_what_is_drawn_by_session_follows_from_its_seed(drive):
     assert set(arms) == {"plain", "warm"}
 
 
-# -- what happens ------------------------------------------------------------------------
+# -- what happens -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ async def test_a_skill_an_interrupt_and_a_detector_meet_experiments_as_well(driv
     assert entered == ["in_detector", "tell"]
 
 
-# -- afterwards ------------------------------------------------------------------------
+# -- afterwards -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_user_who_goes_back_stays_in_the_arm_and_meets_it_no_second_time(drive, program_of):
