@@ -24,6 +24,8 @@ _PLAIN = frozenset(
         "skill",
         "interrupt",
         "detector",
+        "experiment",
+        "arm",
         "index",
         "source",
         "progress",

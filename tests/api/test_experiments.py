@@ -88,6 +88,17 @@ async def test_a_fork_a_rewind_and_an_imported_session_stay_in_the_arm(app: Any,
         assert await other.transcript(session) == await api.transcript(session)
 
 
+async def test_a_masked_document_says_who_met_what_without_the_words_around_it(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        await api.keep(HELLO.replace("phases:", "declare: [{var: name, pii: true}]\nphases:", 1))
+        session = await api.begin("hello", initialVariables={"greeting": "warm", "pace": "slow"})
+        await api.say(session, "Warm")
+        exported = await api.read(f"/api/sessions/{session['sessionId']}/export", masked="true")
+        events = [each for turn in exported["turns"] for each in turn["events"]]
+        met = [(each["data"]["experiment"], each["data"]["arm"]) for each in events if each["kind"] == "exposed"]
+        assert met == [("greeting", "warm"), ("pace", "slow")]
+
+
 async def test_an_imported_state_cannot_have_met_what_its_script_does_not_have(app: Any, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         await api.keep(HELLO)
