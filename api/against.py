@@ -73,13 +73,13 @@ def _with(reading: Reading, old: Script, states: list[State] | None) -> Reading:
 
 
 async def _running(record: Record, script_uuid: str) -> list[State]:
-    """The states of the sessions of a script that have not ended; one that cannot be read is passed over."""
+    """The states of the sessions of a script that can go on; one that cannot be read is passed over."""
     states: list[State] = []
     cursor: str | None = None
     while True:
         page = await record.list_sessions(TENANT, limit=PAGE, cursor=cursor)
         for row in page.rows:
-            if row.script_uuid != script_uuid or row.status == "completed":
+            if row.script_uuid != script_uuid or row.status == "completed" or row.text_dropped_at is not None:
                 continue
             head = await record.session_head(TENANT, row.session_id)
             try:

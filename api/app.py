@@ -42,6 +42,7 @@ from api.openapi import description
 from api.reloading import Reloader
 from api.removing import Removing
 from api.requests import check_body, exception_handlers, with_request_id
+from api.retention import Retention
 from api.routes import analytics as analytics_routes
 from api.routes import (
     contexts,
@@ -61,6 +62,7 @@ from api.routes import (
     transfers,
     users,
 )
+from api.routes import retention as retention_routes
 from api.routes import webhooks as webhook_routes
 from api.running import Running
 from api.settings import Settings
@@ -93,6 +95,7 @@ ROUTERS = (
     webhook_routes.router,
     operations.router,
     removal.router,
+    retention_routes.router,
     users.router,
 )
 
@@ -151,6 +154,7 @@ def create_app(
     analytics_files = AnalyticsFiles(record, catalogue, processes, settings.data)
     analytics = Analytics(analytics_files, processes)
     snapshots = Snapshots(record, analytics, settings, clock)
+    retention = Retention(chat, running)
     guard = Guard(Access(settings, known_keys, clock, operator_key, always=keys_needed), chat.owner)
     _watch(metrics, record, chat, live)
 
@@ -164,6 +168,7 @@ def create_app(
                     await stack.enter_async_context(courier.running())
                     await stack.enter_async_context(snapshots.running())
                 await stack.enter_async_context(house.running(looks=serves))
+                await stack.enter_async_context(retention.running(by_itself=serves))
                 if serves:
                     look_at = partial(log_lacking, model)
                     await stack.enter_async_context(_published(catalogue, settings.scripts, look_at, reload=reload))
@@ -191,6 +196,8 @@ def create_app(
             "labels": _provide(Labels(chat, running)),
             "migrating": _provide(migrating),
             "removing": _provide(Removing(chat, running, known_keys, analytics_files, snapshots)),
+            "retention": _provide(retention),
+            "removing": _provide(Removing(chat, running, known_keys)),
             "importing": _provide(Importing(chat, running, catalogue)),
             "catalogue": _provide(catalogue),
             "record": _provide(record),

@@ -18,6 +18,7 @@ from api import rows
 from api.answer import Answer
 from api.asking import Condition, context_settings_of, fingerprint_of, input_of, same_request, values_of
 from api.catalogue import Catalogue
+from api.dropped import require_text
 from api.errors import ApiError
 from api.hot import Failure, Hot
 from api.hot_sessions import HotSessions
@@ -115,6 +116,7 @@ class Chat:
         with self._in_flight.claim(None if key is None else (tenant, key), underway):
             known = None if key is None else await self._record.creation_by_key(tenant, key)
             if known is not None:
+                require_text(known)
                 return await self._started_before(known, underway)
             script = await self._catalogue.offered(tenant, new.script_id)
             program = await self._catalogue.program(tenant, script.digest)
@@ -233,6 +235,7 @@ class Chat:
             queue = condition.queue or self._settings.busy == "queue"
             async with self._locks.hold((tenant, session_id), queue=queue):
                 hot = await self._hot.load(tenant, session_id)
+                require_text(hot.session)
                 if key is not None and (known := await self._recorded(hot, key, underway)) is not None:
                     return known
                 if condition.expected_turn not in {None, hot.state.turn}:
@@ -355,9 +358,13 @@ class Chat:
 
     @asynccontextmanager
     async def held(self, tenant: str, session_id: str) -> AsyncIterator[Hot]:
-        """A session that nothing else happens to meanwhile. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY."""
+        """A session that nothing else happens to meanwhile.
+
+        Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, SESSION_TEXT_DROPPED.
+        """
         async with self._locks.hold((tenant, session_id), queue=True):
             hot = await self._hot.load(tenant, session_id)
+            require_text(hot.session)
             try:
                 yield hot
             except StoreError:
@@ -381,9 +388,11 @@ class Chat:
 
     # -- remove -----------------------------------------------------------------------------------------------------
 
-    def alone(self, tenant: str, session_id: str) -> AbstractAsyncContextManager[None]:
-        """Nothing else happens to a session meanwhile, whether there is one or not. Raises ApiError SESSION_BUSY."""
-        return self._locks.hold((tenant, session_id), queue=True)
+    def alone(self, tenant: str, session_id: str, *, queue: bool = True) -> AbstractAsyncContextManager[None]:
+        """Nothing else happens to a session meanwhile, whether there is one or not; unless it is to `queue`, what goes
+        on in it now is not waited for. Raises ApiError SESSION_BUSY.
+        """
+        return self._locks.hold((tenant, session_id), queue=queue)
 
     def unbegun(self, tenant: str, user_id: str) -> AbstractAsyncContextManager[None]:
         """No session of a user is begun meanwhile. Raises ApiError SESSION_BUSY."""
@@ -394,7 +403,7 @@ class Chat:
         return self._beginnings.begin((tenant, user_id))
 
     def removed(self, tenant: str, session_id: str) -> None:
-        """Lets go of a session that the record does not have any more; its streams end."""
+        """Lets go of a session that the record does not have any more, or without its text; its streams end."""
         self._hot.remove(tenant, session_id)
         self._live.remove((tenant, session_id))
 

@@ -94,7 +94,7 @@ class HotSessions:
         self._hot.pop((session.tenant, session.session_id), None)
 
     def remove(self, tenant: str, session_id: str) -> None:
-        """Lets go of a session that the record does not have any more."""
+        """Lets go of a session that the record does not have any more, or not as it was."""
         self._changes += 1
         self._hot.pop((tenant, session_id), None)
 

@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from runtime.ports import Purpose, Usage
+from store.retention import Drop
 
 _TURN_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
@@ -36,6 +37,7 @@ class Metrics:
         )
         self._calls = self._counter("model_calls", "Calls of language models", "purpose", "outcome")
         self._tokens = self._counter("model_tokens", "Tokens of language models", "direction")
+        self._dropped = self._counter("retention_sessions", "Sessions that retention dropped something of", "drop")
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
         """Shows a value as it is when somebody looks."""
@@ -69,6 +71,10 @@ class Metrics:
         if usage is not None:
             self._tokens.labels("input").inc(usage.input_tokens)
             self._tokens.labels("output").inc(usage.output_tokens)
+
+    def count_dropped(self, drop: Drop, sessions: int) -> None:
+        """Retention dropped the text of sessions, or all of them."""
+        self._dropped.labels(drop).inc(sessions)
 
     def exposed(self) -> bytes:
         """All of it, as text."""

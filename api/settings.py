@@ -29,6 +29,7 @@ from runtime.run import Limits
 from scripts.contexts import ContextSettings, read_settings
 from scripts.model import Locale
 from store.embedders.names import WORDLLAMA, named
+from store.retention import Policy, check_policies
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
@@ -120,6 +121,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     auth_jwt_tenant_claim: str = ""  # empty: all tokens are of the tenant `default`
     auth_jwt_roles_claim: str = "roles"
     auth_jwt_user_claim: str = "sub"  # empty: no token is bound to a user
+    retention: list[Policy] = []
+    retention_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 24.0  # 0: only when asked for
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __post_init__(self) -> None:
@@ -129,6 +132,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         for origin in self.cors_origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ValueError(f"{origin!r} of `cors_origins` is no origin, such as https://app.example.com")
+        check_policies(self.retention)
         _ = self.own_model  # whose settings must fit together
         _ = named(self.embedder), self.embedder_endpoint
         _ = self.contexts

@@ -37,6 +37,7 @@ def session_view(hot: Hot) -> SessionView:
         created_at=hot.session.created_at,
         updated_at=hot.updated_at,
         completed_at=hot.updated_at if hot.state.status == "completed" else None,
+        text_dropped_at=hot.session.text_dropped_at,
     )
 
 

@@ -172,6 +172,7 @@ def _basics(head: SessionHead) -> SessionBasics:
         created_at=head.created_at,
         updated_at=head.updated_at,
         completed_at=head.completed_at,
+        text_dropped_at=head.text_dropped_at,
         variables=_layers(state) if state is not None else None,
     )
 

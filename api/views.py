@@ -160,6 +160,7 @@ def message_view(row: MessageRow, gaps: tuple[tuple[int, int], ...] = ()) -> Mes
         action_id=row.action_id or "",
         metadata=row.metadata,
         removed=True if any(first <= row.seq <= last for first, last in gaps) else msgspec.UNSET,
+        characters=row.characters,
     )
 
 

@@ -33,6 +33,7 @@ from store.fetch import Cursor, Page
 from store.keys import KnownKeys
 from store.memory.record import MemoryRecord
 from store.readers import READ_TIMEOUT_S, Readers
+from store.retention import RetentionRecord
 from store.rows import (
     NO_TURN,
     CallRow,
@@ -92,6 +93,7 @@ class Record:
         """The one that is under way."""
         self.memory = MemoryRecord(readers, self._run)
         self.analytics = AnalyticsRecord(readers)
+        self.retention = RetentionRecord(readers, lambda: self._writing)
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:

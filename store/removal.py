@@ -10,6 +10,8 @@ from store.memory.damages import FORGET_GONE
 from store.rows import ErasureRow
 
 _ROWS = "count(*)"
+OF_SESSIONS = "tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID[]))"
+"""SQL for the rows of some sessions of a tenant."""
 
 
 class Owned(NamedTuple):
@@ -63,20 +65,40 @@ class Erased(NamedTuple):
 def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:
     """Remove all rows of a session; false where there is none. Within a transaction."""
     started = cursor.execute(
-        "SELECT user_id FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
+        "SELECT 1 FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
     ).fetchall()
     if started:
-        _remove_accounts_of(cursor, tenant, session_id)
-        _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, [session_id], None)
-        cursor.execute(FORGET_GONE, {"tenant": tenant, "user_id": started[0][0]})
+        delete_sessions(cursor, tenant, [session_id])
     return bool(started)
 
 
-def _remove_accounts_of(cursor: Cursor, tenant: str, session_id: str) -> None:
-    """Remove what sums up all of a user's memory, since it tells of the session too; it is to be made anew."""
-    of_user = """tenant = $tenant AND user_id IN (
-        SELECT user_id FROM memory_groups WHERE tenant = $tenant AND session_id = $session_id::UUID)"""
-    given = {"tenant": tenant, "session_id": session_id}
+def delete_sessions(cursor: Cursor, tenant: str, session_ids: list[str]) -> list[str]:
+    """Remove all rows of sessions; the users whose memory had something of them. Within a transaction."""
+    users = let_go_of_memory(cursor, tenant, session_ids)
+    _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, session_ids, None)
+    return users
+
+
+_OF_MEMORY = [owned for owned in OWNED if owned.by_session and owned.table.startswith("memory_")]
+
+
+def let_go_of_memory(cursor: Cursor, tenant: str, session_ids: list[str]) -> list[str]:
+    """Remove what memories have of sessions; the users whose memories those are. Within a transaction."""
+    either = " UNION ".join(f"SELECT user_id FROM {owned.table} WHERE {OF_SESSIONS}" for owned in _OF_MEMORY)  # noqa: S608
+    found = cursor.execute(f"{either} ORDER BY user_id", {"tenant": tenant, "sessions": session_ids}).fetchall()
+    users = [user_id for (user_id,) in found]
+    if users:
+        _remove_accounts_of(cursor, tenant, session_ids)
+        _remove(cursor, _OF_MEMORY, tenant, session_ids, None)
+    for user_id in users:
+        cursor.execute(FORGET_GONE, {"tenant": tenant, "user_id": user_id})
+    return users
+
+
+def _remove_accounts_of(cursor: Cursor, tenant: str, session_ids: list[str]) -> None:
+    """Remove what sums up all of a user's memory, since it tells of the sessions too; it is to be made anew."""
+    of_user = f"tenant = $tenant AND user_id IN (SELECT user_id FROM memory_groups WHERE {OF_SESSIONS})"  # noqa: S608
+    given = {"tenant": tenant, "sessions": session_ids}
     above = f"SELECT user_id, sequence FROM memory_unit_rows WHERE {of_user} AND rank = 2"  # noqa: S608
     if not cursor.execute(above, given).fetchall():
         return

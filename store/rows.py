@@ -1,7 +1,8 @@
 """The rows of the record, as the rest of the program writes and reads them.
 
 Times are aware datetimes in UTC with microseconds. `JsonText` fields hold one JSON document, encoded: the record stores
-and returns it without looking inside (but for the gaps of a state, see `store.shown`).
+and returns it without looking inside (but for the gaps of a state, see `store.shown`, and what
+is left of one whose text is dropped, see `store.reduction`).
 """
 
 from datetime import datetime
@@ -35,6 +36,8 @@ class MessageRow(msgspec.Struct, frozen=True):
     """The action that said it; null for what the user said unasked."""
     metadata: JsonObject
     created_at: datetime
+    characters: int | msgspec.UnsetType = msgspec.UNSET
+    """How many it had, where its text was dropped."""
 
 
 class VariableRow(msgspec.Struct, frozen=True):
@@ -65,7 +68,7 @@ class EventRow(msgspec.Struct, frozen=True):
 
 
 class TurnRow(msgspec.Struct, frozen=True):
-    """One turn of a session: everything it said, wrote and left behind. Written once, never changed."""
+    """One turn of a session: everything it said, wrote and left behind. Written once; only its text may be dropped."""
 
     tenant: str
     session_id: str
@@ -129,6 +132,8 @@ class SessionRow(msgspec.Struct, frozen=True):
     metadata: JsonObject
     created_at: datetime
     idempotency_key: str | None
+    text_dropped_at: datetime | None = None
+    """When its words and values were dropped; null: they are there."""
 
 
 class ForkRow(msgspec.Struct, frozen=True):
@@ -196,7 +201,7 @@ class MigrationRow(msgspec.Struct, frozen=True):
     migrated_at: datetime
 
 
-class SessionSummary(SessionRow, frozen=True):
+class SessionSummary(SessionRow, frozen=True, kw_only=True):
     """A session and where its latest turn left it."""
 
     turn: int
@@ -215,7 +220,7 @@ class SessionSummary(SessionRow, frozen=True):
     completed_at: datetime | None
 
 
-class SessionHead(SessionSummary, frozen=True):
+class SessionHead(SessionSummary, frozen=True, kw_only=True):
     """A session, where its latest turn left it, and the state to go on from."""
 
     state: JsonText

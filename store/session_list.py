@@ -16,7 +16,7 @@ WORDS_CHARS_MAX = 400
 """Characters of a message that a list shows."""
 PREVIEW_MESSAGES = 200
 """What a session is about is looked for among its first messages."""
-_TIMES = utc("created_at", "updated_at", "completed_at", "as_of")
+_TIMES = utc("created_at", "updated_at", "completed_at", "text_dropped_at", "as_of")
 
 
 class SessionFilter(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
     active_before: datetime | None = None
 
 
-class SessionListed(SessionSummary, frozen=True):
+class SessionListed(SessionSummary, frozen=True, kw_only=True):
     """A session in a list."""
 
     title: str
@@ -168,7 +168,8 @@ standing AS (
     SELECT t.*, {GAPS} AS gaps FROM turns AS t JOIN chosen USING (session_id, turn) WHERE t.tenant = $tenant
 ), theirs AS (
     SELECT session_id, turn, message_count, messages FROM turns
-    WHERE tenant = $tenant AND messages <> '[]' AND session_id IN (SELECT session_id FROM chosen)
+    WHERE tenant = $tenant AND messages <> '[]'
+        AND session_id IN (SELECT session_id FROM chosen WHERE text_dropped_at IS NULL)
 ), said AS (
     SELECT session_id, arg_max(t.messages, t.turn) AS latest,
         arg_min(t.messages, t.turn) FILTER (contains(t.messages, '"role":"user","content":')) AS asked,

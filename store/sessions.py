@@ -4,7 +4,7 @@ from store.fetch import Cursor, Parameters, fetch, fetch_one, utc
 from store.rows import MigrationRow, SessionHead, SessionRow
 
 MIGRATIONS_MAX = 1_000
-_TIMES = utc("created_at", "updated_at", "completed_at")
+_TIMES = utc("created_at", "updated_at", "completed_at", "text_dropped_at")
 _NOW = ", ".join(  # the script a session runs now, where it moved
     f"coalesce(m.{column}, s.{column}) AS {column}"
     for column in ("script_uuid", "script_id", "script_version", "digest")
@@ -56,5 +56,7 @@ def creation_by_key(cursor: Cursor, tenant: str, idempotency_key: str) -> Sessio
 
 
 def _start(cursor: Cursor, condition: str, parameters: Parameters) -> SessionRow | None:
-    select = f"SELECT * {utc('created_at')} FROM session_starts WHERE tenant = $tenant AND {condition}"  # noqa: S608
+    select = (
+        f"SELECT * {utc('created_at', 'text_dropped_at')} FROM session_starts WHERE tenant = $tenant AND {condition}"  # noqa: S608
+    )
     return fetch_one(cursor, SessionRow, select, parameters)

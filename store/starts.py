@@ -57,11 +57,14 @@ def fork(cursor: Cursor, row: ForkRow) -> None:
 
 
 def label(cursor: Cursor, tenant: str, session_id: str, key: str | None, metadata: JsonObject) -> None:
-    """Keep the key and the metadata of a session as they are now. Raises KeyTaken, RowRefused."""
+    """Keep the key and the metadata of a session as they are now; one whose text is dropped keeps none of them.
+
+    Raises KeyTaken, RowRefused.
+    """
     _must_be_free(cursor, tenant, "key", key, session_id)
     cursor.execute(
         """UPDATE session_starts SET key = $key, metadata = $metadata::JSON
-        WHERE tenant = $tenant AND session_id = try_cast($id AS UUID)""",
+        WHERE tenant = $tenant AND session_id = try_cast($id AS UUID) AND text_dropped_at IS NULL""",
         {"tenant": tenant, "id": session_id, "key": key, "metadata": encode(metadata).decode()},
     )
 

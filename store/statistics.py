@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from store.fetch import Cursor, Parameters, fetch_one, iso
 from store.rows import Role
-from store.shown import SPOKEN
 from store.turns import Gaps, outside
 
+_SPOKEN = '[{"role": "VARCHAR", "content": "VARCHAR", "characters": "INTEGER"}]'
 _OF_SESSION = "tenant = $tenant AND session_id = try_cast($session_id AS UUID)"
 
 
@@ -53,10 +53,11 @@ def statistics(cursor: Cursor, tenant: str, session_id: str, without: Gaps) -> S
             lag(finished_at) OVER (ORDER BY turn) AS asked_at
         FROM turns WHERE {_OF_SESSION}
     ), spoken AS (
-        SELECT unnest(from_json(messages, '{SPOKEN}'), max_depth := 2) FROM theirs
+        SELECT unnest(from_json(messages, '{_SPOKEN}'), max_depth := 2) FROM theirs
         WHERE messages <> '[]' {outside(without)}
     ), by_role AS (
-        SELECT role, count(*) AS messages, sum(length(content))::BIGINT AS characters FROM spoken GROUP BY role
+        SELECT role, count(*) AS messages, sum(coalesce(spoken.characters, length(content)))::BIGINT AS characters
+        FROM spoken GROUP BY role
     ), called AS (
         SELECT * FROM settled_calls WHERE {_OF_SESSION}
         UNION ALL BY NAME

@@ -105,6 +105,8 @@ RULES: Mapping[str, Rule] = {
     "POST /api/operations/memory/repair": SERVER,
     "GET /api/operations/compact": SERVER,
     "POST /api/operations/compact": SERVER,
+    "GET /api/operations/retention": SERVER,
+    "POST /api/operations/retention": SERVER,
     "POST /api/scripts": WRITING,
     "POST /api/scripts/import": WRITING,
     "GET /api/scripts": LOOKING_UP,

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "report": "api.cli.analytics.report:report",
     "snapshot": "api.cli.analytics.snapshot:snapshot",
     "compact": "api.cli.compact:compact",
+    "retention": "api.cli.retention:retention",
 }
 """Where each command is: module and name."""
 

@@ -147,7 +147,7 @@ async def _replay_all(settings: Settings, wanted: _Wanted) -> list[_Replayed]:
 
 
 async def _sessions(record: Record, wanted: _Wanted) -> list[Session]:
-    """The sessions that were named, or all that have the first turn, in the order they began."""
+    """The sessions that were named, or all that have the first turn and their text, in the order they began."""
     if wanted.sessions:
         return [await find_session(record, TENANT, each) for each in wanted.sessions]
     found: list[Session] = []
@@ -155,6 +155,8 @@ async def _sessions(record: Record, wanted: _Wanted) -> list[Session]:
     while True:
         page = await record.list_sessions(TENANT, limit=PAGE, cursor=cursor)
         for row in page.rows:
+            if row.text_dropped_at is not None:
+                continue
             if wanted.program is None or row.script_id == wanted.program.script.id:
                 found += [await find_session(record, TENANT, row.session_id)] if row.turn >= wanted.first else []
         cursor = page.next

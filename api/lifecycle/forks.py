@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from api.asking import Condition, fingerprint_of, same_request
 from api.chat import Chat
+from api.dropped import require_text
 from api.hot import Hot
 from api.lifecycle.labels import key_taken, patched
 from api.lifecycle.past import turn_meant
@@ -43,6 +44,7 @@ class Forks:
 
     async def _fork(self, tenant: str, session_id: str, new: NewFork, condition: Condition) -> Hot:
         hot = await self._chat.session(tenant, session_id)
+        require_text(hot.session)
         key = condition.idempotency_key
         fingerprint = fingerprint_of(_Asked(session_id, new), condition)
         if key is not None and (known := await self._made_before(tenant, key, fingerprint)) is not None:
@@ -79,5 +81,6 @@ class Forks:
         session = await self._record.creation_by_key(tenant, key)
         if session is None:
             return None
+        require_text(session)
         same_request(await self._record.turn(tenant, session.session_id, 0), fingerprint)
         return await self._chat.session(tenant, session.session_id)

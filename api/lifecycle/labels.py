@@ -4,6 +4,7 @@ from typing import Any
 
 from api.asking import Condition, values_of
 from api.chat import Chat
+from api.dropped import require_text
 from api.errors import ApiError
 from api.hot import Hot
 from api.locks import SessionLocks
@@ -60,7 +61,7 @@ class Labels:
     async def _label(self, tenant: str, session_id: str, new: NewLabels) -> Hot:
         if FORKED_FROM in new.metadata:
             raise ApiError("REQUEST_INVALID", f"metadata: `{FORKED_FROM}` says where a fork is from, and stays")
-        await self._chat.session(tenant, session_id)
+        require_text((await self._chat.session(tenant, session_id)).session)
         async with self._changes.hold((tenant, session_id), queue=True):  # and not of the session: turns go on
             session = await self._record.session_start(tenant, session_id)
             if session is None:
@@ -75,7 +76,9 @@ class Labels:
                 except KeyTaken as error:
                     raise key_taken(error) from error
                 self._chat.relabelled(tenant, session_id, key, metadata)
-        return await self._chat.session(tenant, session_id)
+        hot = await self._chat.session(tenant, session_id)
+        require_text(hot.session)  # it may have been dropped meanwhile, and nothing is noted then
+        return hot
 
 
 def patched(metadata: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

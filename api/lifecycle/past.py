@@ -1,6 +1,7 @@
 """A place in the past of a session: which turn is meant, and the state it left."""
 
 from api.chat import context_of
+from api.dropped import require_text
 from api.errors import ApiError
 from api.hot import Hot
 from api.schemas.lifecycle import Back
@@ -34,8 +35,12 @@ async def _before_user_message(record: Record, hot: Hot, index: int) -> int:
 
 
 async def turn_taken(record: Record, hot: Hot, number: int) -> tuple[TurnRow, State]:
-    """A turn, and the state it left. Raises ApiError TURN_NOT_FOUND, VARIABLE_STORE_INIT_ERROR."""
+    """A turn, and the state it left.
+
+    Raises ApiError TURN_NOT_FOUND, VARIABLE_STORE_INIT_ERROR, SESSION_TEXT_DROPPED.
+    """
     session = hot.session
+    require_text(session)
     row = await record.turn(session.tenant, session.session_id, number) if 0 <= number <= hot.state.turn else None
     if row is None:
         raise _not_found(hot, number)

@@ -93,6 +93,8 @@ async def find_session(record: Record, tenant: str, session_id: str) -> Session:
     head = await record.session_head(tenant, session_id)
     if head is None:
         raise SessionUnknown(f"there is no session {session_id}")
+    if head.text_dropped_at is not None:
+        raise SessionUnknown(f"the text of session {session_id} was dropped, so there is nothing to replay")
     moves = await record.migrations(tenant, session_id)
     return Session(head, {move.turn: move for move in moves})
 

@@ -10,6 +10,7 @@ from litestar.params import BodyKwarg, FromPath, QueryParameter
 from api.caller import tenant_of
 from api.chat import Chat
 from api.compressing import MORE, compress, context_messages, context_view, history_of
+from api.dropped import require_text
 from api.errors import described
 from api.lifecycle.interventions import Interventions
 from api.parameters import IdempotencyKey, IfMatch, Prefer, condition
@@ -18,7 +19,7 @@ from api.schemas.contexts import Compressed, ContextView, NewCompression, Prompt
 from api.showing import ETAG
 from runtime.context.chosen import MESSAGES_MAX
 
-_KNOWN = described("REQUEST_INVALID", "SESSION_NOT_FOUND", "VARIABLE_STORE_INIT_ERROR")
+_KNOWN = described("REQUEST_INVALID", "SESSION_NOT_FOUND", "SESSION_TEXT_DROPPED", "VARIABLE_STORE_INIT_ERROR")
 _EXAMPLES = [Example(summary="All but the last 20 messages", value={"keep": 20, "instruct": "Keep names and dates."})]
 
 
@@ -35,6 +36,7 @@ _EXAMPLES = [Example(summary="All but the last 20 messages", value={"keep": 20, 
         "SESSION_NOT_FOUND",
         "SESSION_BUSY",
         "SESSION_ENDED",
+        "SESSION_TEXT_DROPPED",
         "INTERVENTION_REFUSED",
         "TURN_CONFLICT",
         "IDEMPOTENCY_IN_FLIGHT",
@@ -71,7 +73,9 @@ async def get_context(
     request: Request[Any, Any, Any],
 ) -> ContextView:
     """The strategy, what it keeps, and what it shows now."""
-    return context_view(running.contexts, await chat.session(tenant_of(request), session_id))
+    hot = await chat.session(tenant_of(request), session_id)
+    require_text(hot.session)
+    return context_view(running.contexts, hot)
 
 
 @get("/sessions/{session_id:str}/history", summary="Read a conversation for a prompt", responses=_KNOWN)
@@ -103,6 +107,7 @@ async def get_history(
     What is attached to one stands after its text, as `[image: https://example.org/1]`. Nothing is changed.
     """
     hot = await chat.session(tenant_of(request), session_id)
+    require_text(hot.session)
     if view == "context":
         return context_messages(running.contexts, hot)
     return await history_of(running.record, hot, messages_max, tokens_max)

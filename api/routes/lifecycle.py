@@ -25,6 +25,7 @@ _CODES = (
     "REQUEST_INVALID",
     "SESSION_NOT_FOUND",
     "SESSION_BUSY",
+    "SESSION_TEXT_DROPPED",
     "INTERVENTION_REFUSED",
     "IDEMPOTENCY_IN_FLIGHT",
     "IDEMPOTENCY_MISMATCH",
@@ -232,6 +233,7 @@ async def append_messages(
     responses=described(
         "REQUEST_INVALID",
         "SESSION_NOT_FOUND",
+        "SESSION_TEXT_DROPPED",
         "TURN_NOT_FOUND",
         "SESSION_KEY_TAKEN",
         "IDEMPOTENCY_MISMATCH",
@@ -263,6 +265,7 @@ async def fork_session(
     responses=described(
         "REQUEST_INVALID",
         "SESSION_NOT_FOUND",
+        "SESSION_TEXT_DROPPED",
         "SESSION_KEY_TAKEN",
         "INTERVENTION_REFUSED",
         "SESSION_BUSY",

@@ -203,6 +203,7 @@ def _listed(row: ListedRow) -> SessionListed:
         turn=row.turn,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        text_dropped_at=row.text_dropped_at,
     )
 
 

@@ -14,6 +14,7 @@ from api.answer import Answer
 from api.caller import caller_of, masks, tenant_of, user_for
 from api.catalogue import Catalogue
 from api.chat import Chat
+from api.dropped import require_text
 from api.errors import described
 from api.parameters import (
     Accept,
@@ -97,6 +98,7 @@ _MESSAGE_EXAMPLES = [
         "SESSION_BUSY",
         "SCRIPT_NOT_PUBLISHED",
         "SESSION_KEY_TAKEN",
+        "SESSION_TEXT_DROPPED",
         "IDEMPOTENCY_IN_FLIGHT",
         "IDEMPOTENCY_MISMATCH",
     ),
@@ -143,6 +145,7 @@ async def create_session(
         "SESSION_BUSY",
         "SESSION_ENDED",
         "SESSION_PAUSED",
+        "SESSION_TEXT_DROPPED",
         "IDEMPOTENCY_IN_FLIGHT",
         "TURN_CONFLICT",
         "IDEMPOTENCY_MISMATCH",
@@ -221,7 +224,11 @@ async def list_messages(
     )
 
 
-@get("/sessions/{session_id:str}/variables", summary="Read the variables", responses=_KNOWN)
+@get(
+    "/sessions/{session_id:str}/variables",
+    summary="Read the variables",
+    responses=described("REQUEST_INVALID", "SESSION_NOT_FOUND", "SESSION_TEXT_DROPPED"),
+)
 async def get_variables(
     session_id: FromPath[str],
     chat: NamedDependency[Chat],
@@ -230,6 +237,7 @@ async def get_variables(
 ) -> dict[str, Any]:
     """Every variable with the value it has where the session stands; scoped: a `variableStore`."""
     hot = await chat.session(tenant_of(request), session_id)
+    require_text(hot.session)
     if scoped:
         store: dict[str, Any] = msgspec.to_builtins(shown_of(hot).variable_store)
         return store

@@ -43,7 +43,9 @@ async def list_snapshots(
 @get(
     "/sessions/{session_id:str}/snapshots/{turn:int}",
     summary="Look at a session as it was",
-    responses=described("REQUEST_INVALID", "SESSION_NOT_FOUND", "TURN_NOT_FOUND", "VARIABLE_STORE_INIT_ERROR"),
+    responses=described(
+        "REQUEST_INVALID", "SESSION_NOT_FOUND", "SESSION_TEXT_DROPPED", "TURN_NOT_FOUND", "VARIABLE_STORE_INIT_ERROR"
+    ),
 )
 async def get_snapshot(
     session_id: FromPath[str],

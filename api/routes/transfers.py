@@ -67,7 +67,9 @@ class _Imported(Operation):
     "`jsonl`, `markdown` and `txt` hold what was said. None of them holds a secret of the server's. Masked, there are "
     "names in the place of personal values (`pii`), and no state; such a document is for reading alone. "
     "Whoever has neither the role `reader` nor `admin` gets it so.",
-    responses=described("REQUEST_INVALID", "SESSION_NOT_FOUND", "SCRIPT_NOT_FOUND", "SERVER_BUSY"),
+    responses=described(
+        "REQUEST_INVALID", "SESSION_NOT_FOUND", "SESSION_TEXT_DROPPED", "SCRIPT_NOT_FOUND", "SERVER_BUSY"
+    ),
 )
 async def export_session(
     session_id: FromPath[str],

@@ -31,6 +31,7 @@ class SessionListed(View, frozen=True, kw_only=True):
     turn: int
     created_at: datetime
     updated_at: datetime
+    text_dropped_at: datetime | None
 
 
 class SessionList(View, frozen=True, kw_only=True):

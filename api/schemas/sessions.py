@@ -131,6 +131,7 @@ class MessageView(View, frozen=True, kw_only=True):
     action_id: str
     metadata: Mapping[str, Any]
     removed: bool | UnsetType = UNSET  # it is not in the conversation any more
+    characters: int | UnsetType = UNSET  # how many it had, where its text was dropped
 
 
 class Snapshot(View, frozen=True, kw_only=True):
@@ -189,6 +190,8 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
+    text_dropped_at: datetime | None
+    """When its words and values were dropped; what is shown of it since is what is counted."""
 
 
 class MessageList(View, frozen=True, kw_only=True):

@@ -66,6 +66,7 @@ class SessionBasics(View, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
+    text_dropped_at: datetime | None
     variables: SessionLayers | None
 
 

@@ -49,7 +49,7 @@ MEDIA_TYPES: tuple[str, ...] = tuple(form.media_type for form in _FORMS.values()
 async def export(
     running: Running, catalogue: Catalogue, tenant: str, session_id: str, form: Format, *, is_masked: bool
 ) -> Export:
-    """A session in a form. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR, SCRIPT_NOT_FOUND."""
+    """A session in a form. Raises ApiError SESSION_NOT_FOUND, SESSION_TEXT_DROPPED, SCRIPT_NOT_FOUND and others."""
     source = await open_source(running.record, tenant, session_id, running.clock())
     if source is None:
         raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})

@@ -237,7 +237,7 @@ def _message(where: str, row: MessageRow) -> MessageRow:
     if row.created_at.tzinfo is None:
         raise DocumentInvalid(f"{where}: its time has no time zone")
     _check(f"{where}.metadata", row.metadata)
-    return msgspec.structs.replace(row, created_at=_utc(where, row.created_at))
+    return msgspec.structs.replace(row, created_at=_utc(where, row.created_at), characters=msgspec.UNSET)
 
 
 def _variable(where: str, row: VariableRow) -> VariableRow:

@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, Struct
 
+from api.dropped import require_text
 from api.errors import ApiError
 from api.privacy.hidden import Hidden
 from api.privacy.rows import masked_call, masked_message, masked_move, masked_session, masked_turn
@@ -109,13 +110,14 @@ class Source(Struct, frozen=True):
 
 
 async def open_source(record: Record, tenant: str, session_id: str, now: datetime) -> Source | None:
-    """A session to export, if there is one. Raises ApiError VARIABLE_STORE_INIT_ERROR."""
+    """A session to export, if there is one. Raises ApiError VARIABLE_STORE_INIT_ERROR, SESSION_TEXT_DROPPED."""
     if not is_uuid(session_id):
         return None
     start = await record.session_start(tenant, session_id)
     head = await record.session_head(tenant, session_id)
     if start is None or head is None:
         return None
+    require_text(start)
     try:
         state = decode(bytes(head.state))
     except StateUnreadable as error:

@@ -133,7 +133,7 @@ def behind(cursor: Cursor, tenant: str, user_id: str) -> list[BehindRow]:
         LEFT JOIN ({LAST_MOVES}) AS m ON m.session_id = t.session_id
         LEFT JOIN memory_groups AS g
             ON g.tenant = $tenant AND g.user_id = $user_id AND g.session_id = t.session_id
-        WHERE t.turns > coalesce(g.turn, -1)
+        WHERE t.turns > coalesce(g.turn, -1) AND s.text_dropped_at IS NULL
         ORDER BY s.created_at, s.session_id""",  # noqa: S608
         {"tenant": tenant, "user_id": user_id},
     )
@@ -219,8 +219,9 @@ def owners_behind_of_all(cursor: Cursor, bounds: Bounds, limit: int) -> list[Own
             SELECT tenant, user_id, session_id, max(turn) AS turn FROM turns
             SEMI JOIN memory_owners USING (tenant, user_id) GROUP BY ALL
         )
-        SELECT tenant, user_id FROM last LEFT JOIN memory_groups AS g USING (tenant, user_id, session_id)
-        WHERE last.turn > coalesce(g.turn, -1)
+        SELECT tenant, user_id FROM last JOIN session_starts AS s USING (tenant, user_id, session_id)
+        LEFT JOIN memory_groups AS g USING (tenant, user_id, session_id)
+        WHERE last.turn > coalesce(g.turn, -1) AND s.text_dropped_at IS NULL
         UNION
         SELECT tenant, user_id FROM memory_unit_rows AS u WHERE $embeds AND NOT EXISTS (
             FROM memory_vectors AS v WHERE v.tenant = u.tenant AND v.user_id = u.user_id AND v.sequence = u.sequence)
