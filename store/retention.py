@@ -51,8 +51,8 @@ def check_policies(policies: Sequence[Policy]) -> None:
         for before, other in enumerate(policies[:number]):
             if other.covers(policy):
                 raise ValueError(
-                    f"retention[{number}] never applies: retention[{before}] drops the {policy.drop} of all its sessions"
-                    "; put the one for fewer sessions first"
+                    f"retention[{number}] never applies: retention[{before}] before it fits all its sessions; "
+                    "put the one for fewer sessions first"
                 )
 
 
