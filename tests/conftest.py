@@ -22,12 +22,12 @@ from granian.constants import Interfaces
 from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, settings
 
-from api.app import create_app
+from api.app import create_app, utc_now
 from api.embedded import running
 from api.live import Live
 from api.settings import Settings
 from runtime.models.offline import OfflineModel
-from runtime.ports import Model
+from runtime.ports import Clock, Model
 from store.database import FILE_NAME, Database
 from store.record import Record
 
@@ -146,12 +146,17 @@ def opened() -> Callable[[Path], Record]:
 
 @asynccontextmanager
 async def open_app(
-    folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
+    folder: Path,
+    model: Model | None = None,
+    *,
+    scripts: Path = CONVERSATIONS,
+    clock: Clock = utc_now,
+    **settings: Any,
 ) -> AsyncIterator[Api]:
     """The application over the record of a folder, in this very event loop, so that requests can overlap."""
     record = open_record(folder)
     all_settings = Settings(data=folder, scripts=scripts, **settings)
-    app = create_app(all_settings, record, model or OfflineModel(), operator_key=OPERATOR)
+    app = create_app(all_settings, record, model or OfflineModel(), clock=clock, operator_key=OPERATOR)
     transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
     async with running(app), Api(transport=transport, base_url="http://localhost") as api:
         yield api
