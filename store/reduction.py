@@ -49,11 +49,10 @@ _MESSAGES = """to_json(list_transform(from_json(messages, '[{"seq": "INTEGER", "
         'characters': coalesce(message.characters, length(message.content))}))"""
 _VARIABLES = """to_json(list_transform(from_json(variables, '[{"scope": "VARCHAR", "name": "VARCHAR", "old": "JSON",
     "new": "JSON", "type": "VARCHAR", "action_id": "VARCHAR", "source": "VARCHAR", "phase_id": "VARCHAR",
-    "topic_id": "VARCHAR", "was_set": "BOOLEAN", "is_set": "BOOLEAN"}]'),
+    "topic_id": "VARCHAR"}]'),
     lambda write: {'scope': write.scope, 'name': write.name, 'old': NULL, 'new': NULL, 'type': write.type,
-        'action_id': write.action_id, 'source': write.source, 'phase_id': write.phase_id, 'topic_id': write.topic_id,
-        'was_set': coalesce(write.was_set, write.old IS NOT NULL),
-        'is_set': coalesce(write.is_set, write.new IS NOT NULL)}))"""
+        'action_id': write.action_id, 'source': write.source, 'phase_id': write.phase_id,
+        'topic_id': write.topic_id}))"""
 _EVENTS = f"""to_json(list_transform(
     from_json(events, '[{{"seq": "INTEGER", "kind": "VARCHAR", "data": "JSON"}}]'),
     lambda event: {{'seq': event.seq, 'kind': event.kind, 'data': {kept_of_event("event.kind", "event.data")}}}))"""

@@ -81,6 +81,9 @@ CREATE OR REPLACE TEMP TABLE delta_gone AS
     WHERE NOT EXISTS (
         FROM turns AS t WHERE t.tenant = $tenant AND t.session_id = k.session_id AND t.turn = k.turn
         AND t.finished_at = k.finished_at
+    ) OR EXISTS (
+        FROM session_starts AS s WHERE s.tenant = $tenant AND s.session_id = k.session_id
+        AND (s.text_dropped_at IS NOT NULL) != k.is_reduced
     );
 CREATE OR REPLACE TEMP TABLE delta_wanted AS
     SELECT t.rowid AS row, t.session_id

@@ -17,6 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store import retention
+from store.analytics.bringing import Masking, bring
+from store.analytics.file import Place, connect
+from store.analytics.outlines import OUTLINES, Outline
 from store.database import Database
 from store.record import Record
 from store.retention import Policy, check_policies
@@ -154,16 +157,6 @@ async def talked_statistics(record: Record, turns: list[Any]) -> Any:
     return found
 
 
-async def test_whether_a_variable_was_set_can_still_be_told(record: Record, rows: Any, talked: Any) -> None:
-    talk = await talked(record)
-    await drop(record, TEXTS, rows.MOMENT + timedelta(days=31), talk)
-    found = await record._readers.read(
-        lambda cursor: cursor.execute("SELECT variables FROM turns WHERE turn = 1").fetchall()
-    )
-    writes = json.loads(found[0][0])
-    assert [(each["was_set"], each["is_set"]) for each in writes] == [(False, True), (True, False)]
-
-
 async def test_dropping_twice_changes_nothing(record: Record, rows: Any, talked: Any, tmp_path: Path) -> None:
     talk = await talked(record)
     now = rows.MOMENT + timedelta(days=31)
@@ -228,6 +221,39 @@ async def test_a_dry_run_tells_what_each_policy_would_drop(record: Record, rows:
     assert (found.number, found.sessions, found.turns, found.messages) == (1, 2, 6, 12)
     assert found.oldest == rows.MOMENT
     assert found.bytes > 2 * 6 * len(WORD.encode())
+
+
+async def test_an_analytics_file_follows(record: Record, rows: Any, talked: Any, tmp_path: Path) -> None:
+    gone, kept = await talked(record), await talked(record, "ben", "Kolibri")
+    place = Place(tmp_path / "analytics.duckdb")
+    before = await brought(record, place, tmp_path / "first")
+    assert before[gone.session_id][:4] == (False, 6, 3, 2)
+    assert before[gone.session_id][5] == WORD
+    await drop(record, TEXTS, rows.MOMENT + timedelta(days=31), gone)
+    after = await brought(record, place, tmp_path / "second")
+    assert after[gone.session_id] == (True, *before[gone.session_id][1:5], None)
+    assert after[kept.session_id] == before[kept.session_id]
+    await record.delete_session(TENANT, gone.session_id)
+    assert (await brought(record, place, tmp_path / "third")).keys() == {kept.session_id}
+
+
+async def brought(record: Record, place: Place, folder: Path) -> dict[str, tuple[Any, ...]]:
+    """What an analytics file tells of each session once it is up to date: whether it is reduced, its messages, turns,
+    writes and characters, and a word that was said.
+    """
+    folder.mkdir()  # noqa: ASYNC240
+    await record.analytics.delta(TENANT, folder, place.known(), units=True)
+    (folder / OUTLINES).write_bytes(msgspec.json.encode(Outline([], [], [])))
+    bring(place, folder, Masking(is_masked=False))
+    connection = connect(place.path, folder, read_only=True)
+    found = connection.execute(
+        """SELECT s.session_id::VARCHAR, s.is_reduced, count(*), max(m.turn) + 1,
+            (SELECT count(*) FROM variable_history AS w WHERE w.session_id = s.session_id),
+            sum(m.characters)::BIGINT, any_value(m.content) FILTER (m.turn = 1)
+        FROM sessions AS s JOIN messages AS m USING (session_id) GROUP BY ALL"""
+    ).fetchall()
+    connection.close()
+    return {session_id: tuple(told) for session_id, *told in found}
 
 
 # -- which sessions -------------------------------------------------------------------------------------------------

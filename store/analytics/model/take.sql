@@ -44,7 +44,7 @@ DELETE FROM internal.starts USING delta_starts AS s WHERE internal.starts.sessio
 INSERT INTO internal.starts BY NAME
     SELECT session_id, who(user_id) AS user_id, unmasked(key) AS key, script_uuid, script_id, script_version, digest, locale,
         unmasked(metadata::VARCHAR)::JSON AS metadata, try_cast(metadata::JSON ->> '$.forkedFrom.sessionId' AS UUID) AS forked_from,
-        created_at, start_hash, false AS is_reduced
+        created_at, start_hash, text_dropped_at IS NOT NULL AS is_reduced
     FROM delta_starts;
 
 INSERT INTO turns BY NAME
@@ -57,12 +57,13 @@ INSERT INTO turns BY NAME
     ASOF LEFT JOIN moves AS m ON m.session_id = t.session_id AND m.turn <= t.turn;
 
 INSERT INTO messages BY NAME
-    SELECT session_id, user_id, turn, seq, message_id, role, unmasked(content) AS content, length(content) AS characters,
+    SELECT session_id, user_id, turn, seq, message_id, role, CASE WHEN characters IS NULL THEN unmasked(content) END AS content,
+        coalesce(characters, length(content)) AS characters,
         action_id, false AS is_taken_back, unmasked(metadata::VARCHAR)::JSON AS metadata, created_at
     FROM (
         SELECT session_id, who(user_id) AS user_id, turn, unnest(from_json(messages, '[{"seq": "INTEGER", "message_id": "VARCHAR",
-            "role": "VARCHAR", "content": "VARCHAR", "action_id": "VARCHAR", "metadata": "JSON", "created_at": "TIMESTAMPTZ"}]'),
-            max_depth := 2)
+            "role": "VARCHAR", "content": "VARCHAR", "action_id": "VARCHAR", "metadata": "JSON", "created_at": "TIMESTAMPTZ",
+            "characters": "INTEGER"}]'), max_depth := 2)
         FROM delta_turns
     );
 
