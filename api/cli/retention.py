@@ -42,7 +42,7 @@ def retention(dry_run: bool, as_json: bool, config: Path | None, **flags: Any) -
         if found["texts"] or found["sessions"]:
             errors.print("their bytes leave the file with `cuebook compact`")
     if dry_run and not found["policies"]:
-        errors.print("cuebook.toml has no [[retention]] policy, so nothing is ever dropped")
+        errors.print("cuebook.toml has no `retention` policy, so nothing is ever dropped")
 
 
 async def _look(settings: Settings) -> Any:
