@@ -197,7 +197,6 @@ def create_app(
             "migrating": _provide(migrating),
             "removing": _provide(Removing(chat, running, known_keys, analytics_files, snapshots)),
             "retention": _provide(retention),
-            "removing": _provide(Removing(chat, running, known_keys)),
             "importing": _provide(Importing(chat, running, catalogue)),
             "catalogue": _provide(catalogue),
             "record": _provide(record),
