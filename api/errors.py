@@ -87,6 +87,7 @@ CODES: Mapping[str, Kind] = {
     "MEMORY_JOBS_FULL": Kind(429, "system", "Wait until some of the work is done.", "wait", 5),
     "QUERY_INVALID": Kind(400, "configuration", "Correct the query as the message says; nothing was read."),
     "QUERY_STOPPED": Kind(422, "configuration", "Ask for less at once, or give it more time."),
+    "REPORT_NOT_FOUND": Kind(404, "configuration", "Correct the name; GET /api/analytics/reports lists them."),
     "REPORT_INVALID": Kind(400, "configuration", "Correct it as the message says; the list of reports helps."),
     "ANALYTICS_NOT_READY": Kind(503, "system", "Ask again: they are being made meanwhile.", "wait", 1),
     "RETENTION_RUNNING": Kind(409, "system", "One run drops all that is due; GET tells how far it is.", "wait", 5),

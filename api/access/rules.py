@@ -137,7 +137,7 @@ RULES: Mapping[str, Rule] = {
     "GET /api/analytics/status": ANALYSING,
     "POST /api/analytics/query": ANALYSING,
     "GET /api/analytics/reports": ANALYSING,
-    "GET /api/analytics/reports/{name}": ANALYSING,
+    "GET /api/analytics/reports/{report}": ANALYSING,
     "GET /api/analytics/snapshot": ANALYSING,
     "GET /health": WATCHED,
     "GET /ready": WATCHED,

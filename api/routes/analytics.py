@@ -32,6 +32,7 @@ from store.analytics.describe import described_tables
 from store.analytics.file import MODEL_VERSION
 from store.analytics.report_list import REPORTS, Report
 from store.analytics.reporting import report_named
+from store.errors import ReportRefused
 
 _READ = ("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY", "ANALYTICS_NOT_READY")
 _ANSWERS = (*_READ, "QUERY_INVALID", "QUERY_STOPPED")
@@ -132,14 +133,14 @@ async def list_reports() -> ReportList:
 
 
 @get(
-    "/reports/{name:str}",
+    "/reports/{report:str}",
     summary="A report",
     operation_class=_Documents,
     description="Its parameters are query parameters; `GET /api/analytics/reports` tells them.",
-    responses=described(*_ANSWERS, "REPORT_INVALID"),
+    responses=described(*_ANSWERS, "REPORT_NOT_FOUND", "REPORT_INVALID"),
 )
-async def report(
-    name: FromPath[str],
+async def make_report(
+    report: FromPath[str],
     analytics: NamedDependency[Analytics],
     request: Request[Any, Any, Any],
     form: Annotated[Form, QueryParameter(name="format", required=False)] = "json",
@@ -147,8 +148,11 @@ async def report(
 ) -> Response[bytes]:
     """The report in the format that was asked for."""
     hidden = masks(caller_of(request), masked)
-    given = _parameters(request)
-    told = await analytics.report(tenant_of(request), report_named(name), given, form, masked=hidden)
+    try:
+        meant = report_named(report)
+    except ReportRefused as error:
+        raise ApiError("REPORT_NOT_FOUND", str(error)) from error
+    told = await analytics.report(tenant_of(request), meant, _parameters(request), form, masked=hidden)
     return _answered(told, form, masked=hidden)
 
 
@@ -226,5 +230,5 @@ def _view(each: Report) -> ReportView:
 
 
 router = Router(
-    "/api/analytics", route_handlers=[model, status, ask, list_reports, report, snapshot], tags=["Analytics"]
+    "/api/analytics", route_handlers=[model, status, ask, list_reports, make_report, snapshot], tags=["Analytics"]
 )

@@ -28,6 +28,7 @@ STRANGERS = {
     "unit_id": "nothing",
     "group_id": "nothing",
     "job_id": str(uuid.uuid4()),
+    "report": "nothing",
     "turn": "0",
     "version": "1",
 }

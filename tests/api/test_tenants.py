@@ -25,10 +25,11 @@ STRANGE = {
     "group_id": "1f3c9d6e-5555-4b0e-9f3a-5d1c0a6b7e66",
     "job_id": "1f3c9d6e-6666-4b0e-9f3a-5d1c0a6b7e77",
     "user_id": "ana",  # the same in both tenants
+    "report": "activity",
     "turn": "0",
     "version": "1",
 }
-ALIKE = {"user_id", "turn", "version"}  # nobody is known by these
+ALIKE = {"user_id", "turn", "version", "report"}  # nobody is known by these
 SCRIPT = """\
 script: intake
 title: "{mark}"
@@ -48,6 +49,7 @@ phases:
 GLOBALS = {"globals.yaml": "globals:\n  - {var: diary_of_ana, type: text}\n"}
 NEW_SCRIPT = SCRIPT.format(mark="of the thief").replace("intake", "another")
 BODIES: dict[str, Any] = {
+    "POST /api/analytics/query": {"sql": "FROM messages", "masked": False},
     "POST /api/sessions": {"userId": "ana", "scriptId": "{script_id}", "key": "the-key-of-a-thief"},
     "POST /api/sessions/{session_id}/messages": {"content": "let me in"},
     "POST /api/sessions/by-key": {"userId": "ana", "scriptId": "intake", "key": "telegram:42"},
@@ -106,6 +108,8 @@ QUERIES |= {
     for path in [f"/api/memory/{path}"]
 }
 """What a GET cannot do without."""
+FILES = {"/api/analytics/snapshot"}
+"""What has other bytes each time, however much it says the same."""
 
 
 class Tenant:
@@ -150,6 +154,7 @@ class Tenant:
             "group_id": unit["groupId"],
             "job_id": summing.json()["job"]["jobId"],
             "user_id": "ana",
+            "report": "activity",
             "turn": "0",
             "version": "1",
         }
@@ -170,7 +175,7 @@ class Tenant:
         seen = {}
         for method, path in await operations(self.api):
             rule = rule_of(method, path)
-            if method == "GET" and not rule.is_open and not rule.is_of_server:
+            if method == "GET" and not rule.is_open and not rule.is_of_server and path not in FILES:
                 answer = await self.ask("GET", path.format(**self.ids) + QUERIES.get(path, ""))
                 assert answer.status_code == 200, path
                 seen[path] = plain(answer, {})
