@@ -14,7 +14,7 @@ from api.cli.forms import FormDialogue
 from api.cli.output import console, errors, fail
 from api.playing import Player
 from runtime.engine import Turn
-from runtime.events import Detected, Emitted, Recollected, Remembered, Warned
+from runtime.events import Detected, Emitted, Exposed, Recollected, Remembered, Warned
 from runtime.scopes import Scopes
 from runtime.sheets import DrawnForm
 from runtime.state import Wait
@@ -154,6 +154,8 @@ def _print_turn(turn: Turn) -> None:
         if isinstance(event.body, Detected):
             seen = f"{event.body.detector}: {event.body.label}, by {event.body.by} {', '.join(event.body.words)}"
             errors.print(f"[cyan]detected[/] {escape(seen.strip())}", style="dim")
+        if isinstance(event.body, Exposed):
+            errors.print(f"[cyan]experiment[/] {escape(event.body.experiment)}: {escape(event.body.arm)}", style="dim")
         if isinstance(event.body, Remembered):
             errors.print(f"[cyan]remember[/] {escape(event.body.text)}", style="dim")
         if isinstance(event.body, Recollected):

@@ -155,7 +155,8 @@ def test_cases_and_players_choose_their_arms(cuebook: Callable[..., Any], write:
     write("inputs.txt", "Ana\nTea\nTea\n")
     for arm, said in {"plain": "Hello.", "warm": "Hello, Ana!"}.items():
         played = cuebook("play", "hello.yaml", "--inputs", "inputs.txt", "--var", f"greeting={arm}")
-        assert said in played.output
+        assert said in played.stdout
+        assert f"experiment greeting: {arm}" in played.stderr
     refused = cuebook("play", "hello.yaml", "--var", "greeting=cold")
     assert (refused.exit_code, "expected one of plain, warm" in refused.output) == (2, True)
 
