@@ -28,6 +28,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "interrupted": ("interrupt", "action_id"),
     "repaired": ("repair", "action_id", "variables"),
     "detected": ("detector", "label", "score", "severity", "by", "message"),
+    "exposed": ("action_id", "experiment", "arm", "by"),
     "emitted": ("action_id", "event"),
     "remembered": ("unit_id", "action_id", "trust", "pinned"),
     "recalled": ("action_id", "by", "k", "units[].unit_id", "units[].trust", "units[].score"),
