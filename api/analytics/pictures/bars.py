@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from api.analytics.charts import Bars
 from api.analytics.pictures import frame, style
-from api.analytics.pictures.reading import Grid, grid, names, unit_of
+from api.analytics.pictures.reading import Grid, are_whole, grid, names, unit_of
 from api.analytics.pictures.saying import said
 from api.analytics.pictures.svg import Drawing, Sheet, width_of
 from api.analytics.pictures.ticks import round_ticks
@@ -54,7 +54,7 @@ def _groups(sheet: Sheet, y: float, sizes: Grid, lines: range, series: range, un
     numbers = [number for line in lines for number in sizes.row(line)[: len(series)] if number is not None]
     room = frame.label_width([sizes.lines[line] for line in lines])
     said_width = max((width_of(said(number, unit), style.SMALL) for number in numbers), default=0.0) + 10
-    ticks = round_ticks(min(0.0, *numbers, 0.0), max(0.0, *numbers, 0.0), _TICKS_MAX, unit)
+    ticks = round_ticks(min(0.0, *numbers, 0.0), max(0.0, *numbers, 0.0), _TICKS_MAX, unit, whole=are_whole(numbers))
     left = style.MARGIN + room + 12 + (said_width if ticks[0] < 0 else 0)
     scale = _Scale(ticks, left, style.WIDTH - style.MARGIN - said_width)
     bottom = y + len(lines) * group

@@ -55,6 +55,6 @@ def _drawn(table: Table, chart: Chart) -> Drawing:
 def _no_font(missing: str) -> str:
     told = missing if len(missing) <= _SIGNS_TOLD_MAX else missing[:_SIGNS_TOLD_MAX] + "…"
     return (
-        f"no font on this machine has {told}, boxes stand for them: install one that does "
+        f"no font on this machine has {told}, boxes stand for it: install one that does "
         "(for Chinese, fonts-noto-cjk), or take the SVG, whose text the viewer's fonts draw"
     )

@@ -60,7 +60,7 @@ def named(sheet: Sheet, x: float, middle: float, name: str, width: float, lines_
     lines = wrapped(name, width, style.TEXT, lines_max)
     first = middle + 4.5 - 7 * (len(lines) - 1)
     for number, line in enumerate(lines):
-        sheet.text(x, first + 14 * number, line, tells=name if "…" in line else "")
+        sheet.text(x, first + 14 * number, line, tells=name)
 
 
 def value_axis(

@@ -1,14 +1,14 @@
 """Lines: how numbers went over times, numbers, or names in the order of the rows."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from api.analytics.charts import Lines
 from api.analytics.pictures import frame, style
-from api.analytics.pictures.reading import Grid, NoPicture, column, grid, label, moment, unit_of
+from api.analytics.pictures.reading import Grid, NoPicture, are_whole, column, grid, label, moment, unit_of
 from api.analytics.pictures.saying import said
 from api.analytics.pictures.svg import Drawing, Sheet, elided, width_of
 from api.analytics.pictures.ticks import moments, round_ticks
@@ -87,13 +87,17 @@ def _axis(lines: Sequence[Any], names_max: int) -> _Axis:
         return _Axis((0.5,), ((0.5, label(lines[0])),))
     if isinstance(lines[0], datetime):
         first, last = min(lines), max(lines)
+        days = all(line.time() == time() for line in lines)
         span = (last - first).total_seconds()
         return _Axis(
             tuple((line - first).total_seconds() / span for line in lines),
-            tuple(((place - first).total_seconds() / span, name) for place, name in moments(first, last, _MOMENTS_MAX)),
+            tuple(
+                ((place - first).total_seconds() / span, name)
+                for place, name in moments(first, last, _MOMENTS_MAX, days=days)
+            ),
         )
     if isinstance(lines[0], float):
-        ticks = round_ticks(min(lines), max(lines), _MOMENTS_MAX)
+        ticks = round_ticks(min(lines), max(lines), _MOMENTS_MAX, whole=are_whole(lines))
         span = ticks[-1] - ticks[0]
         return _Axis(
             tuple((line - ticks[0]) / span for line in lines),
@@ -106,7 +110,7 @@ def _axis(lines: Sequence[Any], names_max: int) -> _Axis:
 
 def _plot(sheet: Sheet, y: float, heights: Grid, series_count: int, unit: str) -> float:
     shown = [number for (_, place), number in heights.cells.items() if number is not None and place < series_count]
-    levels = round_ticks(min(0.0, *shown, 0.0), max(0.0, *shown, 0.0), _TICKS_MAX, unit)
+    levels = round_ticks(min(0.0, *shown, 0.0), max(0.0, *shown, 0.0), _TICKS_MAX, unit, whole=are_whole(shown))
     room = max(width_of(said(level, unit), style.SMALL) for level in levels)
     left, right = style.MARGIN + room + 14, style.WIDTH - style.MARGIN - 24
     bottom = y + 4 + _HEIGHT

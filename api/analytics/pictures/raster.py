@@ -11,7 +11,7 @@ SCALE = 2.0  # pixels of the PNG a pixel of the picture
 _FONTS = [str(Path(font_roboto.font_directory) / name) for name in ("Roboto-Regular.ttf", "Roboto-Medium.ttf")]
 _NO_CHARACTER = "\u0378"  # Unicode has assigned it to nothing, so it is drawn as what no font has
 _PROBED_MAX = 400
-_SEEN = frozenset("LNSP")  # letters, numbers, symbols, punctuation: what a missing one leaves a hole for
+_UNSEEN = ("M", "Z", "Cc", "Cf")  # categories of what has no place of its own: accents, blanks, orders
 
 
 def png(svg: str) -> bytes:
@@ -21,7 +21,9 @@ def png(svg: str) -> bytes:
 
 def without_font(characters: frozenset[str]) -> str:
     """Those that no font on this machine has, in order; the first hundreds are looked at."""
-    doubtful = sorted(sign for sign in characters if ord(sign) > 0xFF and unicodedata.category(sign)[0] in _SEEN)
+    doubtful = sorted(
+        sign for sign in characters if ord(sign) > 0xFF and not unicodedata.category(sign).startswith(_UNSEEN)
+    )
     return "".join(sign for sign in doubtful[:_PROBED_MAX] if not _has_font(sign))
 
 

@@ -147,6 +147,11 @@ def _crossed(table: Table, lines: Sequence[Any], value: str, series: str) -> Gri
     return Grid(tuple(line_places), tuple(series_places), cells)
 
 
+def are_whole(values: Iterable[float]) -> bool:
+    """Whether they are whole numbers, as counts are: nothing between them is marked on an axis."""
+    return all(value == int(value) for value in values)
+
+
 def moment(value: date | datetime) -> datetime:
     """A time as a moment in UTC, which times without a zone are taken to be in."""
     if not isinstance(value, datetime):

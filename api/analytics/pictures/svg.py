@@ -56,7 +56,10 @@ class Sheet:
         self, x: float, y: float, text: str, *, size: float = style.TEXT, fill: str = style.INK, anchor: str = "start",
         strong: bool = False, clear: bool = False, tells: str = "",
     ) -> None:  # fmt: skip
-        """One line of text; y is its base line. A clear one keeps what lies beneath it off its letters."""
+        """One line of text; y is its base line. A clear one keeps what lies beneath it off its letters.
+
+        What it tells is shown under a pointer where the text is not that itself.
+        """
         shown = fit(text)
         self._texts.add(shown)
         font = f' font-family="{style.WIDE_FONTS}"' if any(_is_wide(sign) for sign in shown) else ""
@@ -64,7 +67,7 @@ class Sheet:
         if clear:
             weight += f' stroke="{style.PAPER}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
         place = f'x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}" text-anchor="{anchor}" fill="{fill}"{weight}{font}'
-        self._marks.append(f"<text {place}>{_title(tells)}{escape(shown)}</text>")
+        self._marks.append(f"<text {place}>{_title(tells) if tells != shown else ''}{escape(shown)}</text>")
 
     def finished(self, height: float, title: str, description: str) -> Drawing:
         """The whole document. The title and the description are read out where no picture can be seen."""

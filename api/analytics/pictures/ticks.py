@@ -24,20 +24,20 @@ _MOMENTS = (
     7 * _DAY,
     14 * _DAY,
 )
-_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1_200, 2_400, 6_000)
+_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1_200, 2_400, 6_000, 12_000, 60_000)
 _MONDAY = 4 * _DAY  # 5 January 1970, the first Monday
 _TINY = 1e-300
 
 
-def round_ticks(low: float, high: float, count_max: int, unit: str = "") -> list[float]:
-    """At least two round numbers in equal steps: from at most the low one to at least the high one."""
+def round_ticks(low: float, high: float, count_max: int, unit: str = "", *, whole: bool = False) -> list[float]:
+    """At least two round numbers in equal steps, whole ones if so asked: from at most the low to at least the high."""
     span = high - low
     if span < _TINY:
         low, high = min(low, 0.0), max(low, 0.0)
         if high - low < _TINY:
             high = 1.0
         span = high - low
-    step = _step(span / count_max, unit)
+    step = _step(max(span / count_max, 1.0) if whole else span / count_max, unit)
     first = math.floor(low / step)
     last = max(math.ceil(high / step - 1e-9), first + 1)
     return [number * step for number in range(first, last + 1)]
@@ -50,10 +50,10 @@ def _step(least: float, unit: str) -> float:
     return next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if factor * power >= least)
 
 
-def moments(first: datetime, last: datetime, count_max: int) -> list[tuple[datetime, str]]:
-    """Round moments within a time, in UTC, each with how it is written; at least the first one."""
+def moments(first: datetime, last: datetime, count_max: int, *, days: bool = False) -> list[tuple[datetime, str]]:
+    """Round moments within a time, in UTC, days at least if so asked; each with how it is written. One or more."""
     start, end = first.timestamp(), last.timestamp()
-    least = (end - start) / count_max
+    least = max((end - start) / count_max, _DAY if days else 0)
     step = next((step for step in _MOMENTS if step >= least), None)
     if step is None:
         found = _months(first, last, least)

@@ -23,28 +23,31 @@ _CELL_MAX = 200  # characters of a cell; a file has them all
 
 def print_result(table: Table, chart: Chart | None = None) -> None:
     """The table; where no person looks tab-separated, each value as it stands in CSV."""
-    names = [column.name for column in table.columns]
-    if not sys.stdout.isatty():
+    if sys.stdout.isatty():
+        console.print(shown(table, chart))
+    else:
+        names = [column.name for column in table.columns]
         print_table(names, ([as_text(value) for value in row] for row in table.rows))
-        return
+
+
+def shown(table: Table, chart: Chart | None) -> Shown:
+    """The table for a person; the column that the chart is about has bars beside it."""
     units = _units(table, chart)
     measure = next(iter(units), None)
     bars = _bars(table, measure)
-    shown = Shown(box=SIMPLE)
-    for column in table.columns:
-        values = (row[names.index(column.name)] for row in table.rows)
+    lines = Shown(box=SIMPLE)
+    columns: list[list[str]] = []
+    for place, column in enumerate(table.columns):
+        values = [row[place] for row in table.rows]
         is_number = any(isinstance(value, int | float | Decimal | timedelta) for value in values)
-        shown.add_column(escape(plain(column.name)), justify="right" if is_number else "left", overflow="fold")
+        lines.add_column(escape(plain(column.name)), justify="right" if is_number else "left", overflow="fold")
+        columns.append([escape(_cell(value, units.get(column.name, ""))) for value in values])
         if bars and column.name == measure:
-            shown.add_column("", no_wrap=True, style="blue")
-    for number, row in enumerate(table.rows):
-        cells: list[str] = []
-        for name, value in zip(names, row, strict=True):
-            cells.append(escape(_cell(value, units.get(name, ""))))
-            if bars and name == measure:
-                cells.append(bars[number])
-        shown.add_row(*cells)
-    console.print(shown)
+            lines.add_column("", no_wrap=True, style="blue")
+            columns.append(bars)
+    for row in zip(*columns, strict=True):
+        lines.add_row(*row)
+    return lines
 
 
 def _units(table: Table, chart: Chart | None) -> dict[str, str]:
