@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Funnel(Struct, frozen=True, kw_only=True, tag_field="kind", tag="funnel"):
-    """How many got how far: a bar a row, in the order of the rows, each with its share and what was lost before it."""
+    """How many got how far: a bar a row, in the order of the rows, each with its share and the step to it."""
 
     title: str
     labels: tuple[str, ...]
@@ -29,6 +29,8 @@ class Bars(Struct, frozen=True, kw_only=True, tag_field="kind", tag="bars"):
     """The columns with lengths; several are series named by their columns."""
     series: str | None = None
     """The column that says which series a row is of; only beside a single value column."""
+    stacked: bool = False
+    """Whether the series of a name are parts of one whole: one bar in pieces instead of bars beside each other."""
     unit: str = ""
     """What is counted, as it is printed. Two are understood: `%` for shares from 0 to 1, `s` for lengths of time."""
 

@@ -24,10 +24,12 @@ def head(sheet: Sheet, title: str, measure: str) -> float:
     return y + 4
 
 
-def measure_of(name: str, unit: str) -> str:
-    """What is measured, in words: the column, with a unit that is neither a share nor a length of time."""
-    spoken = name.replace("_", " ")
-    return f"{spoken} ({unit})" if unit not in {"", "%", "s", spoken} else spoken
+def measure_of(values: Sequence[str], unit: str) -> str:
+    """What is measured, in words: the column, where it is one, with a unit that does not stand at each number."""
+    words = values[0].replace("_", " ") if len(values) == 1 else ""
+    if unit in {"", "%", "s", words}:
+        return words
+    return f"{words} ({unit})" if words else unit
 
 
 def legend(sheet: Sheet, y: float, names: Sequence[str], *, dashed: bool = False) -> float:

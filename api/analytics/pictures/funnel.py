@@ -1,4 +1,4 @@
-"""A funnel: bars in the order of the steps, the share that came so far, and what was lost before it."""
+"""A funnel: bars in the order of the steps, the share that came so far, and how many fewer than to the step before."""
 
 from msgspec import Struct
 
@@ -11,16 +11,16 @@ from store.analytics.table import Table
 
 STEPS_MAX = 60
 _ROW, _BAR = 34.0, 22.0
-_VALUE, _SHARE, _LOST = 84.0, 66.0, 128.0  # widths of the columns of numbers
+_VALUE, _SHARE, _CHANGE = 84.0, 66.0, 128.0  # widths of the columns of numbers
 
 
 class _Step(Struct, frozen=True):
     name: str
     value: float | None
     share: float | None
-    lost: float | None
-    """How many fewer than in the step before; none where there are more, as steps can be skipped."""
-    lost_share: float | None
+    change: float | None
+    """Against the step before: as a rule fewer, but more where some came past that one."""
+    change_share: float | None
 
 
 def draw_funnel(table: Table, chart: Funnel) -> Drawing:
@@ -28,7 +28,7 @@ def draw_funnel(table: Table, chart: Funnel) -> Drawing:
     steps = _steps(table, chart)
     unit = unit_of(table, (chart.value,), chart.unit)
     sheet = Sheet()
-    y = frame.head(sheet, chart.title, frame.measure_of(chart.value, unit))
+    y = frame.head(sheet, chart.title, frame.measure_of((chart.value,), unit))
     shown = steps[:STEPS_MAX]
     notes = [f"{len(steps) - STEPS_MAX} more steps are not shown."] if len(steps) > STEPS_MAX else []
     y = _rows(sheet, y, shown, unit) if shown else frame.nothing(sheet, y)
@@ -45,8 +45,8 @@ def _steps(table: Table, chart: Funnel) -> list[_Step]:
     steps = []
     before: float | None = None
     for name, value, share in zip(told, values, shares, strict=True):
-        lost = before - value if before is not None and value is not None and value <= before else None
-        steps.append(_Step(name, value, share, lost, lost / before if lost is not None and before else None))
+        change = value - before if before is not None and value is not None else None
+        steps.append(_Step(name, value, share, change, change / before if change is not None and before else None))
         before = value
     return steps
 
@@ -59,11 +59,11 @@ def _shares(values: list[float | None]) -> list[float | None]:
 def _rows(sheet: Sheet, y: float, steps: list[_Step], unit: str) -> float:
     room = frame.label_width([step.name for step in steps])
     left = style.MARGIN + room + 12
-    value_end = style.WIDTH - style.MARGIN - _LOST - _SHARE
+    value_end = style.WIDTH - style.MARGIN - _CHANGE - _SHARE
     whole = value_end - _VALUE - left
     largest = max((step.value for step in steps if step.value is not None), default=0.0)
-    ends = ((value_end, "reached"), (value_end + _SHARE, "share"), (value_end + _SHARE + _LOST, "lost on the way"))
-    for end, name in ends:
+    share_end, change_end = value_end + _SHARE, value_end + _SHARE + _CHANGE
+    for end, name in ((value_end, "reached"), (share_end, "share"), (change_end, "to the step before")):
         sheet.text(end, y + 8, name, size=style.SMALL, fill=style.FAINT, anchor="end")
     y += 16
     before = 0.0
@@ -76,21 +76,24 @@ def _rows(sheet: Sheet, y: float, steps: list[_Step], unit: str) -> float:
         tells = f"{step.name}: {_told(step, unit)}"
         sheet.rectangle(left, middle - _BAR / 2, length, _BAR, fill=style.SERIES[0], tells=tells)
         sheet.text(value_end, middle + 4.5, said(step.value, unit), anchor="end", strong=True)
-        sheet.text(value_end + _SHARE, middle + 4.5, said(step.share, "%"), anchor="end", fill=style.FAINT)
-        if step.lost:
-            sheet.text(value_end + _SHARE + _LOST, middle + 4.5, _loss(step, unit), anchor="end", fill=style.LOSS)
+        sheet.text(share_end, middle + 4.5, said(step.share, "%"), anchor="end", fill=style.FAINT)
+        if step.change:
+            colour = style.LOSS if step.change < 0 else style.FAINT
+            sheet.text(change_end, middle + 4.5, _change(step, unit), anchor="end", fill=colour)
         before = length
         y += _ROW
     return y
 
 
-def _loss(step: _Step, unit: str) -> str:
-    return f"−{said(step.lost, unit)} ({said(step.lost_share, '%')})"
+def _change(step: _Step, unit: str) -> str:
+    plus = "+" if step.change is not None and step.change > 0 else ""
+    share = "" if step.change_share is None else f" ({plus}{said(step.change_share, '%')})"
+    return f"{plus}{said(step.change, unit)}{share}"
 
 
 def _told(step: _Step, unit: str) -> str:
     told = f"{said(step.value, unit)}, {said(step.share, '%')} of all"
-    return f"{told}, {_loss(step, unit)}" if step.lost else told
+    return f"{told}, {_change(step, unit)}" if step.change else told
 
 
 def _described(steps: list[_Step], unit: str) -> str:

@@ -46,7 +46,7 @@ def draw_heat(table: Table, chart: Heat) -> Drawing:
         max(0.0, *numbers, 0.0),
     )
     sheet = Sheet()
-    spoken = f"{frame.measure_of(chart.value, unit)} by {chart.row} (down) and {chart.column} (across)".replace(
+    spoken = f"{frame.measure_of((chart.value,), unit)} by {chart.row} (down) and {chart.column} (across)".replace(
         "_", " "
     )
     y = frame.head(sheet, chart.title, spoken)

@@ -18,7 +18,7 @@ POINTS_MAX = 2_000  # places along the x axis
 _DOTS_MAX = 60  # points of a line that are marked each
 _HEIGHT = 300.0
 _TICKS_MAX = 6
-_MOMENTS_MAX = 6
+_MOMENTS_MAX = 7
 _TICK_WIDTH = 112.0
 
 _Tick: TypeAlias = tuple[float, str]
@@ -39,8 +39,7 @@ def draw_lines(table: Table, chart: Lines) -> Drawing:
     unit = unit_of(table, chart.values, chart.unit)
     series = heights.series[: len(style.SERIES)]
     sheet = Sheet()
-    measure = "" if len(chart.values) > 1 else frame.measure_of(chart.values[0], unit)
-    y = frame.head(sheet, chart.title, measure)
+    y = frame.head(sheet, chart.title, frame.measure_of(chart.values, unit))
     if len(heights.series) > 1:
         y = frame.legend(sheet, y, series, dashed=True)
     y = _plot(sheet, y, heights, len(series), unit) if heights.lines else frame.nothing(sheet, y)

@@ -128,7 +128,7 @@ def _columns(table: Table, lines: Sequence[Any], values: Sequence[str]) -> Grid:
         for place, name in enumerate(values)
         for line, number in enumerate(numbers(table, name))
     }  # fmt: skip
-    return Grid(tuple(lines), tuple(values), cells)
+    return Grid(tuple(lines), tuple(name.replace("_", " ") for name in values), cells)
 
 
 def _crossed(table: Table, lines: Sequence[Any], value: str, series: str) -> Grid:

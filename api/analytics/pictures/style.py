@@ -17,6 +17,8 @@ LOSS = "#a8442a"
 
 SERIES = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#bbbbbb")
 """Paul Tol's *bright* scheme (SRON/EPS/TN/09-002), whose colours stay apart in the common kinds of colour-blindness."""
+ON_SERIES = (PAPER, INK, PAPER, PAPER, INK, INK, INK)
+"""For what is written on them."""
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2", "12 4")
 """A line is told by its dashes, too."""
 

@@ -81,8 +81,15 @@ def test_a_funnel_has_bars_in_proportion_and_says_what_was_lost() -> None:
     widths = lengths(root)
     assert [width / widths[0] for width in widths] == pytest.approx([1, 0.75, 0.8, 0], abs=1e-3)
     shown = texts(root)
-    assert {"How far people came", "welcome", "intake / about you", "800", "75 %", "−200 (25 %)"} <= set(shown)
-    assert sum(text.startswith("−") for text in shown) == 2  # none where a step was reached by more: others skipped one
+    assert {
+        "How far people came",
+        "welcome",
+        "intake / about you",
+        "800",
+        "75 %",
+        "−200 (−25 %)",
+        "+40 (+6.7 %)",
+    } <= set(shown)
 
 
 def test_a_funnel_without_shares_reckons_them_from_its_first_step() -> None:
@@ -116,6 +123,17 @@ def test_series_are_bars_side_by_side_in_colours_that_a_legend_explains() -> Non
     done, left = style.SERIES[:2]
     assert bars == {"plain, done: 4": done, "plain, left: 2": left, "warm, left: 1": left}
     assert {"done", "left"} <= set(texts(root))
+
+
+def test_parts_of_a_whole_are_one_bar_in_pieces() -> None:
+    answer = table("version:INTEGER done:BIGINT given_up:BIGINT", (1, 6, 2), (2, 3, None))
+    chart = Bars(title="Versions", labels=("version",), values=("done", "given_up"), stacked=True)
+    root = parsed(answer, chart)
+    pieces = {told: (float(bar.get("x", "")), float(bar.get("width", ""))) for told, bar in marks(root)}
+    start, length = pieces["1, done: 6"]
+    assert pieces["1, given up: 2"] == (pytest.approx(start + length, abs=0.02), pytest.approx(length / 3, abs=0.02))
+    assert pieces["2, done: 3"] == (start, pytest.approx(length / 2, abs=0.02))
+    assert {"done", "given up", "6", "2", "8", "3"} <= set(texts(root))
 
 
 def test_lines_go_through_their_points_and_break_where_there_is_none() -> None:
@@ -178,7 +196,7 @@ def test_a_picture_is_told_to_those_who_do_not_see_it() -> None:
     root = parsed(STEPS, FUNNEL)
     assert root.get("role") == "img"
     assert (root[0].tag, root[0].text) == (f"{SVG}title", "How far people came")
-    assert "intake / about you: 600, 75 % of all, −200 (25 %)" in (root[1].text or "")
+    assert "intake / about you: 600, 75 % of all, −200 (−25 %)" in (root[1].text or "")
 
 
 def test_long_names_leave_out_their_middle_and_are_whole_under_the_pointer() -> None:
@@ -225,6 +243,8 @@ TOO_MANY = tuple((number, number, number) for number in range(2_001))
          "two rows are about a with `weeks_later` 1"),
         (table("phase:VARCHAR topic:VARCHAR reached:INTEGER share:DOUBLE", ("a", None, -1, 0.0)), FUNNEL,
          "`reached` of a is negative"),
+        (table("q:VARCHAR n:INTEGER", ("a", -1)), Bars(title="t", labels=("q",), values=("n",), stacked=True),
+         "parts of a whole cannot be negative, as one of a is"),
         (table("day:INTEGER new:INTEGER returning:INTEGER", *TOO_MANY), LINES, "`day` has 2,001 values"),
     ],
 )  # fmt: skip
@@ -283,6 +303,7 @@ def test_any_table_is_a_well_formed_picture_or_a_told_reason(named, timed) -> No
         (plain, Funnel(title="t", labels=("a", "b"), value="n")),
         (plain, Bars(title="t", labels=("a",), values=("n",), unit="s")),
         (plain, Bars(title="t", labels=("a",), values=("n",), series="b")),
+        (plain, Bars(title="t", labels=("a",), values=("n",), stacked=True)),
         (plain, Heat(title="t", row="a", column="b", value="n")),
         (table("a:TIMESTAMP b:VARCHAR n:DOUBLE", *timed), Lines(title="t", x="a", values=("n",), series="b", unit="%")),
     ]
