@@ -29,7 +29,7 @@ class Picture(Struct, frozen=True):
 def draw(table: Table, chart: Chart, form: Form) -> Picture:
     """A picture of a table: the same bytes for the same table (and, as PNG, the same fonts).
 
-    Raises NoPicture.
+    A PNG holds up every thread of the process while it is drawn. Raises NoPicture.
     """
     drawing = _drawn(table, chart)
     if form == "svg":

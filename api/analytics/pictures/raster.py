@@ -15,7 +15,10 @@ _UNSEEN = ("M", "Z", "Cc", "Cf")  # categories of what has no place of its own: 
 
 
 def png(svg: str) -> bytes:
-    """The picture as a PNG. Blocks for some 50 ms."""
+    """The picture as a PNG.
+
+    Blocks for some 100 ms, and holds the interpreter meanwhile: for a process of its own, not for a thread of a server.
+    """
     return _rendered(svg, SCALE)
 
 
