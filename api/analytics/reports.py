@@ -14,21 +14,20 @@ _CHARTS: Mapping[str, Chart] = {
         title="",
         labels=("script_id", "script_version"),
         values=("completed", "abandoned", "going_on", "paused", "failed"),
+        stacked=True,
         unit="sessions",
     ),
-    "time_to_complete": Bars(
-        title="", labels=("script_id", "script_version"), values=("p50_seconds", "p90_seconds"), unit="s"
-    ),
-    "time_to_answer": Bars(title="", labels=("step", "kind"), values=("p50_seconds", "p90_seconds"), unit="s"),
+    "time_to_complete": Bars(title="", labels=("script_id", "script_version"), values=("p50_seconds",), unit="s"),
+    "time_to_answer": Bars(title="", labels=("step", "kind"), values=("p50_seconds",), unit="s"),
     "slots": Bars(title="", labels=("name", "step"), values=("share",), unit="%"),
     "re_asked": Bars(title="", labels=("step",), values=("share",), unit="%"),
-    "next_steps": Bars(title="", labels=("step",), values=("times",), series="next_step", unit="times"),
+    "next_steps": Bars(title="", labels=("step", "next_step"), values=("times",)),
     "activity": Lines(title="", x="begins", values=("begun", "completed", "users"), unit=""),
     "returning_users": Lines(title="", x="begins", values=("new_users", "returning_users"), unit="users"),
     "cohorts": Heat(title="", row="cohort", column="later", value="share", unit="%"),
     "model_cost": Bars(title="", labels=("script_id", "script_version", "model", "purpose"), values=("cost",)),
     "model_latency": Bars(title="", labels=("model", "purpose"), values=("p50_ms", "p95_ms"), unit="ms"),
-    "detector_hits": Bars(title="", labels=("detector", "label"), values=("hits",), unit="times"),
+    "detector_hits": Bars(title="", labels=("detector", "label"), values=("hits",)),
     "experiments": Bars(title="", labels=("experiment", "arm"), values=("rate",), unit="%"),
 }
 """By report; one that is not here is a list to be read. Each gets the title of its report."""

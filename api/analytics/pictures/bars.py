@@ -82,9 +82,10 @@ def _groups(sheet: Sheet, y: float, shown: _Shown) -> float:
     for line in shown.lines:
         top = y + gap / 2
         for place in shown.series:
-            number = shown.sizes.cells.get((line, place))
-            told = said(number, shown.unit)
-            _bar(sheet, scale, top, height, number, style.SERIES[place], told, shown.name(line, place))
+            if (line, place) in shown.sizes.cells:
+                number = shown.sizes.cells[line, place]
+                told = said(number, shown.unit)
+                _bar(sheet, scale, top, height, number, style.SERIES[place], told, shown.name(line, place))
             top += height + 1
         y += group
     return y + 24

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from api.analytics.pictures import style
+from api.analytics.pictures.reading import spoken
 from api.analytics.pictures.saying import said
 from api.analytics.pictures.svg import Sheet, elided, width_of, wrapped
 
@@ -26,7 +27,7 @@ def head(sheet: Sheet, title: str, measure: str) -> float:
 
 def measure_of(values: Sequence[str], unit: str) -> str:
     """What is measured, in words: the column, where it is one, with a unit that does not stand at each number."""
-    words = values[0].replace("_", " ") if len(values) == 1 else ""
+    words = spoken(values[0]) if len(values) == 1 else ""
     if unit in {"", "%", "s", words}:
         return words
     return f"{words} ({unit})" if words else unit

@@ -75,7 +75,7 @@ def names(table: Table, labels: Sequence[str]) -> list[str]:
 def _joined(values: Iterable[Any]) -> str:
     values = list(values)
     told = [label(value) for value in values if value not in (None, "")]
-    return " / ".join(told) if told else label(values[0])
+    return " · ".join(told) if told else label(values[0])
 
 
 def label(value: Any) -> str:
@@ -100,6 +100,11 @@ def label(value: Any) -> str:
             return said(value.total_seconds(), "s")
         case _:
             return encoded(value).decode().strip('"')
+
+
+def spoken(column: str) -> str:
+    """The name of a column in words, without a unit that stands at each number anyway."""
+    return column.replace("_", " ").removesuffix(" seconds")
 
 
 def unit_of(table: Table, values: Sequence[str], unit: str) -> str:
@@ -128,7 +133,7 @@ def _columns(table: Table, lines: Sequence[Any], values: Sequence[str]) -> Grid:
         for place, name in enumerate(values)
         for line, number in enumerate(numbers(table, name))
     }  # fmt: skip
-    return Grid(tuple(lines), tuple(name.replace("_", " ") for name in values), cells)
+    return Grid(tuple(lines), tuple(map(spoken, values)), cells)
 
 
 def _crossed(table: Table, lines: Sequence[Any], value: str, series: str) -> Grid:

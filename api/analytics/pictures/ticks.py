@@ -37,17 +37,19 @@ def round_ticks(low: float, high: float, count_max: int, unit: str = "", *, whol
         if high - low < _TINY:
             high = 1.0
         span = high - low
-    step = _step(max(span / count_max, 1.0) if whole else span / count_max, unit)
+    step = _step(span / count_max, unit, whole=whole)
     first = math.floor(low / step)
     last = max(math.ceil(high / step - 1e-9), first + 1)
     return [number * step for number in range(first, last + 1)]
 
 
-def _step(least: float, unit: str) -> float:
+def _step(least: float, unit: str, *, whole: bool) -> float:
+    least = max(least, 1.0) if whole else least
     if unit == "s" and 1 <= least <= _LENGTHS[-1]:
         return next(float(length) for length in _LENGTHS if length >= least)
     power = 10.0 ** math.floor(math.log10(least))
-    return next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if factor * power >= least)
+    factors = (1, 2, 5, 10, 20) if whole and power < 10 else (1, 2, 2.5, 5, 10, 20)
+    return next(factor * power for factor in factors if factor * power >= least)
 
 
 def moments(first: datetime, last: datetime, count_max: int, *, days: bool = False) -> list[tuple[datetime, str]]:

@@ -38,6 +38,7 @@ def test_marks_are_in_equal_steps_around_all_numbers(first, second, count_max, u
     assert marks[0] <= low + span * 1e-6
     assert marks[-1] >= high - span * 1e-6
     steps = [after - before for before, after in pairwise(marks)]
+    assert not whole or unit == "%" or all(mark == int(mark) for mark in marks)
     assert max(steps) == pytest.approx(min(steps), rel=1e-6, abs=span * 1e-6)
 
 

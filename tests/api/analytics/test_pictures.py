@@ -84,7 +84,7 @@ def test_a_funnel_has_bars_in_proportion_and_says_what_was_lost() -> None:
     assert {
         "How far people came",
         "welcome",
-        "intake / about you",
+        "intake · about you",
         "800",
         "75 %",
         "−200 (−25 %)",
@@ -123,6 +123,13 @@ def test_series_are_bars_side_by_side_in_colours_that_a_legend_explains() -> Non
     done, left = style.SERIES[:2]
     assert bars == {"plain, done: 4": done, "plain, left: 2": left, "warm, left: 1": left}
     assert {"done", "left"} <= set(texts(root))
+    assert "–" not in texts(root)  # nothing is said of arms and outcomes that no row is about
+
+
+def test_counts_have_no_marks_between_them() -> None:
+    shown = texts(parsed(table("question:VARCHAR rounds:INTEGER", ("a", 14), ("b", 1)), BARS))
+    assert {"0", "5", "10", "15"} <= set(shown)
+    assert not any("." in text for text in shown)
 
 
 def test_parts_of_a_whole_are_one_bar_in_pieces() -> None:
@@ -196,7 +203,7 @@ def test_a_picture_is_told_to_those_who_do_not_see_it() -> None:
     root = parsed(STEPS, FUNNEL)
     assert root.get("role") == "img"
     assert (root[0].tag, root[0].text) == (f"{SVG}title", "How far people came")
-    assert "intake / about you: 600, 75 % of all, −200 (−25 %)" in (root[1].text or "")
+    assert "intake · about you: 600, 75 % of all, −200 (−25 %)" in (root[1].text or "")
 
 
 def test_long_names_leave_out_their_middle_and_are_whole_under_the_pointer() -> None:
