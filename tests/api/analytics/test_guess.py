@@ -30,6 +30,14 @@ def test_what_is_shown_follows_from_the_columns(ask, sql: str, chart: Chart) -> 
     assert guessed(ask(sql), "t") == chart
 
 
+def test_without_a_title_it_is_named_by_its_columns(ask) -> None:
+    days = "FROM range(DATE '2026-03-01', DATE '2026-03-05', INTERVAL '1 day') AS t(begun_on)"
+    assert guessed(ask(f"SELECT begun_on, 1 AS new_users, 2 AS returning_users {days}")).title == (
+        "new users, returning users by begun on"
+    )
+    assert guessed(ask("SELECT 'a' AS status, 1 AS sessions")).title == "sessions by status"
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
