@@ -5,7 +5,6 @@ durable. What failed before that has not happened.
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
@@ -134,7 +133,7 @@ class Chat:
                 script_version=script.version,
                 digest=script.digest,
                 locale=locale,
-                seed=new.seed if new.seed is not None else _seed_of(session_id),
+                seed=new.seed if new.seed is not None else rows.seed_of(session_id),
                 metadata=values_of(new.metadata, "metadata"),
                 created_at=self._clock(),
                 idempotency_key=key,
@@ -455,7 +454,3 @@ def context_of(hot: Hot) -> dict[str, Any]:
         "scriptName": hot.program.script.title or hot.session.script_id,
         "sessionId": hot.session.session_id,
     }
-
-
-def _seed_of(unique: str) -> int:
-    return int.from_bytes(hashlib.sha256(unique.encode()).digest()[:6])

@@ -1,5 +1,6 @@
 """Between the machine's values and the record's rows: the one place that knows both."""
 
+import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -155,6 +156,11 @@ def cells_of(rows: list[UserVariableRow]) -> dict[str, Cell]:
 
 def _cell(row: UserVariableRow) -> Mapping[str, Any]:
     return {"value": row.value, "type": row.type, "last_updated": row.updated_at, "source": row.source}
+
+
+def seed_of(session_id: str) -> int:
+    """The seed of a session's random choices where nobody gives one."""
+    return int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:6])
 
 
 def unbegun(state: State) -> Turn:

@@ -24,11 +24,12 @@ def mentioned(text: str, words: Iterable[str]) -> str:
     Latin words count as whole words only (``red`` is not in ``bored``); Chinese has no such borders.
     """
     said = folded(text)
-    return next((word for word in words if word.strip() and _whole(folded(word)).search(said)), "")
+    return next((word for word in words if word.strip() and _whole(word).search(said)), "")
 
 
 @lru_cache(maxsize=10_000)
-def _whole(word: str) -> re.Pattern[str]:
+def _whole(written: str) -> re.Pattern[str]:
+    word = folded(written)
     before = r"(?<![a-z0-9])" if re.match(r"[a-z0-9]", word) else ""
     after = r"(?![a-z0-9])" if re.search(r"[a-z0-9]$", word) else ""
     return re.compile(before + re.escape(word) + after)

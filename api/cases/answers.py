@@ -92,7 +92,7 @@ def answer(chance: random.Random, program: Program, state: State, words: Words, 
     if wait is not None and wait.kind != "text":
         return Reply(chance.choice([wait.suggestion or "ok", "ok", "yes", "go on"]))
     action = program.action(*state.home(), state.frames[-1].action)
-    return Reply(_fitting(chance, _wanted(action, state), words, today))
+    return Reply(_fitting(chance, wanted(action, state), words, today))
 
 
 def _filled(chance: random.Random, form: DrawnForm, words: Words, today: date) -> dict[str, Value]:
@@ -134,7 +134,7 @@ def _as_asked(field: DrawnColumn) -> Output:
     return Output(get=field.name, choices=field.choices, pattern=field.pattern, min=field.min, max=field.max)
 
 
-def _wanted(action: Action, state: State) -> list[Output]:
+def wanted(action: Action, state: State) -> list[Output]:
     """The outputs that a question still misses."""
     if not isinstance(action, Ask | AiAsk):
         return []
@@ -167,11 +167,12 @@ def _value(chance: random.Random, output: Output, words: Words, today: date) -> 
             return chance.choice(LISTS)
         case _:
             texts = [*TEXTS, *words.texts]
-            fitting = [text for text in texts if _fits(output.pattern, text)] if output.pattern is not None else []
+            fitting = [text for text in texts if fits(output.pattern, text)] if output.pattern is not None else []
             return chance.choice(fitting or texts)
 
 
-def _fits(pattern: str, text: str) -> bool:
+def fits(pattern: str, text: str) -> bool:
+    """Whether a pattern finds something in a text."""
     try:
         return regex.search(pattern, text, timeout=PATTERN_S) is not None
     except (TimeoutError, regex.error):

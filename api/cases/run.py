@@ -77,7 +77,7 @@ async def player_after(found: FoundCase, model: Model) -> Player:
         with contextlib.suppress(TurnFailed, InputRefused, Broken):  # which is told of the earlier case itself
             for number, turn in enumerate(found.earlier.case.turns):
                 await step(before, given_by(turn), first=number == 0)
-        player.memory = before.memory.begun_again()
+        player.memory = before.memory.in_session(str(found))
         player.state.global_cells = before.state.global_cells
     for unit in found.memories:
         player.memory = player.memory.with_unit(unit)

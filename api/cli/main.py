@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "users": "api.cli.users:users",
     "migrate": "api.cli.migrate:migrate",
     "replay": "api.cli.replay:replay_sessions",
+    "simulate": "api.cli.simulate:simulate_traffic",
     "keys": "api.cli.keys:keys",
     "query": "api.cli.analytics.query:query",
     "report": "api.cli.analytics.report:report",

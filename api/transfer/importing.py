@@ -9,6 +9,7 @@ from uuid import uuid5
 import msgspec
 from msgspec import Struct
 
+from api import rows
 from api.catalogue import NAMESPACE, Catalogue
 from api.chat import Chat
 from api.errors import ApiError
@@ -148,7 +149,7 @@ class Importing:
             script_version=1,
             digest=text.source.digest,
             locale=self._locale or program.locale,
-            seed=int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:6]),
+            seed=rows.seed_of(session_id),
             metadata=dict(conversation.metadata),
             created_at=min(conversation.created_at or now, now),
             idempotency_key=None,

@@ -34,15 +34,15 @@ def no_filters(units: Sequence[MemoryUnit], filters: Value) -> Collection[str]:
 
 
 class LocalMemory(Struct, frozen=True, kw_only=True):
-    """Everything remembered so far, in order, up to `UNITS_MAX`; `session` counts the user's conversations."""
+    """Everything remembered so far, in order, up to `UNITS_MAX`; `session` names the user's present conversation."""
 
     units: tuple[MemoryUnit, ...] = ()
-    session: int = 1
+    session: str = "1"
     matching: Matching = no_filters
 
-    def begun_again(self) -> "LocalMemory":
-        """The same at the beginning of the user's next conversation."""
-        return structs.replace(self, session=self.session + 1)
+    def in_session(self, session: str) -> "LocalMemory":
+        """The same in another of the user's conversations."""
+        return structs.replace(self, session=session)
 
     def after(self, events: Iterable[Event], now: datetime, plan: MemoryPlan) -> "LocalMemory":
         """With what a turn of the conversation leaves."""
@@ -88,7 +88,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
             creation_time=now,
             end_time=now,
             metadata={**(metadata or {}), **({ABOUT: about} if about else {})},
-            group_id=str(self.session),
+            group_id=self.session,
             never_delete=pinned,
             trust="own" if is_own else "told",
         )
@@ -142,8 +142,8 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
 
     def _is_in_sight(self, unit: MemoryUnit, wish: RecallWish) -> bool:
         """Whether it is a message that is at hand without memory."""
-        session, _, number = unit.unit_id.partition(":")
-        is_said_here = session == str(self.session) and number.isdigit()
+        session, _, number = unit.unit_id.rpartition(":")
+        is_said_here = session == self.session and number.isdigit()
         return bool(wish.in_sight) and is_said_here and int(number) >= wish.in_sight
 
 

@@ -30,11 +30,17 @@ def matching_among(units: Sequence[UnitRow], filter_: Filter) -> list[int]:
         cursor.execute(f"USE {_NAME}")
         cursor.execute("BEGIN")
         try:
-            MemoryWriting().apply(cursor, MemoryChange(tenant=tenant, user_id=user_id, units=list(units)))
+            _writing().apply(cursor, MemoryChange(tenant=tenant, user_id=user_id, units=list(units)))
             return matching(cursor, tenant, user_id, filter_)
         finally:
             cursor.execute("ROLLBACK")
             cursor.close()
+
+
+@cache
+def _writing() -> MemoryWriting:
+    """What writes to the tables: it knows the statements once it has made them."""
+    return MemoryWriting()
 
 
 @cache

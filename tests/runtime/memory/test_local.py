@@ -61,7 +61,7 @@ async def test_what_is_at_hand_is_not_given_neither_as_a_hit_nor_beside_one():
     (unit,) = (await memory.recall(RecallWish(query="dog", k=1, context=2, in_sight=4, now=NOON))).units
     assert [each.text for each in unit.around] == ["The sea", "He swims"]
     assert [each.is_before for each in unit.around] == [True, False]
-    next_time = memory.begun_again()
+    next_time = memory.in_session("2")
     assert "Rex again" in await texts(next_time, "Rex", in_sight=1)
 
 
