@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
+import msgspec
+
 from store.fetch import Cursor
 from store.memory.filters import FIELDS, AllOf, AnyOf, Comparison, Filter, Kind, Not, Operator, Scalar, fields_of
 from store.memory.reading import units_select
@@ -39,6 +41,19 @@ def matching(cursor: Cursor, tenant: str, user_id: str, filter_: Filter) -> list
     given = {_name(number): value for number, value in enumerate(values)}
     found = cursor.execute(f"{select} ORDER BY sequence", {"tenant": tenant, "user_id": user_id} | given).fetchall()
     return [sequence for (sequence,) in found]
+
+
+def matching_given(cursor: Cursor, names: Sequence[str], rows: str, filter_: Filter) -> list[int]:
+    """The numbers of units of which a filter is true, in order. The units are `rows`, a JSON list of objects with what
+    has these `names`: what the filter asks about, and `sequence`.
+    """
+    values: list[_Given] = []
+    shape = msgspec.json.encode([{name: _TYPES.get(FIELDS[name], "JSON") for name in names}]).decode()
+    select = f"""
+        WITH given AS MATERIALIZED (SELECT unnest(from_json_strict($rows::JSON, '{shape}'), max_depth := 2))
+        SELECT sequence FROM given WHERE {_condition(filter_, values)} ORDER BY sequence"""  # noqa: S608
+    given = {_name(number): value for number, value in enumerate(values)}
+    return [sequence for (sequence,) in cursor.execute(select, {"rows": rows} | given).fetchall()]
 
 
 def _name(number: int) -> str:
