@@ -8,6 +8,7 @@ repair").
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -77,7 +78,7 @@ def asked_for(run: Run, said: str) -> Asked | None:
     """The repair a message asks for, of those that the script has."""
     for repair in run.program.script.repairs:
         words = repair.on or _WORDS.get(language(run.state.locale), _WORDS["en"])[repair.kind]
-        if bare(said) in {bare(word) for word in words}:
+        if bare(said) in _bare(words):
             return Asked(repair)
         rest = _after_words(said, words) if repair.kind == "correct" else ""
         if rest and (named := _named(run, rest)):
@@ -85,10 +86,18 @@ def asked_for(run: Run, said: str) -> Asked | None:
     return None
 
 
+@lru_cache(maxsize=1_000)
+def _bare(words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(bare, words))
+
+
 def _after_words(said: str, words: tuple[str, ...]) -> str:
     """What a message says after the words it begins with, spelled as it is: it becomes a value."""
     said = said.strip()
+    whole = folded(said)
     for word in sorted(map(folded, words), key=len, reverse=True):
+        if not whole.startswith(word[:-1]):  # its last letter may look different with an accent that follows
+            continue
         ends = range(1, min(len(said), SPELLED_MAX * len(word)) + 1)
         end = next((each for each in ends if folded(said[:each]) == word), 0)
         if end:

@@ -16,7 +16,7 @@ from store.rows import SessionRow
 
 AGAIN = 0.5  # how often a visitor who returns comes for the same script
 FOREIGN = 0.1  # how much less often for one in another language
-FAVOURITE = 0.5  # 0: all scripts are as popular; 1: the second half as much as the first
+FAVOURITE = 0.15  # 0: all scripts are as popular; 1: the second half as much as the first
 
 
 class Share(Struct, frozen=True):

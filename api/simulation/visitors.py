@@ -12,7 +12,7 @@ from runtime.state import Wait
 from store.rows import UserVariableRow
 
 CHINESE = 0.2  # of all visitors
-LEAVES = 0.014  # the chance to leave at a question of no length
+LEAVES = 0.011  # the chance to leave at a question of no length
 LEAVES_MAX = 0.6
 LONG_CHARS = 250.0  # a question of so many characters drives twice as many away
 LEAVES_FIRST = 2.5  # so much more at the first message
@@ -36,7 +36,7 @@ class Nature(Struct, frozen=True):
 def nature_of(chance: random.Random) -> Nature:
     """A visitor's nature, by chance."""
     return Nature(
-        care=0.8 + 0.2 * chance.betavariate(3.0, 1.5),
+        care=0.7 + 0.3 * chance.betavariate(3.0, 1.3),
         impatience=chance.lognormvariate(-0.2, 0.6),
         slowness=chance.lognormvariate(0.0, 0.35),
         language="zh" if chance.random() < CHINESE else "en",
