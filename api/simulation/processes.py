@@ -6,7 +6,7 @@ import heapq
 import itertools
 import multiprocessing
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -30,7 +30,7 @@ class ProcessEnded(Exception):
     """A process that takes turns ended before its share was done; the message says so."""
 
 
-async def in_processes(course: Course, jobs: int) -> AsyncIterator[list[Happened]]:
+async def in_processes(course: Course, jobs: int) -> AsyncGenerator[list[Happened], None]:
     """What happens, in the order of time, some at a time. Raises ProcessEnded."""
     with _shares(course, jobs) as shares:
         merged = heapq.merge(*map(_received, shares), key=lambda happened: happened.at)
@@ -38,13 +38,13 @@ async def in_processes(course: Course, jobs: int) -> AsyncIterator[list[Happened
             yield some
 
 
-async def in_this_process(course: Course) -> AsyncIterator[list[Happened]]:
+async def in_this_process(course: Course) -> AsyncGenerator[list[Happened], None]:
     """The same without other processes."""
     async for some in _batches(course, Share()):
         yield some
 
 
-async def _batches(course: Course, share: Share) -> AsyncIterator[list[Happened]]:
+async def _batches(course: Course, share: Share) -> AsyncGenerator[list[Happened], None]:
     some: list[Happened] = []
     async for happened in course_of(course, share):
         some.append(happened)

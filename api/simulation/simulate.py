@@ -1,7 +1,8 @@
 """A simulation from its scripts to its last turn: what visitors do is kept in a record, as a server would keep it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
 
@@ -105,19 +106,22 @@ def _again(seed: int) -> NotSimulated:
     return NotSimulated(f"the record has sessions of the seed {seed} already; name another one with --seed")
 
 
-async def _keep(record: Record, happening: AsyncIterator[list[Happened]], simulated: Simulated, tell: Tell) -> None:
+async def _keep(
+    record: Record, happening: AsyncGenerator[list[Happened], None], simulated: Simulated, tell: Tell
+) -> None:
     """Commits what happens group by group: while one is written, the next one is computed."""
-    writing: asyncio.Task[None] | None = None
+    writing: list[asyncio.Task[None]] = []
     try:
-        async for group in happening:
-            following = asyncio.create_task(_commit(record, group, simulated))
-            if writing is not None:
-                await writing
-                tell(simulated)
-            writing = following
+        async with aclosing(happening):
+            async for group in happening:
+                writing.append(asyncio.create_task(_commit(record, group, simulated)))
+                if len(writing) > 1:
+                    await asyncio.wait(writing[:1])  # as it is, so that who is cancelled here does not cancel it
+                    writing.pop(0).result()
+                    tell(simulated)
+        await asyncio.gather(*writing)
     finally:
-        if writing is not None:
-            await writing
+        await asyncio.gather(*writing, return_exceptions=True)
     tell(simulated)
 
 

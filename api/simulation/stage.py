@@ -40,7 +40,6 @@ class Stage:
         sources = {version.row.digest: version.source for each in offered for version in each.versions}
         self._own = {digest: Program(_script_of(source)) for digest, source in sources.items()}
         self._asking_memory = {digest for digest, program in self._own.items() if asks_memory(program.script)}
-        self.is_remembering = bool(self._asking_memory)
         self.languages = [self._languages(each) for each in offered]
 
     def program(self, digest: str, locale: Locale) -> Program:
