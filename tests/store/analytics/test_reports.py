@@ -1,0 +1,464 @@
+"""Each report says what a slow, plain computation over the same rows says: no SQL in it, and nothing shared with it."""
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from store.analytics.report_list import REPORTS
+from store.analytics.reporting import report_named, statement
+
+Rows = list[dict[str, Any]]
+Ask = Callable[[str], Rows]
+FROM, TILL = datetime(2025, 3, 11, tzinfo=UTC), datetime(2025, 4, 2, 12, tzinfo=UTC)
+ALL: Mapping[str, str] = {}
+OF_INTAKE = {"script": "intake"}
+LATER = {"script": "intake", "version": "2", "since": "2025-03-11", "until": "2025-04-02T12:00:00Z"}
+CHOICES = pytest.mark.parametrize("given", [ALL, OF_INTAKE, LATER], ids=["all", "a script", "a version, a time"])
+
+
+def same(found: Rows, reckoned: Iterable[Mapping[str, Any]]) -> None:
+    """Whether the rows are the same, whatever their order, and numbers but for rounding."""
+
+    def shown(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        return sorted((name, f"{value:.6g}" if isinstance(value, float) else value) for name, value in row.items())
+
+    assert sorted(map(shown, found), key=repr) == sorted(map(shown, reckoned), key=repr)
+
+
+def report(ask: Ask, name: str, given: Mapping[str, str]) -> Rows:
+    return ask(statement(report_named(name), given))
+
+
+def chosen(model: Any, given: Mapping[str, str]) -> list[SimpleNamespace]:
+    return [each for each in model.sessions if each.forked_from is None and fits(each, given)]
+
+
+def fits(session: SimpleNamespace, given: Mapping[str, str]) -> bool:
+    return (
+        given.get("script") in {None, session.script_id}
+        and given.get("version") in {None, str(session.first_version)}
+        and ("since" not in given or session.created_at >= FROM)
+        and ("until" not in given or session.created_at < TILL)
+    )
+
+
+def within(moment: datetime, given: Mapping[str, str]) -> bool:
+    return ("since" not in given or moment >= FROM) and ("until" not in given or moment < TILL)
+
+
+def share(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole else None
+
+
+def quantile(values: Iterable[float], at: float) -> float | None:
+    """Between the two values next to the place, in proportion."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    place = at * (len(ordered) - 1)
+    below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return float(below + (above - below) * (place - math.floor(place)))
+
+
+def mean(values: Iterable[float]) -> float | None:
+    kept = list(values)
+    return float(statistics.fmean(kept)) if kept else None
+
+
+def grouped(rows: Iterable[Any], *names: str) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+    groups = defaultdict(list)
+    for row in rows:
+        groups[tuple(getattr(row, name) for name in names)].append(row)
+    yield from groups.items()
+
+
+def path(*parts: str | None) -> str:
+    return "/".join(part for part in parts if part is not None)
+
+
+def is_given_up(model: Any, session: SimpleNamespace, days: float = 7) -> bool:
+    return bool(session.status == "active" and model.as_of - session.updated_at >= timedelta(days=days))
+
+
+def begins(moment: datetime, period: str, zone: str) -> date:
+    day = moment.astimezone(ZoneInfo(zone)).date()
+    match period:
+        case "week":
+            return day - timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case _:
+            return day
+
+
+def following(day: date, period: str) -> date:
+    return begins(datetime(day.year, day.month, day.day, 12, tzinfo=UTC) + timedelta(days={"day": 1, "week": 7, "month": 31}[period]), period, "UTC")
+
+
+def periods(first: date, last: date, period: str) -> Iterator[date]:
+    while first <= last:
+        yield first
+        first = following(first, period)
+
+
+def says_of(model: Any, script: str, *place: str | None) -> str | None:
+    """What the newest version that has an action says there."""
+    versions = {each.digest: each.version for each in model.scripts} | {
+        each.digest: each.script_version for each in model.sessions
+    }
+    found = [
+        (versions[row.digest], row.says)
+        for row in model.script_actions
+        if row.phase_position and row.script_id == script and (row.phase_id, row.topic_id, row.action_id) == place
+    ]
+    return max(found)[1] if found else None
+
+
+# -- how far sessions come ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", ["phase", "topic", "action"])
+@pytest.mark.parametrize("given", [OF_INTAKE, LATER], ids=["a script", "a version, a time"])
+def test_a_funnel_counts_how_far_sessions_come(model: Any, asked: Ask, given: Mapping[str, str], level: str) -> None:
+    depth = {"phase": 1, "topic": 2, "action": 3}[level]
+    newest: dict[tuple[str, ...], tuple[int, int, str]] = {}
+    for row in model.script_actions:
+        version = int(row.digest[-1])
+        if row.script_id == "intake" and row.phase_position and given.get("version") in {None, str(version)}:
+            step = (row.phase_id, row.topic_id, row.action_id)[:depth]
+            if step not in newest or newest[step][0] < version:
+                newest[step] = (version, row.position, row.action_type)
+    sessions = {each.session_id: each for each in chosen(model, given)}
+    reached, skipped, stopped = (defaultdict(set) for _ in range(3))
+    latest: dict[Any, tuple[int, tuple[str, ...]]] = {}
+    for row in model.action_visits if level == "action" else [v for v in model.scope_visits if v.scope == level]:
+        if row.session_id not in sessions or (level == "action" and row.skill):
+            continue
+        step = tuple(x for x in (row.phase_id, row.topic_id, getattr(row, "action_id", None)) if x is not None)
+        (skipped if row.outcome == "skipped" else reached)[step].add(row.session_id)
+        if row.outcome == "open" and sessions[row.session_id].status != "completed":
+            latest[row.session_id] = max(latest.get(row.session_id, (0, ())), (row.seq, step))
+    for session_id, (_, step) in latest.items():
+        stopped[step].add(session_id)
+    others = sorted((reached.keys() | skipped.keys()) - newest.keys())
+    steps = [*sorted(newest, key=lambda step: (newest[step][1], step)), *others]
+    reckoned, before = [], 0
+    for number, step in enumerate(steps, 1):
+        reckoned.append(
+            {
+                "position": number if step in newest else None,
+                "step": path(*step),
+                "action_type": newest[step][2] if step in newest and level == "action" else None,
+                "reached": len(reached[step]),
+                "skipped": len(skipped[step] - reached[step]),
+                "stopped": len(stopped[step]),
+                "share_of_started": share(len(reached[step]), len(sessions)),
+                "share_of_previous": share(len(reached[step]), before),
+            }
+        )
+        before = len(reached[step])
+    found = report(asked, "funnel", {**given, "level": level})
+    assert [row["step"] for row in found] == [row["step"] for row in reckoned]
+    same(found, reckoned)
+
+
+@CHOICES
+@pytest.mark.parametrize(("level", "days"), [("phase", 7), ("action", 2.5)])
+def test_drop_off_counts_where_sessions_are_given_up(
+    model: Any, asked: Ask, given: Mapping[str, str], level: str, days: float
+) -> None:
+    depth = {"phase": 1, "action": 3}[level]
+    reckoned = []
+    for (script,), started in grouped(chosen(model, given), "script_id"):
+        lost = [each for each in started if is_given_up(model, each, days)]
+        places = Counter((each.phase_id, each.topic_id, each.action_id)[:depth] for each in lost)
+        for place, count in places.items():
+            reckoned.append(
+                {
+                    "script_id": script,
+                    "step": path(*place),
+                    "sessions": count,
+                    "share_of_started": count / len(started),
+                    "share_of_dropped": count / len(lost),
+                    "says": says_of(model, script, *place),
+                }
+            )
+    same(report(asked, "drop_off", {**given, "level": level, "idle_days": str(days)}), reckoned)
+
+
+@CHOICES
+def test_completion_tells_what_became_of_sessions(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+    reckoned = []
+    for (script, version), started in grouped(chosen(model, given), "script_id", "first_version"):
+        count = Counter(each.status for each in started)
+        lost = sum(is_given_up(model, each) for each in started)
+        reckoned.append(
+            {
+                "script_id": script,
+                "script_version": version,
+                "started": len(started),
+                "completed": count["completed"],
+                "abandoned": lost,
+                "going_on": count["active"] - lost,
+                "paused": count["paused"],
+                "failed": count["failed"],
+                "silent": sum(each.user_messages == 0 for each in started),
+                "completion_rate": count["completed"] / len(started),
+                "abandonment_rate": lost / len(started),
+            }
+        )
+    same(report(asked, "completion", given), reckoned)
+
+
+@CHOICES
+def test_time_to_complete_is_that_of_completed_sessions(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+    reckoned = []
+    done = [each for each in chosen(model, given) if each.completed_at is not None]
+    for (script, version), rows in grouped(done, "script_id", "first_version"):
+        seconds = [(each.completed_at - each.created_at).total_seconds() for each in rows]
+        reckoned.append(
+            {
+                "script_id": script,
+                "script_version": version,
+                "completed": len(rows),
+                "p50_seconds": quantile(seconds, 0.5),
+                "p90_seconds": quantile(seconds, 0.9),
+                "p95_seconds": quantile(seconds, 0.95),
+                "mean_seconds": mean(seconds),
+                "median_turns": quantile([each.turn for each in rows], 0.5),
+                "median_replies": quantile([each.user_messages for each in rows], 0.5),
+            }
+        )
+    same(report(asked, "time_to_complete", given), reckoned)
+
+
+@CHOICES
+def test_next_steps_follow_one_another(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+    given = {**given, "script": "intake"}
+    moves = []
+    for session in chosen(model, given):
+        visits = sorted(
+            (each.seq, path(each.phase_id, each.topic_id))
+            for each in model.scope_visits
+            if each.session_id == session.session_id and each.scope == "topic" and each.outcome != "skipped"
+        )
+        ends = "completed" if session.status == "completed" else "stands"
+        steps = [step for _, step in visits]
+        moves += [(step, after, session.session_id) for step, after in zip(steps, [*steps[1:], ends], strict=False)]
+    times = Counter((step, after) for step, after, _ in moves)
+    same(
+        report(asked, "next_steps", given),
+        [
+            {
+                "step": step,
+                "next_step": after,
+                "times": count,
+                "sessions": len({move[2] for move in moves if move[:2] == (step, after)}),
+                "share": count / sum(other for (each, _), other in times.items() if each == step),
+            }
+            for (step, after), count in times.items()
+        ],
+    )
+
+
+# -- questions ------------------------------------------------------------------------------------------------------
+
+
+def waits_of(model: Any, given: Mapping[str, str]) -> list[SimpleNamespace]:
+    known = {each.session_id for each in chosen(model, given)}
+    return [each for each in model.waits if each.session_id in known]
+
+
+@CHOICES
+def test_time_to_answer_is_that_of_waits_that_got_a_reply(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+    reckoned = []
+    for (script, *place, kind), rows in grouped(
+        waits_of(model, given), "script_id", "phase_id", "topic_id", "action_id", "kind"
+    ):
+        seconds = [each.seconds for each in rows if each.outcome == "answered"]
+        reckoned.append(
+            {
+                "script_id": script,
+                "step": path(*place),
+                "kind": kind,
+                "waits": len(rows),
+                "answered": len(seconds),
+                "still_open": sum(each.outcome == "open" for each in rows),
+                "answered_share": len(seconds) / len(rows),
+                "p50_seconds": quantile(seconds, 0.5),
+                "p90_seconds": quantile(seconds, 0.9),
+                "p95_seconds": quantile(seconds, 0.95),
+                "mean_seconds": mean(seconds),
+            }
+        )
+    same(report(asked, "time_to_answer", given), reckoned)
+
+
+@CHOICES
+def test_re_asked_counts_questions_that_were_asked_again(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+    reckoned = []
+    for (script, *place, kind), rows in grouped(
+        waits_of(model, given), "script_id", "phase_id", "topic_id", "action_id", "action_type"
+    ):
+        visits, again = (sum(each.round == number for each in rows) for number in (1, 2))
+        reckoned.append(
+            {
+                "script_id": script,
+                "step": path(*place),
+                "action_type": kind,
+                "visits": visits,
+                "asked_again": again,
+                "share": again / visits,
+                "mean_rounds": len(rows) / visits,
+                "most_rounds": max(each.round for each in rows),
+                "says": says_of(model, script, *place),
+            }
+        )
+    same(report(asked, "re_asked", given), reckoned)
+
+
+@CHOICES
+def test_slots_tell_how_well_questions_fill_their_variables(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+    sessions = {each.session_id for each in chosen(model, given)}
+    visits = [
+        each
+        for each in model.action_visits
+        if each.session_id in sessions and each.outcome != "skipped" and each.action_type in {"ask", "ai_ask", "choose", "form"}
+    ]
+    reckoned = []
+    for (script, phase, topic, skill, action), rows in grouped(
+        visits, "script_id", "phase_id", "topic_id", "skill", "action_id"
+    ):
+        rounds, most, filled = Counter(), Counter(), defaultdict(set)
+        for visit in rows:
+            rounds[visit.session_id] += visit.rounds
+            most[visit.session_id] = max(most[visit.session_id], visit.rounds)
+            for write in model.variable_history:
+                after = visit.left_seq is None or write.seq < visit.left_seq
+                there = write.session_id == visit.session_id and write.action_id == action and write.seq > visit.seq
+                if there and after and write.source in {"user", "model"} and write.type != "null":
+                    filled[write.scope, write.name].add(visit.session_id)
+        for (scope, name), who in filled.items():
+            reckoned.append(
+                {
+                    "script_id": script,
+                    "scope": scope,
+                    "name": name,
+                    "step": path(phase, topic, skill, action),
+                    "asked": len({each.session_id for each in rows}),
+                    "filled": len(who),
+                    "share": len(who) / len({each.session_id for each in rows}),
+                    "rounds": mean(count for count in rounds.values() if count > 0),
+                    "asked_again": sum(count > 1 for count in most.values()),
+                }
+            )
+    assert reckoned or given == LATER
+    same(report(asked, "slots", given), reckoned)
+
+
+# -- users and time -------------------------------------------------------------------------------------------------
+
+TIMES = pytest.mark.parametrize(
+    ("period", "zone"), [("day", "UTC"), ("week", "Asia/Shanghai"), ("month", "America/New_York")]
+)
+
+
+def firsts_of(model: Any, script: str | None) -> dict[str, datetime]:
+    first: dict[str, datetime] = {}
+    for each in chosen(model, {"script": script} if script else {}):
+        first[each.user_id] = min(first.get(each.user_id, each.created_at), each.created_at)
+    return first
+
+
+@TIMES
+@pytest.mark.parametrize("given", [ALL, {"script": "intake", "since": "2025-03-11"}], ids=["all", "a script, a time"])
+def test_returning_users_are_those_who_came_before(
+    model: Any, asked: Ask, given: Mapping[str, str], period: str, zone: str
+) -> None:
+    first = firsts_of(model, given.get("script"))
+    came = defaultdict(list)
+    for each in chosen(model, given):
+        came[begins(each.created_at, period, zone)].append(each.user_id)
+    same(
+        report(asked, "returning_users", {**given, "period": period, "zone": zone}),
+        [
+            {
+                "begins": day,
+                "sessions": len(came[day]),
+                "users": len(set(came[day])),
+                "new_users": sum(begins(first[user], period, zone) == day for user in set(came[day])),
+                "returning_users": sum(begins(first[user], period, zone) < day for user in set(came[day])),
+            }
+            for day in list(periods(min(came), max(came), period))
+        ],
+    )
+
+
+@TIMES
+@pytest.mark.parametrize(
+    "given", [ALL, {"script": "intake", "since": "2025-03-11", "until": "2025-04-02T12:00Z"}], ids=["all", "some"]
+)
+def test_cohorts_follow_users_from_their_first_session(
+    model: Any, asked: Ask, given: Mapping[str, str], period: str, zone: str
+) -> None:
+    cohorts = defaultdict(set)
+    for user, moment in firsts_of(model, given.get("script")).items():
+        if within(moment, given):
+            cohorts[begins(moment, period, zone)].add(user)
+    came = {
+        (each.user_id, begins(each.created_at, period, zone))
+        for each in chosen(model, {"script": given["script"]} if "script" in given else {})
+    }
+    reckoned = []
+    for cohort, users in cohorts.items():
+        for later, day in enumerate(periods(cohort, begins(model.as_of, period, zone), period)):
+            back = sum((user, day) in came for user in users)
+            reckoned.append(
+                {"cohort": cohort, "later": later, "users": len(users), "came": back, "share": back / len(users)}
+            )
+    same(report(asked, "cohorts", {**given, "period": period, "zone": zone}), reckoned)
+
+
+@TIMES
+@pytest.mark.parametrize(
+    "given", [ALL, {"script": "intake", "since": "2025-03-11", "until": "2025-04-02T12:00Z"}], ids=["all", "some"]
+)
+def test_activity_counts_what_happened_in_each_period(
+    model: Any, asked: Ask, given: Mapping[str, str], period: str, zone: str
+) -> None:
+    of_script = chosen(model, {"script": given["script"]} if "script" in given else {})
+    forks = {each.session_id for each in model.sessions if each.forked_from is not None}
+    turns = [
+        (begins(each.finished_at, period, zone), each)
+        for each in model.turns
+        if each.session_id not in forks and given.get("script") in {None, each.script_id} and within(each.finished_at, given)
+    ]
+    begun = Counter(begins(each.created_at, period, zone) for each in of_script if within(each.created_at, given))
+    ended = Counter(
+        begins(each.completed_at, period, zone)
+        for each in of_script
+        if each.completed_at is not None and within(each.completed_at, given)
+    )
+    days = {*begun, *ended, *(day for day, _ in turns)}
+    same(
+        report(asked, "activity", {**given, "period": period, "zone": zone}),
+        [
+            {
+                "begins": day,
+                "begun": begun[day],
+                "completed": ended[day],
+                "sessions": len({each.session_id for at, each in turns if at == day}),
+                "users": len({each.user_id for at, each in turns if at == day}),
+                "turns": sum(at == day for at, _ in turns),
+                "messages": sum(each.messages for at, each in turns if at == day),
+            }
+            for day in periods(min(days), max(days), period)
+        ],
+    )
