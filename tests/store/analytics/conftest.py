@@ -1,6 +1,8 @@
 """The rows of a small analytics file, as Python objects: made up at random, so that reports can be reckoned by hand."""
 
+import importlib.util
 import random
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +16,12 @@ import pytest
 
 from store.analytics.file import report_macros, run_sql, sql_of
 
+_SPEC = importlib.util.spec_from_file_location("by_hand", Path(__file__).with_name("by_hand.py"))
+assert _SPEC is not None
+assert _SPEC.loader is not None
+sys.modules["by_hand"] = importlib.util.module_from_spec(_SPEC)  # the folders of tests are no packages
+_SPEC.loader.exec_module(sys.modules["by_hand"])
+
 START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 AS_OF = START + timedelta(days=45)
 TABLES = (
@@ -21,7 +29,10 @@ TABLES = (
     "variable_history", "llm_calls", "detections", "exposures",
 )  # fmt: skip
 SCRIPTS = {
-    ("intake", 1): {"meet": {"hello": ["say_1", "ask_1"], "mood": ["choose_1", "ai_ask_1"]}, "part": {"bye": ["say_1"]}},
+    ("intake", 1): {
+        "meet": {"hello": ["say_1", "ask_1"], "mood": ["choose_1", "ai_ask_1"]},
+        "part": {"bye": ["say_1"]},
+    },
     ("intake", 2): {
         "meet": {"hello": ["ask_1", "say_2"], "mood": ["ai_ask_1", "call_1"]},
         "work": {"form": ["form_1"], "hello": ["ask_1"]},
@@ -49,9 +60,9 @@ class Model:
         rows.append(SimpleNamespace(**row))
         return rows[-1]
 
-    def written(self, path: Path) -> duckdb.DuckDBPyConnection:
-        """A file with these rows and the reports."""
-        connection = duckdb.connect(str(path))
+    def written(self) -> duckdb.DuckDBPyConnection:
+        """A database with these rows and the reports."""
+        connection = duckdb.connect(":memory:")
         connection.execute("SET TimeZone = 'UTC'")
         run_sql(connection, sql_of("tables"))
         run_sql(connection, report_macros())
@@ -104,7 +115,9 @@ class Traffic:
             "scripts", script_id=script, version=version, digest=digest, status="published", script_uuid="", name=""
         )
         number = 0
-        topics = [(p, phase, t, topic) for p, (phase, of) in enumerate(phases.items(), 1) for t, topic in enumerate(of, 1)]
+        topics = [
+            (p, phase, t, topic) for p, (phase, of) in enumerate(phases.items(), 1) for t, topic in enumerate(of, 1)
+        ]
         for p, phase, t, topic in topics:
             for action in phases[phase][topic]:
                 number += 1
@@ -149,7 +162,12 @@ class Walk:
         self.now, self.turn, self.seq, self.heard = created, 0, 0, 0
         self.session_id = UUID(int=self.dice.getrandbits(128))
         self.user_id = f"user {self.dice.randrange(12)}"
-        self.of = {"session_id": self.session_id, "user_id": self.user_id, "script_id": script, "script_version": version}
+        self.of = {
+            "session_id": self.session_id,
+            "user_id": self.user_id,
+            "script_id": script,
+            "script_version": version,
+        }
         self.digest = f"{script}-{version}"
         self.phases = SCRIPTS[script, version]
         self.stands: tuple[str | None, str | None, str | None] = (None, None, None)
@@ -184,9 +202,7 @@ class Walk:
         row = self.model.add("scope_visits", scope=scope, **self._entered((scope, phase, topic), phase, topic, skipped))
         return None if skipped else row
 
-    def _entered(
-        self, key: tuple[str | None, ...], phase: str, topic: str | None, skipped: bool
-    ) -> dict[str, Any]:
+    def _entered(self, key: tuple[str | None, ...], phase: str, topic: str | None, skipped: bool) -> dict[str, Any]:
         self.seq += 1
         if not skipped:
             self.visits[key] = self.visits.get(key, 0) + 1
@@ -271,8 +287,9 @@ class Walk:
         done = dice.choices(["done", "failed", "in_doubt"], [8, 1, 1])[0]
         self.model.add(
             "llm_calls", **self.of, turn=self.turn, number=number, call_id="", purpose=dice.choice(["ask", "say"]),
-            model=dice.choice(["small", "big"]), started_at=self.now, outcome=done, used=dice.choice([True, False, None]),
-            input_tokens=dice.choice([None, 10, 250]), cached_tokens=dice.choice([None, 5]),
+            model=dice.choice(["small", "big"]), started_at=self.now, outcome=done,
+            used=dice.choice([True, False, None]), input_tokens=dice.choice([None, 10, 250]),
+            cached_tokens=dice.choice([None, 5]),
             output_tokens=dice.choice([None, 7]), counted=dice.choice([True, False, None]),
             cost=dice.choice([None, 0.25, 0.5]), latency_ms=dice.randrange(3000) if done == "done" else None,
             first_words_ms=dice.choice([None, dice.randrange(500)]), attempts=dice.choice([1, 1, 2]),
@@ -301,9 +318,9 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 
 @pytest.fixture(scope="session")
-def asked(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., list[dict[str, Any]]]]:
-    """Asks a query of the file with these rows."""
-    connection = model.written(tmp_path_factory.mktemp("analytics") / "model.duckdb")
+def asked(model: Model) -> Iterator[Callable[..., list[dict[str, Any]]]]:
+    """Asks a query of the database with these rows."""
+    connection = model.written()
 
     def ask(sql: str) -> list[dict[str, Any]]:
         cursor = connection.execute(sql)

@@ -1,124 +1,36 @@
-"""Each report says what a slow, plain computation over the same rows says: no SQL in it, and nothing shared with it."""
+"""Each report says what a slow, plain computation over the same rows says: no SQL in it, and nothing shared with it.
 
-import math
-import statistics
+Here those of sessions, questions and users.
+"""
+
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
+from by_hand import (
+    Ask,
+    begins,
+    chosen,
+    grouped,
+    is_given_up,
+    mean,
+    path,
+    periods,
+    quantile,
+    report,
+    same,
+    says_of,
+    share,
+    within,
+)  # fmt: skip
 
-from store.analytics.report_list import REPORTS
-from store.analytics.reporting import report_named, statement
-
-Rows = list[dict[str, Any]]
-Ask = Callable[[str], Rows]
-FROM, TILL = datetime(2025, 3, 11, tzinfo=UTC), datetime(2025, 4, 2, 12, tzinfo=UTC)
 ALL: Mapping[str, str] = {}
 OF_INTAKE = {"script": "intake"}
 LATER = {"script": "intake", "version": "2", "since": "2025-03-11", "until": "2025-04-02T12:00:00Z"}
 CHOICES = pytest.mark.parametrize("given", [ALL, OF_INTAKE, LATER], ids=["all", "a script", "a version, a time"])
-
-
-def same(found: Rows, reckoned: Iterable[Mapping[str, Any]]) -> None:
-    """Whether the rows are the same, whatever their order, and numbers but for rounding."""
-
-    def shown(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        return sorted((name, f"{value:.6g}" if isinstance(value, float) else value) for name, value in row.items())
-
-    assert sorted(map(shown, found), key=repr) == sorted(map(shown, reckoned), key=repr)
-
-
-def report(ask: Ask, name: str, given: Mapping[str, str]) -> Rows:
-    return ask(statement(report_named(name), given))
-
-
-def chosen(model: Any, given: Mapping[str, str]) -> list[SimpleNamespace]:
-    return [each for each in model.sessions if each.forked_from is None and fits(each, given)]
-
-
-def fits(session: SimpleNamespace, given: Mapping[str, str]) -> bool:
-    return (
-        given.get("script") in {None, session.script_id}
-        and given.get("version") in {None, str(session.first_version)}
-        and ("since" not in given or session.created_at >= FROM)
-        and ("until" not in given or session.created_at < TILL)
-    )
-
-
-def within(moment: datetime, given: Mapping[str, str]) -> bool:
-    return ("since" not in given or moment >= FROM) and ("until" not in given or moment < TILL)
-
-
-def share(part: float, whole: float) -> float | None:
-    return float(part / whole) if whole else None
-
-
-def quantile(values: Iterable[float], at: float) -> float | None:
-    """Between the two values next to the place, in proportion."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    place = at * (len(ordered) - 1)
-    below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
-    return float(below + (above - below) * (place - math.floor(place)))
-
-
-def mean(values: Iterable[float]) -> float | None:
-    kept = list(values)
-    return float(statistics.fmean(kept)) if kept else None
-
-
-def grouped(rows: Iterable[Any], *names: str) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    groups = defaultdict(list)
-    for row in rows:
-        groups[tuple(getattr(row, name) for name in names)].append(row)
-    yield from groups.items()
-
-
-def path(*parts: str | None) -> str:
-    return "/".join(part for part in parts if part is not None)
-
-
-def is_given_up(model: Any, session: SimpleNamespace, days: float = 7) -> bool:
-    return bool(session.status == "active" and model.as_of - session.updated_at >= timedelta(days=days))
-
-
-def begins(moment: datetime, period: str, zone: str) -> date:
-    day = moment.astimezone(ZoneInfo(zone)).date()
-    match period:
-        case "week":
-            return day - timedelta(days=day.weekday())
-        case "month":
-            return day.replace(day=1)
-        case _:
-            return day
-
-
-def following(day: date, period: str) -> date:
-    return begins(datetime(day.year, day.month, day.day, 12, tzinfo=UTC) + timedelta(days={"day": 1, "week": 7, "month": 31}[period]), period, "UTC")
-
-
-def periods(first: date, last: date, period: str) -> Iterator[date]:
-    while first <= last:
-        yield first
-        first = following(first, period)
-
-
-def says_of(model: Any, script: str, *place: str | None) -> str | None:
-    """What the newest version that has an action says there."""
-    versions = {each.digest: each.version for each in model.scripts} | {
-        each.digest: each.script_version for each in model.sessions
-    }
-    found = [
-        (versions[row.digest], row.says)
-        for row in model.script_actions
-        if row.phase_position and row.script_id == script and (row.phase_id, row.topic_id, row.action_id) == place
-    ]
-    return max(found)[1] if found else None
 
 
 # -- how far sessions come ------------------------------------------------------------------------------------------
@@ -330,7 +242,9 @@ def test_slots_tell_how_well_questions_fill_their_variables(model: Any, asked: A
     visits = [
         each
         for each in model.action_visits
-        if each.session_id in sessions and each.outcome != "skipped" and each.action_type in {"ask", "ai_ask", "choose", "form"}
+        if each.session_id in sessions
+        and each.outcome != "skipped"
+        and each.action_type in {"ask", "ai_ask", "choose", "form"}
     ]
     reckoned = []
     for (script, phase, topic, skill, action), rows in grouped(
@@ -438,7 +352,9 @@ def test_activity_counts_what_happened_in_each_period(
     turns = [
         (begins(each.finished_at, period, zone), each)
         for each in model.turns
-        if each.session_id not in forks and given.get("script") in {None, each.script_id} and within(each.finished_at, given)
+        if each.session_id not in forks
+        and given.get("script") in {None, each.script_id}
+        and within(each.finished_at, given)
     ]
     begun = Counter(begins(each.created_at, period, zone) for each in of_script if within(each.created_at, given))
     ended = Counter(
