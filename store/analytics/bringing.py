@@ -16,6 +16,7 @@ from store.insert import roll_back
 _FILES = (
     "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
 )  # fmt: skip
+_TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}  # of a field, in SQL
 _KNOWN = """
 SELECT s.session_id, t.turn, t.finished_at, s.start_hash, s.is_reduced
 FROM internal.starts AS s JOIN (
@@ -73,7 +74,7 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         ("actions", ActionOutline, outline.actions),
         ("variables", VariableOutline, outline.variables),
     ):
-        shape = msgspec.json.encode([dict.fromkeys(kind.__struct_fields__, "JSON")]).decode()
+        shape = msgspec.json.encode([{each.name: _TYPES[each.type] for each in msgspec.structs.fields(kind)}]).decode()
         connection.execute(
             f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",
             [msgspec.json.encode(rows).decode()],
