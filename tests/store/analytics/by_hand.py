@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from store.analytics.reporting import report_named, statement
 
 Rows = list[dict[str, Any]]
@@ -18,12 +20,17 @@ FROM, TILL = datetime(2025, 3, 11, tzinfo=UTC), datetime(2025, 4, 2, 12, tzinfo=
 
 
 def same(found: Rows, reckoned: Iterable[Mapping[str, Any]]) -> None:
-    """Whether the rows are the same, whatever their order, and numbers but for rounding."""
+    """Whether the rows are the same, whatever their order, and fractions but for rounding."""
+    ours, theirs = (sorted(map(_split, rows), key=repr) for rows in (found, list(reckoned)))
+    assert [whole for whole, _ in ours] == [whole for whole, _ in theirs]
+    for (whole, one), (_, other) in zip(ours, theirs, strict=True):
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-12), whole
 
-    def shown(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        return sorted((name, f"{value:.6g}" if isinstance(value, float) else value) for name, value in row.items())
 
-    assert sorted(map(shown, found), key=repr) == sorted(map(shown, reckoned), key=repr)
+def _split(row: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, float]]:
+    """A row without its fractions, and those."""
+    fractions = {name: value for name, value in row.items() if isinstance(value, float)}
+    return sorted((name, value) for name, value in row.items() if name not in fractions), fractions
 
 
 def report(ask: Ask, name: str, given: Mapping[str, str]) -> Rows:

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 from by_hand import Ask, chosen, grouped, mean, quantile, report, same, within
+from traffic import Traffic
 
 ALL: Mapping[str, str] = {}
 OF_INTAKE = {"script": "intake"}
@@ -259,8 +260,8 @@ def test_a_search_finds_the_messages_with_all_the_words(model: Any, asked: Ask, 
 
 
 @pytest.mark.parametrize("words", ["garden", "nowhere"])
-def test_a_masked_file_says_why_it_cannot_be_searched(model: Any, words: str) -> None:
-    connection = model.written()
+def test_a_masked_file_says_why_it_cannot_be_searched(words: str) -> None:
+    connection = Traffic(1).model.written()
     connection.execute("UPDATE about SET is_masked = true")
     with pytest.raises(
         duckdb.InvalidInputException, match="messages are masked in this file: ask for the unmasked one"
