@@ -61,6 +61,7 @@ from api.routes import (
     snapshots,
     transfers,
     users,
+    verification,
 )
 from api.routes import retention as retention_routes
 from api.routes import webhooks as webhook_routes
@@ -68,6 +69,7 @@ from api.running import Running
 from api.settings import Settings
 from api.slashes import with_slashes
 from api.transfer.importing import Importing
+from api.verification.run import Verifying
 from api.webhooks.book import Webhooks
 from api.webhooks.courier import Courier
 from api.webhooks.sending import Sender
@@ -97,6 +99,7 @@ ROUTERS = (
     removal.router,
     retention_routes.router,
     users.router,
+    verification.router,
 )
 
 log = structlog.get_logger()
@@ -205,6 +208,7 @@ def create_app(
             "doctor": _provide(Doctor(record.memory, house.banks, embedding, house.work.notice)),
             "running": _provide(running),
             "analytics": _provide(analytics),
+            "verifying": _provide(Verifying(record, clock, settings, contexts_in_use, gently=serves)),
             "webhooks": _provide(webhooks),
             "courier": _provide(courier),
             "keys": _provide(known_keys),

@@ -62,6 +62,7 @@ from store.searching import Hit, SearchFilter
 from store.session_list import Order, SessionFilter, SessionListed
 from store.statistics import SessionStatistics
 from store.turns import Gaps
+from store.verification.record import VerificationRecord
 from store.webhook_rows import (
     AttemptRow,
     DeliveryBounds,
@@ -94,6 +95,7 @@ class Record:
         self.memory = MemoryRecord(readers, self._run)
         self.analytics = AnalyticsRecord(readers)
         self.retention = RetentionRecord(readers, lambda: self._writing)
+        self.verification = VerificationRecord(readers)
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:

@@ -129,3 +129,12 @@ def script_text(cursor: Cursor, tenant: str, digest: str) -> ScriptTextRow | Non
     """A text by its digest."""
     select = "SELECT * FROM script_texts WHERE tenant = $tenant AND digest = $digest"
     return fetch_one(cursor, ScriptTextRow, select, {"tenant": tenant, "digest": digest})
+
+
+def texts_after(cursor: Cursor, after: tuple[str, str] | None, limit: int) -> list[ScriptTextRow]:
+    """At most `limit` texts of all tenants after a tenant and digest, in order."""
+    tenant, digest = after or (None, None)
+    select = """SELECT * FROM script_texts WHERE $tenant IS NULL OR (tenant, digest) > ($tenant, $digest)
+        ORDER BY tenant, digest LIMIT $limit"""
+    parameters: Parameters = {"tenant": tenant, "digest": digest, "limit": bounded(limit)}
+    return fetch(cursor, ScriptTextRow, select, parameters)

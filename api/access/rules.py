@@ -107,6 +107,7 @@ RULES: Mapping[str, Rule] = {
     "POST /api/operations/compact": SERVER,
     "GET /api/operations/retention": SERVER,
     "POST /api/operations/retention": SERVER,
+    "GET /api/operations/verify": SERVER,
     "POST /api/scripts": WRITING,
     "POST /api/scripts/import": WRITING,
     "GET /api/scripts": LOOKING_UP,

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "snapshot": "api.cli.analytics.snapshot:snapshot",
     "compact": "api.cli.compact:compact",
     "retention": "api.cli.retention:retention",
+    "verify": "api.cli.verify:verify",
 }
 """Where each command is: module and name."""
 

@@ -1,0 +1,33 @@
+"""What answers of checks of the record look like."""
+
+from collections.abc import Sequence
+
+from api.schemas.base import View
+
+
+class FlawView(View, frozen=True, kw_only=True):
+    """Something that is wrong with the record: where, what, and what to do.
+
+    Where it is no damage, use of the record may have brought it about.
+    """
+
+    code: str
+    table: str
+    tenant: str
+    session_id: str | None
+    user_id: str | None
+    turn: int | None
+    what: str
+    remedy: str
+    is_damage: bool
+
+
+class Verified(View, frozen=True, kw_only=True):
+    """What came of a stretch of the check: `next` is where the next stretch begins; null: that was all."""
+
+    findings: Sequence[FlawView]
+    sessions: int
+    turns: int
+    sessions_total: int
+    next: str | None
+    success: bool = True

@@ -1,0 +1,155 @@
+"""What must hold between the tables of a record, each rule as one statement that finds what breaks it."""
+
+from msgspec import Struct
+
+from store.fetch import Cursor, fetch
+from store.removal import OWNED
+from store.verification.findings import FOUND_MAX, Finding
+
+_MINDED = {"session_starts", "turns", "call_journal"}
+"""Tables that are looked at in another way; calls of sessions that were killed before their first turn are in no other
+table than the journal. Memories have a doctor of their own.
+"""
+
+
+class Rule(Struct, frozen=True):
+    """What must hold; `found` selects `tenant`, `what`, and where there is one `session_id`, `user_id` and `turn`."""
+
+    code: str
+    table: str
+    found: str
+
+
+class _Found(Struct, frozen=True):
+    tenant: str
+    what: str
+    session_id: str | None = None
+    user_id: str | None = None
+    turn: int | None = None
+
+
+def broken(cursor: Cursor, rule: Rule) -> list[Finding]:
+    """What breaks a rule; at most FOUND_MAX findings."""
+    rows = fetch(cursor, _Found, f"SELECT * FROM ({rule.found}) ORDER BY ALL LIMIT {FOUND_MAX}", {})  # noqa: S608
+    return [
+        Finding(
+            code=rule.code,
+            table=rule.table,
+            tenant=row.tenant,
+            session_id=row.session_id,
+            user_id=row.user_id,
+            turn=row.turn,
+            what=row.what,
+        )
+        for row in rows
+    ]
+
+
+_LATEST = "(SELECT tenant, session_id, max(turn) AS turn FROM turns GROUP BY ALL)"
+
+
+def _orphaned(table: str) -> Rule:
+    found = f"""SELECT tenant, session_id, count(*) || ' rows of a session that is not there' AS what
+        FROM {table} ANTI JOIN session_starts USING (tenant, session_id) GROUP BY ALL"""  # noqa: S608
+    return Rule("row_orphaned", table, found)
+
+
+def _past_end(table: str, turn: str, more: int) -> Rule:
+    found = f"""SELECT rows.tenant, rows.session_id, {turn} AS turn, 'the latest turn is ' || latest.turn AS what
+        FROM {table} AS rows JOIN {_LATEST} AS latest USING (tenant, session_id)
+        WHERE {turn} > latest.turn + {more} GROUP BY ALL"""  # noqa: S608
+    return Rule("turn_past_end", table, found)
+
+
+def _twice(code: str, table: str, columns: str, what: str, shown: str = "") -> Rule:
+    found = f"""SELECT tenant {shown}, {what} AS what FROM {table} WHERE ({columns}) IS NOT NULL
+        GROUP BY tenant, {columns} HAVING count(*) > 1"""  # noqa: S608
+    return Rule(code, table, found)
+
+
+def _text_missing(table: str) -> Rule:
+    found = f"""SELECT DISTINCT tenant, 'there is no text with the digest ' || digest AS what FROM {table}
+        ANTI JOIN script_texts USING (tenant, digest)"""  # noqa: S608
+    return Rule("script_missing", table, found)
+
+
+_CALLS_TWICE = """SELECT tenant, session_id, min(turn) AS turn, 'a call is kept ' || count(*) || ' times' AS what FROM (
+        SELECT tenant, session_id, turn, call_id FROM settled_calls
+        UNION ALL SELECT DISTINCT tenant, session_id, turn, call_id FROM call_journal
+    ) GROUP BY tenant, session_id, call_id HAVING count(*) > 1"""
+
+_NO_WEBHOOK = """SELECT tenant, session_id, turn, count(*) || ' deliveries for a webhook that is not there' AS what
+    FROM webhook_deliveries ANTI JOIN webhooks USING (tenant, webhook_id) GROUP BY ALL"""
+
+_UNSETTLED = """SELECT tenant, session_id, turn, 'a delivery is ' || status || ' and has ' ||
+        if(settled_at IS NULL, 'no time', 'a time') || ' at which it was settled' AS what
+    FROM webhook_deliveries WHERE (status = 'pending') <> (settled_at IS NULL)"""
+
+# A session that was deleted takes its writes with it and leaves the variables, so what has no write is none the worse.
+# Writes of one moment are several of one turn: the last one counts.
+_WRITES = """
+    SELECT tenant, user_id, name, new, written_at, session_id, turn, place FROM (
+        SELECT tenant, user_id, name, "new", written_at, session_id, turn, place,
+            row_number() OVER (PARTITION BY tenant, user_id, name, written_at, session_id ORDER BY place DESC) AS rank
+        FROM (
+            SELECT tenant, user_id, finished_at AS written_at, session_id, turn,
+                generate_subscripts(writes, 1) AS place, unnest(writes, max_depth := 2)
+            FROM (SELECT *, from_json(variables, '[{"scope": "VARCHAR", "name": "VARCHAR", "new": "JSON"}]') AS writes
+                FROM turns WHERE contains(variables, '"global"'))
+            UNION ALL BY NAME
+            SELECT tenant, user_id, written_at, 0 AS place, 'global' AS scope, name, "new" FROM user_variable_writes
+        ) WHERE scope = 'global'
+    ) WHERE rank = 1"""
+
+_VALUE_DIFFERS = f"""SELECT kept.tenant, kept.user_id, any_value(writes.session_id) AS session_id,
+        any_value(writes.turn) AS turn, 'the value of `' || kept.name || '` is none that was written then' AS what
+    FROM user_variables AS kept JOIN ({_WRITES}) AS writes
+        ON writes.tenant = kept.tenant AND writes.user_id = kept.user_id AND writes.name = kept.name
+        AND writes.written_at = kept.updated_at
+    GROUP BY kept.tenant, kept.user_id, kept.name, kept.value
+    HAVING NOT coalesce(bool_or(writes."new"::VARCHAR = kept.value::VARCHAR), false)"""  # noqa: S608
+
+# Of what goes on at the same time, the later one to finish may be the earlier one to be kept.
+_VALUE_BEHIND = f"""SELECT kept.tenant, kept.user_id, arg_max(writes.session_id, writes.written_at) AS session_id,
+        arg_max(writes.turn, writes.written_at) AS turn, '`' || kept.name || '` was written later' AS what
+    FROM user_variables AS kept JOIN ({_WRITES}) AS writes
+        ON writes.tenant = kept.tenant AND writes.user_id = kept.user_id AND writes.name = kept.name
+        AND writes.written_at > kept.updated_at + INTERVAL 1 MINUTE
+    GROUP BY kept.tenant, kept.user_id, kept.name"""  # noqa: S608
+
+RULES = (
+    _twice("session_twice", "session_starts", "session_id", "'it has ' || count(*) || ' rows'", ", session_id"),
+    _twice(
+        "key_twice", "session_starts", "key", "count(*) || ' sessions have one key'", ", min(session_id) AS session_id"
+    ),
+    _twice(
+        "key_twice",
+        "session_starts",
+        "idempotency_key",
+        "count(*) || ' sessions were made by one request'",
+        ", min(session_id) AS session_id",
+    ),
+    _orphaned("turns"),
+    *(
+        _orphaned(owned.table)
+        for owned in OWNED
+        if owned.by_session and owned.table not in _MINDED and not owned.table.startswith("memory_")
+    ),
+    _past_end("settled_calls", "rows.turn", 0),
+    _past_end("turn_failures", "rows.turn_attempted", 1),
+    _past_end("webhook_deliveries", "rows.turn", 0),
+    _past_end("session_migrations", "rows.turn", 0),
+    Rule("call_twice", "settled_calls", _CALLS_TWICE),
+    Rule("delivery_orphaned", "webhook_deliveries", _NO_WEBHOOK),
+    Rule("delivery_orphaned", "webhook_deliveries", _UNSETTLED),
+    _twice("variable_twice", "user_variables", "user_id, name", "'`' || name || '` has two values'", ", user_id"),
+    Rule("variable_differs", "user_variables", _VALUE_DIFFERS),
+    Rule("variable_behind", "user_variables", _VALUE_BEHIND),
+    _text_missing("session_starts"),
+    _text_missing("session_migrations"),
+    _text_missing("scripts"),
+    _twice("script_twice", "script_texts", "digest", "'there are two texts with the digest ' || digest"),
+    _twice("script_twice", "scripts", "script_uuid, version", "'version ' || version || ' is there twice'"),
+    _twice("key_of_api_twice", "api_keys", "key_id", "'two keys have the id ' || key_id"),
+)
+"""In the order they are looked at: what a session is made of comes first."""
