@@ -67,6 +67,13 @@ def _twice(code: str, table: str, columns: str, what: str, shown: str = "") -> R
     return Rule(code, table, found)
 
 
+def _shared(key: str) -> Rule:
+    found = f"""SELECT tenant, session_id, 'another session has the same {key.replace("_", " ")}' AS what
+        FROM session_starts WHERE {key} IS NOT NULL
+        QUALIFY count(DISTINCT session_id) OVER (PARTITION BY tenant, {key}) > 1"""  # noqa: S608
+    return Rule("key_twice", "session_starts", found)
+
+
 def _text_missing(table: str) -> Rule:
     found = f"""SELECT DISTINCT tenant, 'there is no text with the digest ' || digest AS what FROM {table}
         ANTI JOIN script_texts USING (tenant, digest)"""  # noqa: S608
@@ -119,16 +126,8 @@ _VALUE_BEHIND = f"""SELECT kept.tenant, kept.user_id, arg_max(writes.session_id,
 
 RULES = (
     _twice("session_twice", "session_starts", "session_id", "'it has ' || count(*) || ' rows'", ", session_id"),
-    _twice(
-        "key_twice", "session_starts", "key", "count(*) || ' sessions have one key'", ", min(session_id) AS session_id"
-    ),
-    _twice(
-        "key_twice",
-        "session_starts",
-        "idempotency_key",
-        "count(*) || ' sessions were made by one request'",
-        ", min(session_id) AS session_id",
-    ),
+    _shared("key"),
+    _shared("idempotency_key"),
     _orphaned("turns"),
     *(
         _orphaned(owned.table)

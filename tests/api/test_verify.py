@@ -85,11 +85,13 @@ OF_SESSIONS: dict[str, str] = {
     "row_unreadable": "UPDATE turns SET messages = '[{{}}]' WHERE turn = 1 AND {it}",
     "user_differs": "UPDATE turns SET user_id = 'ben' WHERE turn = 1 AND {it}",
     "messages_misnumbered": "UPDATE turns SET message_count = message_count + 1 WHERE turn = 1 AND {it}",
-    "events_misnumbered": "UPDATE turns SET events = replace(events, '\"seq\":9,', '\"seq\":99,') WHERE turn = 0 AND {it}",
+    "events_misnumbered": """UPDATE turns SET events = replace(events, '"seq":9,', '"seq":99,')
+        WHERE turn = 0 AND {it}""",
     "event_of_nothing": "UPDATE turns SET variables = '[]' WHERE turn = 1 AND {it}",
     "state_unreadable": "UPDATE turns SET state = '{{\"version\": 99}}' WHERE turn = 1 AND {it}",
     "state_differs": "UPDATE turns SET topic_id = 'elsewhere' WHERE turn = 1 AND {it}",
-    "state_unsound": 'UPDATE turns SET state = replace(state, \'"frames":[{{"action":"ready"}}],\', \'\') WHERE turn = 6 AND {it}',
+    "state_unsound": """UPDATE turns SET state = replace(state, '"frames":[{{"action":"ready"}}],', '')
+        WHERE turn = 6 AND {it}""",
     "variables_differ": "UPDATE turns SET state = replace(state, '\"Anna\"', '\"Eva\"') WHERE turn = 2 AND {it}",
     "script_missing": "UPDATE session_starts SET digest = 'none' WHERE {it}",
     "migration_misfit": """INSERT INTO session_migrations SELECT tenant, session_id, 2, 'migrate', 'safe', '[]',
@@ -97,8 +99,8 @@ OF_SESSIONS: dict[str, str] = {
     "session_twice": "INSERT INTO session_starts SELECT * FROM session_starts WHERE {it}",
     "key_twice": "UPDATE session_starts SET key = 'ben''s' WHERE {it}",
     "row_orphaned": "DELETE FROM session_starts WHERE {it}",
-    "turn_past_end": """INSERT INTO turn_failures SELECT tenant, session_id, 99, 'MODEL_ERROR', '', NULL, NULL, NULL, now()
-        FROM session_starts WHERE {it}""",
+    "turn_past_end": """INSERT INTO turn_failures SELECT tenant, session_id, 99, 'MODEL_ERROR', '', NULL, NULL, NULL,
+        now() FROM session_starts WHERE {it}""",
     "delivery_orphaned": """INSERT INTO webhook_deliveries SELECT tenant, uuid(), uuid(), session_id, user_id, 1, 1,
         'message', '{{}}', now(), 'pending', 0, now(), NULL, NULL, NULL, NULL FROM session_starts WHERE {it}""",
 }
