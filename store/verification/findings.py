@@ -1,4 +1,4 @@
-"""What can be wrong with a record, and what is to be done about it."""
+"""What can be wrong with a record, or an analytics file made of one, and what is to be done about it."""
 
 from collections.abc import Mapping
 
@@ -8,6 +8,7 @@ FOUND_MAX = 1_000
 """Findings of one rule over whole tables."""
 
 _RESTORE = "restore the record from a backup, or delete the session: `cuebook sessions delete ID`"
+_ANEW = "the file is made from the record: take another snapshot, or delete it and ask once more"
 _LEFT_OVER = "it is of no use to anybody; restore a backup if the session should be there"
 
 
@@ -61,6 +62,11 @@ REMEDIES: Mapping[str, str] = {
     "variable_twice": "restore the record from a backup",
     "variable_differs": "set it anew: `PATCH /api/users/ID/variables`",
     "variable_behind": "right where a session was imported from another record; else set the variable anew",
+    "model_differs": _ANEW,
+    "file_counts_differ": _ANEW,
+    "file_misnumbered": _ANEW,
+    "file_differs": _ANEW,
+    "file_unmasked": "give the file to nobody, delete it, and tell the makers of Cuebook; " + _ANEW,
     "key_of_api_twice": "revoke both (`cuebook keys revoke`), and make a new one",
 }
 """By code, what to do."""
