@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import get_type_hints
 
 import duckdb
 import msgspec
@@ -17,6 +18,8 @@ _FILES = (
     "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
 )  # fmt: skip
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}  # of a field, in SQL
+_TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
+"""Of the fields of outlines."""
 _KNOWN = """
 SELECT s.session_id, t.turn, t.finished_at, s.start_hash, s.is_reduced
 FROM internal.starts AS s JOIN (
@@ -75,6 +78,7 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         ("variables", VariableOutline, outline.variables),
     ):
         shape = msgspec.json.encode([{each.name: _TYPES[each.type] for each in msgspec.structs.fields(kind)}]).decode()
+        shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
         connection.execute(
             f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",
             [msgspec.json.encode(rows).decode()],
