@@ -6,32 +6,44 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from api.cli.memory.doctor import PATH as MEMORY_PATH
 from api.cli.memory.doctor import TIMEOUT_S as MEMORY_TIMEOUT_S
 from api.cli.memory.following import telling
 from api.cli.options import settings_of, with_settings
-from api.cli.output import errors, print_json, print_table
+from api.cli.output import errors, fail, print_json, print_table
 from api.cli.reach import Reach, reach, run
+from api.schemas.verification import flaw_view
 from api.settings import Settings
+from store.analytics.checks import check
+from store.errors import AnalyticsUnreadable
 
 PATH = "/api/operations/verify"
 TIMEOUT_S = 600.0  # of one stretch: a single long session may be run again in it
 COLUMNS = ("code", "table", "tenant", "sessionId", "userId", "turn", "what", "remedy")
 
 
-@click.command(epilog="Examples:\n\n  cuebook verify\n\n  cuebook verify --replay --json")
+@click.command(
+    epilog="Examples:\n\n  cuebook verify\n\n  cuebook verify --replay --json\n\n  cuebook verify june.duckdb"
+)
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--quick", is_flag=True, help="Compare the log with the latest state of each session alone.")
 @click.option("--replay", is_flag=True, help="Also run every session again, as `cuebook replay --all` does.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_settings("data", "host", "port", "embedder")
-def verify(quick: bool, replay: bool, as_json: bool, config: Path | None, **flags: Any) -> None:
+def verify(file: Path | None, quick: bool, replay: bool, as_json: bool, config: Path | None, **flags: Any) -> None:
     """Checks the record: replays the log of each session against its states, and tables and indexes against each other.
 
-    Works also while a server runs, and while turns are taken. Nothing is changed. Exits with 1 where there is damage.
+    With FILE it checks a snapshot instead, or another file of analysts: its tables against each other, and what is
+    masked in it. Works also while a server runs, and while turns are taken. Nothing is changed. Exits with 1 where
+    there is damage.
     """
-    settings = settings_of(config, **flags)
-    found = run(_verified(settings, quick=quick, replay=replay))
+    if file is not None and (quick or replay):
+        fail("--quick and --replay are about the record; a file has no states")
+    found = (
+        _of_file(file) if file is not None else run(_verified(settings_of(config, **flags), quick=quick, replay=replay))
+    )
     damages = sum(each["isDamage"] for each in found["findings"])
     if as_json:
         print_json(found | {"damages": damages})
@@ -40,6 +52,22 @@ def verify(quick: bool, replay: bool, as_json: bool, config: Path | None, **flag
     looked_at = f"{found['sessions']:,} sessions and {found['turns']:,} turns"
     errors.print(f"{looked_at}: {damages:,} damage{'s' * (damages != 1)} found")
     sys.exit(1 if damages else 0)
+
+
+def _of_file(file: Path) -> dict[str, Any]:
+    """What is wrong with an analytics file, told as of a record."""
+    try:
+        with telling("checking rules") as tell:
+            checked = check(file, tell)
+    except AnalyticsUnreadable as error:
+        fail(str(error))
+    about, findings = checked.about, [flaw_view(finding) for finding in checked.findings]
+    return {
+        "about": to_builtins(about),
+        "sessions": about.sessions,
+        "turns": about.turns,
+        "findings": to_builtins(findings),
+    }
 
 
 async def _verified(settings: Settings, *, quick: bool, replay: bool) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from litestar.di import NamedDependency
 from litestar.params import QueryParameter
 
 from api.errors import described
-from api.schemas.verification import FlawView, Verified
+from api.schemas.verification import Verified, flaw_view
 from api.verification.run import Verifying, Wanted
 from store.record import Record
-from store.verification.findings import Finding
 
 After: TypeAlias = Annotated[
     str | None, QueryParameter(name="after", required=False, description="Where to go on: `next` of the last answer.")
@@ -40,25 +39,11 @@ async def verify(
     """What is wrong."""
     stretch = await verifying.stretch(after, Wanted(quick, replay))
     return Verified(
-        findings=[_view(finding) for finding in stretch.findings],
+        findings=[flaw_view(finding) for finding in stretch.findings],
         sessions=stretch.sessions,
         turns=stretch.turns,
         sessions_total=await record.verification.session_count(),
         next=stretch.next,
-    )
-
-
-def _view(finding: Finding) -> FlawView:
-    return FlawView(
-        code=finding.code,
-        table=finding.table,
-        tenant=finding.tenant,
-        session_id=finding.session_id,
-        user_id=finding.user_id,
-        turn=finding.turn,
-        what=finding.what,
-        remedy=finding.remedy,
-        is_damage=finding.is_damage,
     )
 
 

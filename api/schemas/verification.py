@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from api.schemas.base import View
+from store.verification.findings import Finding
 
 
 class FlawView(View, frozen=True, kw_only=True):
@@ -20,6 +21,21 @@ class FlawView(View, frozen=True, kw_only=True):
     what: str
     remedy: str
     is_damage: bool
+
+
+def flaw_view(finding: Finding) -> FlawView:
+    """A finding, as it is told."""
+    return FlawView(
+        code=finding.code,
+        table=finding.table,
+        tenant=finding.tenant,
+        session_id=finding.session_id,
+        user_id=finding.user_id,
+        turn=finding.turn,
+        what=finding.what,
+        remedy=finding.remedy,
+        is_damage=finding.is_damage,
+    )
 
 
 class Verified(View, frozen=True, kw_only=True):

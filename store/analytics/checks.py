@@ -240,6 +240,18 @@ def _orphaned(table: str) -> _Rule:
     return _Rule("file_differs", table, found)
 
 
+_OUTLINES = """SELECT session_id, min(turn) AS turn, 'of its script no action is known' AS what FROM turns
+    WHERE digest NOT IN (
+        SELECT digest FROM script_actions UNION ALL SELECT digest FROM script_variables WHERE name = '*')
+    GROUP BY session_id, digest"""
+
+_PERSONAL_NOT_MARKED = """
+    SELECT v.session_id, v.turn, '`' || v.name || '` is personal, and is not marked as such' AS what
+    FROM variable_history AS v LEFT JOIN turns AS t USING (session_id, turn)
+    SEMI JOIN (FROM script_variables WHERE is_pii) AS p
+        ON p.name IN (v.name, '*') AND (v.scope = 'global' OR p.digest = t.digest)
+    WHERE NOT v.is_pii"""
+
 _RULES = (
     *(_counted(table) for table in ("sessions", "turns", "messages", "events")),
     _Rule("file_misnumbered", "turns", _TURNS),
@@ -251,6 +263,8 @@ _RULES = (
     _Rule("file_differs", "sessions", _SAID),
     _Rule("file_differs", "sessions", _NUMBERS),
     _Rule("file_differs", "users", _USERS),
+    _Rule("file_differs", "script_actions", _OUTLINES),
+    _Rule("file_differs", "variable_history", _PERSONAL_NOT_MARKED),
     _Rule("file_differs", "variables_current", _VARIABLES),
     _Rule("file_differs", "variables_current", _GLOBALS),
     _each_once("action_visits", "'action_entered', 'action_skipped'"),
