@@ -1,0 +1,207 @@
+"""Tables as Parquet by day: days that changed are written, days that are gone go, no half of a file is ever seen."""
+
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from store.analytics.export_folder import MANIFEST, ExportFolder, FolderRefused, Source
+from store.analytics.file import run_sql, sql_of
+from store.analytics.parquet import DAY_OF, parts
+
+EXPORTING = Path(__file__).with_name("exporting.py")
+DAYS = ("2026-03-01", "2026-03-02", "2026-03-04")
+SOURCE = Source("default", is_masked=False, model_version=1)
+KILLS = 4
+
+_spec = importlib.util.spec_from_file_location("exporting", EXPORTING)
+assert _spec is not None
+assert _spec.loader is not None
+exporting: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(exporting)
+export = exporting.export
+
+
+def change(file: Path, *statements: str) -> None:
+    """Changes an analytics file."""
+    connection = duckdb.connect(str(file))
+    connection.execute("SET TimeZone = 'UTC'")
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def add_messages(day: str, count: int, word: str = "hello") -> str:
+    return f"""INSERT INTO messages SELECT uuid(), 'ana', 0, i, uuid()::VARCHAR, 'user', '{word}', 5, NULL, false, NULL,
+        '{day}T23:59:59.999999Z'::TIMESTAMPTZ - INTERVAL (i) MINUTE FROM range({count}) AS r(i)"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An analytics file with messages of three days, and a script."""
+    path = tmp_path_factory.mktemp("made") / "analytics.duckdb"
+    connection = duckdb.connect(str(path))
+    connection.execute("BEGIN")
+    run_sql(connection, sql_of("tables"))
+    connection.execute("COMMIT")
+    connection.close()
+    change(
+        path,
+        *(add_messages(day, number) for number, day in enumerate(DAYS, start=1)),
+        "INSERT INTO scripts VALUES ('u', 's', 'S', 1, '', 'd', 'published', now(), now(), ['a'], NULL, NULL)",
+    )
+    return path.read_bytes()
+
+
+@pytest.fixture
+def file(made: bytes, tmp_path: Path) -> Path:
+    """A copy of that file."""
+    path = tmp_path / "analytics.duckdb"
+    path.write_bytes(made)
+    return path
+
+
+def asked(sql: str) -> list[tuple[Any, ...]]:
+    """The answer of a DuckDB that knows nothing of all this."""
+    with duckdb.connect() as connection:
+        return connection.execute(sql).fetchall()
+
+
+def exported(folder: Path, table: str) -> list[tuple[Any, ...]]:
+    """What others read there, by the day it is filed under."""
+    return asked(f"SELECT * FROM read_parquet('{folder}/{table}/**') ORDER BY ALL")
+
+
+def whole(file: Path, table: str) -> list[tuple[Any, ...]]:
+    """What the file has, with the day each row should be filed under."""
+    column = DAY_OF[table]
+    with duckdb.connect(str(file), read_only=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        day = f", {column}::DATE AS day" if column else ""
+        return connection.execute(f"SELECT * {day} FROM {table} ORDER BY ALL").fetchall()
+
+
+def test_a_table_is_read_back_by_its_days(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parquet"
+    assert export(file, folder) == 3 + 4
+    assert exported(folder, "messages") == whole(file, "messages")
+    assert exported(folder, "scripts") == whole(file, "scripts")
+    assert {each.name for each in (folder / "messages").iterdir()} == {f"day={day}" for day in DAYS}
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    assert (manifest["isComplete"], manifest["source"]["isMasked"]) == (True, False)
+    assert [each["rows"] for each in manifest["parts"] if each["table"] == "messages"] == [1, 2, 3]
+    assert not (folder / ".writing").exists()
+
+
+def test_only_what_changed_is_written_and_what_is_gone_goes(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parquet"
+    export(file, folder)
+    assert export(file, folder) == 0
+    change(file, add_messages("2026-03-02", 1), f"DELETE FROM messages WHERE created_at < '{DAYS[1]}'")
+    assert export(file, folder) == 1
+    assert exported(folder, "messages") == whole(file, "messages")
+    assert {each.name for each in (folder / "messages").iterdir()} == {f"day={day}" for day in DAYS[1:]}
+    change(file, "UPDATE messages SET content = NULL")
+    assert export(file, folder) == 2
+    change(file, "DELETE FROM messages")
+    assert export(file, folder) == 0
+    assert not (folder / "messages").exists()
+
+
+def test_days_before_one_are_left_out(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parquet"
+    export(file, folder)
+    assert export(file, folder, since="2026-03-02") == 0
+    assert {each.name for each in (folder / "messages").iterdir()} == {f"day={day}" for day in DAYS[1:]}
+    assert exported(folder, "scripts") == whole(file, "scripts")
+    assert export(file, folder) == 1
+
+
+def test_the_order_of_rows_is_of_no_moment(file: Path, tmp_path: Path) -> None:
+    before = parts(file, tmp_path)
+    change(file, "CREATE TABLE turned AS FROM messages ORDER BY seq DESC, content", "DELETE FROM messages")
+    change(file, "INSERT INTO messages FROM turned")
+    assert parts(file, tmp_path) == before
+    change(file, "UPDATE messages SET seq = seq + 1 WHERE seq = 0")
+    assert parts(file, tmp_path) != before
+
+
+def test_every_table_of_the_model_is_exported(file: Path) -> None:
+    with duckdb.connect(str(file), read_only=True) as connection:
+        tables = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' AND NOT internal"
+        ).fetchall()
+        assert {table for (table,) in tables} == {*DAY_OF, "about"}
+        for table, column in DAY_OF.items():
+            if column is not None:
+                described = connection.execute(
+                    "SELECT data_type, is_nullable FROM duckdb_columns() WHERE table_name = ? AND column_name = ?",
+                    [table, column],
+                ).fetchall()
+                assert described == [("TIMESTAMP WITH TIME ZONE", False)], table
+
+
+def test_other_folders_are_refused(file: Path, tmp_path: Path) -> None:
+    letters = tmp_path / "letters"
+    letters.mkdir()
+    (letters / "to mother.txt").write_text("Dear mother")
+    folder = tmp_path / "parquet"
+    export(file, folder)
+    for place, source, why in (
+        (letters, SOURCE, "not empty"),
+        (folder, Source("default", is_masked=True, model_version=1), "unmasked"),
+        (folder, Source("clinic", is_masked=False, model_version=1), "of the tenant default"),
+    ):
+        with pytest.raises(FolderRefused, match=why):
+            ExportFolder(place, source)
+    assert [each.name for each in letters.iterdir()] == ["to mother.txt"]
+    (folder / MANIFEST).write_text("{}")
+    with pytest.raises(FolderRefused, match="no manifest"):
+        ExportFolder(folder, SOURCE)
+
+
+def test_two_exports_to_one_folder_do_not_mix(file: Path, tmp_path: Path) -> None:
+    first = ExportFolder(tmp_path / "parquet", SOURCE)
+    with pytest.raises(FolderRefused, match="under way"):
+        ExportFolder(tmp_path / "parquet", SOURCE)
+    first.close()
+    assert export(file, tmp_path / "parquet") == 7
+
+
+def test_another_model_writes_everything_anew(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parquet"
+    export(file, folder)
+    later = ExportFolder(folder, Source("default", is_masked=False, model_version=2))
+    assert len(later.begin(parts(file, tmp_path).parts, None, exporting.datetime.now(exporting.UTC))) == 7
+    later.close()
+
+
+def test_whenever_it_is_killed_files_are_whole_and_the_next_one_ends_it(file: Path, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    other, folder = tmp_path / "other.duckdb", tmp_path / "parquet"
+    other.write_bytes(file.read_bytes())
+    change(other, "UPDATE messages SET content = 'bye'", f"DELETE FROM messages WHERE created_at >= '{DAYS[2]}'")
+    for _ in range(KILLS):
+        process = subprocess.Popen([sys.executable, EXPORTING, file, other, folder], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(chance.uniform(0, 0.4))
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        for path in folder.glob("*/**/*.parquet"):
+            asked(f"SELECT * FROM read_parquet('{path}')")
+        kept = {} if not (folder / MANIFEST).exists() else json.loads((folder / MANIFEST).read_bytes())
+        for each in kept.get("parts", ()):  # what the manifest tells is there
+            place = folder / each["table"] / (f"day={each['day']}" if each["day"] else "") / "part.parquet"
+            assert asked(f"SELECT count(*) FROM read_parquet('{place}')") == [(each["rows"],)]
+    export(file, folder)
+    assert exported(folder, "messages") == whole(file, "messages")
+    assert export(file, folder) == 0
