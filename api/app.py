@@ -17,6 +17,7 @@ from api.access.guard import Guard
 from api.access.keys import Keys
 from api.access.pages import cors_of
 from api.analytics.asking import Analytics
+from api.analytics.cutting import Cutting
 from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
 from api.analytics.schedule import Snapshots
@@ -45,6 +46,7 @@ from api.requests import check_body, exception_handlers, with_request_id
 from api.retention import Retention
 from api.routes import analytics as analytics_routes
 from api.routes import (
+    analytics_parts,
     contexts,
     events,
     keyed,
@@ -82,6 +84,7 @@ from store.record import Record
 ROUTERS = (
     sessions.router,
     analytics_routes.router,
+    analytics_parts.router,
     keyed.router,
     lifecycle.router,
     snapshots.router,
@@ -208,6 +211,7 @@ def create_app(
             "doctor": _provide(Doctor(record.memory, house.banks, embedding, house.work.notice)),
             "running": _provide(running),
             "analytics": _provide(analytics),
+            "cutting": _provide(Cutting(analytics_files, processes)),
             "verifying": _provide(Verifying(record, clock, settings, contexts_in_use, gently=serves)),
             "webhooks": _provide(webhooks),
             "courier": _provide(courier),

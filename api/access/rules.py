@@ -140,6 +140,8 @@ RULES: Mapping[str, Rule] = {
     "GET /api/analytics/reports": ANALYSING,
     "GET /api/analytics/reports/{report}": ANALYSING,
     "GET /api/analytics/snapshot": ANALYSING,
+    "GET /api/analytics/days": ANALYSING,
+    "GET /api/analytics/tables/{table}": ANALYSING,
     "GET /health": WATCHED,
     "GET /ready": WATCHED,
     "GET /metrics": SERVER,

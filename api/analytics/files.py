@@ -34,7 +34,8 @@ from store.record import Record
 FOLDER = "analytics"
 COPY = "snapshot-"
 DELTA = "delta-"
-_UNDER_WAY = (DELTA, COPY)  # begin the names of what is gone again soon
+PARTS = "parts-"
+_UNDER_WAY = (DELTA, COPY, PARTS)  # begin the names of what is gone again soon
 BRING_S = 300.0  # for one delta
 WAIT_S = 20.0  # for a file that is being made; it goes on being made
 ENTER_S = 90.0  # for others who bring it up to date or read it

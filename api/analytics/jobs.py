@@ -33,7 +33,25 @@ class Brought(Struct, frozen=True):
     turns: int
 
 
-Job: TypeAlias = Question | Bring
+class ListParts(Struct, frozen=True, tag="parts"):
+    """Tell which Parquet files an analytics file comes to; answered with `Parts`."""
+
+    path: str
+    folder: str
+    """For what does not fit into memory."""
+    since: str | None
+
+
+class CutParts(Struct, frozen=True, tag="cut"):
+    """Write days of a table, or the whole of one that is not cut, into a folder; answered with `Parts`."""
+
+    path: str
+    folder: str
+    table: str
+    days: tuple[str, ...]
+
+
+Job: TypeAlias = Question | Bring | ListParts | CutParts
 """Everything such a process can be asked to do; closed, and matched to the end in worker.py."""
 
 

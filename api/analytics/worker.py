@@ -17,9 +17,23 @@ import msgspec
 from msgspec import Struct
 
 from api.analytics.answering import Question, answer
-from api.analytics.jobs import SPARE_S, Bring, Brought, Done, Failed, Job, Order, Progress, read_frame, write_frame
+from api.analytics.jobs import (
+    SPARE_S,
+    Bring,
+    Brought,
+    CutParts,
+    Done,
+    Failed,
+    Job,
+    ListParts,
+    Order,
+    Progress,
+    read_frame,
+    write_frame,
+)
 from store.analytics.bringing import bring
 from store.analytics.file import Place
+from store.analytics.parquet import cut, parts
 from store.errors import QueryStopped, StoreError
 
 ROOM_BYTES = 700_000_000
@@ -84,6 +98,10 @@ def work(job: Job, tell: Callable[[Progress], None]) -> Struct:
         case Bring():
             delta = bring(Place(Path(job.path)), Path(job.folder), job.masking)
             return Brought(delta.turns)
+        case ListParts():
+            return parts(Path(job.path), Path(job.folder), job.since)
+        case CutParts():
+            return cut(Path(job.path), job.table, job.days, Path(job.folder))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "query": "api.cli.analytics.query:query",
     "report": "api.cli.analytics.report:report",
     "snapshot": "api.cli.analytics.snapshot:snapshot",
+    "export": "api.cli.analytics.export:export",
     "compact": "api.cli.compact:compact",
     "retention": "api.cli.retention:retention",
     "verify": "api.cli.verify:verify",

@@ -119,3 +119,24 @@ class AnalyticsStatus(View, frozen=True, kw_only=True):
     """Of those that are being brought in now; null where nothing is."""
     turns: int | None
     success: bool = True
+
+
+class PartView(View, frozen=True, kw_only=True):
+    """A Parquet file of the analytics: a table, or a day of it."""
+
+    table: str
+    day: str | None
+    """In UTC; null where the table is not cut by days."""
+    rows: int
+    fingerprint: str
+
+
+class PartList(View, frozen=True, kw_only=True):
+    """All Parquet files that the analytics come to."""
+
+    tenant: str
+    masked: bool
+    model_version: int
+    as_of: datetime
+    parts: list[PartView]
+    success: bool = True

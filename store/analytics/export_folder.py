@@ -57,6 +57,8 @@ class ExportFolder:
         """Opens the folder, or makes it. Raises FolderRefused, OSError."""
         self._folder = folder
         self._source = source
+        self.removed = 0
+        """Files that were in the folder and are not wanted."""
         self._since: str | None = None
         self._as_of: datetime | None = None
         self._parts = {part.place: part for part in self._known()}
@@ -81,8 +83,8 @@ class ExportFolder:
         if there.tenant != source.tenant:
             raise FolderRefused(f"{folder} is an export of the tenant {there.tenant}; name another folder")
         if there.is_masked != source.is_masked:
-            how = "masked" if there.is_masked else "unmasked"
-            raise FolderRefused(f"{folder} is an {how} export, and the two do not mix; name another folder")
+            how = "a masked" if there.is_masked else "an unmasked"
+            raise FolderRefused(f"{folder} is {how} export, and the two do not mix; name another folder")
         return manifest.parts if there == source and manifest.format_version == FORMAT_VERSION else ()
 
     def begin(self, wanted: Iterable[Part], since: str | None, as_of: datetime) -> list[Part]:
@@ -96,7 +98,13 @@ class ExportFolder:
         for place in self._there():
             if place not in places:
                 self._remove(place)
+                self.removed += 1
         return changed
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What is there and whole."""
+        return sorted(self._parts.values(), key=_order)
 
     @contextmanager
     def writing(self, name: str) -> Iterator[tuple[Path, BinaryIO]]:

@@ -35,6 +35,9 @@ told beside them.
 """
 
 
+_SPILL = "spill"
+
+
 class Part(Struct, frozen=True, rename="camel"):
     """One file: a table, or a day of it."""
 
@@ -57,9 +60,12 @@ class Parts(Struct, frozen=True, rename="camel"):
     parts: Sequence[Part]
 
 
-def parts(path: Path, spill: Path, since: str | None = None) -> Parts:
-    """What a file comes to; days before `since` are left out. Blocks. Raises AnalyticsUnreadable."""
-    connection = connect(path, spill, read_only=True)
+def parts(path: Path, folder: Path, since: str | None = None) -> Parts:
+    """What a file comes to; days before `since` are left out. What does not fit into memory goes into the folder.
+
+    Blocks. Raises AnalyticsUnreadable.
+    """
+    connection = connect(path, folder / _SPILL, read_only=True)
     try:
         found = [part for table in DAY_OF for part in _parts(connection, table, since)]
     except duckdb.Error as error:
@@ -69,11 +75,11 @@ def parts(path: Path, spill: Path, since: str | None = None) -> Parts:
     return Parts(found)
 
 
-def cut(path: Path, spill: Path, table: str, days: Sequence[str], folder: Path) -> Parts:
+def cut(path: Path, table: str, days: Sequence[str], folder: Path) -> Parts:
     """Write these days of a table, or the whole of one that is not cut, into a folder, each as `DAY.parquet` or
     `all.parquet`; a day without rows is written too. Blocks. Raises AnalyticsUnreadable.
     """
-    connection = connect(path, spill, read_only=True)
+    connection = connect(path, folder / _SPILL, read_only=True)
     try:
         return Parts([_write(connection, table, day, folder) for day in (days if DAY_OF[table] else [None])])
     except duckdb.Error as error:

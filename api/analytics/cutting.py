@@ -1,0 +1,133 @@
+"""The analytics as Parquet files, by day: which there are, and some of them, for whoever keeps a folder of them."""
+
+import asyncio
+import shutil
+import tarfile
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from api.analytics.files import PARTS, AnalyticsFiles
+from api.analytics.jobs import CutParts, ListParts
+from api.analytics.process import Processes
+from store.analytics.file import Place
+from store.analytics.parquet import Part, Parts, name_of
+from store.errors import StoreUnavailable
+
+JOB_S = 120.0
+LIST = "parts.json"
+"""The first file of an archive: which parts follow, with their fingerprints."""
+_CHUNK = 1 << 20
+_BLOCK = tarfile.BLOCKSIZE
+
+
+class Listed(Struct, frozen=True):
+    """All parts, and the moment of the record that they are of."""
+
+    parts: Sequence[Part]
+    as_of: datetime
+
+
+class Cut(Struct, frozen=True):
+    """Some parts, as files in a folder."""
+
+    folder: Path
+    parts: Sequence[Part]
+    as_of: datetime
+
+
+class Cutting:
+    """Parts of the analytics of all tenants."""
+
+    def __init__(self, files: AnalyticsFiles, processes: Processes) -> None:
+        self._files = files
+        self._processes = processes
+
+    async def listed(self, tenant: str, since: str | None, *, masked: bool) -> Listed:
+        """Which parts there are, without days before one. Raises ApiError, StoreError."""
+        async with self._files.reading(tenant, masked=masked, units=True) as place, _folder(place) as folder:
+            job = ListParts(str(place.path), str(folder), since)
+            found = await self._processes.run(job, Parts, timeout_s=JOB_S)
+            return Listed(found.parts, _moment(place))
+
+    @asynccontextmanager
+    async def cut(self, tenant: str, table: str, days: Sequence[str], *, masked: bool) -> AsyncIterator[Cut]:
+        """Days of a table as files, there meanwhile. Raises ApiError, StoreError."""
+        async with AsyncExitStack() as held:
+            async with self._files.reading(tenant, masked=masked, units=True) as place:
+                folder = await held.enter_async_context(_folder(place))
+                job = CutParts(str(place.path), str(folder), table, tuple(days))
+                found = await self._processes.run(job, Parts, timeout_s=JOB_S)
+                cut = Cut(folder, found.parts, _moment(place))
+            yield cut
+
+
+@asynccontextmanager
+async def _folder(place: Place) -> AsyncIterator[Path]:
+    """A folder beside the file, gone again afterwards."""
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=PARTS, dir=place.path.parent))
+    try:
+        yield folder
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _moment(place: Place) -> datetime:
+    as_of = place.as_of()
+    if as_of is None:
+        raise StoreUnavailable("the analytics file is not there")
+    return as_of
+
+
+class Document(NamedTuple):
+    """Bytes to be sent, and how many."""
+
+    size: int
+    pieces: Iterator[bytes]
+
+
+def alone(cut: Cut) -> Document:
+    """The one file of a cut."""
+    path = cut.folder / name_of(cut.parts[0].day)
+    return Document(path.stat().st_size, _content(path))
+
+
+def archive(cut: Cut) -> Document:
+    """All files of a cut in one document, a TAR: first the list, then each file."""
+    listed = msgspec.json.encode(Parts(cut.parts))
+    files = [cut.folder / name_of(part.day) for part in cut.parts]
+    sizes = [len(listed), *(path.stat().st_size for path in files)]
+    whole = sum(_BLOCK + size + -size % _BLOCK for size in sizes) + 2 * _BLOCK
+    return Document(whole, _archived(listed, files))
+
+
+def _archived(listed: bytes, files: Sequence[Path]) -> Iterator[bytes]:
+    yield _head(LIST, len(listed)) + listed + _padding(len(listed))
+    for path in files:
+        size = path.stat().st_size
+        yield _head(path.name, size)
+        yield from _content(path)
+        yield _padding(size)
+    yield bytes(2 * _BLOCK)
+
+
+def _content(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            yield piece
+
+
+def _head(name: str, size: int) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % _BLOCK)
