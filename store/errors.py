@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 
-_OF_THE_MACHINE = (OSError, duckdb.IOException, duckdb.OutOfMemoryException, duckdb.FatalException)
+_OF_THE_MACHINE = (OSError, duckdb.OperationalError, duckdb.FatalException)
 
 
 def told(error: Exception) -> str:
