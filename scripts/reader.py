@@ -48,6 +48,7 @@ SHORTHANDS = {
 _PROGRAMS = frozenset({"python", "code"})  # keys that other systems take programs from
 _TRUTHS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
 _FAILED: Any = object()  # a part that could not be read; its problem is recorded
+_PII = "Declare the variable where it lives: `declare: [{var: NAME, pii: true}]`."
 _FULL_WIDTH = "A full-width ：stands here; write `: `, plain and with a space."
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
@@ -313,6 +314,8 @@ class Reader:
         fix = suggest(key.text, allowed, otherwise=comma if empty else None)
         if "：" in key.text:
             fix = _FULL_WIDTH
+        if key.text == "pii":
+            fix = _PII
         self.add(
             "UNKNOWN_KEY",
             f"`{key.text}` means nothing here",
