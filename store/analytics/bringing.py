@@ -17,7 +17,6 @@ from store.insert import roll_back
 _FILES = (
     "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
 )  # fmt: skip
-_TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}  # of a field, in SQL
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
 """Of the fields of outlines."""
 _KNOWN = """
@@ -77,7 +76,6 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         ("actions", ActionOutline, outline.actions),
         ("variables", VariableOutline, outline.variables),
     ):
-        shape = msgspec.json.encode([{each.name: _TYPES[each.type] for each in msgspec.structs.fields(kind)}]).decode()
         shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
         connection.execute(
             f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",
