@@ -142,6 +142,7 @@ RULES: Mapping[str, Rule] = {
     "GET /api/analytics/snapshot": ANALYSING,
     "GET /api/analytics/days": ANALYSING,
     "GET /api/analytics/tables/{table}": ANALYSING,
+    "GET /api/analytics/archive": ANALYSING,
     "GET /health": WATCHED,
     "GET /ready": WATCHED,
     "GET /metrics": SERVER,

@@ -17,7 +17,8 @@ from api.analytics.files import PARTS, AnalyticsFiles
 from api.analytics.jobs import CutParts, ListParts
 from api.analytics.process import Processes
 from store.analytics.file import Place
-from store.analytics.parquet import Part, Parts, name_of
+from store.analytics.parquet import Part, Parts, path_of
+from store.analytics.parquet import Place as PartPlace
 from store.errors import StoreUnavailable
 
 JOB_S = 120.0
@@ -57,12 +58,12 @@ class Cutting:
             return Listed(found.parts, _moment(place))
 
     @asynccontextmanager
-    async def cut(self, tenant: str, table: str, days: Sequence[str], *, masked: bool) -> AsyncIterator[Cut]:
-        """Days of a table as files, there meanwhile. Raises ApiError, StoreError."""
+    async def cut(self, tenant: str, places: Sequence[PartPlace], *, masked: bool) -> AsyncIterator[Cut]:
+        """Parts as files, there meanwhile. Raises ApiError, StoreError."""
         async with AsyncExitStack() as held:
             async with self._files.reading(tenant, masked=masked, units=True) as place:
                 folder = await held.enter_async_context(_folder(place))
-                job = CutParts(str(place.path), str(folder), table, tuple(days))
+                job = CutParts(str(place.path), str(folder), tuple(places))
                 found = await self._processes.run(job, Parts, timeout_s=JOB_S)
                 cut = Cut(folder, found.parts, _moment(place))
             yield cut
@@ -94,25 +95,25 @@ class Document(NamedTuple):
 
 def alone(cut: Cut) -> Document:
     """The one file of a cut."""
-    path = cut.folder / name_of(cut.parts[0].day)
+    path = cut.folder / path_of(cut.parts[0].place)
     return Document(path.stat().st_size, _content(path))
 
 
 def archive(cut: Cut) -> Document:
     """All files of a cut in one document, a TAR: first the list, then each file."""
     listed = msgspec.json.encode(Parts(cut.parts))
-    files = [cut.folder / name_of(part.day) for part in cut.parts]
-    sizes = [len(listed), *(path.stat().st_size for path in files)]
+    names = [path_of(part.place) for part in cut.parts]
+    sizes = [len(listed), *((cut.folder / name).stat().st_size for name in names)]
     whole = sum(_BLOCK + size + -size % _BLOCK for size in sizes) + 2 * _BLOCK
-    return Document(whole, _archived(listed, files))
+    return Document(whole, _archived(listed, cut.folder, names))
 
 
-def _archived(listed: bytes, files: Sequence[Path]) -> Iterator[bytes]:
+def _archived(listed: bytes, folder: Path, names: Sequence[str]) -> Iterator[bytes]:
     yield _head(LIST, len(listed)) + listed + _padding(len(listed))
-    for path in files:
-        size = path.stat().st_size
-        yield _head(path.name, size)
-        yield from _content(path)
+    for name in names:
+        size = (folder / name).stat().st_size
+        yield _head(name, size)
+        yield from _content(folder / name)
         yield _padding(size)
     yield bytes(2 * _BLOCK)
 

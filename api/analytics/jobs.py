@@ -43,12 +43,11 @@ class ListParts(Struct, frozen=True, tag="parts"):
 
 
 class CutParts(Struct, frozen=True, tag="cut"):
-    """Write days of a table, or the whole of one that is not cut, into a folder; answered with `Parts`."""
+    """Write days of tables, and tables that are not cut, into a folder; answered with `Parts`."""
 
     path: str
     folder: str
-    table: str
-    days: tuple[str, ...]
+    places: tuple[tuple[str, str | None], ...]
 
 
 Job: TypeAlias = Question | Bring | ListParts | CutParts

@@ -101,7 +101,7 @@ def work(job: Job, tell: Callable[[Progress], None]) -> Struct:
         case ListParts():
             return parts(Path(job.path), Path(job.folder), job.since)
         case CutParts():
-            return cut(Path(job.path), job.table, job.days, Path(job.folder))
+            return cut(Path(job.path), job.places, Path(job.folder))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import date
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from litestar import Request, Router, get
 from litestar.di import NamedDependency
@@ -11,25 +11,31 @@ from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
 
 from api.analytics.answering import MEDIA_TYPES
-from api.analytics.cutting import Cutting, Document, alone, archive
+from api.analytics.cutting import Cut, Cutting, Document, alone, archive
 from api.caller import caller_of, masks, tenant_of
 from api.errors import ApiError, described
 from api.routes.analytics import Masked
 from api.schemas.analytics import PartList, PartView
 from store.analytics.file import MODEL_VERSION
-from store.analytics.parquet import DAY_OF
+from store.analytics.parquet import DAY_OF, Place
 
-DAYS_MAX = 100
+PARTS_MAX = 100
 _READ = ("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY", "ANALYTICS_NOT_READY", "QUERY_STOPPED")
 _TAR = "application/x-tar"
 
 Since: TypeAlias = Annotated[
     date | None, QueryParameter(name="since", required=False, description="Without days before this one.")
 ]
-Days: TypeAlias = Annotated[
-    list[date] | None,
+Day: TypeAlias = Annotated[
+    date | None, QueryParameter(name="day", required=False, description="In UTC; none for a table that is not cut.")
+]
+Wanted: TypeAlias = Annotated[
+    list[str],
     QueryParameter(
-        name="day", required=False, max_items=DAYS_MAX, description="The day in UTC; several for an archive."
+        name="part",
+        min_items=1,
+        max_items=PARTS_MAX,
+        description="`messages/2026-03-01`, or `scripts` for a table that is not cut; several.",
     ),
 ]
 
@@ -62,45 +68,69 @@ async def list_days(
 @get(
     "/tables/{table:str}",
     summary="A table as Parquet",
-    description="One day of it, or all of a table that is not cut by days. As `format=tar` several days in one "
-    "archive: first `parts.json` with their fingerprints, then `2026-03-01.parquet` and so on.",
+    description="One day of it, or all of a table that is not cut by days.",
     responses=described(*_READ),
 )
 async def table(
     table: FromPath[str],
     cutting: NamedDependency[Cutting],
     request: Request[Any, Any, Any],
-    days: Days = None,
-    form: Annotated[Literal["parquet", "tar"], QueryParameter(name="format", required=False)] = "parquet",
+    day: Day = None,
     masked: Masked = True,
 ) -> Stream:
-    """The file, or the archive."""
-    wanted = _days(table, days or [], form)
+    """The file."""
     hidden = masks(caller_of(request), masked)
     held = AsyncExitStack()
-    cut = await held.enter_async_context(cutting.cut(tenant_of(request), table, wanted, masked=hidden))
-    document = archive(cut) if form == "tar" else alone(cut)
-    headers = {
-        "X-Cuebook-As-Of": cut.as_of.isoformat(),
-        "X-Cuebook-Masked": str(hidden).lower(),
-        "Content-Length": str(document.size),
-    }
-    media_type = _TAR if form == "tar" else MEDIA_TYPES["parquet"]
-    return Stream(_sent(document, held), media_type=media_type, headers=headers)
+    wanted = [_place(table, None if day is None else day.isoformat())]
+    cut = await held.enter_async_context(cutting.cut(tenant_of(request), wanted, masked=hidden))
+    return _streamed(cut, alone(cut), MEDIA_TYPES["parquet"], held, masked=hidden)
 
 
-def _days(table: str, days: list[date], form: str) -> list[str]:
-    """The days that are meant. Raises ApiError REQUEST_INVALID."""
+@get(
+    "/archive",
+    summary="Several parts in one archive",
+    description="A TAR: first `parts.json` with the parts and their fingerprints, then their files as "
+    "`messages/day=2026-03-01/part.parquet`. A day without rows has a file without rows.",
+    responses=described(*_READ),
+)
+async def archived(
+    parts: Wanted, cutting: NamedDependency[Cutting], request: Request[Any, Any, Any], masked: Masked = True
+) -> Stream:
+    """The archive."""
+    hidden = masks(caller_of(request), masked)
+    held = AsyncExitStack()
+    wanted = [_place(*_named(part)) for part in dict.fromkeys(parts)]
+    cut = await held.enter_async_context(cutting.cut(tenant_of(request), wanted, masked=hidden))
+    return _streamed(cut, archive(cut), _TAR, held, masked=hidden)
+
+
+def _named(part: str) -> Place:
+    """The table and day that a part is named by. Raises ApiError REQUEST_INVALID."""
+    table, _, day = part.partition("/")
+    try:
+        return table, date.fromisoformat(day).isoformat() if day else None
+    except ValueError as error:
+        raise ApiError("REQUEST_INVALID", "a part is a table, or a table and a day: messages/2026-03-01") from error
+
+
+def _place(table: str, day: str | None) -> Place:
+    """A table and day that there can be. Raises ApiError REQUEST_INVALID."""
     if table not in DAY_OF:
         raise ApiError("REQUEST_INVALID", f"there is no table of this name; there are {', '.join(DAY_OF)}")
-    is_cut = DAY_OF[table] is not None
-    if not is_cut and days:
-        raise ApiError("REQUEST_INVALID", f"{table} is not cut by days; leave out `day`")
-    if is_cut and not days:
-        raise ApiError("REQUEST_INVALID", f"{table} is cut by days; name one as `day`")
-    if form == "parquet" and len(days) > 1:
-        raise ApiError("REQUEST_INVALID", "several days are an archive: `format=tar`")
-    return sorted({day.isoformat() for day in days})
+    if DAY_OF[table] is None and day is not None:
+        raise ApiError("REQUEST_INVALID", f"{table} is not cut by days; name none")
+    if DAY_OF[table] is not None and day is None:
+        raise ApiError("REQUEST_INVALID", f"{table} is cut by days; name one")
+    return table, day
+
+
+def _streamed(cut: Cut, document: Document, media_type: str, held: AsyncExitStack, *, masked: bool) -> Stream:
+    headers = {
+        "X-Cuebook-As-Of": cut.as_of.isoformat(),
+        "X-Cuebook-Masked": str(masked).lower(),
+        "Content-Length": str(document.size),
+    }
+    return Stream(_sent(document, held), media_type=media_type, headers=headers)
 
 
 async def _sent(document: Document, held: AsyncExitStack) -> AsyncIterator[bytes]:
@@ -110,4 +140,4 @@ async def _sent(document: Document, held: AsyncExitStack) -> AsyncIterator[bytes
             yield piece
 
 
-router = Router("/api/analytics", route_handlers=[list_days, table], tags=["Analytics"])
+router = Router("/api/analytics", route_handlers=[list_days, table, archived], tags=["Analytics"])

@@ -5,6 +5,7 @@ It is opened read-only and nothing outside of it can be reached, whoever made it
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -90,10 +91,12 @@ _COLUMNS = """SELECT table_name, column_name, data_type FROM duckdb_columns()
     WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal"""
 
 
+@cache
 def model_columns() -> dict[str, dict[str, str]]:
     """The columns of every table of the model, with their types."""
     connection = duckdb.connect(":memory:")
     try:
+        connection.execute("BEGIN")  # half a thousand comments are not half a thousand transactions
         run_sql(connection, sql_of("tables"))
         return _columns(connection)
     finally:

@@ -18,13 +18,12 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from store.analytics.parquet import DAY_OF, Part
+from store.analytics.parquet import DAY_OF, FILE, Part, Place, path_of
 from store.syncing import sync
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 _WRITING = ".writing"  # where files are made; nobody reads there
-_FILE = "part.parquet"
 _DAY = re.compile(r"day=(\d{4,}-\d{2}-\d{2})")
 
 
@@ -160,20 +159,19 @@ class ExportFolder:
         fresh.replace(self._folder / MANIFEST)
         sync(self._folder)
 
-    def _path(self, place: tuple[str, str]) -> Path:
-        table, day = place
-        return self._folder / table / f"day={day}" / _FILE if day else self._folder / table / _FILE
+    def _path(self, place: Place) -> Path:
+        return self._folder / path_of(place)
 
-    def _there(self) -> Iterator[tuple[str, str]]:
+    def _there(self) -> Iterator[Place]:
         """The files of parts that are there, whether they are known or not."""
         for table in DAY_OF:
-            if (self._folder / table / _FILE).exists():
-                yield table, ""
-            for path in sorted((self._folder / table).glob(f"day=*/{_FILE}")):
+            if (self._folder / table / FILE).exists():
+                yield table, None
+            for path in sorted((self._folder / table).glob(f"day=*/{FILE}")):
                 if (day := _DAY.fullmatch(path.parent.name)) is not None:
                     yield table, day[1]
 
-    def _remove(self, place: tuple[str, str]) -> None:
+    def _remove(self, place: Place) -> None:
         path = self._path(place)
         path.unlink(missing_ok=True)
         for folder in (path.parent, *([path.parent.parent] if place[1] else [])):

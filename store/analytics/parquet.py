@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import duckdb
 from msgspec import Struct
@@ -35,6 +36,9 @@ told beside them.
 """
 
 
+Place: TypeAlias = tuple[str, str | None]
+"""A table, and a day of it as `2026-03-01`; None where the table is not cut."""
+FILE = "part.parquet"
 _SPILL = "spill"
 
 
@@ -43,21 +47,26 @@ class Part(Struct, frozen=True, rename="camel"):
 
     table: str
     day: str | None
-    """As `2026-03-01`; None where the table is not cut."""
     rows: int
     fingerprint: str
     """Another one once any row of it is another, in whatever order they are."""
 
     @property
-    def place(self) -> tuple[str, str]:
-        """Table and day, empty where there is none."""
-        return self.table, self.day or ""
+    def place(self) -> Place:
+        """Table and day."""
+        return self.table, self.day
 
 
 class Parts(Struct, frozen=True, rename="camel"):
-    """All files that a file of analysts comes to."""
+    """Several files."""
 
     parts: Sequence[Part]
+
+
+def path_of(place: Place) -> str:
+    """Where the file of a part lies in a folder of them, as others look for the days of a table."""
+    table, day = place
+    return f"{table}/{FILE}" if day is None else f"{table}/day={day}/{FILE}"
 
 
 def parts(path: Path, folder: Path, since: str | None = None) -> Parts:
@@ -75,22 +84,18 @@ def parts(path: Path, folder: Path, since: str | None = None) -> Parts:
     return Parts(found)
 
 
-def cut(path: Path, table: str, days: Sequence[str], folder: Path) -> Parts:
-    """Write these days of a table, or the whole of one that is not cut, into a folder, each as `DAY.parquet` or
-    `all.parquet`; a day without rows is written too. Blocks. Raises AnalyticsUnreadable.
+def cut(path: Path, places: Sequence[Place], folder: Path) -> Parts:
+    """Write days of tables, and tables that are not cut, into a folder; a day without rows is written too. Blocks.
+
+    Raises AnalyticsUnreadable.
     """
     connection = connect(path, folder / _SPILL, read_only=True)
     try:
-        return Parts([_write(connection, table, day, folder) for day in (days if DAY_OF[table] else [None])])
+        return Parts([_write(connection, place, folder) for place in places])
     except duckdb.Error as error:
         raise AnalyticsUnreadable(f"the analytics file cannot be written as Parquet: {error}") from error
     finally:
         connection.close()
-
-
-def name_of(day: str | None) -> str:
-    """What `cut` calls a file."""
-    return f"{day or 'all'}.parquet"
 
 
 _PRINT = "count(*), coalesce(sum(hash(t)::HUGEINT), 0) || '-' || coalesce(bit_xor(hash(t, 7)), 0)"
@@ -99,7 +104,7 @@ _PRINT = "count(*), coalesce(sum(hash(t)::HUGEINT), 0) || '-' || coalesce(bit_xo
 def _parts(connection: duckdb.DuckDBPyConnection, table: str, since: str | None) -> list[Part]:
     column = DAY_OF[table]
     if column is None:
-        return [_fingerprint(connection, table, None)]
+        return [_fingerprint(connection, (table, None))]
     found = connection.execute(
         f"""SELECT t.{column}::DATE::VARCHAR AS day, {_PRINT} FROM {table} AS t
         WHERE $since IS NULL OR t.{column} >= $since::DATE::TIMESTAMPTZ GROUP BY day ORDER BY day""",  # noqa: S608
@@ -108,18 +113,21 @@ def _parts(connection: duckdb.DuckDBPyConnection, table: str, since: str | None)
     return [Part(table, day, rows, fingerprint) for day, rows, fingerprint in found]
 
 
-def _fingerprint(connection: duckdb.DuckDBPyConnection, table: str, day: str | None) -> Part:
-    found = connection.execute(f"SELECT {_PRINT} FROM ({_rows(table, day)}) AS t", _given(day)).fetchall()  # noqa: S608
-    return Part(table, day, *found[0])
+def _fingerprint(connection: duckdb.DuckDBPyConnection, place: Place) -> Part:
+    found = connection.execute(f"SELECT {_PRINT} FROM ({_rows(place)}) AS t", _given(place)).fetchall()  # noqa: S608
+    return Part(*place, *found[0])
 
 
-def _write(connection: duckdb.DuckDBPyConnection, table: str, day: str | None, folder: Path) -> Part:
-    target = str(folder / name_of(day)).replace("'", "''")
-    connection.execute(f"COPY ({_rows(table, day)}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)", _given(day))
-    return _fingerprint(connection, table, day)
+def _write(connection: duckdb.DuckDBPyConnection, place: Place, folder: Path) -> Part:
+    target = folder / path_of(place)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    quoted = str(target).replace("'", "''")
+    connection.execute(f"COPY ({_rows(place)}) TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)", _given(place))
+    return _fingerprint(connection, place)
 
 
-def _rows(table: str, day: str | None) -> str:
+def _rows(place: Place) -> str:
+    table, day = place
     if day is None:
         return f"SELECT * FROM {table}"  # noqa: S608
     column = DAY_OF[table]
@@ -127,5 +135,5 @@ def _rows(table: str, day: str | None) -> str:
         AND {column} < ($day::DATE + 1)::TIMESTAMPTZ"""  # noqa: S608
 
 
-def _given(day: str | None) -> dict[str, str]:
-    return {} if day is None else {"day": day}
+def _given(place: Place) -> dict[str, str]:
+    return {} if place[1] is None else {"day": place[1]}

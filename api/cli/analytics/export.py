@@ -18,13 +18,12 @@ from api.cli.analytics.asking import PATH, patiently, unmasked
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json
 from api.cli.reach import OutOfReach, Reach, reach, run
-from api.paths import in_path
 from api.settings import Settings
 from store.analytics.export_folder import ExportFolder, FolderRefused, Source
-from store.analytics.parquet import Part, Parts, name_of
+from store.analytics.parquet import Part, Parts, path_of
 
 LIST_TIMEOUT_S = 300.0
-DAYS_A_REQUEST = 60
+PARTS_A_REQUEST = 100
 ROWS_A_REQUEST = 300_000
 
 _Group: TypeAlias = list[Part]
@@ -110,16 +109,15 @@ async def _export(settings: Settings, folder: Path, since: date | None, *, maske
 
 
 async def _bring(api: Reach, target: ExportFolder, changed: Sequence[Part], masked: str) -> None:
-    """Fetches what changed, in archives of some days each, and shows how far it is."""
+    """Fetches what changed, in archives of some parts each, and shows how far it is."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
         bar = progress.add_task("rows", total=sum(part.rows for part in changed))
         for group in _groups(changed):
-            days = [part.day for part in group if part.day is not None]
-            progress.update(bar, description=f"{group[0].table} {days[0] if days else ''}")
+            named = [part.table if part.day is None else f"{part.table}/{part.day}" for part in group]
+            progress.update(bar, description=named[0])
             with target.writing("archive.tar") as (path, file):
-                asked = f"{PATH}/tables/{in_path(group[0].table)}"
-                await api.download(asked, file, format="tar", masked=masked, day=days or None)
+                await api.download(f"{PATH}/archive", file, masked=masked, part=named)
                 file.close()
                 _take(target, path)
             target.keep()
@@ -127,11 +125,11 @@ async def _bring(api: Reach, target: ExportFolder, changed: Sequence[Part], mask
 
 
 def _groups(parts: Sequence[Part]) -> Iterator[_Group]:
-    """Parts of one table, as many as are fetched at once."""
+    """As many parts as are fetched at once."""
     group: _Group = []
     for part in parts:
-        is_full = len(group) == DAYS_A_REQUEST or sum(each.rows for each in group) + part.rows > ROWS_A_REQUEST
-        if group and (group[0].table != part.table or is_full):
+        is_full = len(group) == PARTS_A_REQUEST or sum(each.rows for each in group) + part.rows > ROWS_A_REQUEST
+        if group and is_full:
             yield group
             group = []
         group.append(part)
@@ -144,7 +142,7 @@ def _take(target: ExportFolder, archive: Path) -> None:
     with tarfile.open(archive) as files:
         for part in msgspec.json.decode(_content(files, LIST).read(), type=Parts).parts:
             with target.writing("part.parquet") as (path, file):
-                shutil.copyfileobj(_content(files, name_of(part.day)), file)
+                shutil.copyfileobj(_content(files, path_of(part.place)), file)
                 file.close()
                 target.take(part, path)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from store.analytics.export_folder import ExportFolder, Source
-from store.analytics.parquet import cut, name_of, parts
+from store.analytics.parquet import cut, parts, path_of
 
 
 def export(file: Path, folder: Path, since: str | None = None) -> int:
@@ -17,8 +17,8 @@ def export(file: Path, folder: Path, since: str | None = None) -> int:
         try:
             changed = export.begin(parts(file, spill, since).parts, since, datetime.now(UTC))
             for part in changed:
-                [written] = cut(file, part.table, [part.day or ""], spill).parts
-                made = spill / name_of(part.day)
+                [written] = cut(file, [part.place], spill).parts
+                made = spill / path_of(part.place)
                 with export.writing("part") as (path, target):
                     target.write(made.read_bytes())
                     target.flush()
