@@ -61,7 +61,9 @@ class Examination:
             self._digest = self._digest if move is None else move.digest
             ran_on = [programs.get((row.tenant, digest)) for digest in dict.fromkeys((before, self._digest))]
             happened = self._happened(row)
-            if happened is None or None in ran_on:
+            if happened is not None and self._start.is_reduced:
+                self._check_dropped(row, happened)
+            if happened is None or None in ran_on or self._start.is_reduced:
                 self._log.lose()
             else:
                 known = [program for program in ran_on if program is not None]
@@ -155,6 +157,13 @@ class Examination:
             self._find("event_of_nothing", row.turn, f"there is no kind of event `{unknown[0][:60]}`")
         return is_whole
 
+    def _check_dropped(self, row: TurnRead, happened: _Happened) -> None:
+        """Of a session whose text was dropped no words and no values are left."""
+        if any(each.content or each.metadata for each in happened.messages):
+            self._find("text_left", row.turn, "its messages have words, and the text of the session was dropped")
+        if any(each.old is not None or each.new is not None for each in happened.writes):
+            self._find("text_left", row.turn, "its writes have values, and the text of the session was dropped")
+
     # -- states -------------------------------------------------------------------------------------------------------
 
     def _check_state(self, row: TurnRead, saved: str, happened: _Happened | None, program: Program | None) -> None:
@@ -166,6 +175,8 @@ class Examination:
             return
         for what in _columns_differ(row, state, program):
             self._find("state_differs", row.turn, what)
+        if self._start.is_reduced:
+            return
         if happened is not None:
             for what in global_differences(happened.writes, state):
                 self._find("variables_differ", row.turn, what)

@@ -49,6 +49,7 @@ REMEDIES: Mapping[str, str] = {
     "state_differs": _RESTORE,
     "state_unsound": "move the session to a version of its script that it fits (`cuebook migrate`), or " + _RESTORE,
     "variables_differ": _RESTORE,
+    "text_left": "the text of the session was to be dropped: delete it, `cuebook sessions delete ID`",
     "script_missing": "import the session once more from an export, which holds its script, or " + _RESTORE,
     "script_unusable": "the text cannot be run by this version of Cuebook; see `cuebook check` of the text",
     "script_altered": "restore the record from a backup; sessions must go on with the text they began with",

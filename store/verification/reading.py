@@ -35,6 +35,8 @@ class StartRead(Struct, frozen=True):
     session_id: str
     user_id: str
     digest: str
+    is_reduced: bool
+    """Whether its words and values were dropped on purpose."""
 
 
 class MoveRead(Struct, frozen=True):
@@ -142,7 +144,8 @@ def _by_place(rows: Sequence[R]) -> dict[Place, list[R]]:
 
 
 _WHICH = "session_id IN (SELECT unnest($ids::UUID[]))"
-_STARTS = f"SELECT tenant, session_id, user_id, digest FROM session_starts WHERE {_WHICH}"  # noqa: S608
+_STARTS = f"""SELECT tenant, session_id, user_id, digest, text_dropped_at IS NOT NULL AS is_reduced
+    FROM session_starts WHERE {_WHICH}"""  # noqa: S608
 _MOVES = f"SELECT tenant, session_id, turn, from_digest, digest FROM session_migrations WHERE {_WHICH}"  # noqa: S608
 _TURNS = f"""
     SELECT tenant, session_id::VARCHAR, user_id, turn, status, execution_status, phase_id, topic_id, action_id,

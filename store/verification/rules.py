@@ -93,7 +93,7 @@ _UNSETTLED = """SELECT tenant, session_id, turn, 'a delivery is ' || status || '
     FROM webhook_deliveries WHERE (status = 'pending') <> (settled_at IS NULL)"""
 
 # A session that was deleted takes its writes with it and leaves the variables, so what has no write is none the worse.
-# Writes of one moment are several of one turn: the last one counts.
+# Writes of one moment are several of one turn: the last one counts. Sessions whose text was dropped tell no values.
 _WRITES = """
     SELECT tenant, user_id, name, new, written_at, session_id, turn, place FROM (
         SELECT tenant, user_id, name, "new", written_at, session_id, turn, place,
@@ -102,7 +102,8 @@ _WRITES = """
             SELECT tenant, user_id, finished_at AS written_at, session_id, turn,
                 generate_subscripts(writes, 1) AS place, unnest(writes, max_depth := 2)
             FROM (SELECT *, from_json(variables, '[{"scope": "VARCHAR", "name": "VARCHAR", "new": "JSON"}]') AS writes
-                FROM turns WHERE contains(variables, '"global"'))
+                FROM turns SEMI JOIN (FROM session_starts WHERE text_dropped_at IS NULL) USING (tenant, session_id)
+                WHERE contains(variables, '"global"'))
             UNION ALL BY NAME
             SELECT tenant, user_id, written_at, 0 AS place, 'global' AS scope, name, "new" FROM user_variable_writes
         ) WHERE scope = 'global'

@@ -4,13 +4,16 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 import pytest
 
+from store.analytics.checks import check
 from store.database import FILE_NAME, Database
+from store.reduction import drop_text
 from store.verification.findings import REMEDIES
 
 Cuebook = Callable[..., Any]
@@ -192,6 +195,34 @@ async def test_turns_under_way_are_no_damage(app: Any, tmp_path: Path) -> None:
             assert (await verified(api))["findings"] == []
         await talking
         assert (await verified(api))["turns"] == 4 * 3 * 5
+
+
+async def test_a_session_whose_text_was_dropped_is_judged_by_what_it_keeps(
+    talked: tuple[bytes, str], data: Path, app: Any, tmp_path: Path
+) -> None:
+    database = Database.open(data)
+    cursor = database.cursor()
+    cursor.execute("BEGIN")
+    drop_text(cursor, "default", [talked[1]], datetime.now(UTC))
+    cursor.execute("COMMIT")
+    cursor.close()
+    database.close()
+    async with app(data, embedder="none") as api:
+        assert (await verified(api))["findings"] == []
+        assert (await verified(api, replay=True))["findings"] == []
+        file = tmp_path / "snapshot.duckdb"
+        taken = await api.get("/api/analytics/snapshot", params={"masked": "false"})
+        await asyncio.to_thread(file.write_bytes, taken.content)
+    assert check(file).findings == []
+    damage(
+        data,
+        f"""UPDATE turns SET messages = replace(messages, '"content":""', '"content":"x"')
+        WHERE session_id = '{talked[1]}'""",
+        f"UPDATE turns SET message_count = 1 WHERE turn = 2 AND session_id = '{talked[1]}'",
+    )
+    async with app(data, embedder="none") as api:
+        found = {each["code"] for each in (await verified(api))["findings"]}
+    assert found == {"text_left", "messages_misnumbered", "state_differs"}
 
 
 async def test_a_long_session_is_read_in_parts(data: Path, app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
