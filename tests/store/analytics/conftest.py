@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ import pytest
 from api.analytics.outlines import joined, outline
 from api.client.errors import CuebookError
 from api.embedded import open_runtime
+from api.settings import EXAMPLES
 from scripts.parse import Source, read_script
 from store.analytics.bringing import Masking, bring
 from store.analytics.delta import Known, write_delta
@@ -39,8 +41,21 @@ load("by_hand")
 traffic = load("traffic")
 from_record = load("from_record")
 
-SCRIPTS = ("intake", "first_conversation", "sign_up", "winding_down", "moving_abroad", "check_in")
-REPLIES = ("yes", "Ana", "34", "no", "tired, my back hurts", "7", "maybe tomorrow", "2", "work", "", "what?", "stop")
+ERRANDS = Path(__file__).with_name("errands.yaml")
+PLAYED = ("intake", "moving_abroad", "errands", "errands", "check_in")
+REPLIES = (
+    "yes",
+    "Ana",
+    "34",
+    "no",
+    "my back hurts",
+    "7",
+    "maybe",
+    "2",
+    "",
+    "what does it cost, how much?",
+    "start this over",
+)
 
 
 class Recorded(NamedTuple):
@@ -53,10 +68,13 @@ class Recorded(NamedTuple):
 async def converse(folder: Path) -> None:
     """Sessions in which applications do all that they may."""
     dice = random.Random(5)
-    async with open_runtime(folder) as cuebook:
-        for number in range(36):
-            started = await cuebook.sessions.create(f"user {number % 7}", dice.choice(SCRIPTS))
-            for turn in range(dice.randrange(14)):
+    scripts = folder / "scripts"
+    shutil.copytree(EXAMPLES, scripts)
+    shutil.copy(ERRANDS, scripts)
+    async with open_runtime(folder, scripts=scripts) as cuebook:
+        for number in range(30):
+            started = await cuebook.sessions.create(f"user {number % 7}", dice.choice(PLAYED))
+            for turn in range(dice.randrange(18)):
                 with suppress(CuebookError):  # a session that has ended, or a reply that does not do
                     match dice.choices(["send", "rewind", "clear", "fork", "set", "end"], [80, 6, 3, 4, 4, 1])[0]:
                         case "send":

@@ -52,7 +52,7 @@ def test_a_funnel_counts_how_far_sessions_come(model: Any, asked: Ask, given: Ma
     reached, skipped, stopped = (defaultdict(set) for _ in range(3))
     latest: dict[Any, tuple[int, tuple[str, ...]]] = {}
     for row in model.action_visits if level == "action" else [v for v in model.scope_visits if v.scope == level]:
-        if row.session_id not in sessions or (level == "action" and row.skill):
+        if row.session_id not in sessions or (level == "action" and (row.skill or row.interrupt or row.detector)):
             continue
         step = tuple(x for x in (row.phase_id, row.topic_id, getattr(row, "action_id", None)) if x is not None)
         (skipped if row.outcome == "skipped" else reached)[step].add(row.session_id)
@@ -243,15 +243,15 @@ def test_re_asked_counts_questions_that_were_asked_again(model: Any, asked: Ask,
 def test_slots_tell_how_well_questions_fill_their_variables(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
     sessions = {each.session_id for each in chosen(model, given)}
     visits = [
-        each
+        SimpleNamespace(**vars(each), within=each.skill or each.interrupt or each.detector)
         for each in model.action_visits
         if each.session_id in sessions
         and each.outcome != "skipped"
-        and each.action_type in {"ask", "ai_ask", "choose", "form"}
+        and each.action_type in {"ask", "ai_ask", "choose", "form", "chat"}
     ]
     reckoned = []
-    for (script, phase, topic, skill, action), rows in grouped(
-        visits, "script_id", "phase_id", "topic_id", "skill", "action_id"
+    for (script, phase, topic, within_it, action), rows in grouped(
+        visits, "script_id", "phase_id", "topic_id", "within", "action_id"
     ):
         rounds, most, filled = Counter(), Counter(), defaultdict(set)
         for visit in rows:
@@ -268,7 +268,7 @@ def test_slots_tell_how_well_questions_fill_their_variables(model: Any, asked: A
                     "script_id": script,
                     "scope": scope,
                     "name": name,
-                    "step": path(phase, topic, skill, action),
+                    "step": path(phase, topic, within_it, action),
                     "asked": len({each.session_id for each in rows}),
                     "filled": len(who),
                     "share": len(who) / len({each.session_id for each in rows}),

@@ -213,7 +213,7 @@ class Walk:
         kind = action.rpartition("_")[0]
         skipped = self.traffic.chance(0.1)
         visit = self.model.add(
-            "action_visits", action_id=action, action_type=kind, skill=skill, rounds=0,
+            "action_visits", action_id=action, action_type=kind, skill=skill, interrupt=None, detector=None, rounds=0,
             **self._entered(("action", phase, topic, action, skill), phase, topic, skipped),
         )  # fmt: skip
         if skipped:
