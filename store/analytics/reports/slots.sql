@@ -1,29 +1,25 @@
 -- The variables that a script's questions fill, and how well they do. A question fills a variable where, while a session is
 -- at it, the variable is given a value that comes from the user or from a model.
 -- asked: sessions that came to the question; filled: those of them in which it filled the variable at least once;
--- rounds: replies it took a session that gave any, on the average, all its visits together;
--- asked_again: sessions in which one visit took more than one reply. A variable that nobody has filled yet is not listed.
+-- rounds: replies that a visit of the question took, on the average, where it got any; asked_again: visits that took more
+-- than one. A variable that nobody has filled yet is not listed.
 CREATE OR REPLACE MACRO slots(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH chosen AS MATERIALIZED (SELECT c.session_id FROM chosen_sessions(script, version, since, until) AS c),
-visited AS MATERIALIZED (
+visited AS NOT MATERIALIZED (
     SELECT v.session_id, v.script_id, v.phase_id, v.topic_id, coalesce(v.skill, v.interrupt, v.detector) AS within, v.action_id,
-        v.seq, v.left_seq, v.rounds
+        v.seq, v.left_seq, v.visit, v.rounds
     FROM action_visits AS v SEMI JOIN chosen USING (session_id)
-    WHERE v.outcome != 'skipped' AND v.action_type IN ('ask', 'ai_ask', 'choose', 'form', 'chat')
+    WHERE v.visit > 0 AND v.action_type IN ('ask', 'ai_ask', 'choose', 'form', 'chat')
 ), asked AS (
-    SELECT script_id, phase_id, topic_id, within, action_id, count(*) AS asked, count(*) FILTER (most > 1) AS asked_again,
-        avg(rounds) FILTER (rounds > 0) AS rounds
-    FROM (
-        SELECT session_id, script_id, phase_id, topic_id, within, action_id, sum(rounds) AS rounds, max(rounds) AS most
-        FROM visited GROUP BY ALL
-    ) GROUP BY ALL
+    SELECT script_id, phase_id, topic_id, within, action_id, count(*) FILTER (visit = 1) AS asked,
+        avg(rounds) FILTER (rounds > 0) AS rounds, count(*) FILTER (rounds > 1) AS asked_again
+    FROM visited GROUP BY ALL
 ), filled AS (
-    SELECT script_id, phase_id, topic_id, within, action_id, scope, name, count(*) AS filled FROM (
-        SELECT DISTINCT v.session_id, v.script_id, v.phase_id, v.topic_id, v.within, v.action_id, h.scope, h.name
-        FROM variable_history AS h JOIN visited AS v
-            ON v.session_id = h.session_id AND v.action_id = h.action_id AND h.seq > v.seq AND h.seq < coalesce(v.left_seq, 2147483647)
-        WHERE h.source IN ('user', 'model') AND h.type != 'null'
-    ) GROUP BY ALL
+    SELECT v.script_id, v.phase_id, v.topic_id, v.within, v.action_id, h.scope, h.name, count(DISTINCT v.session_id) AS filled
+    FROM variable_history AS h JOIN visited AS v
+        ON v.session_id = h.session_id AND v.action_id = h.action_id AND h.seq > v.seq AND h.seq < coalesce(v.left_seq, 2147483647)
+    WHERE h.source IN ('user', 'model') AND h.type != 'null'
+    GROUP BY ALL
 )
 SELECT f.script_id, f.scope, f.name, concat_ws('/', f.phase_id, f.topic_id, f.within, f.action_id) AS step, a.asked, f.filled,
     f.filled / a.asked AS share, a.rounds, a.asked_again

@@ -253,10 +253,8 @@ def test_slots_tell_how_well_questions_fill_their_variables(model: Any, asked: A
     for (script, phase, topic, within_it, action), rows in grouped(
         visits, "script_id", "phase_id", "topic_id", "within", "action_id"
     ):
-        rounds, most, filled = Counter(), Counter(), defaultdict(set)
+        filled = defaultdict(set)
         for visit in rows:
-            rounds[visit.session_id] += visit.rounds
-            most[visit.session_id] = max(most[visit.session_id], visit.rounds)
             for write in model.variable_history:
                 after = visit.left_seq is None or write.seq < visit.left_seq
                 there = write.session_id == visit.session_id and write.action_id == action and write.seq > visit.seq
@@ -272,8 +270,8 @@ def test_slots_tell_how_well_questions_fill_their_variables(model: Any, asked: A
                     "asked": len({each.session_id for each in rows}),
                     "filled": len(who),
                     "share": len(who) / len({each.session_id for each in rows}),
-                    "rounds": mean(count for count in rounds.values() if count > 0),
-                    "asked_again": sum(count > 1 for count in most.values()),
+                    "rounds": mean(each.rounds for each in rows if each.rounds > 0),
+                    "asked_again": sum(each.rounds > 1 for each in rows),
                 }
             )
     assert reckoned or given == LATER
