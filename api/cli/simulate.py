@@ -87,18 +87,20 @@ def simulate_traffic(
         fail(str(error))
     _tell("simulated", simulated, began)
     if as_json:
-        print_json(
-            {
-                "sessions": simulated.sessions,
-                "users": wish.users,
-                "turns": simulated.turns,
-                "completed": simulated.completed,
-                "failures": simulated.failures,
-                "since": wish.since,
-                "until": wish.until,
-                "seed": seed,
-            }
-        )
+        print_json(_document(wish, simulated))
+
+
+def _document(wish: Wish, simulated: Simulated) -> dict[str, object]:
+    return {
+        "sessions": simulated.sessions,
+        "users": wish.users,
+        "turns": simulated.turns,
+        "completed": simulated.completed,
+        "failures": simulated.failures,
+        "since": wish.since,
+        "until": wish.until,
+        "seed": wish.seed,
+    }
 
 
 def _moment(until: str | None) -> datetime:

@@ -80,7 +80,9 @@ def _chosen(wait: Wait, chance: random.Random) -> Input:
     """What stands first is taken more often."""
     place = weighted([(place + 1.5) ** -0.7 for place in range(len(wait.choices))], chance.random())
     choice = wait.choices[place]
-    return Chosen(choice.key) if chance.random() < PRESSED else Reply(chance.choice([choice.text, str(place + 1)]))
+    if wait.kind == "choice" and chance.random() < PRESSED:
+        return Chosen(choice.key)
+    return Reply(chance.choice([choice.text, str(place + 1)]))
 
 
 def _answer(asked: Asked, words: Vocabulary, chance: random.Random) -> str:
@@ -132,8 +134,9 @@ def _texts(about: str, pattern: str | None, language: str) -> Sequence[str]:
 
 def _number(least: object, most: object, chance: random.Random) -> int:
     """A number within the bounds, rather a low one."""
-    low = least if isinstance(least, int | float) else 1
-    high = most if isinstance(most, int | float) else low + 11
+    high = most if isinstance(most, int | float) else None
+    low = least if isinstance(least, int | float) else min(1, 1 if high is None else high)
+    high = low + 11 if high is None else max(low, high)
     return round(chance.triangular(low, high, low + (high - low) * 0.35))
 
 
@@ -153,7 +156,7 @@ def _filled(form: DrawnForm, words: Vocabulary, today: date, chance: random.Rand
 
 def _entered(field: DrawnColumn, words: Vocabulary, today: date, chance: random.Random) -> Value:
     match field.type:
-        case "multichoice":
+        case "multichoice" if field.choices:
             return chance.sample(field.choices, chance.randint(1, len(field.choices)))
         case "table":
             columns = field.columns if isinstance(field, DrawnField) else ()
@@ -166,7 +169,7 @@ def _entered(field: DrawnColumn, words: Vocabulary, today: date, chance: random.
         case "date":
             years = chance.randint(20, 70) if BIRTH.search(field.label.casefold()) else 0
             return str(today + timedelta(days=chance.randint(1, 90) - 365 * years))
-        case "choice":
+        case "choice" if field.choices:
             return chance.choice(field.choices)
         case "file":
             return None
