@@ -49,8 +49,6 @@ def test_a_record_that_is_there_is_only_added_to_where_that_is_wanted(cuebook: C
 
 
 def test_what_cannot_be_simulated_is_told(cuebook: Cuebook, write: Write, tmp_path: Path):
-    text = "script: broken\nphases: [{phase: a, topics: [{topic: b, actions: [{sya: Hello.}]}]}]\n"
-    broken = cuebook("simulate", write("broken.yaml", text), "--data", "one")
     script = write("broken.yaml", SCRIPT.replace("say:", "sya:"))
     broken = cuebook("simulate", script, "--data", "one")
     assert broken.exit_code == 2
