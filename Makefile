@@ -3,6 +3,7 @@
 # make check  the gate: style, types, imports, dependencies, tests
 # make fuzz   100,000 changed scripts, each of which must be read to its end
 # make bench  figures, printed beside a floor measured in the same run
+# make bench-analytics  each report over 100,000 simulated sessions, beside SQLite; SIM_DATA=FOLDER takes a record there is
 # make reference  the README's tables of the model and the reports, from their comments
 # make bench-memory  the same for memory: how fast, and with LOCOMO=locomo10.zip how much of what matters it recalls
 
@@ -11,7 +12,7 @@ PORT ?= 8000
 export LOCOMO ?= $(wildcard ../shared/data/locomo10.zip)
 BIN := .venv/bin
 
-.PHONY: run test check bench bench-memory fuzz reference clean
+.PHONY: run test check bench bench-memory bench-analytics fuzz reference clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -49,6 +50,9 @@ ifneq ($(LOCOMO),)
 else
 	@echo "LoCoMo is left out: LOCOMO=FOLDER/locomo10.zip names its file"
 endif
+
+bench-analytics: .venv/dev
+	$(BIN)/python tests/benchmarks/bench_analytics.py
 
 reference: .venv/base
 	$(BIN)/python -m api.analytics.reference README.md
