@@ -157,12 +157,12 @@ def create_app(
     chat = Chat(running, catalogue, live, webhooks)
     migrating = Migrating(chat, running, catalogue)
     processes = Processes(keeps_spare=serves)
-    analytics_files = AnalyticsFiles(record, catalogue, processes, settings.data)
-    analytics = Analytics(analytics_files, processes)
+    analytics_files = AnalyticsFiles(record, catalogue, processes, settings.data, metrics)
+    analytics = Analytics(analytics_files, processes, metrics)
     snapshots = Snapshots(record, analytics, settings, clock)
     retention = Retention(chat, running)
     guard = Guard(Access(settings, known_keys, clock, operator_key, always=keys_needed), chat.owner)
-    _watch(metrics, record, chat, live)
+    _watch(metrics, record, chat, live, analytics_files)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -232,12 +232,13 @@ def create_app(
     return app
 
 
-def _watch(metrics: Metrics, record: Record, chat: Chat, live: Live) -> None:
+def _watch(metrics: Metrics, record: Record, chat: Chat, live: Live, analytics: AnalyticsFiles) -> None:
     """What is looked up when somebody asks."""
     metrics.watch("writer_lag_seconds", "How long the group being written has taken", lambda: record.writer_lag_s)
     metrics.watch("writer_queue", "Writes that wait for the writing thread", lambda: record.writes_waiting)
     metrics.watch("hot_sessions", "Sessions kept in memory", lambda: chat.hot_sessions)
     metrics.watch("streams", "Clients that listen", lambda: live.readers)
+    metrics.watch("analytics_bytes", "Size of the analytics files", analytics.size_bytes)
 
 
 def _provide(service: object) -> Provide:

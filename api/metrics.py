@@ -21,6 +21,12 @@ class Timed(Struct):
     outcome: str = "refused"
 
 
+class Counted(Struct):
+    """What comes of an analyst's question."""
+
+    outcome: str = "failed"
+
+
 class Metrics:
     """The counts of one application; the bounds of each are the routes, codes and purposes there are."""
 
@@ -37,6 +43,8 @@ class Metrics:
         )
         self._calls = self._counter("model_calls", "Calls of language models", "purpose", "outcome")
         self._tokens = self._counter("model_tokens", "Tokens of language models", "direction")
+        self._queries = self._counter("analytics_queries", "Questions of analysts that were asked", "outcome")
+        self._bringing_s = self._counter("analytics_bringing_seconds", "Spent on bringing analytics up to date")
         self._dropped = self._counter("retention_sessions", "Sessions that retention dropped something of", "drop")
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
@@ -75,6 +83,19 @@ class Metrics:
     def count_dropped(self, drop: Drop, sessions: int) -> None:
         """Retention dropped the text of sessions, or all of them."""
         self._dropped.labels(drop).inc(sessions)
+
+    @contextmanager
+    def counting_query(self) -> Iterator[Counted]:
+        """An analyst's question is asked: it is `done`, `refused` or `stopped`, whichever is set meanwhile."""
+        counted = Counted()
+        try:
+            yield counted
+        finally:
+            self._queries.labels(counted.outcome).inc()
+
+    def count_bringing(self, seconds: float) -> None:
+        """An analytics file was brought up to date."""
+        self._bringing_s.inc(seconds)
 
     def exposed(self) -> bytes:
         """All of it, as text."""

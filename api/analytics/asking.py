@@ -1,27 +1,27 @@
 """Analysts' questions: queries, reports and snapshots, over a file that is brought up to date first."""
 
 import asyncio
-import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from msgspec import Struct
 
 from api.analytics.answering import Answer, Question
 from api.analytics.charts import Chart
-from api.analytics.files import COPY, AnalyticsFiles
+from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
 from api.analytics.reports import chart_of
 from api.errors import ApiError
+from api.metrics import Metrics
 from api.schemas.analytics import ROWS_MAX, TIMEOUT_DEFAULT_S, Form, NewQuery
 from store.analytics.query import QueryLimits
 from store.analytics.report_list import Report
 from store.analytics.reporting import statement
-from store.errors import StoreUnavailable
+from store.errors import QueryRefused, QueryStopped, StoreUnavailable
 
 MARGIN_S = 5.0  # for a process that is told to stop, or draws what it was given
 UNITS = "memory_units"
@@ -38,9 +38,10 @@ class Told(Struct, frozen=True, kw_only=True):
 class Analytics:
     """What analysts of all tenants may ask."""
 
-    def __init__(self, files: AnalyticsFiles, processes: Processes) -> None:
+    def __init__(self, files: AnalyticsFiles, processes: Processes, metrics: Metrics) -> None:
         self.files = files
         self._processes = processes
+        self._metrics = metrics
 
     async def query(self, tenant: str, new: NewQuery, *, masked: bool) -> Told:
         """The answer to one SELECT. Raises QueryRefused, QueryStopped, ApiError, StoreError."""
@@ -70,27 +71,37 @@ class Analytics:
             if as_of is None:
                 raise StoreUnavailable("the analytics file is not there")
             question = Question(path=str(place.path), sql=sql, limits=limits, form=form, title=title, chart=chart)
-            answer = await self._processes.run(question, Answer, timeout_s=limits.timeout_s + MARGIN_S)
+            with self._metrics.counting_query() as counted:
+                try:
+                    answer = await self._processes.run(question, Answer, timeout_s=limits.timeout_s + MARGIN_S)
+                except QueryRefused:
+                    counted.outcome = "refused"
+                    raise
+                except QueryStopped:
+                    counted.outcome = "stopped"
+                    raise
+                counted.outcome = "done"
         return Told(answer=answer, as_of=as_of)
 
-    @asynccontextmanager
-    async def snapshot(self, tenant: str, *, masked: bool) -> AsyncIterator[Path]:
-        """A copy of the file with everything in it, there meanwhile. Raises ApiError, StoreError."""
+    async def snapshot(self, tenant: str, *, masked: bool) -> BinaryIO:
+        """A copy of the file with everything in it, to be closed by who asked; it has no name, so that nothing of it is
+        left. Raises ApiError, StoreError.
+        """
         async with self.files.reading(tenant, masked=masked, units=True) as place:
-            copy = await asyncio.to_thread(_copy, place.path)
-        try:
-            yield copy
-        finally:
-            copy.unlink(missing_ok=True)
+            copy = cast(BinaryIO, tempfile.TemporaryFile(dir=place.path.parent))
+            try:
+                await asyncio.to_thread(_copy, place.path, copy)
+            except BaseException:
+                copy.close()
+                raise
+        return copy
 
 
-def _copy(path: Path) -> Path:
-    """A copy of a file beside it."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=COPY, suffix=path.suffix)
+def _copy(path: Path, copy: BinaryIO) -> None:
+    """Fill a file with another one, and go back to its beginning."""
     try:
-        with os.fdopen(descriptor, "wb") as copy, path.open("rb") as whole:
+        with path.open("rb") as whole:
             shutil.copyfileobj(whole, copy, 1 << 20)
+        copy.seek(0)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
         raise ApiError("DISK_TOO_SMALL", "there is no room for a copy of the analytics") from error
-    return Path(name)

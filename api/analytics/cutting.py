@@ -72,7 +72,7 @@ class Cutting:
 @asynccontextmanager
 async def _folder(place: Place) -> AsyncIterator[Path]:
     """A folder beside the file, gone again afterwards."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=PARTS, dir=place.path.parent))
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=f"{place.path.stem}{PARTS}", dir=place.path.parent))
     try:
         yield folder
     finally:

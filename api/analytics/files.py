@@ -10,37 +10,43 @@ import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from api.analytics.gate import Gate
 from api.analytics.jobs import Bring, Brought
+from api.analytics.lock import FILE_NAME as LOCK
+from api.analytics.lock import FolderLock
 from api.analytics.outlines import joined, outline, unreadable
 from api.analytics.process import Processes
 from api.analytics.pseudonyms import salt_of
 from api.catalogue import Catalogue
 from api.errors import ApiError
+from api.metrics import Metrics
 from store.analytics.bringing import Masking
 from store.analytics.delta import Delta
 from store.analytics.file import Place
 from store.analytics.outlines import OUTLINES, Outline
-from store.errors import AnalyticsUnreadable, StoreError
+from store.errors import AnalyticsUnreadable, StoreBusy
 from store.record import Record
 
 FOLDER = "analytics"
-COPY = "snapshot-"
-DELTA = "delta-"
-PARTS = "parts-"
-_UNDER_WAY = (DELTA, COPY, PARTS)  # begin the names of what is gone again soon
+DELTA = "-delta-"
+PARTS = "-parts-"
+_UNDER_WAY = (DELTA, PARTS)  # in the names of what is gone again soon
 BRING_S = 300.0  # for one delta
 WAIT_S = 20.0  # for a file that is being made; it goes on being made
 ENTER_S = 90.0  # for others who bring it up to date or read it
 STALE_S = 60.0  # how old what readers see may get because of other readers
 SHARE = 10  # of the time the record spends on deltas it spends nine times as much without them
+
+
+log = structlog.get_logger()
 
 
 class Making(Struct, frozen=True):
@@ -56,21 +62,30 @@ class _State:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.gate = Gate()
-        self.has_units = False
+        self.has_units = False  # and those of its last bringing up to date
         self.next_look = 0.0
         self.making: Making | None = None
         self.task: asyncio.Task[None] | None = None
+
+    @property
+    def is_brought(self) -> bool:
+        """Whether it is being made or brought up to date just now."""
+        return self.task is not None and not self.task.done()
 
 
 class AnalyticsFiles:
     """Those of all tenants, masked and not."""
 
-    def __init__(self, record: Record, catalogue: Catalogue, processes: Processes, data: Path) -> None:
+    def __init__(
+        self, record: Record, catalogue: Catalogue, processes: Processes, data: Path, metrics: Metrics
+    ) -> None:
         self._record = record
         self._catalogue = catalogue
         self._processes = processes
         self._data = data
+        self._metrics = metrics
         self._folder = data.absolute() / FOLDER
+        self._lock = FolderLock(self._folder)
         self._states: dict[tuple[str, bool], _State] = {}
 
     @asynccontextmanager
@@ -81,15 +96,18 @@ class AnalyticsFiles:
         Raises ApiError ANALYTICS_NOT_READY while a file takes long to be made, StoreBusy, StoreUnavailable.
         """
         state = self._state(tenant, masked=masked)
-        async with state.gate.ahead(ENTER_S):
-            if not self._may_stay(state, units=units):
-                await state.gate.empty(ENTER_S)
-                await self._bring_or_wait(tenant, state, masked=masked, units=units)
-            state.gate.enter()
-        try:
-            yield state.place
-        finally:
-            state.gate.leave()
+        async with self._lock.held(ENTER_S):
+            async with state.gate.ahead(ENTER_S):
+                if not self._may_stay(state, units=units):
+                    await state.gate.empty(ENTER_S)
+                    await self._bring_or_wait(tenant, state, masked=masked, units=units)
+                if state.place.as_of() is None:
+                    raise StoreBusy("the analytics file was removed meanwhile")
+                state.gate.enter()
+            try:
+                yield state.place
+            finally:
+                state.gate.leave()
 
     def making(self, tenant: str, *, masked: bool) -> Making | None:
         """How far a file is that is being made; null where none is."""
@@ -115,7 +133,16 @@ class AnalyticsFiles:
 
     async def tidy(self) -> None:
         """Remove what a process that was killed has left under way; nobody else may have the record open."""
-        await asyncio.to_thread(self._remove, *_UNDER_WAY)
+        for part in _UNDER_WAY:
+            await asyncio.to_thread(self._remove, f"*{part}")
+
+    def size_bytes(self) -> int:
+        """How much room they take on the disk."""
+        sizes = 0
+        for path in self._folder.glob("*.duckdb"):
+            with suppress(FileNotFoundError):  # it is removed just now
+                sizes += path.stat().st_size
+        return sizes
 
     async def close(self) -> None:
         """Stop what is being made."""
@@ -125,10 +152,13 @@ class AnalyticsFiles:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _remove(self, *stems: str) -> None:
-        for stem in stems:
-            for path in self._folder.glob(f"{stem}*"):
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    def _remove(self, begin: str) -> None:
+        """All whose names begin so."""
+        for path in self._folder.glob(f"{begin}*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != LOCK:
+                path.unlink(missing_ok=True)
 
     def _state(self, tenant: str, *, masked: bool) -> _State:
         known = self._states.get((tenant, masked))
@@ -139,7 +169,7 @@ class AnalyticsFiles:
 
     def _may_stay(self, state: _State, *, units: bool) -> bool:
         """Whether a file is read as it is, without looking for what is new."""
-        if (units and not state.has_units) or state.place.known().sessions is None:
+        if state.is_brought or (units and not state.has_units) or state.place.known().sessions is None:
             return False
         now = time.monotonic()
         if state.gate.has_readers:
@@ -148,9 +178,16 @@ class AnalyticsFiles:
 
     async def _bring_or_wait(self, tenant: str, state: _State, *, masked: bool, units: bool) -> None:
         """Bring the file up to date, or wait for what does so already; it goes on when nobody waits any more."""
+        is_joined = state.is_brought
+        await self._brought(tenant, state, masked=masked, units=units)
+        if is_joined and units and not state.has_units:  # what was under way did not bring them
+            await self._brought(tenant, state, masked=masked, units=units)
+
+    async def _brought(self, tenant: str, state: _State, *, masked: bool, units: bool) -> None:
         if state.task is None or state.task.done():
             state.task = asyncio.create_task(self._bring_all(tenant, state, masked=masked, units=units))
-        done, _ = await asyncio.wait({state.task}, timeout=WAIT_S)
+        task = state.task
+        done, _ = await asyncio.wait({task}, timeout=WAIT_S)
         if not done:
             at = state.making or Making(0, 0)
             raise ApiError(
@@ -159,33 +196,39 @@ class AnalyticsFiles:
                 details={"turns": at.done, "of": at.total},
                 retry_after_s=1,
             )
-        await state.task
+        if task.cancelled():
+            raise StoreBusy("the analytics file was removed meanwhile")
+        task.result()
 
     async def _bring_all(self, tenant: str, state: _State, *, masked: bool, units: bool) -> None:
-        """Take deltas until there is nothing left to take. Raises StoreError."""
+        """Take deltas until there is nothing left to take; a damaged file is made anew. Raises StoreError."""
         masking = Masking(masked, await asyncio.to_thread(salt_of, self._data, tenant))
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        try:
-            done = 0
-            while True:
-                try:
-                    delta = await self._bring(tenant, state, masking, units=units)
-                except AnalyticsUnreadable:
-                    if state.place.known().sessions is None:
-                        raise
-                    state.place.remove()  # damaged: it is made anew
-                    continue
-                done += delta.turns
-                state.making = Making(done, done + delta.left)
-                if not delta.left:
-                    state.has_units = state.has_units or units
-                    return
-        finally:
-            state.making = None
+        done, is_anew = 0, False
+        state.has_units = False
+        async with self._lock.held(ENTER_S):
+            try:
+                while True:
+                    try:
+                        delta = await self._bring(tenant, state, masking, units=units)
+                    except AnalyticsUnreadable as error:
+                        if is_anew:
+                            raise
+                        log.warning("an analytics file is made anew", problem=str(error))
+                        state.place.remove()
+                        done, is_anew = 0, True
+                        continue
+                    done += delta.turns
+                    state.making = Making(done, done + delta.left)
+                    if not delta.left:
+                        state.has_units = units
+                        return
+            finally:
+                state.making = None
 
     async def _bring(self, tenant: str, state: _State, masking: Masking, *, units: bool) -> Delta:
         """Take one delta."""
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=DELTA, dir=self._folder))
+        prefix = f"{state.place.path.stem}{DELTA}"
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=prefix, dir=self._folder))
         try:
             known, began = state.place.known(), time.monotonic()
             delta = await self._record.analytics.delta(tenant, folder, known, units=units)
@@ -197,6 +240,7 @@ class AnalyticsFiles:
                 await self._processes.run(
                     Bring(str(state.place.path), str(folder), masking), Brought, timeout_s=BRING_S
                 )
+                self._metrics.count_bringing(time.monotonic() - began)
             return delta
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -206,7 +250,7 @@ class AnalyticsFiles:
         for digest in digests:
             try:
                 program = await self._catalogue.program(tenant, digest)
-            except (ApiError, StoreError):
+            except ApiError:  # this version of the program cannot read it, or it is gone
                 found.append(unreadable(digest))
             else:
                 found.append(outline(digest, program.script))

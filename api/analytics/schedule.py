@@ -1,12 +1,14 @@
 """Snapshots that the server makes by itself, every so many hours; the oldest go."""
 
 import asyncio
-import os
+import hashlib
 import re
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 import structlog
@@ -14,15 +16,16 @@ import structlog
 from api.analytics.asking import Analytics
 from api.caller import TENANT
 from api.errors import ApiError
+from api.files import writing_whole
 from api.settings import Settings
 from runtime.ports import Clock
 from store.errors import StoreError
 from store.record import Record
-from store.syncing import sync
 
 FOLDER = "snapshots"
 LOOK_S = 60.0  # between two looks whether one is due
 _FORM = "%Y-%m-%dT%H%M%SZ"
+_NAME_CHARS_MAX = 150  # of a tenant; a file's name has its own bound
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
 
 log = structlog.get_logger()
@@ -46,6 +49,7 @@ class Snapshots:
         self._keep = settings.snapshot_keep
         self._masked = settings.snapshot_masked
         self._clock = clock
+        self._making = asyncio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -63,17 +67,25 @@ class Snapshots:
 
     async def forget(self, tenant: str) -> None:
         """Remove those of a tenant: what was erased from the record is in none of them afterwards."""
-        for path in self._of(tenant):
-            path.unlink(missing_ok=True)
+        async with self._making:  # one that is under way may have it still
+            self._remove(*self._of(tenant))
+
+    async def look(self) -> None:
+        """Make those that are due; one that cannot be made is tried again at the next look. Raises StoreError."""
+        for tenant in await self._record.analytics.tenants():
+            async with self._making:
+                if self._is_due(tenant):
+                    try:
+                        await self._make(tenant)
+                    except (ApiError, StoreError, OSError) as error:
+                        log.warning("no scheduled snapshot", tenant=tenant, problem=str(error))
 
     async def _run(self) -> None:
         while True:
             try:
-                for tenant in await self._record.analytics.tenants():
-                    if self._is_due(tenant):
-                        await self._make(tenant)
-            except (ApiError, StoreError, OSError) as error:  # tried again at the next look
-                log.warning("no scheduled snapshot", problem=str(error))
+                await self.look()
+            except StoreError as error:
+                log.warning("no scheduled snapshots", problem=str(error))
             await asyncio.sleep(LOOK_S)
 
     def _is_due(self, tenant: str) -> bool:
@@ -83,11 +95,15 @@ class Snapshots:
     async def _make(self, tenant: str) -> None:
         now = self._clock().astimezone(UTC)
         path = self._folder / f"{_stem(tenant)}{now.strftime(_FORM)}.duckdb"
-        async with self._analytics.snapshot(tenant, masked=self._masked) as copy:
+        with await self._analytics.snapshot(tenant, masked=self._masked) as copy:
             await asyncio.to_thread(_place, copy, path)
-        for old in self._of(tenant)[: -self._keep]:
-            old.unlink(missing_ok=True)
+        self._remove(*self._of(tenant)[: -self._keep])
         log.info("snapshot made", tenant=tenant, bytes=path.stat().st_size)
+
+    def _remove(self, *paths: Path) -> None:
+        """Remove some, and what a process that was killed has left half written."""
+        for path in (*paths, *self._folder.glob(".cuebook-*.duckdb.*")):
+            path.unlink(missing_ok=True)
 
     def _of(self, tenant: str) -> list[Path]:
         """Those of a tenant, the oldest first."""
@@ -97,21 +113,20 @@ class Snapshots:
 
 
 def _stem(tenant: str) -> str:
-    return "cuebook-" if tenant == TENANT else f"cuebook-{quote(tenant, safe='')[:150]}-"
+    if tenant == TENANT:
+        return "cuebook-"
+    name = quote(tenant, safe="")
+    if len(name) > _NAME_CHARS_MAX:
+        name = hashlib.sha256(tenant.encode()).hexdigest()
+    return f"cuebook-{name}-"
 
 
 def _time_of(path: Path) -> datetime:
     return datetime.strptime(_TIME.findall(path.stem)[-1], _FORM).replace(tzinfo=UTC)
 
 
-def _place(copy: Path, path: Path) -> None:
-    """Move a copy to where it stays, whole or not at all; across disks it is copied first."""
+def _place(copy: BinaryIO, path: Path) -> None:
+    """Write a copy to where it stays, whole or not at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}")
-    with copy.open("rb") as source, fresh.open("wb") as target:
-        while piece := source.read(1 << 20):
-            target.write(piece)
-        target.flush()
-        os.fsync(target.fileno())
-    fresh.replace(path)
-    sync(path.parent)
+    with writing_whole(path) as target:
+        shutil.copyfileobj(copy, target, 1 << 20)

@@ -85,8 +85,9 @@ def _said(job: Job, tell: Callable[[Progress], None]) -> Done | Failed:
         return Failed(QueryStopped.__name__, "it needs more memory than there may be")
     except StoreError as error:
         return Failed(type(error).__name__, str(error))
-    except Exception:  # noqa: BLE001 - the outermost of this process
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - the outermost of this process
+        traceback.print_tb(error.__traceback__)
+        print(type(error).__qualname__, file=sys.stderr)  # without its message, which may hold words of users
         return Failed("", "")
 
 

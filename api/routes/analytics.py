@@ -1,10 +1,10 @@
 """What analysts ask over HTTP: SQL, reports, snapshots."""
 
+import asyncio
+import os
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, BinaryIO, TypeAlias
 from urllib.parse import quote
 
 from litestar import Request, Response, Router, get, post
@@ -167,21 +167,19 @@ async def snapshot(
 ) -> Stream:
     """The file."""
     hidden = masks(caller_of(request), masked)
-    held = AsyncExitStack()
-    path = await held.enter_async_context(analytics.snapshot(tenant_of(request), masked=hidden))
+    copy = await analytics.snapshot(tenant_of(request), masked=hidden)
     headers = {
-        "Content-Length": str(path.stat().st_size),
+        "Content-Length": str(os.fstat(copy.fileno()).st_size),
         "Content-Disposition": 'attachment; filename="cuebook-analytics.duckdb"',
     }
-    return Stream(_pieces(path, held), media_type="application/vnd.duckdb", headers=headers)
+    return Stream(_pieces(copy), media_type="application/vnd.duckdb", headers=headers)
 
 
-async def _pieces(path: Path, held: AsyncExitStack) -> AsyncIterator[bytes]:
-    """The bytes of a file that is given back at their end, or when nobody wants more."""
-    async with held:
-        with path.open("rb") as file:
-            while piece := file.read(_CHUNK):
-                yield piece
+async def _pieces(copy: BinaryIO) -> AsyncIterator[bytes]:
+    """The bytes of a file, which is closed at their end, or when nobody wants more."""
+    with copy:
+        while piece := await asyncio.to_thread(copy.read, _CHUNK):
+            yield piece
 
 
 def _parameters(request: Request[Any, Any, Any]) -> dict[str, str]:

@@ -56,7 +56,8 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
         _take(connection, delta, masking)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT analytics")
-        _know(connection, place, delta, delta.memory_mark or known.memory_mark)
+        # units whose sessions have changed are to be brought anew
+        _know(connection, place, delta, delta.memory_mark or (None if delta.gone else known.memory_mark))
     except duckdb.Error as error:
         roll_back(connection)
         raise AnalyticsUnreadable(f"the analytics file could not be brought up to date: {error}") from error

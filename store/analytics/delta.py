@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from store.errors import AnalyticsUnreadable, StoreUnavailable
 from store.fetch import Cursor
 from store.insert import roll_back
 
@@ -75,7 +76,6 @@ _NOTHING = """(SELECT NULL::UUID AS session_id, 0 AS turn, NULL::TIMESTAMPTZ AS 
     false AS is_reduced LIMIT 0)"""
 # The latest turn stands for all before it: turns are appended, and only retention changes any.
 _COMPARE = """
-CREATE OR REPLACE TEMP TABLE delta_known AS FROM {known};
 CREATE OR REPLACE TEMP TABLE delta_gone AS
     SELECT k.session_id FROM delta_known AS k
     WHERE NOT EXISTS (
@@ -144,41 +144,58 @@ _WHOLE = (
 def write_delta(
     cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int = TURNS_MAX
 ) -> Delta:
-    """Write what changed into an empty folder, `units` of memory only where they are asked for. Blocks."""
+    """Write what changed into an empty folder, `units` of memory only where they are asked for. Blocks.
+
+    Raises AnalyticsUnreadable where what the file knows cannot be read, StoreUnavailable.
+    """
     cursor.execute("BEGIN TRANSACTION")
     try:
         written = _write(cursor, tenant, folder, known, units=units, turns_max=turns_max)
         for table in _LEFTOVERS:
             cursor.execute(f"DROP TABLE temp.{table}")
         cursor.execute("COMMIT")
-    except duckdb.Error:
+    except (duckdb.Error, AnalyticsUnreadable):
         roll_back(cursor)
         raise
+    except OSError as error:
+        roll_back(cursor)
+        raise StoreUnavailable(f"what changed could not be written: {error.strerror}") from error
     return written
 
 
 def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int) -> Delta:
     of = {"tenant": tenant}
-    source = _NOTHING if known.sessions is None else f"read_parquet({_text(known.sessions)})"
-    for statement in _COMPARE.format(known=source, turns_max=turns_max).split(";"):
+    _read_known(cursor, known)
+    for statement in _COMPARE.format(turns_max=turns_max).split(";"):
         cursor.execute(statement, of if "$tenant" in statement else {})
     for name, rows in _FILES.items():
         _copy(cursor, rows, folder / f"{name}.parquet", of)
-    mark = _mark(cursor, _UNITS, of) if units else None
-    if mark == known.memory_mark:
-        mark = None
-    if mark is not None:
-        _copy(cursor, _UNITS, folder / "units.parquet", of)
     rest = "/".join(_mark(cursor, rows, of) for rows in _WHOLE)
     (as_of, gone, taken, wanted, starts) = cursor.execute(
         """SELECT now(), (SELECT count(*) FROM delta_gone), (SELECT count(*) FROM delta_taken), count(*),
         (SELECT count(*) FROM delta_starts) FROM delta_wanted"""
     ).fetchall()[0]
+    mark = _mark(cursor, _UNITS, of) if units and taken == wanted else None  # with the last of what they are about
+    if mark == known.memory_mark and not gone:
+        mark = None
+    if mark is not None:
+        _copy(cursor, _UNITS, folder / "units.parquet", of)
     counts = Counts(*cursor.execute(_COUNT, of).fetchall()[0])
     digests = [digest for (digest,) in cursor.execute(_DIGESTS, of).fetchall() if digest not in set(known.digests)]
     delta = Delta(tenant, as_of, taken, wanted - taken, gone, starts, counts, digests, rest, mark)
     (folder / META).write_bytes(msgspec.json.encode(delta))
     return delta
+
+
+def _read_known(cursor: Cursor, known: Known) -> None:
+    """What the file has of which session, as a table. Raises AnalyticsUnreadable."""
+    source = _NOTHING if known.sessions is None else f"read_parquet({_text(known.sessions)})"
+    try:
+        cursor.execute(f"CREATE OR REPLACE TEMP TABLE delta_known AS FROM {source}")
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        raise AnalyticsUnreadable("what the analytics file knows cannot be read") from error
 
 
 def _mark(cursor: Cursor, rows: str, of: dict[str, str]) -> str:

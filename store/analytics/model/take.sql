@@ -107,3 +107,17 @@ INSERT INTO variable_history BY NAME
         LEFT JOIN (SELECT session_id, turn, digest FROM turns SEMI JOIN delta_turns USING (session_id)) USING (session_id, turn)
         LEFT JOIN personal AS p USING (digest)
     );
+
+-- What was written before its name was marked as personal, by another version of the session's script or, of a global
+-- variable, by any script, is so from then on.
+UPDATE variable_history SET is_pii = true, old = unmasked(old::VARCHAR)::JSON, new = unmasked(new::VARCHAR)::JSON, old_text = unmasked(old_text),
+    new_text = unmasked(new_text), old_number = unmasked(old_number), new_number = unmasked(new_number)
+    FROM (
+        SELECT session_id, flatten(list(names)) AS names
+        FROM (SELECT DISTINCT session_id, digest FROM turns SEMI JOIN touched USING (session_id)) JOIN personal USING (digest)
+        GROUP BY session_id
+    ) AS marked
+    WHERE variable_history.session_id = marked.session_id AND NOT is_pii AND scope != 'global' AND list_has_any(marked.names, [name, '*']);
+UPDATE variable_history SET is_pii = true, old = unmasked(old::VARCHAR)::JSON, new = unmasked(new::VARCHAR)::JSON, old_text = unmasked(old_text),
+    new_text = unmasked(new_text), old_number = unmasked(old_number), new_number = unmasked(new_number)
+    WHERE scope = 'global' AND NOT is_pii AND is_personal('global', name, NULL);
