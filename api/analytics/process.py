@@ -126,7 +126,7 @@ class _Process:
             stdout=subprocess.PIPE,
             env=kept | {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
             cwd="/",
-            start_new_session=True,  # Ctrl-C in the terminal is for the one who waits, who then ends this one
+            process_group=0,  # Ctrl-C is for the one who waits; a session of its own would undo `_stand_back` on Linux
         )
         _stand_back(self._popen.pid)
         self._started = time.monotonic()
@@ -211,7 +211,7 @@ class _Labour:
             with self._lock:
                 self._process = None
             code = process.end()
-        self._spare.refill()
+            self._spare.refill()
         if done is None:
             if not self._is_stopped:
                 log.warning("a process for analysts broke off", exit_code=code)

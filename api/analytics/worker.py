@@ -36,7 +36,7 @@ from store.analytics.file import Place
 from store.analytics.parquet import cut, parts
 from store.errors import QueryStopped, StoreError
 
-ROOM_BYTES = 700_000_000
+ROOM_BYTES = 1_000_000_000
 """Of address space, beyond what the job may use: libraries, stacks, arenas, and the answer."""
 
 

@@ -24,7 +24,7 @@ _BATCH = 500
 """Rows taken at a time: their bytes are counted before there are more."""
 _LENGTHS = (str, bytes)
 _FLAT = (int, float, bool, type(None), Decimal, date, datetime, time, timedelta, UUID)
-_FLAT_BYTES = 16
+_FLAT_BYTES = 50
 _OF_THE_QUERY = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError, duckdb.IntegrityError)
 """Errors that the query is the reason of; their messages are for the analyst."""
 
@@ -59,6 +59,7 @@ def enclosed(path: Path, limits: QueryLimits) -> duckdb.DuckDBPyConnection:
         ":memory:",
         config={
             "threads": 1,  # what is left of the machine is for turns
+            "async_threads": 1,  # there are no files elsewhere to read ahead
             "memory_limit": f"{limits.memory_bytes_max}B",
             "temp_directory": "",  # what does not fit into memory is stopped, and writes nothing to the disk
             "autoinstall_known_extensions": False,

@@ -8,6 +8,7 @@ the process that runs it is bounded and can be killed.
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import duckdb
@@ -23,6 +24,7 @@ Node: TypeAlias = Mapping[str, Any]
 _Names: TypeAlias = frozenset[str]
 
 _EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\b", re.IGNORECASE)
+_BRACKETS = re.compile(r"[][(){}]")
 _NOWHERE = 2**64 - 1  # where the parser does not know the place of a node
 _QUERIES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 _SOURCES = {"BASE_TABLE", "SUBQUERY", "JOIN", "TABLE_FUNCTION", "EMPTY", "EXPRESSION_LIST", "PIVOT", "SHOW_REF"}
@@ -74,6 +76,13 @@ def _check_text(sql: str) -> None:
         raise QueryRefused(f"the query is {size} bytes long; {SQL_BYTES_MAX} are the most")
     if "\0" in sql:
         raise QueryRefused("the query is not text: it holds a NUL character")
+    if _nesting(sql) > DEPTH_MAX:  # the parser takes time and memory by the square of what is open
+        raise QueryRefused(f"the query is nested too deeply: more than {DEPTH_MAX} brackets are open at once")
+
+
+def _nesting(sql: str) -> int:
+    """How many brackets are open at once, about: those in texts and comments count too."""
+    return max(accumulate((1 if each in "([{" else -1 for each in _BRACKETS.findall(sql)), initial=0))
 
 
 def _tree(cursor: duckdb.DuckDBPyConnection, sql: str) -> Node:

@@ -1,0 +1,219 @@
+"""Work for analysts in processes of their own: bombs go off there, and nobody else notices."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from api.analytics.jobs import Answered, Progress, Query
+from api.analytics.process import Processes
+from store.analytics.query import QueryLimits
+from store.errors import DatabaseUnreadable, QueryRefused, QueryStopped, StoreBusy
+
+PATIENCE_S = 60.0  # of a busy machine, on which these processes come last
+ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t"
+STUBBORN = "SELECT levenshtein(repeat('ab', 200_000), repeat('ba', 200_000))"  # nothing interrupts it
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("analytics") / "masked.duckdb"
+    with closing(duckdb.connect(str(path))) as connection:
+        connection.execute("CREATE TABLE sessions AS SELECT i AS id FROM range(100) AS r(i)")
+    return path
+
+
+@pytest.fixture
+async def processes() -> AsyncIterator[Processes]:
+    processes = Processes()
+    yield processes
+    await processes.close()
+
+
+async def ask(processes: Processes, file: Path, sql: str, timeout_s: float = PATIENCE_S, **limits: int) -> Answered:
+    job = Query(str(file), sql, "json", QueryLimits(timeout_s=timeout_s, **limits))
+    memory = {"memory_bytes_max": limits["memory_bytes_max"]} if limits else {}
+    return await processes.run(job, Answered, timeout_s=timeout_s, **memory)
+
+
+def children(of: int = os.getpid()) -> set[int]:
+    """The processes that work for one, if not told otherwise for this."""
+    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(of)], capture_output=True, text=True)
+    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "api.analytics.worker" in line}
+
+
+def runs(pid: int) -> bool:
+    listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return listed.stdout.strip() != "" and not listed.stdout.startswith("Z")  # which its parent has not looked at
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Waits until it does, a bounded time."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def unchanged(file: Path) -> AsyncIterator[None]:
+    """Afterwards the file is as it was, nothing new lies beside it, and no process is left."""
+
+    def looks() -> tuple[list[Path], bytes]:
+        return list(file.parent.iterdir()), hashlib.sha256(file.read_bytes()).digest()
+
+    before = looks()
+    yield
+    assert looks() == before
+    await eventually(lambda: not children())
+
+
+async def working(processes: Processes, file: Path, sql: str = ENDLESS) -> tuple["asyncio.Task[Answered]", set[int]]:
+    """A query under way, and its process."""
+    before = children()
+    started = asyncio.Event()
+    job = Query(str(file), sql, "json")
+    task = asyncio.create_task(processes.run(job, Answered, timeout_s=PATIENCE_S, tell=lambda progress: started.set()))
+    await asyncio.wait_for(started.wait(), PATIENCE_S)
+    return task, children() - before
+
+
+async def test_a_query_is_answered_elsewhere(processes: Processes, file: Path) -> None:
+    steps: list[Progress] = []
+    job = Query(str(file), "SELECT max(id) AS latest, count(*) AS n FROM sessions", "csv")
+    found = await processes.run(job, Answered, timeout_s=PATIENCE_S, tell=steps.append)
+    assert found.body == b"latest,n\r\n99,100\r\n"
+    assert ([column.type for column in found.columns], found.rows, found.truncated) == (["BIGINT", "BIGINT"], 1, False)
+    assert steps == [Progress("asking")]
+    assert not children()
+
+
+async def test_errors_come_back_as_they_were(processes: Processes, file: Path) -> None:
+    with pytest.raises(QueryRefused, match="did you mean sessions"):
+        await ask(processes, file, "FROM session")
+    with pytest.raises(DatabaseUnreadable, match="there is no database"):
+        await ask(processes, file.with_name("none.duckdb"), "SELECT 1")
+
+
+BOMBS = {
+    "a long text": "SELECT repeat('x', 4_000_000_000)",
+    "a long list": "SELECT list_aggregate(range(1_000_000_000), 'sum')",
+    "a large map": "SELECT map_from_entries(list_zip(range(100_000_000), range(100_000_000)))",
+    "texts that are joined": "SELECT string_agg(repeat('x', 1_000_000), '') FROM range(5_000)",
+    "a list of all": "SELECT array_agg(range) FROM range(1_000_000_000)",
+    "sorting": "SELECT range FROM range(1_000_000_000) ORDER BY hash(range)",
+    "distinct values": "SELECT count(DISTINCT hash(range)) FROM range(1_000_000_000)",
+    "unions": "FROM sessions" + " UNION FROM sessions" * 2_000,
+    "doubling": "WITH RECURSIVE t AS (SELECT 'x' AS n UNION ALL SELECT n || n FROM t) SELECT max(n) FROM t",
+}
+CLOCKS = {
+    "recursion": ENDLESS,
+    "a cross join": "SELECT count(*) FROM range(10_000_000) a, range(10_000_000) b WHERE a.range + b.range = -1",
+    "an analysed plan": "EXPLAIN ANALYZE SELECT count(*) FROM range(10_000_000) a, range(10_000_000) b",
+    "one long function": STUBBORN,
+    "a plan that doubles": "WITH a0 AS (SELECT 1 AS x)"
+    + "".join(f", a{n} AS (SELECT * FROM a{n - 1} UNION ALL FROM a{n - 1})" for n in range(1, 60))
+    + " SELECT count(*) FROM a59",
+}
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("name", BOMBS)
+async def test_what_takes_too_much_memory_is_stopped(processes: Processes, file: Path, name: str) -> None:
+    with pytest.raises(QueryStopped, match="memory"):
+        await ask(processes, file, BOMBS[name], memory_bytes_max=100_000_000)
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("name", CLOCKS)
+async def test_what_takes_too_long_is_stopped(processes: Processes, file: Path, name: str) -> None:
+    with pytest.raises(QueryStopped, match=r"longer than|memory"):
+        await ask(processes, file, CLOCKS[name], timeout_s=0.5)
+
+
+async def test_a_process_that_breaks_off_is_told_of(processes: Processes, file: Path) -> None:
+    task, (pid,) = await working(processes, file)
+    os.kill(pid, signal.SIGSEGV)
+    with pytest.raises(QueryStopped, match="broke off"):
+        await task
+    assert (await ask(processes, file, "FROM sessions LIMIT 1")).rows == 1
+
+
+async def test_nobody_waits_for_a_query_that_was_given_up(processes: Processes, file: Path) -> None:
+    task, pids = await working(processes, file, STUBBORN)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await eventually(lambda: not any(map(runs, pids)))
+
+
+async def test_few_are_under_way_at_once(file: Path) -> None:
+    processes = Processes(1, wait_s=0.2)
+    task, _ = await working(processes, file)
+    with pytest.raises(StoreBusy, match="no query under way ended within"):
+        await ask(processes, file, "SELECT 1")
+    task.cancel()
+    await asyncio.wait([task])
+    assert (await ask(processes, file, "SELECT 1")).rows == 1
+    await processes.close()
+
+
+@pytest.fixture
+async def sparing() -> AsyncIterator[Processes]:
+    sparing = Processes(keeps_spare=True)
+    yield sparing
+    await sparing.close()
+    assert not children()
+
+
+async def test_a_spare_takes_the_next_query(sparing: Processes, file: Path) -> None:
+    await ask(sparing, file, "SELECT 1")
+    await eventually(lambda: len(children()) == 1)
+    (spare,) = children()
+    task, _ = await working(sparing, file)
+    assert children() == {spare}
+    task.cancel()
+    await asyncio.wait([task])
+    await eventually(lambda: len(children() - {spare}) == 1)
+    (next_spare,) = children() - {spare}
+    os.kill(next_spare, signal.SIGKILL)
+    await eventually(lambda: not runs(next_spare))
+    assert (await ask(sparing, file, "SELECT 1")).rows == 1
+
+
+ASKING = """
+import asyncio, sys
+from api.analytics.jobs import Answered, Query
+from api.analytics.process import Processes
+def told(progress):
+    print("started", flush=True)
+asyncio.run(Processes().run(Query(sys.argv[1], sys.argv[2], "json"), Answered, timeout_s=100, tell=told))
+"""
+
+
+@pytest.fixture
+def server(file: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process that has a query under way."""
+    with subprocess.Popen([sys.executable, "-c", ASKING, str(file), STUBBORN], stdout=subprocess.PIPE, text=True) as it:
+        assert it.stdout is not None
+        assert it.stdout.readline() == "started\n"
+        yield it
+        it.kill()
+
+
+async def test_it_stands_back_and_ends_with_the_server(server: "subprocess.Popen[str]") -> None:
+    (pid,) = children(server.pid)
+    assert os.getpriority(os.PRIO_PROCESS, pid) == 19
+    if hasattr(os, "SCHED_IDLE"):
+        assert os.sched_getscheduler(pid) == os.SCHED_IDLE
+    server.kill()
+    await eventually(lambda: not runs(pid))
