@@ -144,6 +144,11 @@ CODES: dict[str, Code] = {
     ),
     "VARIABLE_SHADOWED": Code("warning", "A name hides another variable of the same name.", "Rename one of the two."),
     "VARIABLE_NEVER_READ": Code("note", "Nothing reads the variable before it ends.", "Use it, or remove it."),
+    "PERSONAL_COPIED": Code(
+        "warning",
+        "A value made of a personal one (`pii`) is kept under a name that is not personal, and so is not masked.",
+        "Declare that variable with `pii: true` too.",
+    ),
     "TYPE_CLASH": Code(
         "warning", "A value does not go with the type of its variable.", "Change the value or the type."
     ),

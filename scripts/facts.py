@@ -6,7 +6,7 @@ condition guards (``x if x``, ``x is defined and …``, ``{% if x %}``, ``x | de
 find nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 from typing import Literal as Typing
 
@@ -34,6 +34,7 @@ from scripts.sandbox import SANDBOX
 from scripts.values import Value
 
 PLAIN_CHARS_MAX = 500
+_COUNTING = frozenset({"length", "count"})
 
 
 Role: TypeAlias = Typing["tested", "whole", "used"]
@@ -81,6 +82,7 @@ class Facts(Struct, frozen=True):
     is_null_able: bool = False
     is_plain: bool = False
     reads_any: bool = False  # `vars` other than by a written name
+    carried: frozenset[str] = frozenset()  # of an expression: the names whose values may be in what it comes to
 
 
 def facts_of(tree: nodes.Template, source: str, *, is_text: bool) -> Facts:
@@ -100,7 +102,27 @@ def facts_of(tree: nodes.Template, source: str, *, is_text: bool) -> Facts:
         value=constant(expression),
         null_with=null_with,
         is_null_able=is_null_able,
+        carried=frozenset(_carried(expression)),
     )
+
+
+def _carried(node: nodes.Node) -> Iterator[str]:
+    """Not those that are only compared, tested or counted."""
+    match node:
+        case nodes.Name():
+            yield node.name
+        case nodes.Compare() | nodes.Not() | nodes.Test():
+            return
+        case nodes.Filter() if node.name in _COUNTING:
+            return
+        case nodes.Getitem(node=nodes.Name(name="vars"), arg=nodes.Const(value=str(name))):
+            yield name
+        case nodes.CondExpr():
+            yield from _carried(node.expr1)
+            yield from _carried(node.expr2) if node.expr2 is not None else ()
+        case _:
+            for part in node.iter_child_nodes():
+                yield from _carried(part)
 
 
 class _Around(Struct, frozen=True):
