@@ -1,4 +1,4 @@
-"""The names that users have in masked analytics files: the same for as long as the data folder keeps its secret."""
+"""The names of users in what is masked, analytics and exports: the same as long as the data folder keeps its secret."""
 
 import hashlib
 import hmac
@@ -13,6 +13,11 @@ _BYTES = 32
 def salt_of(folder: Path, tenant: str) -> str:
     """The salt of a tenant's pseudonyms, from the secret in the data folder, which is made if there is none."""
     return hmac.new(_secret(folder / FILE_NAME), tenant.encode(), hashlib.sha256).hexdigest()
+
+
+def pseudonym_of(salt: str, user_id: str) -> str:
+    """What a user is called; in SQL it is the same, see `store/analytics/model/take.sql`."""
+    return f"u_{hashlib.sha256(f'{salt}{user_id}'.encode()).hexdigest()[:16]}"
 
 
 def _secret(path: Path) -> bytes:

@@ -9,8 +9,6 @@ from api.privacy.hidden import Hidden
 from api.privacy.mask import HIDDEN, named
 from store.rows import CallRow, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, VariableRow
 
-USER = "[user]"
-
 _PLAIN = frozenset(
     {
         "kind",
@@ -50,9 +48,9 @@ _PLAIN = frozenset(
 """Fields of events and replies that hold ids, names and kinds of the script's or the runtime's own, never words."""
 
 
-def masked_session(row: SessionRow) -> SessionRow:
-    """What is fixed of a session, without whose it is and what the application noted of it."""
-    return msgspec.structs.replace(row, user_id=USER, key=None, metadata={}, idempotency_key=None)
+def masked_session(row: SessionRow, user_id: str) -> SessionRow:
+    """What is fixed of a session, with a pseudonym of its user, and without what the application noted of it."""
+    return msgspec.structs.replace(row, user_id=user_id, key=None, metadata={}, idempotency_key=None)
 
 
 def masked_move(hidden: Hidden, row: MigrationRow) -> MigrationRow:
@@ -64,7 +62,6 @@ def masked_turn(hidden: Hidden, row: TurnRow) -> TurnRow:
     """A turn without its state, which is not for reading, and without digests that a guess could be held against."""
     return msgspec.structs.replace(
         row,
-        user_id=USER,
         idempotency_key=None,
         fingerprint=None,
         state=msgspec.Raw(b"null"),
@@ -89,7 +86,6 @@ def masked_call(hidden: Hidden, row: CallRow) -> CallRow:
     reply = msgspec.json.decode(row.reply)
     return msgspec.structs.replace(
         row,
-        user_id=USER,
         request_digest="",
         prompt_digest=None if row.prompt_digest is None else "",
         error=None if row.error is None else hidden.mask.text(row.error),

@@ -1,10 +1,12 @@
 """A session out of the record, piece by piece: a long one is never in memory as a whole."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from api.analytics.pseudonyms import pseudonym_of, salt_of
 from api.catalogue import Catalogue
 from api.errors import ApiError
 from api.privacy.hidden import hidden_of
@@ -54,7 +56,9 @@ async def export(
     if source is None:
         raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
     if is_masked:
-        source = masked(source, await hidden_of(running.record, catalogue, source.start))
+        salt = await asyncio.to_thread(salt_of, running.settings.data, tenant)
+        user_id = pseudonym_of(salt, source.start.user_id)
+        source = masked(source, await hidden_of(running.record, catalogue, source.start), user_id)
     chosen = _FORMS[form]
     pieces = chosen.pieces(source)
     first = await anext(pieces, b"")  # what cannot be read is told before anything is sent

@@ -126,7 +126,7 @@ async def open_source(record: Record, tenant: str, session_id: str, now: datetim
     return Source(record, start, head, state, tuple(reversed(moves)), now)
 
 
-def masked(source: Source, hidden: Hidden) -> Source:
-    """The same without what is personal."""
+def masked(source: Source, hidden: Hidden, user_id: str) -> Source:
+    """The same without what is personal, with a pseudonym of the user."""
     moves = tuple(masked_move(hidden, move) for move in source.moves)
-    return msgspec.structs.replace(source, start=masked_session(source.start), moves=moves, hidden=hidden)
+    return msgspec.structs.replace(source, start=masked_session(source.start, user_id), moves=moves, hidden=hidden)

@@ -31,6 +31,17 @@ def test_one_session_to_the_screen_and_to_a_file(cuebook: Callable[..., Any], ta
     assert (row["sessionId"], row["key"], row["messages"]) == (talked[0], "telegram:7", 5)
 
 
+def test_masked_it_is_for_reading_alone(cuebook: Callable[..., Any], talked: list[str]) -> None:
+    for every in ([talked[0], "-o", "a.json"], ["--all", "-o", "masked"]):
+        assert cuebook("sessions", "export", *every, "--masked", "--data", "data").exit_code == 0
+    document = json.loads(Path("masked", f"{talked[0]}.json").read_text())
+    assert json.loads(Path("a.json").read_text())["turns"] == document["turns"]
+    assert (document["masked"], document["session"]["key"]) == (True, None)
+    refused = cuebook("sessions", "import", "a.json", "--data", "other")
+    assert refused.exit_code == 1
+    assert "masked" in refused.stdout
+
+
 def test_all_sessions_there_and_back(cuebook: Callable[..., Any], talked: list[str]) -> None:
     exported = cuebook("sessions", "export", "--all", "-o", "out", "--data", "data")
     assert (exported.exit_code, exported.stderr.strip()) == (0, "2 sessions in out")

@@ -188,7 +188,7 @@ INSERT INTO variables_current BY NAME
     SELECT who(user_id) AS user_id, 'global' AS scope, name, type, CASE WHEN NOT hidden THEN value::JSON END AS value,
         CASE WHEN NOT hidden THEN as_text(value) END AS value_text, CASE WHEN NOT hidden THEN as_number(value) END AS value_number,
         source, updated_at AS written_at, is_pii
-    FROM (SELECT *, is_personal('global', name, NULL) AS is_pii, is_pii AND getvariable('is_masked') AS hidden
+    FROM (SELECT *, is_personal('global', name, NULL) AS is_pii, is_hidden(is_pii, type, value) AS hidden
         FROM delta_globals);
 
 -- 7. Calls of models: those of touched sessions, those that no turn was taken with yet, those for memories.

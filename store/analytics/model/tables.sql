@@ -14,7 +14,7 @@ CREATE TABLE about (
 COMMENT ON TABLE about IS 'One row: what this file is, and how far it goes. Every table is of one tenant.';
 COMMENT ON COLUMN about.model_version IS 'Version of these tables; a change that breaks a query raises it';
 COMMENT ON COLUMN about.tenant IS 'Whose data it is';
-COMMENT ON COLUMN about.is_masked IS 'Whether what was said, values of personal variables, names and keys are left out, and users have pseudonyms';
+COMMENT ON COLUMN about.is_masked IS 'Whether what was said, texts in variables, personal values, names and keys are left out, and users have pseudonyms';
 COMMENT ON COLUMN about.as_of IS 'The moment of the record that the file shows';
 COMMENT ON COLUMN about.sessions IS 'Sessions in the record at that moment';
 COMMENT ON COLUMN about.turns IS 'Turns in it';
@@ -473,7 +473,7 @@ COMMENT ON COLUMN variable_history.old_number IS 'Value before where it is a num
 COMMENT ON COLUMN variable_history.new_number IS 'Value after where it is a number';
 COMMENT ON COLUMN variable_history.source IS 'Where the value came from: script, user, model, api, default, migrated';
 COMMENT ON COLUMN variable_history.action_id IS 'The action that wrote it';
-COMMENT ON COLUMN variable_history.is_pii IS 'Whether the author marked it as personal; then its values are masked';
+COMMENT ON COLUMN variable_history.is_pii IS 'Whether the author marked it as personal; masked are its values, and those of all texts, lists and records';
 
 CREATE TABLE variables_current (
     session_id UUID,

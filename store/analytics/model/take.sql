@@ -82,6 +82,9 @@ CREATE OR REPLACE TEMP TABLE personal AS SELECT digest, list(DISTINCT name) AS n
 SET VARIABLE personal_everywhere = (SELECT coalesce(list(DISTINCT name), []) FROM script_variables WHERE is_pii);
 CREATE OR REPLACE TEMP MACRO is_personal(scope, name, names) AS
     list_has_any(CASE WHEN scope = 'global' THEN getvariable('personal_everywhere') ELSE coalesce(names, []) END, [name, '*']);
+-- texts, and what is made of them, are what somebody said; to be counted, a variable has choices, a number, a date
+CREATE OR REPLACE TEMP MACRO is_hidden(is_pii, type, value) AS getvariable('is_masked') AND (is_pii OR CASE json_type(value::JSON)
+    WHEN 'VARCHAR' THEN type NOT IN ('choice', 'date') WHEN 'ARRAY' THEN true WHEN 'OBJECT' THEN true ELSE false END);
 CREATE OR REPLACE TEMP TABLE new_writes AS
     SELECT w.*, e.seq FROM (
         SELECT session_id, who(user_id) AS user_id, turn, finished_at AS written_at,
@@ -97,15 +100,17 @@ CREATE OR REPLACE TEMP TABLE new_writes AS
 DELETE FROM variable_history WHERE session_id IS NULL;
 INSERT INTO variable_history BY NAME
     SELECT session_id, user_id, turn, seq, written_at, scope, phase_id, topic_id, name, type,
-        CASE WHEN hidden THEN NULL ELSE old END AS old, CASE WHEN hidden THEN NULL ELSE new END AS new,
-        CASE WHEN NOT hidden THEN as_text(old) END AS old_text, CASE WHEN NOT hidden THEN as_text(new) END AS new_text,
-        CASE WHEN NOT hidden THEN as_number(old) END AS old_number, CASE WHEN NOT hidden THEN as_number(new) END AS new_number,
+        old, new, as_text(old) AS old_text, as_text(new) AS new_text, as_number(old) AS old_number, as_number(new) AS new_number,
         source, action_id, is_pii
     FROM (
-        SELECT w.*, is_personal(scope, name, p.names) AS is_pii, is_pii AND getvariable('is_masked') AS hidden
-        FROM new_writes AS w
-        LEFT JOIN (SELECT session_id, turn, digest FROM turns SEMI JOIN delta_turns USING (session_id)) USING (session_id, turn)
-        LEFT JOIN personal AS p USING (digest)
+        SELECT * REPLACE (
+            CASE WHEN NOT is_hidden(is_pii, type, old) THEN old END AS old, CASE WHEN NOT is_hidden(is_pii, type, new) THEN new END AS new
+        ) FROM (
+            SELECT w.*, is_personal(scope, name, p.names) AS is_pii
+            FROM new_writes AS w
+            LEFT JOIN (SELECT session_id, turn, digest FROM turns SEMI JOIN delta_turns USING (session_id)) USING (session_id, turn)
+            LEFT JOIN personal AS p USING (digest)
+        )
     );
 
 -- What was written before its name was marked as personal, by another version of the session's script or, of a global

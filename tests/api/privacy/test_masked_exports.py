@@ -29,6 +29,8 @@ async def test_masked_no_form_holds_a_personal_value(
 async def test_what_is_masked_says_of_which_variable_it_was(telling: Any, tmp_path: Path) -> None:
     async with telling(tmp_path) as told:
         document = await told.api.read(f"{told.path}/export", masked=True)
+        known = await told.api.post("/api/analytics/query", json={"sql": "SELECT user_id FROM users"})
+    assert known.json()["rows"] == [{"user_id": document["session"]["user_id"]}]  # the same pseudonym as analysts see
     said = [message["content"] for turn in document["turns"] for message in turn["messages"]]
     assert said[:5] == [
         "What are you called?",

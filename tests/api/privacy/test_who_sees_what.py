@@ -34,6 +34,8 @@ async def ids_of(told: Any) -> dict[str, str]:
         "delivery_id": session,
         "key_id": "0" * 16,
         "job_id": session,
+        "report": "funnel",
+        "table": "messages",
         "turn": "1",
         "version": "1",
     }
@@ -59,6 +61,20 @@ async def test_an_analyst_is_told_no_word_of_a_conversation_on_any_route(
         stats = await told.api.get(f"{told.path}/stats", headers=headers)
         assert stats.json()["messages"] > 10
     assert "watermelon" not in stats.text
+
+
+async def test_no_table_of_the_analysts_holds_a_word_of_it(telling: Any, tmp_path: Path, leaks: Leaks) -> None:
+    async with telling(tmp_path) as told:
+        tables = await told.api.read("/api/analytics/model")
+        headers = {"Authorization": await told.api.key("analyst")}
+        found = {}
+        for table in (each["name"] for each in tables["tables"]):
+            asked = {"sql": f"SELECT * FROM {table}"}
+            answer = await told.api.post("/api/analytics/query", json=asked, headers=headers)
+            assert answer.status_code == 200, answer.text
+            found[table] = leaks(answer.text)
+    assert len(found) > 10
+    assert {table: words for table, words in found.items() if words} == {}
 
 
 async def test_a_reader_may_read_what_an_application_reads(telling: Any, tmp_path: Path, leaks: Leaks) -> None:
