@@ -16,7 +16,6 @@ from store.rows import SessionRow
 
 AGAIN = 0.5  # how often a visitor who returns comes for the same script
 FOREIGN = 0.1  # how much less often for one in another language
-FAVOURITE = 0.15  # 0: all scripts are as popular; 1: the second half as much as the first
 
 
 class Share(Struct, frozen=True):
@@ -108,7 +107,7 @@ def _script_for(stage: Stage, visitor: Visitor, chance: random.Random) -> int:
         return visitor.last_script
     liked = visitor.nature.language
     shares = [
-        (place + 1.0) ** -FAVOURITE * (1.0 if liked in languages else FOREIGN)
-        for place, languages in enumerate(stage.languages)
+        draw * (1.0 if liked in languages else FOREIGN)
+        for draw, languages in zip(stage.draws, stage.languages, strict=True)
     ]
     return weighted(shares, chance.random())

@@ -5,12 +5,15 @@ from datetime import datetime
 from msgspec import Struct
 
 from runtime.program import Program
-from scripts.actions import Recall
+from scripts.actions import AiAsk, Ask, Chat, Choose, Form, Recall
 from scripts.model import Locale, Script, all_actions
 from scripts.nodes import Expression, Template
 from scripts.parse import Source, read_script
 from scripts.strings import language, own_locale
 from store.rows import ScriptRow
+
+LONGER = 0.25
+"""How much more visitors a script draws that asks more: 0: no more; 1: twice as many, where it asks twice as much."""
 
 
 class Version(Struct, frozen=True):
@@ -41,6 +44,8 @@ class Stage:
         self._own = {digest: Program(_script_of(source)) for digest, source in sources.items()}
         self._asking_memory = {digest for digest, program in self._own.items() if asks_memory(program.script)}
         self.languages = [self._languages(each) for each in offered]
+        self.draws = [_questions(self._own[each.versions[0].row.digest].script) ** LONGER for each in offered]
+        """How many visitors each of them draws, against the others."""
 
     def program(self, digest: str, locale: Locale) -> Program:
         """A script with the texts of a language."""
@@ -71,6 +76,11 @@ def _script_of(source: Source) -> Script:
     if script is None:  # it was published a moment ago
         raise ValueError(f"{source.file} cannot be run")
     return script
+
+
+def _questions(script: Script) -> int:
+    """How much a script asks, at least 1."""
+    return max(1, sum(isinstance(each, Ask | AiAsk | Choose | Form | Chat) for each in all_actions(script)))
 
 
 def asks_memory(script: Script) -> bool:

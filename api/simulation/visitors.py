@@ -12,7 +12,7 @@ from runtime.state import Wait
 from store.rows import UserVariableRow
 
 CHINESE = 0.2  # of all visitors
-LEAVES = 0.013  # the chance to leave at a question of no length
+LEAVES = 0.012  # the chance to leave at a question of no length
 LEAVES_MAX = 0.6
 LONG_CHARS = 250.0  # a question of so many characters drives twice as many away
 LEAVES_FIRST = 2.5  # so much more at the first message
