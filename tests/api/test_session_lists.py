@@ -7,6 +7,7 @@ import pytest
 LISTED = {
     "sessionId", "userId", "key", "title", "preview", "lastMessage", "messageCount", "scriptId", "scriptKey",
     "scriptVersion", "locale", "metadata", "status", "executionStatus", "turn", "createdAt", "updatedAt",
+    "textDroppedAt",
 }  # fmt: skip
 
 

@@ -41,6 +41,7 @@ SEEN = SNAPSHOT | {
     "createdAt": str,
     "updatedAt": str,
     "completedAt": type(None),
+    "textDroppedAt": type(None),
     "aiMessage": str,
     "error": type(None),
 }
@@ -242,7 +243,7 @@ async def test_a_users_sessions_come_newest_first_and_link_to_the_next_page(api:
         ), str,
     )  # fmt: skip
     shape |= {"turn": int, "messageCount": int, "scriptVersion": int, "metadata": dict}
-    assert_shape(answer.json()[0], shape | {"key": type(None)})
+    assert_shape(answer.json()[0], shape | {"key": type(None), "textDroppedAt": type(None)})
 
 
 def quoted(text: str) -> bytes:
