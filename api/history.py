@@ -25,6 +25,7 @@ T = TypeVar("T")
 SessionIdOf: TypeAlias = Callable[[Config], str]
 
 DEFAULT_SESSION = "default"
+_OVER = frozenset({"SESSION_NOT_FOUND", "SESSION_TEXT_DROPPED"})
 KNOWN_MAX = 1_000  # conversations whose sessions are remembered, so that they need not be looked up
 
 
@@ -104,14 +105,14 @@ class WithHistory(Generic[T]):
         return await plain if inspect.isawaitable(plain) else plain
 
     async def _on_session(self, config: Config | None, ask: Callable[[str], Awaitable[Any]]) -> Any:
-        """Asks something of the conversation's session; one that was deleted meanwhile begins anew."""
+        """Asks something of the conversation's session; one that is no more, or has no text any more, begins anew."""
         key = self._key(config or {})
         known = self._known.get(key)
         if known is not None:
             try:
                 return await ask(known)
             except CuebookError as failed:
-                if failed.code != "SESSION_NOT_FOUND":
+                if failed.code not in _OVER:
                     raise
         session = await self._conversations.get_or_create(key, self._user_id)
         self._known[key] = session.session_id

@@ -74,10 +74,12 @@ class Retention:
             passed: set[tuple[str, str]] = set()
             while due := [each for each in await self._due() if (each.tenant, each.session_id) not in passed]:
                 for group in _groups(due):
+                    if self._stopping.is_set():
+                        return progress
                     passed |= await self._drop(group, progress)
         finally:
             self.progress = None
-        log.info("retention", texts=progress.texts, sessions=progress.sessions, passed=progress.passed)
+            log.info("retention", texts=progress.texts, sessions=progress.sessions, passed=progress.passed)
         return progress
 
     async def _due(self) -> list[Due]:
@@ -85,8 +87,6 @@ class Retention:
 
     async def _drop(self, group: list[Due], progress: Progress) -> set[tuple[str, str]]:
         """Drops sessions of one tenant in one transaction, and rests; those of them that are not dropped."""
-        if self._stopping.is_set():
-            return {(each.tenant, each.session_id) for each in group}
         begun = asyncio.get_running_loop().time()
         dropped = await self._drop_free(group[0].tenant, group)
         gone = {*dropped.texts, *dropped.sessions}

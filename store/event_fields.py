@@ -5,6 +5,9 @@ words of closed sets stay; what was said, known, noted, asked or given as a reas
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
 
 _EACH = "[]"
 _ACTION = ("action_id", "action_type", "skill", "interrupt", "detector")
@@ -53,21 +56,46 @@ def kept_of_event(kind: str, data: str) -> str:
 
 
 def kept_fields(data: str, fields: Sequence[str]) -> str:
-    """SQL for a JSON object with these fields of another one, those that it has and that are not null."""
-    within: dict[str, list[str]] = {}
+    """SQL for a JSON object with these fields of another one, those that it has and that are not null.
+
+    The object is parsed once: a state has 30 fields that stay, and each look into it would parse all of it.
+    """
+    tree = _tree(fields)
+    shape = msgspec.json.encode(_shape(tree)).decode()
+    return f"list_transform([from_json({data}, '{shape}')], lambda kept: {_kept('kept', tree)})[1]"
+
+
+_Tree: TypeAlias = dict[str, "_Tree"]
+"""Fields by name, `a[]` being a list of objects; a field within which nothing is named is kept as it is."""
+
+
+def _tree(fields: Sequence[str]) -> _Tree:
+    tree: _Tree = {}
     for field in fields:
-        name, _, inner = field.partition(".")
-        within.setdefault(name, []).extend([inner] if inner else [])
-    pairs = [f"'{name.removesuffix(_EACH)}', {_kept_field(data, name, inner)}" for name, inner in within.items()]
-    return f"json_merge_patch('{{}}', json_object({', '.join(pairs)}))"  # which leaves out what is null
+        below = tree
+        for name in field.split("."):
+            below = below.setdefault(name, {})
+    return tree
 
 
-def _kept_field(data: str, name: str, within: Sequence[str]) -> str:
-    place = f"$.{name.removesuffix(_EACH)}"
+def _shape(tree: _Tree) -> dict[str, object]:
+    """The structure that `from_json` reads."""
+    return {
+        name.removesuffix(_EACH): ([_shape(within)] if name.endswith(_EACH) else _shape(within)) if within else "JSON"
+        for name, within in tree.items()
+    }
+
+
+def _kept(struct: str, tree: _Tree) -> str:
+    pairs = ", ".join(f"'{name.removesuffix(_EACH)}', {_kept_field(struct, name, tree[name])}" for name in tree)
+    return f"json_merge_patch('{{}}', json_object({pairs}))"  # which leaves out what is null
+
+
+def _kept_field(struct: str, name: str, within: _Tree) -> str:
+    place = f"{struct}.{name.removesuffix(_EACH)}"
     if not within:
-        return f"json_extract({data}, '{place}')"
+        return place
     if name.endswith(_EACH):
-        each = f"list_transform(json_extract({data}, '{place}[*]'), lambda each: {kept_fields('each', within)})"
-        return f"CASE WHEN json_type({data}, '{place}') = 'ARRAY' THEN {each} END"
-    inner = kept_fields(f"json_extract({data}, '{place}')", within)
-    return f"CASE WHEN json_type({data}, '{place}') = 'OBJECT' THEN {inner} END"
+        each = f"{struct}_each"
+        return f"list_transform({place}, lambda {each}: {_kept(each, within)})"
+    return f"nullif({_kept(place, within)}, '{{}}'::JSON)"

@@ -272,6 +272,11 @@ class _Calls:
                 break  # no fork, but something an application noted
             found.append(origin.session_id)
             session = await self._record.session_start(session.tenant, origin.session_id)
+            if session is not None and session.text_dropped_at is not None:
+                raise SessionUnknown(
+                    f"turn {turn} was taken in session {origin.session_id}, whose text was dropped, so there is "
+                    "nothing to replay it with"
+                )
         return found[-1]
 
 

@@ -176,6 +176,24 @@ async def test_a_key_is_free_again_and_its_user_goes_on_in_a_new_session(opened:
         await api.say(second, "Kolibri")
 
 
+async def test_a_fork_has_its_own_text_and_time(opened: Any, cuebook: Callable[..., Any], tmp_path: Path) -> None:
+    async with opened() as api:
+        await api.keep(NOTES, files=FILES)
+        session = await talk(api)
+        await talk(api, "ben", key="telegram:9")
+    async with opened(20) as api:
+        fork = (await api.post(f"/api/sessions/{session['sessionId']}/fork", json={"turn": 1})).json()
+    async with opened(40, TEXTS) as api:
+        assert (await api.post(PATH)).json()["texts"] == 2
+        assert WORD in json.dumps(await api.transcript(fork))
+        assert (await api.say(fork, "Kolibri"))["turn"] == 2
+        again = await api.post("/api/sessions/by-key", json={"key": "telegram:9", "userId": "ben", "scriptId": "notes"})
+        assert again.status_code == 201
+    refused = await asyncio.to_thread(cuebook, "replay", fork["sessionId"], "--data", tmp_path / "data")
+    assert refused.exit_code == 2
+    assert "whose text was dropped" in refused.stderr.replace("\n", " ")
+
+
 async def test_memory_forgets_the_session_and_takes_nothing_of_it_in_again(opened: Any) -> None:
     async with opened() as api:
         await api.keep(NOTES, files=FILES)
