@@ -58,6 +58,7 @@ def test_a_dry_run_changes_nothing_and_a_run_drops_what_is_due(
     assert json.loads(run("retention", "--json").stdout)["texts"] == 0
     looked = json.loads(run("retention", "--dry-run", "--json").stdout)
     assert [each["sessions"] for each in looked["policies"]] == [0, 0]
+    assert run("verify")
     replayed = run("replay", "--all", "--json")
     assert [each["sessionId"] for each in json.loads(replayed.stdout)["sessions"]] == [old[2]]
 

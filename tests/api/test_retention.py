@@ -226,13 +226,24 @@ async def test_after_compaction_no_byte_of_it_is_in_the_files(opened: Any, tmp_p
         session = await talk(api)
         assert (await api.post(f"/api/sessions/{session['sessionId']}/fork", json={"turn": 1})).status_code == 201
         await api.read("/api/memory/units", userId="ana")
+        assert drop == "session" or await count_said(api) > 0
     assert traces(tmp_path / "data", WORD)
     async with opened(40, [Policy(after_days=30, drop=drop)]) as api:
         done = (await api.post(PATH)).json()
         assert (done["texts"], done["sessions"]) == ((2, 0) if drop == "text" else (0, 2))
+        assert drop == "session" or await count_said(api) == 0
         await api.post("/api/operations/compact")
         assert traces(tmp_path / "data", WORD) == []
     assert traces(tmp_path / "data", WORD) == []
+
+
+async def count_said(api: Any) -> int:
+    """The messages whose words an analyst can read, if not masked."""
+    query = "SELECT count(content) AS said FROM messages WHERE content LIKE '%Schmetterling%'"
+    answer = await api.post("/api/analytics/query", json={"sql": query, "masked": False})
+    assert answer.status_code == 200, answer.text
+    (row,) = answer.json()["rows"]
+    return int(row["said"])
 
 
 class Held(OfflineModel):
