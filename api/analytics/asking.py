@@ -88,7 +88,7 @@ class Analytics:
         left. Raises ApiError, StoreError.
         """
         async with self.files.reading(tenant, masked=masked, units=True) as place:
-            copy = cast(BinaryIO, tempfile.TemporaryFile(dir=place.path.parent))
+            copy = cast(BinaryIO, tempfile.TemporaryFile(dir=place.path.parent))  # noqa: SIM115 - given away
             try:
                 await asyncio.to_thread(_copy, place.path, copy)
             except BaseException:

@@ -1,4 +1,4 @@
-"""One process at a time works on the analytics files of a record: two commands may read a record that no server holds."""
+"""One process at a time works on the analytics files: two commands may read a record that no server holds."""
 
 import asyncio
 import fcntl

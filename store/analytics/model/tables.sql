@@ -504,7 +504,7 @@ COMMENT ON COLUMN variables_current.value_text IS 'Its value as text, lists and 
 COMMENT ON COLUMN variables_current.value_number IS 'Its value where it is a number';
 COMMENT ON COLUMN variables_current.source IS 'Where the value came from';
 COMMENT ON COLUMN variables_current.turn IS 'The turn that wrote it';
-COMMENT ON COLUMN variables_current.written_at IS 'When it was written';
+COMMENT ON COLUMN variables_current.written_at IS 'When the turn that wrote it finished, or it was set';
 COMMENT ON COLUMN variables_current.is_pii IS 'Whether the author marked it as personal';
 
 CREATE TABLE llm_calls (

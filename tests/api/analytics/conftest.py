@@ -15,7 +15,6 @@ import pytest
 from store.analytics.table import Column, Table
 
 
-
 def load(name: str) -> ModuleType:
     """A module beside this one; the folders of tests are no packages."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))

@@ -36,7 +36,9 @@ phases:
         declare: [{var: nickname}]
         actions:
           - {ask: Your name?, id: ask_name, output: [{get: name}, {get: nickname}]}
-          - {experiment: greeting, id: greet, arms: {plain: [{say: Hello., id: hi}], warm: [{say: "Hello {{ name }}", id: warm_hi}]}}
+          - experiment: greeting
+            id: greet
+            arms: {plain: [{say: Hello., id: hi}], warm: [{say: "Hello {{ name }}", id: warm_hi}]}
           - {ask: Where do you live?, id: ask_home, output: [{get: home}]}
           - {say: Never., id: never, when: "1 > 2"}
       - topic: more
@@ -116,7 +118,7 @@ async def step(api: Any, dice: random.Random, sessions: list[Any]) -> None:
             await api.patch(path, json={"metadata": {"note": f"{WORD} {dice.randrange(9)}"}})
 
 
-async def made(app: Any, folder: Path, seed: int = 1, steps: int = 160) -> None:
+async def made(app: Any, folder: Path, seed: int = 1, steps: int = 140) -> None:
     """The record of a folder, with two versions of the talk."""
     async with app(folder, Moody()) as api:
         await api.keep(TALK, files=HOMES)

@@ -1,24 +1,13 @@
-"""Analytics files: brought up to date bit by bit they hold the same as when made at once, whatever happened meanwhile."""
+"""Analytics files that are brought up to date bit by bit hold the same as ones that are made at once."""
 
-import asyncio
-import os
-import random
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import bringing
-import duckdb
 import eventful
-import pytest
 
 from store.analytics.checks import check
 from store.analytics.file import Place
-from store.database import FILE_NAME, Database
 
 
 def differing(one: Path, other: Path) -> list[str]:
@@ -27,28 +16,27 @@ def differing(one: Path, other: Path) -> list[str]:
     return [table for table in left if left[table] != right[table]]
 
 
-@pytest.mark.parametrize("is_masked", [True, False])
-def test_many_small_deltas_come_to_the_same_as_one(made: Path, tmp_path: Path, is_masked: bool) -> None:
+def test_many_small_deltas_come_to_the_same_as_one(made: Path, tmp_path: Path) -> None:
     whole, parts = Place(tmp_path / "whole.duckdb"), Place(tmp_path / "parts.duckdb")
-    assert bringing.brought(made, whole, is_masked=is_masked) == 1
-    assert bringing.brought(made, parts, is_masked=is_masked, turns_max=9) > 5
+    assert bringing.brought(made, whole, is_masked=False) == 1
+    assert bringing.brought(made, parts, is_masked=False, turns_max=17) > 5
     assert differing(whole.path, parts.path) == []
     assert check(parts.path).findings == []
-    assert bringing.brought(made, parts, is_masked=is_masked, turns_max=9) == 1  # once more
+    assert bringing.brought(made, parts, is_masked=False) == 1  # once more
     assert differing(whole.path, parts.path) == []
 
 
 async def test_what_goes_on_meanwhile_is_brought_in_as_if_it_had_been_there(app: Any, tmp_path: Path) -> None:
     record = tmp_path / "data"
     grown = {is_masked: Place(tmp_path / f"{is_masked}.duckdb") for is_masked in (True, False)}
-    for seed in range(5):
+    for seed in range(3):
         async with app(record, eventful.Moody()) as api:
-            await api.keep([eventful.TALK, eventful.RENAMED, eventful.MARKED][min(seed, 2)], files=eventful.HOMES)
+            await api.keep((eventful.TALK, eventful.RENAMED, eventful.MARKED)[seed], files=eventful.HOMES)
             await eventful.converse(api, seed, 30)
-            if seed == 3:
+            if seed == 1:
                 assert (await api.delete(f"/api/users/{eventful.WORD}")).status_code == 200
         for is_masked, place in grown.items():
-            bringing.brought(record, place, is_masked=is_masked, turns_max=17)
+            bringing.brought(record, place, is_masked=is_masked, turns_max=25)
             fresh = Place(tmp_path / f"{is_masked}-{seed}.duckdb")
             bringing.brought(record, fresh, is_masked=is_masked)
             assert differing(fresh.path, place.path) == []

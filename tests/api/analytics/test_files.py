@@ -1,0 +1,186 @@
+"""The analytics files of a record: made anew when they are not to be trusted, shared, gone when they must."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import bringing
+import eventful
+import pytest
+
+from api.analytics.files import FOLDER, AnalyticsFiles
+from api.analytics.lock import FILE_NAME as LOCK
+from api.analytics.lock import FolderLock
+from api.analytics.process import Processes
+from api.app import utc_now
+from api.catalogue import Catalogue
+from api.metrics import Metrics
+from store.analytics.file import Place
+from store.errors import StoreBusy
+from store.record import Record
+
+BOUND_S = 60.0  # of a busy machine
+
+
+@pytest.fixture
+def files(opened: Callable[[Path], Record], data: Path) -> Callable[[], Any]:
+    """Opens the files of the record: ``async with files() as (files, record)``."""
+
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[tuple[AnalyticsFiles, Record]]:
+        record, processes, metrics = opened(data), Processes(keeps_spare=True), Metrics()
+        files = AnalyticsFiles(record, Catalogue(record, utc_now), processes, data, metrics)
+        try:
+            yield files, record
+        finally:
+            await files.close()
+            await processes.close()
+            await record.close()
+
+    return opening
+
+
+async def sessions_in(files: AnalyticsFiles, masked: bool = True) -> int:
+    async with files.reading("default", masked=masked) as place:
+        return len(bringing.rows(place.path)["sessions"])
+
+
+async def became(number: int, look: Callable[[], Any]) -> None:
+    """Waits until so many sessions are seen: a file is not looked after at every moment."""
+    async with asyncio.timeout(BOUND_S):
+        while await look() != number:  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(0.1)
+
+
+def damage_middle(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[4_096 : len(content) : 64] = bytes(len(range(4_096, len(content), 64)))
+    file.write_bytes(content)
+
+
+DAMAGES: list[tuple[str, Callable[[Path], Any]]] = [
+    ("", damage_middle),
+    ("", lambda file: file.write_bytes(b"no database")),
+    ("", lambda file: file.unlink()),
+    (".known.parquet", lambda file: file.write_bytes(b"PAR1")),
+    (".known.parquet", lambda file: file.unlink()),
+    (".known.json", lambda file: file.write_bytes(b'{"made_by":')),
+]
+
+
+async def test_what_is_damaged_is_made_anew_for_who_asks_next(files: Any) -> None:
+    async with files() as (made, record):
+        async with made.reading("default", masked=True) as place:
+            before = bringing.rows(place.path)
+        left = [row[0] for row in before["sessions"]]
+        for ending, damage in DAMAGES:
+            await record.delete_session("default", str(left.pop()))  # there is something to bring
+            damage(place.path.with_name(place.path.name + ending))
+            await became(len(left), lambda: sessions_in(made))
+            after = bringing.rows(place.path)
+            for table in ("turns", "messages", "events", "waits"):
+                assert after[table] == [row for row in before[table] if row[0] in left], (ending, table)
+
+
+def test_one_that_was_killed_while_it_was_brought_is_made_anew(made: Path, tmp_path: Path) -> None:
+    place, whole = Place(tmp_path / "a.duckdb"), Place(tmp_path / "b.duckdb")
+    bringing.brought(made, whole, is_masked=True)
+    program = """
+import sys, pathlib
+folder, made, path = map(pathlib.Path, sys.argv[1:])
+sys.path.insert(0, str(folder))
+import bringing
+from store.analytics.file import Place
+bringing.brought(made, Place(path), is_masked=True, turns_max=9)
+"""
+    command = [sys.executable, "-c", program, str(Path(__file__).parent), str(made), str(place.path)]
+    for after_s in (0.0, 0.15, 0.4):
+        worker = subprocess.Popen(command)
+        until = time.monotonic() + BOUND_S
+        while not place.path.exists() and worker.poll() is None and time.monotonic() < until:
+            time.sleep(0.002)
+        time.sleep(after_s)
+        worker.kill()
+        worker.wait()
+    bringing.brought(made, place, is_masked=True)
+    assert bringing.rows(place.path) == bringing.rows(whole.path)
+
+
+async def test_many_who_ask_at_once_share_one_file_that_is_as_it_is_while_somebody_reads(files: Any) -> None:
+    async with files() as (made, record):
+        first, *others = await asyncio.gather(*(sessions_in(made) for _ in range(4)))
+        assert others == [first] * 3
+        async with made.reading("default", masked=True) as place:
+            as_of = place.as_of()
+            (session_id, *_), *_ = bringing.rows(place.path)["turns"]
+            async with made.reading("default", masked=False) as full:  # which nobody reads yet
+                (session_id, *_), *_ = bringing.rows(full.path)["sessions"]
+            await record.delete_session("default", str(session_id))
+            assert await sessions_in(made) == first
+            assert place.as_of() == as_of
+        await became(first - 1, lambda: sessions_in(made))
+        await became(first - 1, lambda: sessions_in(made, masked=False))
+
+
+async def test_who_asks_for_memories_gets_them_though_others_had_asked_without(files: Any) -> None:
+    async with files() as (made, _):
+
+        async def units(wanted: bool) -> int:
+            async with made.reading("default", masked=False, units=wanted) as place:
+                return len(bringing.rows(place.path)["memory_units"])
+
+        without, with_them = await asyncio.gather(units(False), units(True))
+        assert with_them > 0
+        assert without in {0, with_them}
+
+
+async def test_what_is_removed_while_it_is_made_is_not_there_and_who_waits_is_told(files: Any, data: Path) -> None:
+    async with files() as (made, _):
+        asking = asyncio.create_task(sessions_in(made))
+        async with asyncio.timeout(BOUND_S):
+            while not list((data / FOLDER).glob("*-delta-*")):  # noqa: ASYNC110 - nor does a folder
+                await asyncio.sleep(0)
+        await made.drop("default")
+        with pytest.raises(StoreBusy, match="removed meanwhile"):
+            await asking
+        assert [path.name for path in (data / FOLDER).iterdir()] == [LOCK]
+        assert await sessions_in(made) > 0
+
+
+async def test_two_commands_work_on_the_files_one_after_the_other(tmp_path: Path) -> None:
+    one, other = FolderLock(tmp_path / "analytics"), FolderLock(tmp_path / "analytics")
+    async with one.held(1.0), one.held(1.0):
+        with pytest.raises(StoreBusy):
+            async with other.held(0.1):
+                pass
+    async with other.held(1.0):
+        pass
+
+
+async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file(app: Any, data: Path) -> None:
+    async with app(data) as api:
+
+        async def sessions() -> int:
+            asked = await api.post("/api/analytics/query", json={"sql": "FROM sessions", "masked": False})
+            assert asked.status_code == 200, asked.text
+            return len(asked.json()["rows"])
+
+        before = await sessions()
+        listed = (await api.read("/api/sessions", limit=100))["data"]
+        mine = [each for each in listed if each["userId"] == eventful.WORD]
+        other = next(each for each in listed if each["userId"] != eventful.WORD)
+        assert (await api.delete(f"/api/sessions/{other['sessionId']}")).status_code == 204
+        await became(before - 1, sessions)
+        assert (await api.delete(f"/api/users/{eventful.WORD}")).status_code == 200
+        assert [path.name for path in (data / FOLDER).iterdir()] == [LOCK]
+        assert await sessions() == before - 1 - len(mine)
+        asked = await api.post(
+            "/api/analytics/query",
+            json={"sql": f"SELECT count(*) AS n FROM users WHERE user_id = '{eventful.WORD}'", "masked": False},
+        )
+        assert asked.json()["rows"] == [{"n": 0}]
