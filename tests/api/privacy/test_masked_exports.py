@@ -100,3 +100,26 @@ async def test_raw_replies_are_for_those_who_may_read_and_masked_for_authors(
     assert "watermelon" in seen[("author",)]
     assert leaks(seen[("author", "reader")])
     assert leaks(seen[("admin",)])
+
+
+async def test_what_a_later_version_calls_personal_is_masked_in_older_sessions_too(api: Any) -> None:
+    script = """
+script: late
+declare: [{var: name}]
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {ask: Who are you?, id: ask, output: [{get: name}]}
+          - {ask: "And now, {{ name }}?", id: more}
+"""
+    await api.keep(script)
+    session = await api.begin("late")
+    await api.say(session, "Wilhelmina")
+    path = f"/api/sessions/{session['sessionId']}/export"
+    before = await api.get(path, params={"format": "txt", "masked": True})
+    await api.keep(script.replace("{var: name}", "{var: name, pii: true}"))
+    after = await api.get(path, params={"format": "txt", "masked": True})
+    assert before.text.splitlines()[1:] == ["[user] Wilhelmina", "[assistant] And now, Wilhelmina?"]
+    assert after.text.splitlines()[1:] == ["[user] [name]", "[assistant] And now, [name]?"]
