@@ -6,7 +6,7 @@
 -- Skills, interrupts and detectors are no steps. A step that no known version of the script has stands at the end, unnumbered.
 CREATE OR REPLACE MACRO funnel(script, level := 'phase', version := NULL, since := NULL, until := NULL) AS TABLE
 WITH chosen AS MATERIALIZED (SELECT c.session_id, c.status FROM chosen_sessions(script, version, since, until) AS c),
-visited AS (
+visited AS NOT MATERIALIZED (
     SELECT v.session_id, v.phase_id, v.topic_id, NULL AS action_id, v.seq, v.visit, v.outcome
     FROM scope_visits AS v WHERE level != 'action' AND v.scope = level
     UNION ALL

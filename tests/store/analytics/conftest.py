@@ -72,7 +72,7 @@ async def converse(folder: Path) -> None:
     shutil.copytree(EXAMPLES, scripts)
     shutil.copy(ERRANDS, scripts)
     async with open_runtime(folder, scripts=scripts) as cuebook:
-        for number in range(30):
+        for number in range(26):
             started = await cuebook.sessions.create(f"user {number % 7}", dice.choice(PLAYED))
             for turn in range(dice.randrange(18)):
                 with suppress(CuebookError):  # a session that has ended, or a reply that does not do

@@ -50,7 +50,7 @@ def known_in(state: State) -> set[tuple[Any, ...]]:
 def test_what_a_session_knew_is_what_its_state_held(turns: list[Any], file: duckdb.DuckDBPyConnection) -> None:
     told = {each.session_id for each in turns if '"rewind"' in each.events or '"skill"' in each.state}
     first = [each for each in turns if each.session_id in told]
-    tried = [*first[:90], *turns[:: len(turns) // 40]]
+    tried = [*first[:60], *turns[:: len(turns) // 30]]
     assert sum(bool(known_in(decode(turn.state))) for turn in tried) > len(tried) / 2
     for turn in tried:
         rows = rows_of(file, f"FROM variables_at('{turn.session_id}', {turn.turn}) WHERE scope != 'global'")
