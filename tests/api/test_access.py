@@ -29,6 +29,7 @@ STRANGERS = {
     "group_id": "nothing",
     "job_id": str(uuid.uuid4()),
     "report": "nothing",
+    "table": "nothing",
     "turn": "0",
     "version": "1",
 }
