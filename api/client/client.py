@@ -5,6 +5,7 @@ from typing import Self
 
 import httpx
 
+from api.client.analytics import Analytics
 from api.client.memory import Memory
 from api.client.sessions import Sessions
 from api.client.wire import Patience, Wire
@@ -36,6 +37,7 @@ class Client:
         wire = Wire(self._http, patience)
         self.sessions = Sessions(wire)
         self.memory = Memory(wire)
+        self.analytics = Analytics(wire)
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,6 +7,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from api.client.analytics import Analytics
 from api.client.client import DEFAULT_URL, Client
 from api.client.memory import Memory
 from api.client.sessions import Sessions
@@ -152,6 +153,19 @@ class SyncMemory(_Waiting):
     status = _waited(Memory.status)
 
 
+class SyncAnalytics(_Waiting):
+    """`Analytics`, waited for."""
+
+    query = _waited(Analytics.query)
+    query_as = _waited(Analytics.query_as)
+    report = _waited(Analytics.report)
+    report_as = _waited(Analytics.report_as)
+    reports = _waited(Analytics.reports)
+    model = _waited(Analytics.model)
+    status = _waited(Analytics.status)
+    snapshot = _waited(Analytics.snapshot)
+
+
 class SyncClient:
     """A server of Cuebook: ``with SyncClient() as cuebook: cuebook.sessions.create("ana")``."""
 
@@ -160,6 +174,7 @@ class SyncClient:
         self._client = self._loop.result(_made(url, key, patience or Patience()))
         self.sessions = SyncSessions(self._loop, self._client.sessions)
         self.memory = SyncMemory(self._loop, self._client.memory)
+        self.analytics = SyncAnalytics(self._loop, self._client.analytics)
 
     def __enter__(self) -> Self:
         return self

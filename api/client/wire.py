@@ -45,11 +45,24 @@ class Wire:
         body: object = None,
         parameters: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
+        answer_s: float | None = None,
     ) -> T:
-        """The answer. Raises CuebookError."""
+        """The answer, waited for as long as for any, or for `answer_s`. Raises CuebookError."""
 
-        answer = await self._answered(self._request(method, path, body, parameters, headers))
+        answer = await self._answered(self._request(method, path, body, parameters, headers, answer_s))
         return _decoded(answer.content, kind)
+
+    async def content(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        parameters: Mapping[str, object] | None = None,
+        answer_s: float | None = None,
+    ) -> bytes:
+        """An answer that is a document. Raises CuebookError."""
+        return (await self._answered(self._request(method, path, body, parameters, None, answer_s))).content
 
     async def text(self, path: str, *, parameters: Mapping[str, object] | None = None) -> str:
         """An answer that is no JSON, as it comes. Raises CuebookError."""
@@ -115,14 +128,21 @@ class Wire:
         body: object,
         parameters: Mapping[str, object] | None,
         headers: Mapping[str, str] | None,
+        answer_s: float | None = None,
     ) -> httpx.Request:
         given: list[tuple[str, str | int | float | bool | None]] = [
             (name, each) for name, value in (parameters or {}).items() for each in _written(value)
         ]
         content = None if body is None else msgspec.json.encode(body)
         kind = {} if content is None else {"Content-Type": "application/json"}
+        answer_s = self._patience.answer_s if answer_s is None else answer_s
         return self._http.build_request(
-            method, path, params=httpx.QueryParams(given), content=content, headers={**kind, **(headers or {})}
+            method,
+            path,
+            params=httpx.QueryParams(given),
+            content=content,
+            headers={**kind, **(headers or {})},
+            timeout=httpx.Timeout(answer_s, connect=self._patience.connect_s),
         )
 
 

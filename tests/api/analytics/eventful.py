@@ -120,7 +120,7 @@ async def step(api: Any, dice: random.Random, sessions: list[Any]) -> None:
 
 async def made(app: Any, folder: Path, seed: int = 1, steps: int = 140) -> None:
     """The record of a folder, with two versions of the talk."""
-    async with app(folder, Moody()) as api:
+    async with app(folder, Moody(), embedder="none") as api:
         await api.keep(TALK, files=HOMES)
         await api.keep(RENAMED, files=HOMES)
         await converse(api, seed, steps)

@@ -30,7 +30,7 @@ async def test_what_goes_on_meanwhile_is_brought_in_as_if_it_had_been_there(app:
     record = tmp_path / "data"
     grown = {is_masked: Place(tmp_path / f"{is_masked}.duckdb") for is_masked in (True, False)}
     for seed in range(3):
-        async with app(record, eventful.Moody()) as api:
+        async with app(record, eventful.Moody(), embedder="none") as api:
             await api.keep((eventful.TALK, eventful.RENAMED, eventful.MARKED)[seed], files=eventful.HOMES)
             await eventful.converse(api, seed, 30)
             if seed == 1:

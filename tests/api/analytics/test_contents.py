@@ -51,7 +51,7 @@ async def pages(api: Any, path: str, **query: Any) -> list[Row]:
 async def told(app: Any, folder: Path) -> tuple[list[Row], dict[str, Row]]:
     """What the API tells, once a query has had the file made."""
     sessions = []
-    async with app(folder) as api:
+    async with app(folder, embedder="none") as api:
         asked = await api.post("/api/analytics/query", json={"sql": "FROM memory_units", "masked": False})
         assert asked.status_code == 200, asked.text
         for listed in await pages(api, "/api/sessions"):

@@ -163,7 +163,7 @@ async def test_two_commands_work_on_the_files_one_after_the_other(tmp_path: Path
 
 
 async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file(app: Any, data: Path) -> None:
-    async with app(data) as api:
+    async with app(data, embedder="none") as api:
 
         async def sessions() -> int:
             asked = await api.post("/api/analytics/query", json={"sql": "FROM sessions", "masked": False})

@@ -1,0 +1,133 @@
+"""What analysts may not see is nowhere: in no table, no form of an answer, no snapshot and no refusal."""
+
+from pathlib import Path
+from typing import Any
+
+import bringing
+import eventful
+import pytest
+
+from api.analytics.formats.from_parquet import from_parquet
+from store.analytics.describe import described_tables
+from store.analytics.query import query
+from store.analytics.report_list import REPORTS
+from store.errors import QueryRefused
+
+QUERY, SNAPSHOT = "/api/analytics/query", "/api/analytics/snapshot"
+TABLES = [table.name for table in described_tables()]
+WHOLE = " UNION ALL ".join(f"SELECT '{name}' AS name, to_json({name})::VARCHAR AS row FROM {name}" for name in TABLES)
+
+
+def seen(text: str | bytes) -> bool:
+    """Whether it tells what somebody said, or who somebody is."""
+    content = text.encode() if isinstance(text, str) else text
+    return eventful.WORD.encode().lower() in content.lower()
+
+
+async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: Any, data: Path) -> None:
+    async with app(data, embedder="none") as api:
+        analyst = {"Authorization": await api.key("analyst")}
+        reader = {"Authorization": await api.key("reader")}
+
+        async def ask(sql: str, form: str = "json", **fields: Any) -> Any:
+            return await api.post(QUERY, json={"sql": sql, "format": form, **fields}, headers=analyst)
+
+        rows = (await ask(WHOLE, rowsMax=100_000)).json()["rows"]
+        assert {row["name"] for row in rows} == {*TABLES}
+        assert [row for row in rows if seen(row["row"])] == []
+        for form in ("csv", "svg", "parquet"):
+            answer = await ask("SELECT user_id, count(*) AS n FROM messages GROUP BY ALL", form)
+            assert answer.status_code == 200, answer.text
+            assert not seen(answer.content)
+            assert form != "parquet" or not seen(str(from_parquet(answer.content)))
+        for sql in ("SELECT error(user_id) FROM users", "SELECT user_id::INT FROM users"):
+            refused = await ask(sql)
+            assert refused.json()["error"]["code"] == "QUERY_INVALID"
+            assert not seen(refused.text)
+        unmasked = {"masked": "false"}
+        report = await api.get("/api/analytics/reports/message_search", params={"words": eventful.WORD, **unmasked})
+        assert report.status_code in {400, 401}
+        for refused in (
+            await ask("FROM messages", masked=False),
+            await api.get(SNAPSHOT, params=unmasked, headers=analyst),
+            await api.get("/api/analytics/reports/activity", params=unmasked, headers=analyst),
+            await api.get("/api/analytics/status", params=unmasked, headers=analyst),
+        ):
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
+        said = {"sql": "SELECT count(content) AS n FROM messages", "masked": False}
+        assert (await api.post(QUERY, json=said, headers=reader)).json()["rows"][0]["n"] > 0
+
+
+async def test_a_masked_snapshot_has_no_word_and_answers_reports_without_any(app: Any, data: Path) -> None:
+    async with app(data, embedder="none") as api:
+        answer = await api.get(SNAPSHOT)
+        assert answer.headers["content-length"] == str(len(answer.content))
+        (data / "whole.duckdb").write_bytes((await api.get(SNAPSHOT, params={"masked": "false"})).content)
+    assert not seen(answer.content)
+    (data / "masked.duckdb").write_bytes(answer.content)
+    assert not seen(str(bringing.rows(data / "masked.duckdb")))
+    assert seen(str(bringing.rows(data / "whole.duckdb")))
+    given = {"words": "'a'", "script": "'talk'", "session": "NULL", "experiment": "'greeting'"}
+    for report in REPORTS:
+        needed = ", ".join(f"{each.name} := {given[each.name]}" for each in report.parameters if each.is_needed)
+        try:
+            assert not seen(str(query(data / "masked.duckdb", f"FROM {report.name}({needed})")))
+        except QueryRefused as error:
+            assert report.reads_words or not seen(str(error))
+
+
+async def test_pseudonyms_stay_and_are_others_in_another_tenant(app: Any, data: Path) -> None:
+    names: dict[str, list[set[str]]] = {"default": [], "school": []}
+    for _ in range(2):
+        async with app(data, embedder="none") as api:
+            for tenant, found in names.items():
+                admin = {"Authorization": await api.key("admin", tenant=tenant)}
+                if tenant == "school" and not found:
+                    text = {"yamlContent": eventful.TALK, "files": eventful.HOMES}
+                    assert (await api.post("/api/scripts", json=text, headers=admin)).status_code == 201
+                begun = {"userId": "ana", "scriptId": "talk"}
+                assert (await api.post("/api/sessions", json=begun, headers=admin)).status_code == 200
+                asked = await api.post(QUERY, json={"sql": "SELECT user_id FROM users"}, headers=admin)
+                found.append({row["user_id"] for row in asked.json()["rows"]})
+    assert names["default"][0] == names["default"][1]
+    assert names["school"][0] == names["school"][1]
+    assert len(names["school"][0]) == 1
+    assert not names["school"][0] & names["default"][0]
+
+
+@pytest.mark.parametrize("marked_late", ["mood", "home"])
+async def test_what_is_marked_as_personal_late_is_masked_from_the_beginning(
+    app: Any, tmp_path: Path, marked_late: str
+) -> None:
+    plain = {"homes.yaml": eventful.HOMES["homes.yaml"].replace(", pii: true", "")}
+    sql = f"SELECT new_number, is_pii FROM variable_history WHERE name = '{marked_late}'"
+    async with app(tmp_path, embedder="none") as api:
+        await api.keep(eventful.TALK, files=plain)
+        session = await api.begin("talk")
+        path = f"/api/sessions/{session['sessionId']}"
+        await api.patch(f"{path}/variables", json={"variables": {"mood": 3}})
+        await api.patch("/api/users/ana/variables", json={"variables": {"home": 3}})
+        await api.say(session, "Ana")
+        before = (await api.post(QUERY, json={"sql": sql})).json()["rows"]
+        assert before == [{"new_number": 3.0, "is_pii": False}]
+        await api.keep(eventful.MARKED, files=eventful.HOMES)
+        assert (await api.post(f"{path}/migrate", json={"version": 2})).status_code == 200
+    async with app(tmp_path, embedder="none") as api:
+        after = (await api.post(QUERY, json={"sql": sql})).json()["rows"]
+        assert after == [{"new_number": None, "is_pii": True}]
+
+
+async def test_questions_are_counted_and_files_weighed(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.begin("visit")
+        for sql in ("FROM turns", "FROM nothing"):
+            await api.post(QUERY, json={"sql": sql})
+        await api.post(
+            QUERY, json={"sql": "SELECT sum(a.range) FROM range(100000000) a, range(1000) b", "timeoutS": 0.2}
+        )
+        counts = (await api.get("/metrics")).text.splitlines()
+        for outcome in ("done", "refused", "stopped"):
+            assert f'cuebook_analytics_queries_total{{outcome="{outcome}"}} 1.0' in counts
+        values = dict(line.rsplit(" ", 1) for line in counts if line.startswith("cuebook_analytics_b"))
+        assert float(values["cuebook_analytics_bringing_seconds_total"]) > 0
+        assert float(values["cuebook_analytics_bytes"]) > 10_000

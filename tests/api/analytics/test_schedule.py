@@ -1,0 +1,106 @@
+"""Snapshots that the server makes by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from api.analytics.asking import Analytics
+from api.analytics.files import AnalyticsFiles
+from api.analytics.process import Processes
+from api.analytics.schedule import FOLDER, Snapshots
+from api.catalogue import Catalogue
+from api.metrics import Metrics
+from api.settings import Settings
+from store.record import Record
+
+START = datetime(2025, 3, 1, 12, tzinfo=UTC)
+
+
+class Scheduled:
+    """Snapshots of a record, and a clock that goes where it is told."""
+
+    def __init__(self, record: Record, processes: Processes, data: Path, **settings: Any) -> None:
+        self.now = START
+        files = AnalyticsFiles(record, Catalogue(record, self.clock), processes, data, Metrics())
+        analytics = Analytics(files, processes, Metrics())
+        self.snapshots = Snapshots(record, analytics, Settings(data=data, **settings), self.clock)
+
+    def clock(self) -> datetime:
+        return self.now
+
+    async def after(self, hours: float) -> None:
+        self.now += timedelta(hours=hours)
+        await self.snapshots.look()
+
+
+@pytest.fixture
+def scheduled(opened: Callable[[Path], Record], data: Path) -> Callable[..., Any]:
+    """Opens it: ``async with scheduled(snapshot_every_h=6) as scheduled``."""
+
+    @asynccontextmanager
+    async def opening(**settings: Any) -> AsyncIterator[Scheduled]:
+        record, processes = opened(data), Processes(keeps_spare=True)
+        try:
+            yield Scheduled(record, processes, data, **settings)
+        finally:
+            await processes.close()
+            await record.close()
+
+    return opening
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def test_one_is_made_when_it_is_due_and_the_oldest_go(scheduled: Any, data: Path) -> None:
+    async with scheduled(snapshot_every_h=6, snapshot_keep=2) as server:
+        await server.after(0)
+        assert names(data / FOLDER) == ["cuebook-2025-03-01T120000Z.duckdb"]
+        await server.after(5.9)
+        assert len(names(data / FOLDER)) == 1
+        await server.after(0.1)
+        await server.after(10)
+        assert names(data / FOLDER) == ["cuebook-2025-03-01T180000Z.duckdb", "cuebook-2025-03-02T040000Z.duckdb"]
+    with duckdb.connect(str(data / FOLDER / "cuebook-2025-03-02T040000Z.duckdb"), read_only=True) as snapshot:
+        assert snapshot.execute("SELECT is_masked FROM about").fetchall() == [(True,)]
+        assert snapshot.execute("SELECT count(*) > 10 FROM sessions").fetchall() == [(True,)]
+
+
+async def test_what_others_put_there_stays_and_what_a_kill_left_goes(
+    scheduled: Any, data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    kept = ["cuebook-monday.duckdb", "cuebook-school-2020-01-01T000000Z.duckdb", "notes.txt"]
+    for name in [*kept, ".cuebook-2020-01-01T000000Z.duckdb.x1", "cuebook-2020-01-01T000000Z.duckdb"]:
+        (folder / name).touch()
+    async with scheduled(snapshot_every_h=1, snapshot_keep=1, snapshot_folder=folder) as server:
+        await server.after(0)
+        assert names(folder) == sorted([*kept, "cuebook-2025-03-01T120000Z.duckdb"])
+        await server.snapshots.forget("default")
+        assert names(folder) == sorted(kept)
+
+
+async def test_one_that_cannot_be_made_is_tried_again(scheduled: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with scheduled(snapshot_every_h=1, snapshot_folder=tmp_path / "file" / "folder") as server:
+        await server.after(0)
+        (tmp_path / "file").unlink()
+        await server.after(0)
+        assert len(names(tmp_path / "file" / "folder")) == 1
+
+
+async def test_a_server_makes_the_first_by_itself_and_an_erasure_removes_it(app: Any, data: Path) -> None:
+    async with app(data, embedder="none", snapshot_every_h=24) as api:
+        async with asyncio.timeout(60):
+            while not list((data / FOLDER).glob("*.duckdb")):  # noqa: ASYNC110 - a folder tells nobody
+                await asyncio.sleep(0.05)
+        assert (await api.delete("/api/users/ana")).status_code == 200
+        assert names(data / FOLDER) == []
