@@ -31,6 +31,8 @@ PERSONAL: dict[str, tuple[str, ...]] = {
     "variables_current": ("value", "value_text", "value_number"),
 }
 """Those that are empty there in rows of personal variables."""
+TEXTS: dict[str, tuple[str, ...]] = {"variable_history": ("old", "new"), "variables_current": ("value",)}
+"""Those that hold no text there but of choices and dates, and no list or record."""
 PSEUDONYM = "^u_[0-9a-f]{16}$"
 
 
@@ -296,6 +298,11 @@ def _masking() -> Iterator[_Rule]:
     for table, columns in PERSONAL.items():
         filled = " OR ".join(f'"{column}" IS NOT NULL' for column in columns)
         yield _unmasked(table, "a value of a personal variable", f"is_pii AND ({filled})")
+    for table, columns in TEXTS.items():
+        for column in columns:
+            text = f"""json_type("{column}") IN ('ARRAY', 'OBJECT')
+                OR (json_type("{column}") = 'VARCHAR' AND type NOT IN ('choice', 'date'))"""
+            yield _unmasked(table, "a text, a list or a record", text)
     kept = kept_of_event("kind", "data")
     yield _unmasked("events", "data", f"data::VARCHAR IS DISTINCT FROM ({kept})::VARCHAR")
     for table, columns_there in model_columns().items():

@@ -104,6 +104,7 @@ LEAKS: dict[str, tuple[str, str]] = {
         "file_unmasked",
         "events",
     ),
+    "UPDATE variables_current SET value = '\"secret\"' WHERE name = 'age'": ("file_unmasked", "variables_current"),
     "UPDATE variable_history SET is_pii = true WHERE name = 'age'": ("file_unmasked", "variable_history"),
 }
 """What was done to a file, and what is found."""
