@@ -26,10 +26,11 @@ STRANGE = {
     "job_id": "1f3c9d6e-6666-4b0e-9f3a-5d1c0a6b7e77",
     "user_id": "ana",  # the same in both tenants
     "report": "activity",
+    "table": "scripts",
     "turn": "0",
     "version": "1",
 }
-ALIKE = {"user_id", "turn", "version", "report"}  # nobody is known by these
+ALIKE = {"user_id", "turn", "version", "report", "table"}  # nobody is known by these
 SCRIPT = """\
 script: intake
 title: "{mark}"
@@ -100,6 +101,7 @@ QUERIES = {
     "/api/sessions/by-key": "?key=telegram:42",
     "/api/sessions/search": "?q=my",
     "/api/scripts/{script_id}/diff": "?from=1&to=1",
+    "/api/analytics/archive": "?part=scripts",
 }
 QUERIES |= {
     path: "?userId=ana"
@@ -108,7 +110,7 @@ QUERIES |= {
     for path in [f"/api/memory/{path}"]
 }
 """What a GET cannot do without."""
-FILES = {"/api/analytics/snapshot"}
+FILES = {f"/api/analytics/{path}" for path in ("snapshot", "days", "tables/{table}", "archive")}
 """What has other bytes each time, however much it says the same."""
 
 
@@ -155,6 +157,7 @@ class Tenant:
             "job_id": summing.json()["job"]["jobId"],
             "user_id": "ana",
             "report": "activity",
+            "table": "scripts",
             "turn": "0",
             "version": "1",
         }
