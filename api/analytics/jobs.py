@@ -1,7 +1,7 @@
 """What is done for analysts in processes of their own, and what such a process and the server say to each other.
 
 Both ways go frames: four bytes of length, then MessagePack. The server sends one Order and leaves the pipe open; the
-process answers with any number of Progress and at last with Done or Failed. It ends when the pipe does.
+process answers with Done or Failed. It ends when the pipe does.
 """
 
 import struct
@@ -13,7 +13,7 @@ from msgspec import Struct
 from api.analytics.answering import Question
 from store.analytics.bringing import Masking
 
-FRAME_BYTES_MAX = 200_000_000
+FRAME_BYTES_MAX = 500_000_000
 SPARE_S = 600
 """How long a process waits for an order."""
 _LENGTH = struct.Struct(">I")
@@ -63,15 +63,6 @@ class Order(Struct, frozen=True):
     """Of memory the job itself takes; the process has more, for what it consists of."""
 
 
-class Progress(Struct, frozen=True, tag="progress"):
-    """How far a job is."""
-
-    step: str
-    done: int = 0
-    total: int = 0
-    """0 where it is not known."""
-
-
 class Done(Struct, frozen=True, tag="done"):
     """A job is done."""
 
@@ -86,7 +77,7 @@ class Failed(Struct, frozen=True, tag="failed"):
     message: str
 
 
-Said: TypeAlias = Progress | Done | Failed
+Said: TypeAlias = Done | Failed
 """What a process says."""
 
 

@@ -7,17 +7,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 import msgspec
 import structlog
 from msgspec import Struct
 
-from api.analytics.jobs import SPARE_S, Done, Failed, Job, Order, Progress, Said, read_frame, write_frame
+from api.analytics.jobs import SPARE_S, Done, Failed, Job, Order, Said, read_frame, write_frame
 from store.errors import (
     AnalyticsUnreadable,
     DatabaseUnreadable,
@@ -37,7 +36,6 @@ GRACE_S = 2.0
 """For a job with a time limit of its own to say that it is over, and for a process that was killed to be gone."""
 
 A = TypeVar("A", bound=Struct)
-Tell: TypeAlias = Callable[[Progress], None]
 
 log = structlog.get_logger()
 
@@ -67,20 +65,15 @@ class Processes:
         *,
         timeout_s: float,
         memory_bytes_max: int = MEMORY_BYTES,
-        tell: Tell = lambda progress: None,
     ) -> A:
-        """What a job comes to; `tell` hears of its progress, in this thread. Cancelled, it ends the process.
+        """What a job comes to. Cancelled, it ends the process.
 
         Raises StoreBusy where too much is under way, QueryStopped where the job takes more than it may, the StoreError
         that the job raises, and StoreUnavailable.
         """
         order = Order(job, cpu_s=int(timeout_s + GRACE_S) + 1, memory_bytes_max=memory_bytes_max)
         loop = asyncio.get_running_loop()
-
-        def heard(progress: Progress) -> None:
-            loop.call_soon_threadsafe(tell, progress)
-
-        labour = _Labour(self._spare, order, heard)
+        labour = _Labour(self._spare, order)
         await self._wait_for_place()
         working = loop.run_in_executor(self._pool, labour.do)
         working.add_done_callback(lambda _: self._free.release())  # not before the process is gone
@@ -188,10 +181,9 @@ class _Spare:
 class _Labour:
     """One order under way. `do` blocks; `stop` makes it end soon, from another thread."""
 
-    def __init__(self, spare: _Spare, order: Order, tell: Tell) -> None:
+    def __init__(self, spare: _Spare, order: Order) -> None:
         self._spare = spare
         self._order = order
-        self._tell = tell
         self._lock = threading.Lock()
         self._process: _Process | None = None
         self._is_stopped = False
@@ -206,17 +198,23 @@ class _Labour:
         try:
             with suppress(BrokenPipeError):  # then there is no answer either
                 write_frame(process.orders, self._order)
-            done = self._heard(process)
+            said = _heard(process)
         finally:
             with self._lock:
                 self._process = None
             code = process.end()
             self._spare.refill()
-        if done is None:
-            if not self._is_stopped:
-                log.warning("a process for analysts broke off", exit_code=code)
-            raise _why(code)
-        return done
+        match said:
+            case Done():
+                return said
+            case Failed(error=""):
+                raise StoreUnavailable("work for an analyst failed; the log says why")
+            case Failed():
+                raise _ERRORS.get(said.error, StoreUnavailable)(said.message)
+            case None:
+                if not self._is_stopped:
+                    log.warning("a process for analysts broke off", exit_code=code)
+                raise _why(code)
 
     def stop(self) -> None:
         """End the process."""
@@ -225,23 +223,18 @@ class _Labour:
             if self._process is not None:
                 self._process.kill()
 
-    def _heard(self, process: _Process) -> Done | None:
-        """The answer; None where it ends without one. Raises StoreError."""
-        while (frame := read_frame(process.answers)) is not None:
-            match msgspec.msgpack.decode(frame, type=Said):
-                case Progress() as progress:
-                    self._tell(progress)
-                case Done() as done:
-                    return done
-                case Failed(error="", message=_):
-                    raise StoreUnavailable("work for an analyst failed; the log says why")
-                case Failed(error=error, message=message):
-                    raise _ERRORS.get(error, StoreUnavailable)(message)
-        return None
+
+def _heard(process: _Process) -> Done | Failed | None:
+    """What it says; None where it ends without a word."""
+    frame = read_frame(process.answers)
+    return None if frame is None else msgspec.msgpack.decode(frame, type=Said)
 
 
 def _stand_back(pid: int) -> None:
-    """Have it come after turns, which it leaves nine tenths of a busy machine; with less it would never end there."""
+    """Have it come after turns, to which it leaves nine tenths of a busy machine.
+
+    With less, short work would not end there; long work steps back further by itself (see worker.py).
+    """
     with suppress(OSError):  # it is gone already, or a container forbids it
         os.setpriority(os.PRIO_PROCESS, pid, 10)
 
