@@ -191,8 +191,9 @@ INSERT INTO variables_current BY NAME
     FROM (SELECT *, is_personal('global', name, NULL) AS is_pii, is_hidden(is_pii, type, value) AS hidden
         FROM delta_globals);
 
--- 7. Calls of models: those of touched sessions, those that no turn was taken with yet, those for memories.
-DELETE FROM llm_calls USING touched AS t WHERE llm_calls.session_id = t.session_id;
+-- 7. Calls of models: those of sessions with new turns, those that no turn was taken with yet, those for memories. A
+-- session that only has another key, other metadata or a failed turn comes without its calls, and keeps them.
+DELETE FROM llm_calls USING (SELECT session_id FROM delta_turns UNION FROM delta_gone) AS t WHERE llm_calls.session_id = t.session_id;
 DELETE FROM llm_calls WHERE session_id IS NULL OR used IS NULL;
 INSERT INTO llm_calls BY NAME
     SELECT * EXCLUDE (user_id, error, parameters, reply, failures, withheld), who(user_id) AS user_id,

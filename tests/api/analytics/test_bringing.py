@@ -9,6 +9,15 @@ import eventful
 from store.analytics.checks import check
 from store.analytics.file import Place
 
+GREETING = """\
+script: greeting
+phases:
+  - phase: main
+    topics:
+      - topic: only
+        actions: [{ai_say: Greet them., id: greet}, {ask: How are you?, id: ask}]
+"""
+
 
 def differing(one: Path, other: Path) -> list[str]:
     """Tables that are not the same in two files."""
@@ -56,3 +65,18 @@ def test_what_the_file_knows_is_believed_only_of_what_made_it(made: Path, tmp_pa
     assert place.known().sessions is None
     bringing.brought(made, place, is_masked=True)
     assert differing(whole.path, place.path) == []
+
+
+async def test_calls_of_models_stay_when_only_the_session_got_another_label(app: Any, tmp_path: Path) -> None:
+    place, fresh = Place(tmp_path / "a.duckdb"), Place(tmp_path / "b.duckdb")
+    async with app(tmp_path / "data", eventful.Moody()) as api:
+        await api.keep(GREETING)
+        session = await api.begin("greeting")
+    bringing.brought(tmp_path / "data", place, is_masked=True)
+    assert len(bringing.rows(place.path)["llm_calls"]) == 1
+    async with app(tmp_path / "data", eventful.Moody()) as api:
+        answer = await api.patch(f"/api/sessions/{session['sessionId']}", json={"metadata": {"channel": "web"}})
+        assert answer.is_success
+    bringing.brought(tmp_path / "data", place, is_masked=True)
+    bringing.brought(tmp_path / "data", fresh, is_masked=True)
+    assert differing(fresh.path, place.path) == []
