@@ -30,7 +30,6 @@ STRANGERS = {
     "job_id": str(uuid.uuid4()),
     "report": "nothing",
     "table": "nothing",
-    "table": "scripts",
     "turn": "0",
     "version": "1",
 }
