@@ -86,6 +86,7 @@ BODIES: dict[str, Any] = {
     "POST /api/memory/import": {"format": "cuebook.memory"},
     "POST /api/operations/memory/repair": None,
     "POST /api/operations/compact": None,
+    "POST /api/operations/retention": None,
     "POST /api/keys": {"name": "of the thief"},
     "POST /api/webhooks": {"url": "http://127.0.0.1:9/", "events": ["turn"]},
     "PATCH /api/webhooks/{webhook_id}": {"description": "of the thief"},
@@ -110,8 +111,8 @@ QUERIES |= {
     for path in [f"/api/memory/{path}"]
 }
 """What a GET cannot do without."""
-FILES = {f"/api/analytics/{path}" for path in ("snapshot", "days", "tables/{table}", "archive")}
-"""What has other bytes each time, however much it says the same."""
+FILES = {f"/api/analytics/{path}" for path in ("snapshot", "status", "days", "tables/{table}", "archive")}
+"""What has other bytes, or tells of another moment, each time, however much it says the same."""
 
 
 class Tenant:
