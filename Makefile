@@ -53,6 +53,7 @@ endif
 
 bench-analytics: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_analytics.py
+	$(BIN)/python tests/benchmarks/bench_analytics_turns.py
 
 reference: .venv/base
 	$(BIN)/python -m api.analytics.reference README.md

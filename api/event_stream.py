@@ -81,7 +81,7 @@ class _Sending(ASGIResponse):
     async def send_body(self, send: Send, receive: Receive) -> None:
         """Sends the stream to whichever end comes first."""
         sending = asyncio.create_task(self._send_all(send))
-        ends = [asyncio.create_task(_left(receive)), *(asyncio.create_task(each.wait()) for each in self._closings)]
+        ends = [asyncio.create_task(left(receive)), *(asyncio.create_task(each.wait()) for each in self._closings)]
         try:
             await asyncio.wait({sending, *ends}, timeout=self._pace.stream_s, return_when=asyncio.FIRST_COMPLETED)
             can_end = not ends[0].done() and not self._is_writing
@@ -113,7 +113,7 @@ class _Sending(ASGIResponse):
         return True
 
 
-async def _left(receive: Receive) -> None:
+async def left(receive: Receive) -> None:
     """Returns when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -15,6 +15,7 @@ from litestar.response import Stream
 
 from api.analytics.answering import MEDIA_TYPES
 from api.analytics.asking import Analytics, Told
+from api.analytics.awaiting import while_awaited
 from api.caller import caller_of, masks, tenant_of
 from api.errors import ApiError, described
 from api.schemas.analytics import (
@@ -123,7 +124,8 @@ async def ask(
 ) -> Response[bytes]:
     """The answer in the format that was asked for."""
     hidden = masks(caller_of(request), data.masked)
-    return _answered(await analytics.query(tenant_of(request), data, masked=hidden), data.format, masked=hidden)
+    told = await while_awaited(request.receive, analytics.query(tenant_of(request), data, masked=hidden))
+    return _answered(told, data.format, masked=hidden)
 
 
 @get("/reports", summary="The reports there are")
@@ -152,7 +154,8 @@ async def make_report(
         meant = report_named(report)
     except ReportRefused as error:
         raise ApiError("REPORT_NOT_FOUND", str(error)) from error
-    told = await analytics.report(tenant_of(request), meant, _parameters(request), form, masked=hidden)
+    work = analytics.report(tenant_of(request), meant, _parameters(request), form, masked=hidden)
+    told = await while_awaited(request.receive, work)
     return _answered(told, form, masked=hidden)
 
 

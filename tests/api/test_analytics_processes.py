@@ -13,9 +13,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from litestar.types import HTTPDisconnectEvent
 
 from api.analytics.answering import Answer, Question
+from api.analytics.awaiting import while_awaited
 from api.analytics.process import Processes
+from api.errors import ApiError
 from store.analytics.query import QueryLimits
 from store.errors import DatabaseUnreadable, QueryRefused, QueryStopped, StoreBusy
 
@@ -156,6 +159,21 @@ async def test_nobody_waits_for_a_query_that_was_given_up(processes: Processes, 
     with pytest.raises(asyncio.CancelledError):
         await task
     await eventually(lambda: not runs(pid))
+
+
+async def test_a_query_is_given_up_when_its_client_goes(processes: Processes, file: Path) -> None:
+    gone = asyncio.Event()
+
+    async def receive() -> HTTPDisconnectEvent:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    task = asyncio.create_task(while_awaited(receive, ask(processes, file, STUBBORN)))
+    await eventually(lambda: len(asking(file)) == 1)
+    gone.set()
+    with pytest.raises(ApiError, match="nobody waits"):
+        await task
+    await eventually(lambda: not children())
 
 
 async def test_few_are_under_way_at_once(file: Path) -> None:
