@@ -51,7 +51,7 @@ def test_an_answer_comes_in_the_format_that_is_asked_for(analyst: Cuebook, tmp_p
     ]  # fmt: skip
     written = analyst("query", COUNT, "-o", tmp_path / "n.CSV")
     assert (tmp_path / "n.CSV").read_bytes() == b"role,n\r\nassistant,5\r\nuser,2\r\n"
-    assert (written.stdout, "n.CSV written, 32 bytes" in written.stderr) == ("", True)
+    assert (written.stdout, "n.CSV written, 29 bytes" in written.stderr) == ("", True)
     analyst("query", COUNT, "-o", tmp_path / "n.parquet")
     assert duckdb.sql(f"FROM '{tmp_path}/n.parquet'").fetchall() == [("assistant", 5), ("user", 2)]
     analyst("query", COUNT, "--title", "Who says how much", "-o", tmp_path / "n.svg")

@@ -41,6 +41,9 @@ async def test_what_goes_on_meanwhile_is_brought_in_as_if_it_had_been_there(app:
     for seed in range(3):
         async with app(record, eventful.Moody(), embedder="none") as api:
             await api.keep((eventful.TALK, eventful.RENAMED, eventful.MARKED)[seed], files=eventful.HOMES)
+            for each in (await api.read("/api/sessions", limit=100))["data"]:  # they change, and take no turn
+                labels = {"metadata": {"round": seed}}
+                assert (await api.patch(f"/api/sessions/{each['sessionId']}", json=labels)).status_code == 200
             await eventful.converse(api, seed, 30)
             if seed == 1:
                 assert (await api.delete(f"/api/users/{eventful.WORD}")).status_code == 200
