@@ -80,7 +80,7 @@ def test_a_file_is_published_and_its_sessions_moved_and_one_taken_back(
     back = cuebook("migrate", "--undo", talked[1], "--data", "data")
     assert (back.exit_code, back.stderr.strip()) == (0, "back from version 2 to version 1, at main/who/ask_age")
     assert cuebook("migrate", "--undo", talked[1], "--data", "data").exit_code == 2
-    sql = "SELECT kind, verdict, from_version, script_version FROM session_migrations ORDER BY turn, kind, verdict"
+    sql = "SELECT kind, verdict, from_version, to_version FROM session_migrations ORDER BY turn, kind, verdict"
     assert cuebook("query", sql, "--data", "data").stdout.splitlines()[1:] == [
         "migrate\tsafe\t1\t2",
         "migrate\tmapped\t1\t2",

@@ -146,11 +146,6 @@ async def test_a_server_out_of_reach_is_named(
     listed = await asyncio.to_thread(cuebook, "sessions", "list", "--data", "data", "--port", "1")
     assert listed.exit_code == 2
     assert "http://127.0.0.1:1" in listed.stderr.replace("\n", "")
-    asked = await asyncio.to_thread(cuebook, "query", "SELECT 1", "--data", "data")
-    assert (asked.exit_code, asked.stdout) == (2, "")
-    said = asked.stderr.replace("\n", " ")
-    assert f"process {server.process.pid}" in said
-    assert "stop that process" in said
 
 
 SQL = "SELECT role, content FROM messages WHERE user_id = 'ben' ORDER BY seq LIMIT 3"
@@ -158,7 +153,7 @@ ROWS = [["assistant", "Dear diary."], ["assistant", "What comes after 0?"], ["us
 
 
 def test_a_query_in_every_format(cuebook: Callable[..., Any], talked: list[str]) -> None:
-    table = cuebook("query", SQL, "--data", "data")
+    table = cuebook("query", SQL, "--unmasked", "--data", "data")
     assert table.exit_code == 0, table.stderr
     assert table.stdout.splitlines() == [
         "role\tcontent",
@@ -166,9 +161,9 @@ def test_a_query_in_every_format(cuebook: Callable[..., Any], talked: list[str])
         "assistant\tWhat comes after 0?",
         "user\tone two three",
     ]
-    text = cuebook("query", SQL, "--data", "data", "--format", "csv").stdout
+    text = cuebook("query", SQL, "--unmasked", "--data", "data", "--format", "csv").stdout
     assert list(csv.reader(io.StringIO(text))) == [["role", "content"], *ROWS]
-    document = json.loads(cuebook("query", SQL, "--data", "data", "--format", "json").stdout)
+    document = json.loads(cuebook("query", SQL, "--unmasked", "--data", "data", "--format", "json").stdout)
     assert document == [{"role": role, "content": content} for role, content in ROWS]
 
 
@@ -186,33 +181,6 @@ def test_a_query_of_more_rows_than_wanted_says_so(cuebook: Callable[..., Any], t
     result = cuebook("query", "SELECT * FROM range(5)", "--rows", "2", "--data", "data")
     assert result.stdout.splitlines() == ["range", "0", "1"]
     assert "--rows" in result.stderr
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DELETE FROM turns",
-        "UPDATE turns SET turn = 1",
-        "DROP TABLE turns",
-        "COPY turns TO 'out.csv'",
-        "SELECT 1; DROP TABLE turns",
-        "ATTACH 'other.db'",
-        "INSTALL httpfs",
-        "SELECT * FROM read_text('data/cuebook.duckdb')",
-        "SELECT * FROM 'replies.csv'",
-        "SET enable_external_access = true",
-        "PRAGMA database_list",
-        "SELEC 1",
-        "",
-    ],
-)
-def test_a_query_changes_and_reads_nothing_else(cuebook: Callable[..., Any], talked: list[str], sql: str) -> None:
-    result = cuebook("query", sql, "--data", "data")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr
-    assert "Traceback" not in result.stderr
-    assert cuebook("query", "SELECT count(*) FROM turns", "--data", "data").stdout.split() == ["count_star()", "5"]
-    assert sorted(path.name for path in Path.cwd().iterdir()) == ["data"]
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "\x9b2J", "a\u202eb", "bell\x07"])
