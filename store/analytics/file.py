@@ -15,6 +15,7 @@ import msgspec
 
 from store.analytics.delta import Known
 from store.errors import AnalyticsUnreadable
+from store.event_fields import kept_of_event
 
 MODEL_VERSION = 1
 """Of the tables and reports; a query that worked goes on working as long as it stays."""
@@ -22,6 +23,7 @@ MEMORY = "1GB"
 SHARED = "parts.sql"
 """The macros that several reports are made with."""
 _RULES = ("model", "reports")
+_PROGRAMS = ("delta.py", "bringing.py", "outlines.py")
 _ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
 
 
@@ -110,9 +112,11 @@ def report_macros() -> str:
 @cache
 def maker() -> str:
     """Digest of all the rules by which an analytics file is made: one that others made is made anew."""
-    found = [file for name in _RULES for file in resources.files("store.analytics").joinpath(name).iterdir()]
-    texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name) if file.name.endswith(".sql")]
-    return hashlib.sha256(b"".join(texts)).hexdigest()
+    package = resources.files("store.analytics")
+    found = [file for name in _RULES for file in package.joinpath(name).iterdir() if file.name.endswith(".sql")]
+    texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name)]
+    programs = [package.joinpath(name).read_bytes() for name in _PROGRAMS]
+    return hashlib.sha256(b"".join([*texts, *programs, kept_of_event("kind", "data").encode()])).hexdigest()
 
 
 def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> None:

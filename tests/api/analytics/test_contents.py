@@ -73,7 +73,7 @@ def shown(app: Any, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with duckdb.connect(str(path), read_only=True) as file:
         file.execute("SET TimeZone = 'UTC'")
         shown = Shown(file, sessions, variables)
-        assert len(sessions) == shown.rows("FROM about")[0]["sessions"] > 10
+        assert len(sessions) == shown.rows("FROM about")[0]["sessions"] > 5
         yield shown
 
 

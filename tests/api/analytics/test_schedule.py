@@ -70,7 +70,7 @@ async def test_one_is_made_when_it_is_due_and_the_oldest_go(scheduled: Any, data
         assert names(data / FOLDER) == ["cuebook-2025-03-01T180000Z.duckdb", "cuebook-2025-03-02T040000Z.duckdb"]
     with duckdb.connect(str(data / FOLDER / "cuebook-2025-03-02T040000Z.duckdb"), read_only=True) as snapshot:
         assert snapshot.execute("SELECT is_masked FROM about").fetchall() == [(True,)]
-        assert snapshot.execute("SELECT count(*) > 10 FROM sessions").fetchall() == [(True,)]
+        assert snapshot.execute("SELECT count(*) > 5 FROM sessions").fetchall() == [(True,)]
 
 
 async def test_what_others_put_there_stays_and_what_a_kill_left_goes(
