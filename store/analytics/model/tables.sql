@@ -657,7 +657,7 @@ COMMENT ON TABLE memory_units IS 'One row a unit of a user''s memory.';
 COMMENT ON COLUMN memory_units.user_id IS 'Whose memory it is';
 COMMENT ON COLUMN memory_units.unit_id IS 'The unit: of a message its session and number, with a colon between them';
 COMMENT ON COLUMN memory_units.sequence IS 'Its number in the memory, in the order units came';
-COMMENT ON COLUMN memory_units.group_id IS 'The group it belongs to';
+COMMENT ON COLUMN memory_units.group_id IS 'The group it belongs to; masked are names that applications give to groups and units, other than notes: m_ and a pseudonym';
 COMMENT ON COLUMN memory_units.session_id IS 'The session it is of; null for none';
 COMMENT ON COLUMN memory_units.turn IS 'The turn of that session';
 COMMENT ON COLUMN memory_units.message IS 'Number of the message it is; null for one that is none';

@@ -4,6 +4,10 @@
 CREATE OR REPLACE TEMP MACRO who(id) AS
     CASE WHEN getvariable('is_masked') THEN 'u_' || left(sha256(getvariable('salt') || id), 16) ELSE id END;
 CREATE OR REPLACE TEMP MACRO unmasked(word) AS CASE WHEN getvariable('is_masked') THEN NULL ELSE word END;
+-- ids that an application chose may be somebody's name; those that are sessions, messages of them, or drawn at random are not
+CREATE OR REPLACE TEMP MACRO named(id) AS CASE WHEN getvariable('is_masked')
+    AND NOT regexp_full_match(id, '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?') AND id != 'notes'
+    THEN 'm_' || left(sha256(getvariable('salt') || id), 16) ELSE id END;
 -- a value as text: a text without its quotes, all else as the JSON it is
 CREATE OR REPLACE TEMP MACRO as_text(value) AS nullif(value::JSON, 'null'::JSON) ->> '$';
 CREATE OR REPLACE TEMP MACRO as_number(value) AS
@@ -71,9 +75,13 @@ CREATE OR REPLACE TEMP TABLE new_events AS
     SELECT session_id, who(user_id) AS user_id, turn, finished_at AS recorded_at,
         unnest(from_json(events, '[{"seq": "INTEGER", "kind": "VARCHAR", "data": "JSON"}]'), max_depth := 2)
     FROM delta_turns;
+CREATE OR REPLACE TEMP MACRO named_units(kind, data) AS
+    CASE WHEN kind = 'recalled' AND json_type(data, '$.units') = 'ARRAY' THEN json_merge_patch(data, json_object('units',
+        list_transform(json_extract(data, '$.units[*]'),
+            lambda each: json_merge_patch(each, json_object('unit_id', named(each ->> '$.unit_id')))))) ELSE data END;
 INSERT INTO events BY NAME
     SELECT session_id, user_id, turn, seq, kind, data ->> '$.action_id' AS action_id,
-        CASE WHEN getvariable('is_masked') THEN kept_data(kind, data) ELSE data END AS data, recorded_at
+        CASE WHEN getvariable('is_masked') THEN kept_data(kind, named_units(kind, data)) ELSE data END AS data, recorded_at
     FROM new_events;
 
 -- Names of personal variables, of any scope: one that means two things in a script is masked in both. A script that

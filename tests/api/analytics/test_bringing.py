@@ -4,10 +4,19 @@ from pathlib import Path
 from typing import Any
 
 import bringing
+import duckdb
 import eventful
+import msgspec
+import pytest
 
+from store.analytics.bringing import Masking, bring
 from store.analytics.checks import check
-from store.analytics.file import Place
+from store.analytics.delta import Known, write_delta
+from store.analytics.file import Place, maker
+from store.analytics.outlines import OUTLINES, Outline
+from store.database import Database
+from store.errors import AnalyticsUnreadable
+from store.event_fields import EVENT_FIELDS
 
 GREETING = """\
 script: greeting
@@ -83,3 +92,59 @@ async def test_calls_of_models_stay_when_only_the_session_got_another_label(app:
     bringing.brought(tmp_path / "data", place, is_masked=True)
     bringing.brought(tmp_path / "data", fresh, is_masked=True)
     assert differing(fresh.path, place.path) == []
+
+
+RECALLING = """\
+script: recalling
+phases:
+  - phase: main
+    topics:
+      - topic: only
+        actions: [{recall: What is known?, id: recall, into: known}, {ask: How are you?, id: ask}]
+"""
+
+
+async def test_names_of_units_that_an_application_chose_are_pseudonyms(app: Any, tmp_path: Path) -> None:
+    places = {is_masked: Place(tmp_path / f"{is_masked}.duckdb") for is_masked in (True, False)}
+    async with app(tmp_path / "data", embedder="hashed:64") as api:
+        await api.keep(RECALLING)
+        units = [{"content": "What is known is little.", "unitId": eventful.WORD}]
+        body = {"userId": "ana", "group": f"of {eventful.WORD}", "units": units}
+        assert (await api.post("/api/memory/units", json=body)).status_code == 201
+        summed = await api.post("/api/memory/summarise", json={"userId": "ana"}, headers={"Prefer": "wait=60"})
+        assert summed.is_success
+        await api.begin("recalling", user="ana")
+    for is_masked, place in places.items():
+        bringing.brought(tmp_path / "data", place, is_masked=is_masked)
+        rows = bringing.rows(place.path)
+        assert len(rows["memory_units"]) > 1
+        told = repr((rows["memory_units"], rows["events"]))
+        assert (eventful.WORD in told) != is_masked
+        assert ("'ana'" in told) != is_masked
+        with duckdb.connect(str(place.path), read_only=True) as connection:
+            recalled = "SELECT unnest(data -> '$.units[*]') ->> '$.unit_id' AS unit_id FROM events"
+            joined = f"SELECT count(*) FROM memory_units JOIN ({recalled}) USING (unit_id)"
+            assert connection.execute(joined).fetchall()[0][0] > 0
+        assert check(place.path).findings == []
+
+
+def test_what_of_events_is_masked_is_among_the_rules_that_a_file_is_made_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = maker.__wrapped__()
+    monkeypatch.setitem(EVENT_FIELDS, "ended", ("reason",))
+    assert maker.__wrapped__() != before
+
+
+def test_a_row_that_cannot_be_taken_is_told_without_its_words(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "delta"
+    folder.mkdir()
+    database = Database.open(made, read_only=True)
+    write_delta(database.cursor(), "default", folder, Known(), units=False)
+    database.close()
+    (folder / OUTLINES).write_bytes(msgspec.json.encode(Outline([], [], [])))
+    turns, mended = folder / "turns.parquet", folder / "mended.parquet"
+    bad = f'[{{"seq": 1, "kind": "variable", "data": {{"variable": "{eventful.WORD}"}}}}]'
+    duckdb.execute(f"COPY (SELECT * REPLACE ('{bad}' AS events) FROM '{turns}') TO '{mended}'")
+    mended.replace(turns)
+    with pytest.raises(AnalyticsUnreadable) as told:
+        bring(Place(tmp_path / "a.duckdb"), folder, Masking(True, "a salt"))
+    assert eventful.WORD not in str(told.value)
