@@ -60,7 +60,8 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
         _know(connection, place, delta, delta.memory_mark or (None if delta.gone else known.memory_mark))
     except duckdb.Error as error:
         roll_back(connection)
-        raise AnalyticsUnreadable(f"the analytics file could not be brought up to date: {error}") from error
+        kind = type(error).__name__  # its message may quote what somebody said, and goes to the log
+        raise AnalyticsUnreadable(f"the analytics file could not be brought up to date: {kind}") from error
     finally:
         connection.close()
         shutil.rmtree(spill, ignore_errors=True)
