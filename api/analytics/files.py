@@ -206,6 +206,8 @@ class AnalyticsFiles:
         done, is_anew = 0, False
         state.has_units = False
         async with self._lock.held(ENTER_S):
+            # what a command that was killed has left: nobody else brings this file now
+            await asyncio.to_thread(self._remove, f"{state.place.path.stem}{DELTA}")
             try:
                 while True:
                     try:

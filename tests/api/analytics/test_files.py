@@ -13,7 +13,7 @@ import bringing
 import eventful
 import pytest
 
-from api.analytics.files import FOLDER, AnalyticsFiles
+from api.analytics.files import DELTA, FOLDER, AnalyticsFiles
 from api.analytics.lock import FILE_NAME as LOCK
 from api.analytics.lock import FolderLock
 from api.analytics.process import Processes
@@ -184,3 +184,15 @@ async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file
             json={"sql": f"SELECT count(*) AS n FROM users WHERE user_id = '{eventful.WORD}'", "masked": False},
         )
         assert asked.json()["rows"] == [{"n": 0}]
+
+
+async def test_what_a_killed_command_left_is_gone_with_the_next_question(files: Any, data: Path) -> None:
+    async with files() as (analytics, _):
+        async with analytics.reading("default", masked=True) as place:
+            left = place.path.parent / f"{place.path.stem}{DELTA}left"
+        left.mkdir()
+        (left / "turns.parquet").write_text(eventful.WORD)
+        await analytics.drop()
+        left.mkdir(exist_ok=True)
+        await sessions_in(analytics)
+        assert not left.exists()
