@@ -37,11 +37,21 @@ from_file = click.option(
 )
 
 
+def refuse_unmasked(snapshot: Path | None, unmasked: bool) -> None:
+    """A snapshot has what it was made with: nothing of it can be unmasked."""
+    if snapshot is not None and unmasked:
+        fail(
+            f"--unmasked is nothing for a file: {snapshot} is as it was made; cuebook snapshot --unmasked makes another"
+        )
+
+
 def form_of(form: str, output: Path | None) -> str:
     """The format that is meant: of a file its ending says it, unless it was named."""
     ending = "" if output is None else output.suffix.removeprefix(".").lower()
     given = click.get_current_context().get_parameter_source("form")
-    if given is click.core.ParameterSource.DEFAULT and ending in FORMS:
+    if given is click.core.ParameterSource.DEFAULT and output is not None:
+        if ending not in FORMS:
+            fail(f"{output} has the ending of no format ({', '.join(FORMS[1:])}); say which with --format")
         return ending
     if form in OF_FILE and output is None and sys.stdout.isatty() and not (form == "png" and can_show()):
         fail(f"{form} is nothing for a terminal; name a file with -o")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from api.cli.analytics.answers import Asked, ask, ask_snapshot
-from api.cli.analytics.asking import PATH, as_form, form_of, from_file, to_file, unmasked
+from api.cli.analytics.asking import PATH, as_form, form_of, from_file, refuse_unmasked, to_file, unmasked
 from api.cli.analytics.describing import describe
 from api.cli.options import settings_of, with_settings
 from api.cli.output import fail
@@ -47,6 +47,7 @@ def query(
     moment, also while a server runs. What was said and what is personal is left out unless --unmasked.
     """
     form = form_of(form, output)
+    refuse_unmasked(snapshot, unmasked)
     if describes:
         describe(sql, form)
         return

@@ -7,7 +7,7 @@ import click
 
 from api.analytics.reports import chart_of
 from api.cli.analytics.answers import Asked, ask, ask_snapshot
-from api.cli.analytics.asking import PATH, as_form, form_of, from_file, to_file, unmasked
+from api.cli.analytics.asking import PATH, as_form, form_of, from_file, refuse_unmasked, to_file, unmasked
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, fail, print_json, print_table
 from store.analytics.query import QueryLimits
@@ -41,6 +41,7 @@ def report(
     Each is a table macro of the same name in SQL: cuebook query "FROM funnel('intake', level := 'topic')".
     """
     form = form_of(form, output)
+    refuse_unmasked(snapshot, unmasked)
     if name is None:
         _list(form)
         return
