@@ -117,9 +117,6 @@ def maker() -> str:
     texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name)]
     programs = [package.joinpath(name).read_bytes() for name in _PROGRAMS]
     return hashlib.sha256(b"".join([*texts, *programs, kept_of_event("kind", "data").encode()])).hexdigest()
-    found = [file for name in _RULES for file in resources.files("store.analytics").joinpath(name).iterdir()]
-    texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name) if file.name.endswith(".sql")]
-    return hashlib.sha256(b"".join([*texts, kept_of_event("kind", "data").encode()])).hexdigest()
 
 
 def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
