@@ -17,10 +17,10 @@ from scripts.actions import (
     action_type,
     walk,
 )
-from scripts.model import Script
+from scripts.model import Detector, Script
 from scripts.nodes import Template
 from scripts.variables import Declaration
-from store.analytics.outlines import ActionOutline, Outline, VariableOutline
+from store.analytics.outlines import ActionOutline, LabelOutline, Outline, VariableOutline
 
 SAYS_CHARS_MAX = 200
 UNKNOWN = "*"
@@ -29,7 +29,13 @@ UNKNOWN = "*"
 
 def outline(digest: str, script: Script) -> Outline:
     """The rows of one text of a script."""
-    return Outline([digest], list(_actions(digest, script)), list(_variables(digest, script)))
+    labels = sorted({label for watcher in script.watchers for label in _labels(watcher)})
+    return Outline(
+        [digest],
+        list(_actions(digest, script)),
+        list(_variables(digest, script)),
+        [LabelOutline(digest, label) for label in labels],
+    )
 
 
 def unreadable(digest: str) -> Outline:
@@ -40,12 +46,20 @@ def unreadable(digest: str) -> Outline:
 
 def joined(outlines: Iterable[Outline]) -> Outline:
     """Several of them as one."""
-    whole = Outline([], [], [])
+    whole = Outline([], [], [], [])
     for each in outlines:
         whole.digests.extend(each.digests)
         whole.actions.extend(each.actions)
         whole.variables.extend(each.variables)
+        whole.labels.extend(each.labels)
     return whole
+
+
+def _labels(detector: Detector) -> Iterator[str]:
+    """What its author calls what it sees."""
+    yield detector.id
+    yield from (rule.label for rule in detector.rules if rule.label)
+    yield from (pattern.id for pattern in detector.patterns)
 
 
 def _actions(digest: str, script: Script) -> Iterator[ActionOutline]:

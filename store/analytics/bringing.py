@@ -9,7 +9,7 @@ import msgspec
 
 from store.analytics.delta import META, Delta
 from store.analytics.file import MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
-from store.analytics.outlines import OUTLINES, ActionOutline, Outline, VariableOutline
+from store.analytics.outlines import OUTLINES, ActionOutline, LabelOutline, Outline, VariableOutline
 from store.errors import AnalyticsUnreadable
 from store.event_fields import kept_of_event
 from store.insert import roll_back
@@ -77,6 +77,7 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     for name, kind, rows in (
         ("actions", ActionOutline, outline.actions),
         ("variables", VariableOutline, outline.variables),
+        ("labels", LabelOutline, outline.labels),
     ):
         shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
         connection.execute(

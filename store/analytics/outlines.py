@@ -36,9 +36,17 @@ class VariableOutline(msgspec.Struct, frozen=True):
     is_pii: bool
 
 
+class LabelOutline(msgspec.Struct, frozen=True):
+    """One label that an author gave to what a detector sees; a model may also answer with words of its own."""
+
+    digest: str
+    label: str
+
+
 class Outline(msgspec.Struct, frozen=True):
     """Those of some texts of scripts, by digest."""
 
     digests: list[str]
     actions: list[ActionOutline]
     variables: list[VariableOutline]
+    labels: list[LabelOutline] = []

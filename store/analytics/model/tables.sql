@@ -699,3 +699,4 @@ CREATE TABLE internal.starts (
     is_reduced BOOLEAN NOT NULL
 );
 CREATE TABLE internal.outlines (digest VARCHAR NOT NULL);
+CREATE TABLE internal.labels (digest VARCHAR NOT NULL, label VARCHAR NOT NULL);

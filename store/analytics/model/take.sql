@@ -35,6 +35,7 @@ DELETE FROM scripts;
 INSERT INTO scripts BY NAME FROM delta_scripts;
 INSERT INTO script_actions BY NAME FROM delta_actions ANTI JOIN internal.outlines USING (digest);
 INSERT INTO script_variables BY NAME FROM delta_variables ANTI JOIN internal.outlines USING (digest);
+INSERT INTO internal.labels BY NAME FROM delta_labels ANTI JOIN internal.outlines USING (digest);
 INSERT INTO internal.outlines FROM delta_outlines ANTI JOIN internal.outlines USING (digest);
 DELETE FROM failed_turns;
 INSERT INTO failed_turns BY NAME
@@ -75,13 +76,17 @@ CREATE OR REPLACE TEMP TABLE new_events AS
     SELECT session_id, who(user_id) AS user_id, turn, finished_at AS recorded_at,
         unnest(from_json(events, '[{"seq": "INTEGER", "kind": "VARCHAR", "data": "JSON"}]'), max_depth := 2)
     FROM delta_turns;
-CREATE OR REPLACE TEMP MACRO named_units(kind, data) AS
-    CASE WHEN kind = 'recalled' AND json_type(data, '$.units') = 'ARRAY' THEN json_merge_patch(data, json_object('units',
+SET VARIABLE labels = (SELECT coalesce(list(DISTINCT label), []) FROM internal.labels);
+-- A model may call what it sees by words of its own, which may be the user's: then it is called as the detector is.
+CREATE OR REPLACE TEMP MACRO named_things(kind, data) AS
+    CASE WHEN kind = 'detected' AND data ->> '$.by' = 'model' AND NOT list_contains(getvariable('labels'), data ->> '$.label')
+        THEN json_merge_patch(data, json_object('label', data -> '$.detector'))
+    WHEN kind = 'recalled' AND json_type(data, '$.units') = 'ARRAY' THEN json_merge_patch(data, json_object('units',
         list_transform(json_extract(data, '$.units[*]'),
             lambda each: json_merge_patch(each, json_object('unit_id', named(each ->> '$.unit_id')))))) ELSE data END;
 INSERT INTO events BY NAME
     SELECT session_id, user_id, turn, seq, kind, data ->> '$.action_id' AS action_id,
-        CASE WHEN getvariable('is_masked') THEN kept_data(kind, named_units(kind, data)) ELSE data END AS data, recorded_at
+        CASE WHEN getvariable('is_masked') THEN kept_data(kind, named_things(kind, data)) ELSE data END AS data, recorded_at
     FROM new_events;
 
 -- Names of personal variables, of any scope: one that means two things in a script is masked in both. A script that

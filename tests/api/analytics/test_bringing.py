@@ -9,6 +9,8 @@ import eventful
 import msgspec
 import pytest
 
+from runtime.models.offline import OfflineModel
+from runtime.ports import Hear, ModelReply, ModelRequest, Verdict
 from store.analytics.bringing import Masking, bring
 from store.analytics.checks import check
 from store.analytics.delta import Known, write_delta
@@ -148,3 +150,44 @@ def test_a_row_that_cannot_be_taken_is_told_without_its_words(made: Path, tmp_pa
     with pytest.raises(AnalyticsUnreadable) as told:
         bring(Place(tmp_path / "a.duckdb"), folder, Masking(True, "a salt"))
     assert eventful.WORD not in str(told.value)
+
+
+WATCHED = """\
+script: watched
+detectors:
+  - {detector: trouble, define: Trouble., rules: [{words: [help], label: cry}], do: [{say: I am here., id: here}]}
+phases:
+  - phase: main
+    topics:
+      - topic: only
+        actions: [{ask: What is it?, id: ask}, {ask: And now?, id: ask_more}, {ask: And then?, id: ask_on}]
+"""
+
+
+class Seeing(OfflineModel):
+    """A model that sees trouble in whatever is said, and calls it by words of its own, or as it was told."""
+
+    def __init__(self) -> None:
+        self._labels = [f"of {eventful.WORD}", "cry"]
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "seeing"
+
+    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+        if request.purpose != "detect":
+            return await super().complete(request, hear)
+        return ModelReply(detected={"trouble": Verdict(0.9, self._labels.pop(0))})
+
+
+async def test_a_model_s_own_words_for_what_it_sees_are_masked(app: Any, tmp_path: Path) -> None:
+    async with app(tmp_path / "data", Seeing()) as api:
+        await api.keep(WATCHED)
+        await api.say(await api.begin("watched"), "It is bad.", "It is worse.")
+    labels = {}
+    for is_masked in (True, False):
+        place = Place(tmp_path / f"{is_masked}.duckdb")
+        bringing.brought(tmp_path / "data", place, is_masked=is_masked)
+        with duckdb.connect(str(place.path), read_only=True) as connection:
+            labels[is_masked] = connection.execute("SELECT label FROM detections ORDER BY seq").fetchall()
+        assert check(place.path).findings == []
+    assert labels == {True: [("trouble",), ("cry",)], False: [(f"of {eventful.WORD}",), ("cry",)]}
