@@ -87,7 +87,7 @@ class Analytics:
         """A copy of the file with everything in it, to be closed by who asked; it has no name, so that nothing of it is
         left. Raises ApiError, StoreError.
         """
-        async with self.files.reading(tenant, masked=masked, units=True) as place:
+        async with self.files.reading(tenant, masked=masked, units=True, whole=True) as place:
             copy = cast(BinaryIO, tempfile.TemporaryFile(dir=place.path.parent))  # noqa: SIM115 - given away
             try:
                 await asyncio.to_thread(_copy, place.path, copy)

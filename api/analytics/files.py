@@ -89,17 +89,22 @@ class AnalyticsFiles:
         self._states: dict[tuple[str, bool], _State] = {}
 
     @asynccontextmanager
-    async def reading(self, tenant: str, *, masked: bool, units: bool = False) -> AsyncIterator[Place]:
+    async def reading(
+        self, tenant: str, *, masked: bool, units: bool = False, whole: bool = False
+    ) -> AsyncIterator[Place]:
         """The file, as up to date as it can be, with `units` of memory only where they are asked for; it stays as it is
-        meanwhile.
+        meanwhile. Where it is to leave as a `whole`, it is made anew if anything was taken out of it before.
 
         Raises ApiError ANALYTICS_NOT_READY while a file takes long to be made, StoreBusy, StoreUnavailable.
         """
         state = self._state(tenant, masked=masked)
         async with self._lock.held(ENTER_S):
             async with state.gate.ahead(ENTER_S):
-                if not self._may_stay(state, units=units):
+                is_worn = whole and state.place.is_worn()
+                if is_worn or not self._may_stay(state, units=units):
                     await state.gate.empty(ENTER_S)
+                    if is_worn and not state.is_brought:
+                        state.place.remove()
                     await self._bring_or_wait(tenant, state, masked=masked, units=units)
                 if state.place.as_of() is None:
                     raise StoreBusy("the analytics file was removed meanwhile")
@@ -208,6 +213,8 @@ class AnalyticsFiles:
         async with self._lock.held(ENTER_S):
             # what a command that was killed has left: nobody else brings this file now
             await asyncio.to_thread(self._remove, f"{state.place.path.stem}{DELTA}")
+            if not state.place.has_salt(masking.salt):  # the secret was lost: a user would have two names
+                state.place.remove()
             try:
                 while True:
                     try:

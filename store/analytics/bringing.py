@@ -7,7 +7,7 @@ from typing import get_type_hints
 import duckdb
 import msgspec
 
-from store.analytics.delta import META, Delta
+from store.analytics.delta import META, Delta, Known
 from store.analytics.file import MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
 from store.analytics.outlines import OUTLINES, ActionOutline, LabelOutline, Outline, VariableOutline
 from store.errors import AnalyticsUnreadable
@@ -46,6 +46,8 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
     if known.sessions is None:  # of a file that is there all the same nobody can tell what it holds
         place.remove()
     is_new = not place.path.exists()
+    # sessions go, and what was written before a new version calls its name personal is masked afterwards
+    is_worn = not is_new and (place.is_worn() or delta.gone > 0 or bool(delta.digests))
     place.known_rest.unlink(missing_ok=True)  # what it says is not so any more, until this is done
     connection = connect(place.path, spill)
     try:
@@ -56,8 +58,12 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
         _take(connection, delta, masking)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT analytics")
+        _know_sessions(connection, place)
+        digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
         # units whose sessions have changed are to be brought anew
-        _know(connection, place, delta, delta.memory_mark or (None if delta.gone else known.memory_mark))
+        memory_mark = delta.memory_mark or (None if delta.gone else known.memory_mark)
+        now_known = Known(place.known_sessions, digests, delta.rest_mark, memory_mark)
+        place.write_known(now_known, delta.as_of, masking.salt, is_worn=is_worn)
     except duckdb.Error as error:
         roll_back(connection)
         kind = type(error).__name__  # its message may quote what somebody said, and goes to the log
@@ -114,11 +120,9 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
     )
 
 
-def _know(connection: duckdb.DuckDBPyConnection, place: Place, delta: Delta, memory_mark: str | None) -> None:
-    """Write down what the file knows now; the last of it says that all of it is so."""
+def _know_sessions(connection: duckdb.DuckDBPyConnection, place: Place) -> None:
+    """Write down which turns the file has now."""
     fresh = place.known_sessions.with_name(place.known_sessions.name + ".new")
     quoted = str(fresh).replace("'", "''")
     connection.execute(f"COPY ({_KNOWN}) TO '{quoted}' (FORMAT parquet)")
     fresh.replace(place.known_sessions)
-    digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
-    place.write_known(digests, delta.rest_mark, memory_mark, delta.as_of)

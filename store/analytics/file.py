@@ -46,6 +46,8 @@ class _KnownRest(msgspec.Struct, frozen=True):
     rest_mark: str
     memory_mark: str | None
     as_of: datetime
+    salt_mark: str
+    is_worn: bool
 
 
 class Place(NamedTuple):
@@ -75,9 +77,19 @@ class Place(NamedTuple):
         rest = _decoded(self.known_rest)
         return rest.as_of if rest is not None and self.path.exists() else None
 
-    def write_known(self, digests: list[str], rest_mark: str, memory_mark: str | None, as_of: datetime) -> None:
+    def has_salt(self, salt: str) -> bool:
+        """Whether its pseudonyms are made with this salt, as far as anything is known of it."""
+        rest = _decoded(self.known_rest)
+        return rest is None or rest.salt_mark == _mark_of(salt)
+
+    def is_worn(self) -> bool:
+        """Whether something was taken out of the file since it was made, whose bytes may still be in free blocks."""
+        rest = _decoded(self.known_rest)
+        return rest is not None and rest.is_worn
+
+    def write_known(self, known: Known, as_of: datetime, salt: str, *, is_worn: bool) -> None:
         """Say what the file has now besides the sessions; from here on it is believed."""
-        rest = _KnownRest(maker(), digests, rest_mark, memory_mark, as_of)
+        rest = _KnownRest(maker(), known.digests, known.rest_mark, known.memory_mark, as_of, _mark_of(salt), is_worn)
         fresh = self.known_rest.with_name(self.known_rest.name + ".new")
         fresh.write_bytes(msgspec.json.encode(rest))
         fresh.replace(self.known_rest)
@@ -86,6 +98,10 @@ class Place(NamedTuple):
         """Delete the file and what lies beside it; what it knows first, so that no half of it is ever believed."""
         for ending in reversed(_ENDINGS):
             self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+
+
+def _mark_of(salt: str) -> str:
+    return hashlib.sha256(salt.encode()).hexdigest()[:16]
 
 
 def _decoded(path: Path) -> _KnownRest | None:

@@ -196,3 +196,32 @@ async def test_what_a_killed_command_left_is_gone_with_the_next_question(files: 
         left.mkdir(exist_ok=True)
         await sessions_in(analytics)
         assert not left.exists()
+
+
+async def test_a_file_that_leaves_holds_no_byte_of_what_was_taken_out_before(files: Any) -> None:
+    async with files() as (analytics, record):
+        async with analytics.reading("default", masked=False, units=True) as place:
+            known, tables = place.path.read_bytes(), bringing.rows(place.path)
+        said = max((row[6] for row in tables["messages"] if row[5] == "user"), key=len).encode()
+        assert said in known
+        for session_id, *_ in tables["sessions"]:
+            await record.delete_session("default", str(session_id))
+        await became(0, lambda: sessions_in(analytics, masked=False))
+        async with analytics.reading("default", masked=False, whole=True) as place:
+            assert said not in place.path.read_bytes()
+            assert not place.is_worn()
+
+
+async def test_where_the_secret_of_pseudonyms_is_lost_all_users_get_new_ones(files: Any, data: Path) -> None:
+    async with files() as (analytics, _):
+        async with analytics.reading("default", masked=True) as place:
+            before = {row[1] for row in bringing.rows(place.path)["sessions"]}
+        (data / "pseudonyms.key").unlink()
+
+        async def old_names() -> int:
+            async with analytics.reading("default", masked=True) as place:
+                return len(before & {row[1] for row in bringing.rows(place.path)["sessions"]})
+
+        await became(0, old_names)
+        async with analytics.reading("default", masked=True) as place:
+            assert len({row[1] for row in bringing.rows(place.path)["sessions"]}) == len(before)
