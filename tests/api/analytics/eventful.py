@@ -118,7 +118,7 @@ async def step(api: Any, dice: random.Random, sessions: list[Any]) -> None:
             await api.patch(path, json={"metadata": {"note": f"{WORD} {dice.randrange(9)}"}})
 
 
-async def made(app: Any, folder: Path, seed: int = 1, steps: int = 140) -> None:
+async def made(app: Any, folder: Path, seed: int = 1, steps: int = 120) -> None:
     """The record of a folder, with two versions of the talk."""
     async with app(folder, Moody(), embedder="none") as api:
         await api.keep(TALK, files=HOMES)

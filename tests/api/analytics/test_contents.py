@@ -85,14 +85,15 @@ def as_text(value: Any) -> str | None:
     return value if isinstance(value, str) or value is None else json.dumps(value, separators=(",", ":"))
 
 
-def value_of(row: Row) -> tuple[str | None, str, str]:
-    return row["value_text"], row["type"], row["source"]
+def value_of(row: Row) -> tuple[str | None, str]:
+    """Without its source: a rewind writes values anew, which had come from somewhere else."""
+    return row["value_text"], row["type"]
 
 
-def cells(store: dict[str, Any]) -> dict[tuple[str, str], tuple[str | None, str, str]]:
+def cells(store: dict[str, Any]) -> dict[tuple[str, str], tuple[str | None, str]]:
     """The cells of a session's own scopes that were written."""
     return {
-        (scope, name): (as_text(cell["value"]), cell["type"], cell["source"])
+        (scope, name): (as_text(cell["value"]), cell["type"])
         for scope in ("session", "phase", "topic")
         for name, cell in store[scope].items()
         if cell["lastUpdated"] is not None and cell["value"] is not None  # else it has its default

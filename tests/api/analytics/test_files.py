@@ -65,9 +65,7 @@ def damage_middle(file: Path) -> None:
 
 DAMAGES: list[tuple[str, Callable[[Path], Any]]] = [
     ("", damage_middle),
-    ("", lambda file: file.write_bytes(b"no database")),
     ("", lambda file: file.unlink()),
-    (".known.parquet", lambda file: file.write_bytes(b"PAR1")),
     (".known.parquet", lambda file: file.unlink()),
     (".known.json", lambda file: file.write_bytes(b'{"made_by":')),
 ]
