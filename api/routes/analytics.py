@@ -18,6 +18,7 @@ from api.analytics.asking import Analytics, Told
 from api.analytics.awaiting import while_awaited
 from api.caller import caller_of, masks, tenant_of
 from api.errors import ApiError, described
+from api.routes.documents import answering_with
 from api.schemas.analytics import (
     AnalyticsStatus,
     ColumnDescription,
@@ -38,6 +39,7 @@ from store.errors import ReportRefused
 _READ = ("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY", "ANALYTICS_NOT_READY")
 _ANSWERS = (*_READ, "QUERY_INVALID", "QUERY_STOPPED")
 _CHUNK = 1 << 20
+_SNAPSHOT = "application/vnd.duckdb"
 _OURS = frozenset({"format", "masked"})  # parameters that are the route's own
 
 _QUERIES = [
@@ -162,6 +164,7 @@ async def make_report(
 @get(
     "/snapshot",
     summary="A snapshot",
+    operation_class=answering_with(_SNAPSHOT),
     description="A DuckDB file of all tables and reports as of now, to be opened anywhere.",
     responses=described(*_READ, "DISK_TOO_SMALL"),
 )
@@ -175,7 +178,7 @@ async def snapshot(
         "Content-Length": str(os.fstat(copy.fileno()).st_size),
         "Content-Disposition": 'attachment; filename="cuebook-analytics.duckdb"',
     }
-    return Stream(_pieces(copy), media_type="application/vnd.duckdb", headers=headers)
+    return Stream(_pieces(copy), media_type=_SNAPSHOT, headers=headers)
 
 
 async def _pieces(copy: BinaryIO) -> AsyncIterator[bytes]:

@@ -15,6 +15,7 @@ from api.analytics.cutting import Cut, Cutting, Document, alone, archive
 from api.caller import caller_of, masks, tenant_of
 from api.errors import ApiError, described
 from api.routes.analytics import Masked
+from api.routes.documents import answering_with
 from api.schemas.analytics import PartList, PartView
 from store.analytics.file import MODEL_VERSION
 from store.analytics.parquet import DAY_OF, Place
@@ -68,6 +69,7 @@ async def list_days(
 @get(
     "/tables/{table:str}",
     summary="A table as Parquet",
+    operation_class=answering_with(MEDIA_TYPES["parquet"]),
     description="One day of it, or all of a table that is not cut by days.",
     responses=described(*_READ),
 )
@@ -89,6 +91,7 @@ async def table(
 @get(
     "/archive",
     summary="Several parts in one archive",
+    operation_class=answering_with(_TAR),
     description="A TAR: first `parts.json` with the parts and their fingerprints, then their files as "
     "`messages/day=2026-03-01/part.parquet`. A day without rows has a file without rows.",
     responses=described(*_READ),
