@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+import structlog
 from granian.constants import Interfaces
 from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, settings
@@ -383,3 +384,10 @@ async def receiver() -> AsyncIterator[Any]:
     """A receiver of webhooks, on this machine; see `webhook_receiver.py` beside this file."""
     async with webhook_receiver.Receiver().serving() as receiver:
         yield receiver
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_begin() -> Iterator[None]:
+    """A command that ran in this process has it log errors only; the next test hears everything again."""
+    yield
+    structlog.reset_defaults()

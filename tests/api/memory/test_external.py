@@ -7,7 +7,6 @@ from typing import Any
 
 import duckdb
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from api.memory.asked import Query, Recalled
@@ -185,7 +184,6 @@ async def test_texts_that_cannot_be_read_are_told_in_the_log_only(
 ) -> None:
     path = tmp_path / "texts.parquet"
     write_texts(path, columns, values, values)
-    structlog.reset_defaults()  # a command that ran before in this process may have left only errors to be told
     async with home(memories={"texts": ExternalSettings(path=path, embedder="hashed:64")}) as memory:
         with capture_logs() as log:
             for _ in range(2):
