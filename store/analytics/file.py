@@ -164,13 +164,11 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
 def about(connection: duckdb.DuckDBPyConnection) -> About:
     """What the open file is. Raises AnalyticsUnreadable where it is no analytics file, or one of another version."""
     try:
-        found = connection.execute("SELECT to_json(about)::VARCHAR FROM about").fetchall()
-        rows = [msgspec.json.decode(text, type=dict[str, object]) for (text,) in found]
+        rows = connection.execute(
+            "SELECT model_version, tenant, is_masked, as_of, sessions, turns, messages, events FROM about"
+        ).fetchall()
     except duckdb.Error as error:
-        raise AnalyticsUnreadable("this is no analytics file: it has no table `about`") from error
-    if len(rows) != 1 or rows[0].get("model_version") != MODEL_VERSION:
-        raise AnalyticsUnreadable(f"this analytics file is of another version; this program reads {MODEL_VERSION}")
-    row = connection.execute(
-        "SELECT model_version, tenant, is_masked, as_of, sessions, turns, messages, events FROM about"
-    ).fetchall()[0]
-    return About(*row)
+        raise AnalyticsUnreadable("this is no snapshot of analytics: it has no table `about`") from error
+    if len(rows) != 1 or rows[0][0] != MODEL_VERSION:
+        raise AnalyticsUnreadable(f"this snapshot is of another version; this program reads {MODEL_VERSION}")
+    return About(*rows[0])

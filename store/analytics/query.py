@@ -100,7 +100,7 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits)
     except duckdb.PermissionException as error:
         raise QueryRefused("only tables can be read here: no files, no addresses, no settings") from error
     except _OF_THE_QUERY as error:
-        raise QueryRefused(str(error)) from error
+        raise QueryRefused(str(error).removeprefix("Invalid Input Error: ")) from error
     except (duckdb.Error, RuntimeError) as error:
         raise StoreUnavailable(f"the query failed: {error}") from error
     finally:

@@ -1,6 +1,7 @@
 """How the commands of analysts get an answer, from the record or from a snapshot, and what becomes of it."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,7 +20,8 @@ from api.cli.output import errors, fail
 from api.cli.reach import reach, run
 from api.schemas.analytics import Form
 from api.settings import Settings
-from store.analytics.query import QueryLimits
+from store.analytics.file import about
+from store.analytics.query import QueryLimits, enclosed
 from store.errors import StoreError
 
 _WIRE: Mapping[str, Form] = {
@@ -67,9 +69,11 @@ def ask(
 def ask_snapshot(
     snapshot: Path, sql: str, form: str, output: Path | None, limits: QueryLimits, title: str, chart: Chart | None
 ) -> None:
-    """Ask a snapshot, and print or write the answer."""
+    """Ask a snapshot, and print or write the answer; ends the command where the file is none."""
     question = Question(path=str(snapshot), sql=sql, limits=limits, form=_WIRE[form], title=title, chart=chart)
     try:
+        with closing(enclosed(snapshot, limits)) as connection:
+            about(connection)
         give(answer(question), form, output, chart)
     except StoreError as error:
         fail(str(error))

@@ -263,8 +263,6 @@ def test_a_search_finds_the_messages_with_all_the_words(model: Any, asked: Ask, 
 def test_a_masked_file_says_why_it_cannot_be_searched(words: str) -> None:
     connection = Traffic(1).model.written()
     connection.execute("UPDATE about SET is_masked = true")
-    with pytest.raises(
-        duckdb.InvalidInputException, match="messages are masked in this file: ask for the unmasked one"
-    ):
+    with pytest.raises(duckdb.InvalidInputException, match="what was said is masked here: ask with --unmasked"):
         connection.execute(f"FROM message_search('{words}')").fetchall()
     connection.close()
