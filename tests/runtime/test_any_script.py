@@ -921,7 +921,8 @@ def test_any_script_written_out_reads_as_the_same(script: str) -> None:
 
 TELLING = {"VARIABLE_MAYBE_UNSET", "VARIABLE_NEVER_SET", "VARIABLE_UNDECLARED", "CROSS_TOPIC_READ"}
 NOT_FORESEEN = {"value_missing", "repeat_limit"}  # out of rounds, and a `repeat` whose `until` never held
-GIVEN = {"s_text": "a", "s_pick": "red", "s_any": 1, "g_num": 2}  # what an application hands in
+# what an application hands in
+GIVEN = {"s_text": "a", "s_pick": "red", "s_any": 1, "g_num": 2, "way": "left", "pace": "slow"}
 UNSET_NAME = re.compile(r"`([^`]+)` has no value")
 
 
