@@ -2,7 +2,7 @@
 bench-analytics`; prints, and stops only where the two answer differently.
 
 The record is made by `cuebook simulate`, whose visitors talk with the example scripts: 100,000 sessions unless
-SIM_SESSIONS says otherwise, which take some ten minutes; SIM_DATA names a folder that holds a record already. A report is
+SIM_SESSIONS says otherwise, some ten minutes; SIM_DATA names a folder that holds a record already. A report is
 timed as analysts get it: enclosed and on one thread, the query looked at, its rows fetched. SQLite has
 the same tables with indexes on the session, all in its cache; what its SQL cannot do, percentiles, is done in Python.
 """
