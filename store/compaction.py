@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import duckdb
 
-from store.database import Database, Size, options
+from store.database import Database, Size, options, quoted
 from store.errors import DiskTooSmall, StoreUnavailable, told
 from store.fetch import Cursor
 from store.readers import Readers
@@ -104,8 +104,7 @@ class Compaction:
         try:
             self._go_on("making a new file")
             self._database.make_fresh()
-            quoted = str(self._database.fresh).replace("'", "''")
-            self._cursor.execute(f"ATTACH '{quoted}' AS fresh ({options()})")
+            self._cursor.execute(f"ATTACH {quoted(self._database.fresh)} AS fresh ({options()})")
             try:
                 self._cursor.execute(f"SET GLOBAL memory_limit = '{MEMORY}'")
                 self._copy()

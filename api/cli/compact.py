@@ -1,21 +1,20 @@
 """``cuebook compact``: the record rewritten without what was removed from it."""
 
 import asyncio
-import contextlib
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.progress import DownloadColumn
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, print_json, print_table
-from api.cli.reach import Answered, Reach, reach, run
+from api.cli.progress import follow
+from api.cli.reach import reach, run
 from api.settings import Settings
 
 COMPACT_TIMEOUT_S = 3_600.0
-LOOK_S = 0.2  # between two looks at how far it is
 PATH = "/api/operations/compact"
 COLUMNS = ("bytes", "reclaimableBytes", "neededBytes", "diskFreeBytes")
 
@@ -51,24 +50,12 @@ async def _look(settings: Settings) -> Any:
 async def _compact(settings: Settings) -> Any:
     async with reach(settings, writing=True) as api:
         compacting = asyncio.create_task(api.send("POST", PATH, timeout_s=COMPACT_TIMEOUT_S))
-        if errors.is_terminal:
-            await _follow(api, compacting)
+        await follow(api, PATH, compacting, "compacting", DownloadColumn(), _stand)
         return await compacting
 
 
-async def _follow(api: Reach, compacting: asyncio.Task[Any]) -> None:
-    """Draws how far it is."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=errors, transient=True) as progress:
-        bar = progress.add_task("compacting", total=None)
-        while not (await asyncio.wait({compacting}, timeout=LOOK_S))[0]:
-            found: Any = None
-            with contextlib.suppress(Answered):  # of no moment: it goes on all the same
-                found = await api.get(PATH)
-            running = found and found["running"]
-            if running is not None:
-                written, expected = running["bytesWritten"], running["bytesExpected"]
-                progress.update(bar, description=running["step"], completed=written, total=max(written, expected))
+def _stand(running: Any) -> tuple[str, int, int]:
+    return running["step"], running["bytesWritten"], running["bytesExpected"]
 
 
 def _size(count: int) -> str:

@@ -1,20 +1,19 @@
 """``cuebook retention``: what is due by the policies of the settings, dropped."""
 
 import asyncio
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import MofNCompleteColumn
 
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, print_json, print_table
-from api.cli.reach import Answered, Reach, reach, run
+from api.cli.progress import follow
+from api.cli.reach import reach, run
 from api.settings import Settings
 
 RETENTION_TIMEOUT_S = 86_400.0
-LOOK_S = 0.5  # between two looks at how far it is
 PATH = "/api/operations/retention"
 COLUMNS = ("drop", "afterDays", "script", "tenant", "status", "sessions", "turns", "messages", "bytes", "oldest")
 
@@ -53,21 +52,10 @@ async def _look(settings: Settings) -> Any:
 async def _apply(settings: Settings) -> Any:
     async with reach(settings, writing=True) as api:
         dropping = asyncio.create_task(api.send("POST", PATH, timeout_s=RETENTION_TIMEOUT_S))
-        if errors.is_terminal:
-            await _follow(api, dropping)
+        await follow(api, PATH, dropping, "sessions", MofNCompleteColumn(), _stand)
         return await dropping
 
 
-async def _follow(api: Reach, dropping: asyncio.Task[Any]) -> None:
-    """Draws how far it is."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=errors, transient=True) as progress:
-        bar = progress.add_task("sessions", total=None)
-        while not (await asyncio.wait({dropping}, timeout=LOOK_S))[0]:
-            found: Any = None
-            with contextlib.suppress(Answered):  # of no moment: it goes on all the same
-                found = await api.get(PATH)
-            running = found and found["running"]
-            if running is not None:
-                done = running["texts"] + running["sessions"] + running["passed"]
-                progress.update(bar, completed=done, total=max(done, running["sessionsDue"]))
+def _stand(running: Any) -> tuple[str, int, int]:
+    done = running["texts"] + running["sessions"] + running["passed"]
+    return "sessions", done, running["sessionsDue"]

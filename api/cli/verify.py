@@ -10,9 +10,9 @@ from msgspec import to_builtins
 
 from api.cli.memory.doctor import PATH as MEMORY_PATH
 from api.cli.memory.doctor import TIMEOUT_S as MEMORY_TIMEOUT_S
-from api.cli.memory.following import telling
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json, print_table
+from api.cli.progress import counted_progress
 from api.cli.reach import Reach, reach, run
 from api.schemas.verification import flaw_view
 from api.settings import Settings
@@ -57,7 +57,7 @@ def verify(file: Path | None, quick: bool, replay: bool, as_json: bool, config: 
 def _of_file(file: Path) -> dict[str, Any]:
     """What is wrong with an analytics file, told as of a record."""
     try:
-        with telling("checking rules") as tell:
+        with counted_progress("checking rules") as tell:
             checked = check(file, tell)
     except AnalyticsUnreadable as error:
         fail(str(error))
@@ -72,9 +72,9 @@ def _of_file(file: Path) -> dict[str, Any]:
 
 async def _verified(settings: Settings, *, quick: bool, replay: bool) -> dict[str, Any]:
     async with reach(settings) as api:
-        with telling("checking sessions") as tell:
+        with counted_progress("checking sessions") as tell:
             found = await _stretches(api, tell, quick=quick, replay=replay)
-        with telling("checking memories"):
+        with counted_progress("checking memories"):
             memory = await api.send("GET", MEMORY_PATH, timeout_s=MEMORY_TIMEOUT_S)
     return found | {"findings": [*found["findings"], *map(_of_memory, memory["findings"])]}
 

@@ -10,6 +10,7 @@ import msgspec
 from store.analytics.delta import META, Delta, Known
 from store.analytics.file import MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
 from store.analytics.outlines import OUTLINES, ActionOutline, LabelOutline, Outline, VariableOutline
+from store.database import quoted
 from store.errors import AnalyticsUnreadable
 from store.event_fields import kept_of_event
 from store.insert import roll_back
@@ -123,6 +124,5 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
 def _know_sessions(connection: duckdb.DuckDBPyConnection, place: Place) -> None:
     """Write down which turns the file has now."""
     fresh = place.known_sessions.with_name(place.known_sessions.name + ".new")
-    quoted = str(fresh).replace("'", "''")
-    connection.execute(f"COPY ({_KNOWN}) TO '{quoted}' (FORMAT parquet)")
+    connection.execute(f"COPY ({_KNOWN}) TO {quoted(fresh)} (FORMAT parquet)")
     fresh.replace(place.known_sessions)

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from store.database import quoted
 from store.errors import AnalyticsUnreadable, StoreUnavailable
 from store.fetch import Cursor
 from store.insert import roll_back
@@ -189,7 +190,7 @@ def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bo
 
 def _read_known(cursor: Cursor, known: Known) -> None:
     """What the file has of which session, as a table. Raises AnalyticsUnreadable."""
-    source = _NOTHING if known.sessions is None else f"read_parquet({_text(known.sessions)})"
+    source = _NOTHING if known.sessions is None else f"read_parquet({quoted(known.sessions)})"
     try:
         cursor.execute(f"CREATE OR REPLACE TEMP TABLE delta_known AS FROM {source}")
     except duckdb.InterruptException:
@@ -206,8 +207,4 @@ def _mark(cursor: Cursor, rows: str, of: dict[str, str]) -> str:
 
 def _copy(cursor: Cursor, rows: str, path: Path, of: dict[str, str]) -> None:
     used = of if "$tenant" in rows else {}
-    cursor.execute(f"COPY ({rows}) TO {_text(path)} (FORMAT parquet, COMPRESSION zstd)", used)
-
-
-def _text(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
+    cursor.execute(f"COPY ({rows}) TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)", used)

@@ -14,6 +14,7 @@ import duckdb
 import msgspec
 
 from store.analytics.delta import Known
+from store.database import quoted
 from store.errors import AnalyticsUnreadable
 from store.event_fields import kept_of_event
 
@@ -150,10 +151,9 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
         ":memory:",
         config={"threads": 1, "memory_limit": MEMORY, "temp_directory": str(spill), "autoload_known_extensions": False},
     )
-    quoted = str(path).replace("'", "''")
     try:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        connection.execute(f"ATTACH '{quoted}' AS analytics{' (READ_ONLY)' if read_only else ''}")
+        connection.execute(f"ATTACH {quoted(path)} AS analytics{' (READ_ONLY)' if read_only else ''}")
         connection.execute("USE analytics")
     except duckdb.Error as error:
         connection.close()

@@ -8,6 +8,7 @@ import duckdb
 from msgspec import Struct
 
 from store.analytics.file import connect
+from store.database import quoted
 from store.errors import AnalyticsUnreadable
 
 DAY_OF: Mapping[str, str | None] = {
@@ -121,8 +122,7 @@ def _fingerprint(connection: duckdb.DuckDBPyConnection, place: Place) -> Part:
 def _write(connection: duckdb.DuckDBPyConnection, place: Place, folder: Path) -> Part:
     target = folder / path_of(place)
     target.parent.mkdir(parents=True, exist_ok=True)
-    quoted = str(target).replace("'", "''")
-    connection.execute(f"COPY ({_rows(place)}) TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)", _given(place))
+    connection.execute(f"COPY ({_rows(place)}) TO {quoted(target)} (FORMAT parquet, COMPRESSION zstd)", _given(place))
     return _fingerprint(connection, place)
 
 

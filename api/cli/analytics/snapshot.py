@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from api.cli.analytics.asking import PATH, patiently, unmasked
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail
+from api.cli.progress import byte_progress
 from api.cli.reach import reach, run
 from api.files import writing_whole
 from api.settings import Settings
@@ -31,18 +31,9 @@ def snapshot(file: Path, force: bool, unmasked: bool, config: Path | None, **fla
 
 
 async def _write(settings: Settings, file: Path, *, masked: bool) -> None:
-    columns = (TextColumn("copying"), BarColumn(), DownloadColumn())
     async with reach(settings) as api:
         try:
-            with (
-                writing_whole(file) as output,
-                Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress,
-            ):
-                bar = progress.add_task("", total=None)
-
-                def tell(done: int, total: int) -> None:
-                    progress.update(bar, completed=done, total=total or None)
-
+            with writing_whole(file) as output, byte_progress("copying") as tell:
                 await patiently(lambda: api.download(f"{PATH}/snapshot", output, tell, masked=str(masked).lower()))
         except OSError as error:
             fail(f"{file} cannot be written: {error.strerror}")

@@ -9,9 +9,9 @@ import click
 
 from api.caller import TENANT
 from api.cli.memory.asking import in_json
-from api.cli.memory.following import telling
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, print_json, print_table
+from api.cli.progress import counted_progress
 from api.cli.reach import Reach, reach, run
 
 PATH = "/api/operations/memory"
@@ -40,7 +40,7 @@ def doctor(
 
     async def work() -> Any:
         async with reach(settings, writing=repair) as api:
-            with telling("mending" if repair else "checking"):
+            with counted_progress("mending" if repair else "checking"):
                 return await _asked(api, asked, repair=repair)
 
     found = run(work())

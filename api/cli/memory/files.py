@@ -9,9 +9,10 @@ import click
 from rich.markup import escape
 
 from api.cli.memory.asking import in_json, of_user
-from api.cli.memory.following import bytes_told, embedded, telling
+from api.cli.memory.following import embedded
 from api.cli.options import settings_of, with_settings
 from api.cli.output import errors, fail, print_json, told
+from api.cli.progress import byte_progress, counted_progress
 from api.cli.reach import reach, run
 from api.files import writing_whole
 from api.memory.transfers.document import Form
@@ -42,7 +43,7 @@ def export_memory(file: Path, user_id: str, vectors: bool, config: Path | None, 
 
     async def work() -> None:
         async with reach(settings, writing=True) as api:
-            with writing_whole(file) as output, bytes_told("exporting") as tell:
+            with writing_whole(file) as output, byte_progress("exporting") as tell:
                 parameters = {"userId": user_id, "format": form, "vectors": str(vectors).lower()}
                 await api.download("/api/memory/export", output, tell, **parameters)
 
@@ -87,7 +88,7 @@ def import_memory(
     async def work() -> Any:
         content = await asyncio.to_thread(file.read_bytes)
         async with reach(settings, managing=True, working=True) as api:
-            with telling("importing"):
+            with counted_progress("importing"):
                 found = await api.post_bytes("/api/memory/import", content, MEDIA_TYPES[form], **parameters)
             if not dry_run:
                 await embedded(api, user_id)

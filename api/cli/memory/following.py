@@ -2,74 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Any, Protocol
-
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+from typing import Any
 
 from api.cli.output import errors
+from api.cli.progress import counted_progress
 from api.cli.reach import Reach
 from api.paths import in_path
 
 JOBS = "/api/memory/jobs"
 STATUS = "/api/memory/status"
 LOOK_S = 0.1  # between two looks at how far it is
-LINE_S = 5.0  # between two lines, where there is no bar
 STILL_S = 20.0  # without anything done it is told why, and vectors are not waited for
-
-
-class Telling(Protocol):
-    """Hears how far work is; 0 of 0 where that is not known."""
-
-    def __call__(self, done: int, total: int, /) -> None: ...
-
-
-@contextmanager
-def telling(what: str) -> Iterator[Telling]:
-    """A bar on a terminal; elsewhere a line on standard error from time to time."""
-    with _bar(what, MofNCompleteColumn()) if errors.is_terminal else nullcontext(_Lines(what)) as tell:
-        yield tell
-
-
-@contextmanager
-def bytes_told(what: str) -> Iterator[Telling]:
-    """A bar on a terminal, of what comes in bytes; elsewhere nothing."""
-    with _bar(what, DownloadColumn()) if errors.is_terminal else nullcontext(_nothing) as tell:
-        yield tell
-
-
-@contextmanager
-def _bar(what: str, counted: ProgressColumn) -> Iterator[Telling]:
-    columns = (TextColumn("{task.description}"), BarColumn(), counted)
-    with Progress(*columns, console=errors, transient=True) as progress:
-        bar = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total or None)
-
-
-def _nothing(done: int, total: int, /) -> None:
-    """Where nobody looks."""
-
-
-class _Lines:
-    """Lines for a log."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._told_at = time.monotonic()
-        self._told = 0
-
-    def __call__(self, done: int, total: int, /) -> None:
-        if done != self._told and time.monotonic() - self._told_at >= LINE_S:
-            self._told, self._told_at = done, time.monotonic()
-            errors.print(f"{self._what}: {done:,}{f' of {total:,}' * bool(total)}")
 
 
 async def finished(api: Reach, what: str, job: Any) -> Any:
     """A job at its end. One that is interrupted stays in the record, and is done all the same."""
     path, since = f"{JOBS}/{in_path(job['jobId'])}", time.monotonic()
     try:
-        with telling(what) as tell:
+        with counted_progress(what) as tell:
             while job["status"] not in {"done", "failed"}:
                 tell(job["done"], job["total"])
                 await asyncio.sleep(LOOK_S)
@@ -98,7 +48,7 @@ async def embedded(api: Reach, user_id: str) -> None:
         return
     left, since = -1, time.monotonic()
     try:
-        with telling("embedding") as tell:
+        with counted_progress("embedding") as tell:
             while time.monotonic() - since < STILL_S:
                 status = await api.get(STATUS, userId=user_id)
                 waiting = status["withoutVector"]
