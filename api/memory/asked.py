@@ -76,7 +76,8 @@ class Query(Struct, frozen=True, kw_only=True):
     filters: Filter | None = None
     ranks: Sequence[int] = (0,)
     min_score: float | None = None
-    group: str = ""  # the session or collection that asks: its context is left out, its short-term memory looked at
+    group: str = ""  # the session or collection that asks: its short-term memory is looked at first
+    exclude_context: bool = False  # leave out the context of the group, which a prompt already holds
     short_term_only: bool = False
     long_term_only: bool = False
     add_to_short_term: bool = True
@@ -105,6 +106,8 @@ class Query(Struct, frozen=True, kw_only=True):
             raise MemoryRefused("a query is short-term only or long-term only, not both")
         if self.short_term_only and not self.group:
             raise MemoryRefused("short-term memory is a session's or collection's: say which with `group`")
+        if self.exclude_context and not self.group:
+            raise MemoryRefused("a context is a session's or collection's: say which with `group`")
         if self.external_only and not self.external:
             raise MemoryRefused("external only, but no external memory is named")
         if self.external_only and (self.short_term_only or self.long_term_only):

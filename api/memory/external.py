@@ -87,7 +87,9 @@ class Externals:
 
     async def _search(self, name: str, query: Query) -> list[RecalledChain]:
         opened = await self._opened(name)
-        asked = replace(query, group="", short_term_only=False, long_term_only=True, add_to_short_term=False)
+        asked = replace(
+            query, group="", exclude_context=False, short_term_only=False, long_term_only=True, add_to_short_term=False
+        )
         async with opened.banks.held(_TENANT, name) as loaded:
             allowed = None
             if query.filters is not None:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from api.memory.asked import Query, Recalled, RecalledChain, RecalledUnit
 from api.memory.draft import Draft
@@ -35,24 +34,24 @@ def find(
     in_sight: int | None = None,
     external: Sequence[RecalledChain] = (),
 ) -> Finding:
-    """Search, and draft the visits; the question is borne in mind. What is hidden is the context of the group that
-    asks, or, with `in_sight`, the messages of the session from that one on; 0: none. Of what is found and external
-    chains the best k are recalled.
+    """Search, and draft the visits; remember the question's vector.
+
+    Hidden are, with `in_sight`, the messages of the session from that one on (0: none), since the prompt of the turn
+    holds them; for an explicit query (None) nothing but what the query itself excludes. Of own and external chains the
+    best k are returned.
     """
     if query.vector is not None:
         loaded.asked.append(query.vector)
     working = loaded.minds.get(query.group, Mind()).working
-    if in_sight is not None:
-        working = replace(working, context=loaded.messages_from(query.group, in_sight) if in_sight else ())
-    no_more = _no_more(loaded, query, now)
-    found = {each.sequence: each for each in _found(loaded, query, allowed, working, no_more, now)}
+    hidden = {*_in_prompt(loaded, query, working, in_sight), *_no_more(loaded, query, now)}
+    found = {each.sequence: each for each in _found(loaded, query, allowed, working, hidden, now)}
     chains = chains_of(
         [Hit(each.sequence, each.score) for each in found.values()],
         {sequence: loaded.units[sequence].group_id for sequence in found},
         loaded.order,
         k=query.k,
         around=Around(units=query.recall_context),
-        excluded={*working.context, *no_more},
+        excluded=hidden,
         chars_of=lambda sequence: len(loaded.units[sequence].content),
     )
     recalled = [
@@ -73,6 +72,13 @@ def best_of(own: Sequence[RecalledChain], external: Sequence[RecalledChain], k: 
     return sorted([*own, *external], key=lambda chain: -chain.score)[:k]
 
 
+def _in_prompt(loaded: Loaded, query: Query, working: Working, in_sight: int | None) -> Collection[int]:
+    """Return the units that the prompt holds already, which is asked for by `in_sight` or `exclude_context`."""
+    if in_sight is None:
+        return working.context if query.exclude_context else ()
+    return loaded.messages_from(query.group, in_sight) if in_sight else ()
+
+
 def _no_more(loaded: Loaded, query: Query, now: datetime) -> Collection[int]:
     """What is not given, neither as a hit nor beside one: what did not hold at the time that is asked about, or was
     not there yet; and summaries that may tell of what was taken back.
@@ -86,11 +92,11 @@ def _found(
     query: Query,
     allowed: Collection[int] | None,
     working: Working,
-    no_more: Collection[int],
+    hidden: Collection[int],
     now: datetime,
 ) -> Sequence[Found]:
     """The best k: of what is in short-term memory first, as far as that is good enough."""
-    hidden = {*working.context, *loaded.not_of(query.ranks), *no_more}
+    excluded = {*loaded.not_of(query.ranks), *hidden}
 
     def search(among: Collection[int] | None, k: int) -> list[Found]:
         question = Question(
@@ -98,7 +104,7 @@ def _found(
             vector=query.vector,
             k=k,
             allowed=None if among is None else set(among),
-            excluded=hidden,
+            excluded=excluded,
             strategy=query.strategy,
             decay=query.decay,
             now=now,

@@ -137,6 +137,7 @@ class UserMemory:
         short_term_only: bool = False,
         long_term_only: bool = False,
         recall_context: bool | int = False,
+        exclude_context: bool = False,
         add_to_short_term: bool = True,
         decay: Decay | None = None,
         as_of: datetime | None = None,
@@ -145,7 +146,11 @@ class UserMemory:
         ranks: Sequence[Rank] = (0,),
         explain: bool = False,
     ) -> Recalled:
-        """What comes to mind of a text or vector: chains of units, the best first. What it returns is visited."""
+        """Search the memory for a text or vector: chains of units, the best first, each counted as visited.
+
+        Everything is searched. With `exclude_context` the context of the session is left out, for a prompt that holds
+        it already.
+        """
         query = Query(
             text=text,
             vector=vector,
@@ -154,10 +159,11 @@ class UserMemory:
             filters=None if filters is None else parse(filters),
             ranks=ranks,
             min_score=min_score,
-            group=self._session,
+            group=self.session_id if exclude_context else self._session,
             short_term_only=short_term_only,
             long_term_only=long_term_only,
             recall_context=int(recall_context),
+            exclude_context=exclude_context,
             add_to_short_term=add_to_short_term,
             decay=decay,
             as_of=as_of,

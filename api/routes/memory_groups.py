@@ -100,7 +100,7 @@ async def get_group_context(
         int | None, QueryParameter(name="length", ge=1, le=CONTEXT_MAX, required=False, description="How many at most.")
     ] = None,
 ) -> ContextAnswer:
-    """What is in its context, oldest first; no query gives it back to the same group."""
+    """What is in its context, oldest first: the units that `excludeContext` leaves out of a search."""
     owner = memory_of(request, user_id)
     await found_group(house, *owner, group_id)
     units = await house.memories.context(*owner, group_id, length)

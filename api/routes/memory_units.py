@@ -241,6 +241,7 @@ def _query(asked: NewQuery) -> Query:
         group=asked.group or "",
         short_term_only=asked.short_term_only,
         long_term_only=asked.long_term_only,
+        exclude_context=asked.exclude_context,
         add_to_short_term=asked.add_to_short_term,
         recall_context=int(asked.recall_context),
         decay=None if asked.decay is None else decay_of_days(asked.decay.half_life_days, asked.decay.floor),

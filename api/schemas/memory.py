@@ -75,9 +75,10 @@ class DecayBody(Body, frozen=True, kw_only=True):
 class NewQuery(Body, frozen=True, kw_only=True):
     """What is to be recalled: by `text`, `vector`, or both.
 
-    `group` is the session or collection that asks: what is in its context is left out, and its short-term memory is
-    looked at first. `recallContext` is how many neighbours come with a hit on either side, true for one. `filters` is
-    an object or a list of triples, such as `{"source": "user"}` or `[["source", "==", "user"]]`.
+    `group` is the session or collection that asks: its short-term memory is looked at first, and with `excludeContext`
+    the units of its context are left out, for a prompt that holds them already. `recallContext` is how many neighbours
+    come with a hit on either side, true for one. `filters` is an object or a list of triples, such as
+    `{"source": "user"}` or `[["source", "==", "user"]]`.
     """
 
     user_id: UserId = None
@@ -91,6 +92,7 @@ class NewQuery(Body, frozen=True, kw_only=True):
     short_term_only: bool = False
     long_term_only: bool = False
     recall_context: bool | Annotated[int, Meta(ge=0, le=NEIGHBOURS_MAX)] = False
+    exclude_context: bool = False
     add_to_short_term: bool = True
     decay: DecayBody | None = None
     as_of: datetime | None = None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.memory.asked import NewUnit
+from api.memory.asked import NewUnit, Query
 from api.memory.opening import open_memory
 from api.memory.refusals import MemoryRefused, UnitTaken
 from api.memory.user_memory import UserMemory
@@ -49,7 +49,7 @@ def texts(recalled: Any) -> list[list[str]]:
 
 
 def elsewhere(memory: UserMemory) -> None:
-    """Goes on in another session, so that no context hides what was said."""
+    """Continue in another session, whose context is empty."""
     memory.start_session("elsewhere")
 
 
@@ -82,11 +82,25 @@ def test_units_follow_one_another_within_their_session_and_no_further(memory: Us
         assert [each and each.next_id for each in placed] == [*session[1:], None]
 
 
-def test_what_is_in_the_live_context_is_never_recalled(opened: Any) -> None:
+def test_explicit_query_returns_units_of_the_context(opened: Any) -> None:
+    with opened(context_length=3) as memory:
+        said(memory, "I moved to Lisbon in May.")
+        assert texts(memory.query("Where did I move?")) == [["I moved to Lisbon in May."]]
+        assert texts(memory.query("Where did I move?", long_term_only=True)) == [["I moved to Lisbon in May."]]
+
+
+def test_exclude_context_leaves_out_what_the_prompt_holds(opened: Any) -> None:
     with opened(context_length=3) as memory:
         said(memory, *[f"the river {number}" for number in range(6)])
-        recalled = memory.query("river", k=10, recall_context=True)
+        everything = memory.query("river", k=10, recall_context=True)
+        assert len({text for chain in texts(everything) for text in chain}) == 6
+        recalled = memory.query("river", k=10, recall_context=True, exclude_context=True)
         assert {text for chain in texts(recalled) for text in chain} == {f"the river {number}" for number in range(3)}
+
+
+def test_exclude_context_needs_a_group() -> None:
+    with pytest.raises(MemoryRefused, match="say which with `group`"):
+        Query(text="river", exclude_context=True).check()
 
 
 # -- queries ----------------------------------------------------------------------------------------------------------
@@ -154,7 +168,7 @@ def test_short_term_memory_comes_first_and_long_term_memory_fills_the_rest(opene
         in_mind = texts(memory.query("river", short_term_only=True, k=5, add_to_short_term=False))
         assert sorted(in_mind) == [["river c"], ["river d"]]
         assert len(memory.query("river", k=4, add_to_short_term=False).chains) == 4
-        assert len(memory.query("river", k=5, long_term_only=True, add_to_short_term=False).chains) == 4
+        assert len(memory.query("river", k=9, long_term_only=True, add_to_short_term=False).chains) == 5
 
 
 @pytest.mark.parametrize("add", [True, False])
@@ -199,7 +213,9 @@ def test_filters_mean_the_same_in_short_and_in_long_term_memory(opened: Any) -> 
             )
         memory.add("the end")
         for (filters, expected), where in itertools.product(OPERATORS, ("short_term_only", "long_term_only")):
-            recalled = memory.query("river", k=10, filters=filters, add_to_short_term=False, **{where: True})
+            recalled = memory.query(
+                "river", k=10, filters=filters, exclude_context=True, add_to_short_term=False, **{where: True}
+            )
             assert {text[-1] for chain in texts(recalled) for text in chain} == expected, (filters, where)
 
 

@@ -28,6 +28,7 @@ REASONS_MAX = 6
 @click.option("--rank", "ranks", type=click.IntRange(0, 2), multiple=True, help="1, 2: summaries. May be repeated [0].")
 @click.option("--context", type=click.IntRange(0, 20), default=0, help="Neighbours of a hit on either side [0].")
 @click.option("--group", help="The session or collection that asks: its short-term memory is looked at first.")
+@click.option("--exclude-context", is_flag=True, help="Leave out the context of --group: what was said last in it.")
 @click.option("--short-term", is_flag=True, help="Only in the short-term memory of --group.")
 @click.option("--long-term", is_flag=True, help="Only in long-term memory.")
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Only hits this likely, 0 to 1.")
@@ -46,6 +47,7 @@ def search(
     ranks: tuple[int, ...],
     context: int,
     group: str | None,
+    exclude_context: bool,
     short_term: bool,
     long_term: bool,
     min_score: float | None,
@@ -74,6 +76,7 @@ def search(
         "ranks": sorted({*ranks}) or [0],
         "recallContext": context,
         "group": group,
+        "excludeContext": exclude_context,
         "shortTermOnly": short_term,
         "longTermOnly": long_term,
         "minScore": min_score,

@@ -46,7 +46,7 @@ async def test_nobody_finds_what_is_another_users(home: Any) -> None:
             assert await memory.memories.pin(*other, unit, pinned=True) is None
 
 
-async def test_units_in_the_context_of_who_asks_are_not_given(home: Any) -> None:
+async def test_exclude_context_hides_the_context_of_its_group(home: Any) -> None:
     async with home() as memory:
         said = [f"the secret number {number} is told" for number in range(12)]
         await memory.add("talk", *said)
@@ -54,6 +54,9 @@ async def test_units_in_the_context_of_who_asks_are_not_given(home: Any) -> None
         assert [unit.content for unit in context] == said[2:]
         assert [unit.content for unit in await memory.memories.context(*OWNER, "talk", 2)] == said[-2:]
         found = await memory.memories.query(*OWNER, Query(text="secret number", k=20, group="talk"))
+        assert len(found.chains) == 12
+        query = Query(text="secret number", k=20, group="talk", exclude_context=True)
+        found = await memory.memories.query(*OWNER, query)
         assert sorted(text for chain in texts(found) for text in chain) == said[:2]
 
 

@@ -306,11 +306,20 @@ class Machine(RuleBasedStateMachine):
         around=st.integers(0, 2),
         group=st.one_of(st.just(""), GROUPS),
         long_term_only=st.booleans(),
+        excludes=st.booleans(),
     )
-    def query(self, word: str, k: int, around: int, group: str, long_term_only: bool) -> None:
-        query = Query(text=word, k=k, recall_context=around, group=group, long_term_only=long_term_only)
+    def query(self, word: str, k: int, around: int, group: str, long_term_only: bool, excludes: bool) -> None:
+        excludes = excludes and bool(group)
+        query = Query(
+            text=word,
+            k=k,
+            recall_context=around,
+            group=group,
+            long_term_only=long_term_only,
+            exclude_context=excludes,
+        )
         chains = self.do(self.real.memories.query(*OWNER, query)).chains
-        context = self.model.minds[group].context if group in self.model.minds else []
+        context = self.model.minds[group].context if excludes and group in self.model.minds else []
         found = [unit_id for unit_id in self.model.with_word(word) if unit_id not in context]
         given = [each.unit.unit_id for chain in chains for each in chain.units]
         hits = [each.unit.unit_id for chain in chains for each in chain.units if each.score is not None]
