@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
 import numpy as np
+import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -27,6 +28,8 @@ from store.memory.rows import JobRow, MemoryChange
 BATCH_UNITS = 256  # that are embedded at a time
 COMPARED_UNITS = 2_000  # before those that are embedded, among which they may have duplicates
 FORGOTTEN_MAX = 5_000  # units that are forgotten in one transaction
+
+log = structlog.get_logger()
 
 Noted: TypeAlias = Callable[[int, int], JobRow]
 """A job when so many units of so many are forgotten."""
@@ -166,13 +169,22 @@ class Care:
             return [loaded.units[sequence] for sequence in chosen]
 
     async def forget(
-        self, owner: OwnerId, how: Forgetting, *, left: int | None = None, noted: Noted | None = None
+        self,
+        owner: OwnerId,
+        how: Forgetting,
+        *,
+        left: int | None = None,
+        noted: Noted | None = None,
+        protects_context: bool = True,
     ) -> int:
-        """Forget units, or only so many as are `left`; how many. What is `noted` is written with each part of them."""
+        """Forget units, or only so many as are `left`; how many. What is `noted` is written with each part of them.
+
+        The context of the open session stays unless `protects_context` is false.
+        """
         if left is not None:
             how = replace(how, share=1.0)
         async with self._banks.held(*owner) as loaded:
-            chosen = (await asyncio.to_thread(_least, loaded, how))[:left]
+            chosen = (await asyncio.to_thread(_least, loaded, how, protects_context=protects_context))[:left]
             for start in range(0, max(len(chosen), 1), FORGOTTEN_MAX):
                 draft = Draft(loaded, self._clock())
                 part = chosen[start : start + FORGOTTEN_MAX]
@@ -202,11 +214,19 @@ class Care:
                 pass
 
     async def forget_what_is_too_much(self, owner: OwnerId) -> None:
-        """Forget until there are no more units than may be, or none that may go."""
+        """Forget until at most `units_max` are left: the open session's context last, pinned units never.
+
+        Logs a warning where pinned units alone exceed the limit.
+        """
         while True:
             async with self._banks.held(*owner) as loaded:
                 count = len(loaded.units)
-            if count <= self._units_max or not await self.forget(owner, self._forgetting):
+            if count <= self._units_max:
+                return
+            if await self.forget(owner, self._forgetting):
+                continue
+            if not await self.forget(owner, self._forgetting, protects_context=False):
+                log.warning("a memory exceeds its limit: its units are pinned", units=count, limit=self._units_max)
                 return
 
     def _to_summarise(self, loaded: Loaded) -> list[str]:
@@ -256,8 +276,11 @@ def _link(loaded: Loaded, draft: Draft, sequences: list[int]) -> None:
             draft.relate(replace(unit, duplicate_of=links[unit.unit_id]))
 
 
-def _least(loaded: Loaded, how: Forgetting) -> list[int]:
-    """The units that are to be forgotten, what matters least first."""
-    in_context = {sequence for mind in loaded.minds.values() for sequence in mind.working.context}
+def _least(loaded: Loaded, how: Forgetting, *, protects_context: bool = True) -> list[int]:
+    """Return the units to forget, what matters least first.
+
+    Only the open session's context is protected: every session ends with one, and old ones would never shrink.
+    """
+    in_context = loaded.open_context() if protects_context else ()
     asked = loaded.bank.nearness(np.fromiter(loaded.units, np.int64), loaded.asked)
-    return forgettable(loaded.units.values(), how, in_context, asked)
+    return forgettable(loaded.units.values(), how, set(in_context), asked)

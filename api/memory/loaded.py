@@ -123,6 +123,11 @@ class Loaded:
         after = self.units[order[place + 1]].unit_id if place + 1 < len(order) else None
         return before, after
 
+    def open_context(self) -> tuple[int, ...]:
+        """Return the context of the group that a unit was added to last: the one that is open now."""
+        _, group_id = max(((order[-1], group_id) for group_id, order in self.order.items() if order), default=(0, ""))
+        return self.minds.get(group_id, Mind()).working.context
+
     def messages_from(self, session_id: str, number: int) -> tuple[int, ...]:
         """The units that are messages of a session from a number on."""
         found: list[int] = []

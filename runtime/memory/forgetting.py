@@ -1,7 +1,8 @@
 """What is forgotten when there is too much: the leaves that matter least.
 
 A leaf is a unit that nothing stands under, of any rank: a summary whose units are all forgotten is one. What is kept
-from it (`never_delete`) and what is in a live context is never among them (seed 000, `forgetting.py`).
+from it (`never_delete`) and what is in the context of the open session is never among them (seed 000,
+`forgetting.py`).
 """
 
 from collections.abc import Collection
@@ -64,7 +65,8 @@ def forgettable(
 ) -> list[int]:
     """The sequences of an owner's units that are to be forgotten, what matters least first; see `forget`.
 
-    `in_context` are the sequences in live contexts; `asked` says of each unit how near it is to what was asked of late.
+    `in_context` are the sequences of protected contexts; `asked` says of each unit how near it is to what was asked of
+    late.
     """
     return [int(sequence) for sequence in forget(rows_of(units, in_context, asked), how).sequences]
 

@@ -53,7 +53,8 @@ def forget(
 ) -> None:
     """Forgets what matters least: what was recalled the longest time ago, the least often, and is the oldest.
 
-    What is pinned, in the context of a session, or has something under it stays. Messages stay in their sessions.
+    What is pinned, in the context of the open session, or has something under it stays. Messages stay in their
+    sessions.
     """
     settings = settings_of(config, **flags)
     body = {"userId": user_id, "share": share, "policy": policy}

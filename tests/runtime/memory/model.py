@@ -185,7 +185,8 @@ class Model:
 
     def would_forget(self, share: float) -> list[str]:
         parents = {unit.parent for unit in self.units.values()}
-        live = {unit_id for mind in self.minds.values() for unit_id in mind.context}
+        newest = max((unit for unit in self.units.values() if unit.rank == 0), key=lambda u: u.sequence, default=None)
+        live = set(self.minds[newest.group].context) if newest is not None and newest.group in self.minds else set()
         leaves = [
             unit
             for unit in self.units.values()
