@@ -88,11 +88,23 @@ def let_go_of_memory(cursor: Cursor, tenant: str, session_ids: list[str]) -> lis
     found = cursor.execute(f"{either} ORDER BY user_id", {"tenant": tenant, "sessions": session_ids}).fetchall()
     users = [user_id for (user_id,) in found]
     if users:
+        _restore_validity(cursor, tenant, session_ids)
         _remove_accounts_of(cursor, tenant, session_ids)
         _remove(cursor, _OF_MEMORY, tenant, session_ids, None)
     for user_id in users:
         cursor.execute(FORGET_GONE, {"tenant": tenant, "user_id": user_id})
     return users
+
+
+def _restore_validity(cursor: Cursor, tenant: str, session_ids: list[str]) -> None:
+    """Make units valid again that units of the sessions superseded, so that the earlier fact is found again."""
+    cursor.execute(
+        f"""UPDATE memory_unit_rows SET superseded_by = NULL, valid_to = NULL
+        FROM (SELECT user_id, unit_id FROM memory_unit_rows WHERE {OF_SESSIONS}) AS gone
+        WHERE memory_unit_rows.tenant = $tenant AND memory_unit_rows.user_id = gone.user_id
+            AND memory_unit_rows.superseded_by = gone.unit_id""",  # noqa: S608
+        {"tenant": tenant, "sessions": session_ids},
+    )
 
 
 def _remove_accounts_of(cursor: Cursor, tenant: str, session_ids: list[str]) -> None:

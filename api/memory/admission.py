@@ -9,11 +9,9 @@ from datetime import datetime
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from api.memory.draft import Draft
 from api.memory.loaded import Loaded
-from runtime.memory.duplicates import superseded
 from runtime.memory.local import ABOUT
 from runtime.memory.units import MemoryUnit, Trust
 from scripts.memories import MemoryPlan
@@ -120,18 +118,13 @@ def _supersede(draft: Draft, loaded: Loaded, unit: MemoryUnit, about: str) -> No
     for earlier in (*loaded.units.values(), *draft.added()):
         is_same = earlier.metadata.get(ABOUT) == about and earlier.sequence != unit.sequence
         if is_same and earlier.superseded_by is None:
-            old, _ = superseded(earlier, unit, unit.creation_time)
-            draft.relate(old)
+            draft.supersede(earlier.sequence, unit.unit_id, unit.creation_time)
 
 
 def _rewind(draft: Draft, loaded: Loaded, session_id: str, turn: int) -> None:
-    """What was said and noted after a turn is no memory; what held before it was noted holds again."""
+    """What was said and noted after a turn is no memory."""
     rows = [row for row in (*loaded.rows.values(), *draft.rows()) if row.session_id == session_id]
-    gone = {row.unit_id: row.sequence for row in rows if row.turn is not None and row.turn > turn}
-    draft.take_back(gone.values())
-    for unit in (*loaded.units.values(), *draft.added()):
-        if unit.superseded_by in gone and unit.unit_id not in gone:
-            draft.relate(replace(unit, superseded_by=None, valid_to=None))
+    draft.take_back([row.sequence for row in rows if row.turn is not None and row.turn > turn])
 
 
 def unit_id_of(session_id: str, message: int) -> str:

@@ -138,6 +138,9 @@ class Banks:
             return
         await self._settle(loaded)
         try:
+            if loaded.index is not None and change.removes:
+                # before the commit: a crash after it must not leave a file with vectors that were removed
+                await asyncio.to_thread(loaded.index.drop_saved)
             await self._record.change(change)
             await asyncio.to_thread(loaded.take, change)
         except BaseException:

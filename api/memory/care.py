@@ -135,7 +135,7 @@ class Care:
         what the summariser raises; what was made before stays.
         """
         async with self._banks.held(*owner) as loaded:
-            units = list(loaded.units.values())
+            units = [unit for unit in loaded.units.values() if unit.superseded_by is None]
             memory_id = loaded.owner.memory_id
             seen, losses = loaded, loaded.losses
         telling = Telling(summarise=self._teller_for(*owner), ids=self._ids)
@@ -233,7 +233,11 @@ class Care:
         """The groups with so much that is in no summary."""
         if not self._summarise_from:
             return []
-        untold = Counter(unit.group_id for unit in loaded.units.values() if unit.rank == 0 and unit.parent_id is None)
+        untold = Counter(
+            unit.group_id
+            for unit in loaded.units.values()
+            if unit.rank == 0 and unit.parent_id is None and unit.superseded_by is None
+        )
         return [group_id for group_id, count in untold.items() if count >= self._summarise_from]
 
     async def index(self, owner: OwnerId) -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from api.memory.loaded import Loaded
 from api.memory.minds import Mind, encode_mind
-from api.memory.units import relation_of, row_of, unit_of
+from api.memory.units import related, relation_of, row_of, unit_of
 from runtime.memory.units import MemoryUnit
 from runtime.memory.working import Room, Working, forgotten, recalled, restore, said
 from store.memory.rows import GroupRow, JobRow, MemoryChange, OwnerRow, Relation, UnitRow, VectorRows, Visit
@@ -119,21 +119,80 @@ class Draft:
         return [unit_of(row) for row in self._units.values()]
 
     def take_back(self, sequences: Iterable[int]) -> None:
-        """Units go since somebody wants them gone: what sums them up is to be made anew without them, and what they
-        summed up is told in the next.
+        """Remove units on request.
+
+        The summaries that may repeat them are withdrawn at once, the units under removed summaries are summarised
+        next time, and what a removed unit superseded is valid again.
         """
         gone = set(sequences)
-        above = dict.fromkeys(above for each in gone for above in self._loaded.above(each))
+        above = [above for each in gone for above in self._loaded.above(each)]
+        known = [self.unit(sequence) for sequence in gone if self._is_there(sequence)]
         self.remove(gone)
-        units = self._loaded.units
-        for sequence in above:
-            if sequence not in self._removed:
-                self.relate(replace(units[sequence], is_stale=True))
-        summaries = {units[each].unit_id for each in gone if each in units and units[each].rank}
-        if summaries:
-            for child in units.values():
-                if child.parent_id in summaries and child.sequence not in self._removed:
-                    self.relate(replace(child, parent_id=None, is_stale=child.is_stale or child.sequence in above))
+        self.restore_validity({unit.unit_id for unit in known})
+        self._free({unit.unit_id for unit in known if unit.rank})
+        self._withdraw(above, with_later=True)
+
+    def supersede(self, sequence: int, by: str, at: datetime) -> None:
+        """Let the unit with the id `by` hold in place of one from a time on; summaries of the old one are withdrawn."""
+        self.relate(replace(self.unit(sequence), superseded_by=by, valid_to=at, parent_id=None))
+        self._withdraw(self._loaded.above(sequence), with_later=False)
+
+    def restore_validity(self, gone: Collection[str]) -> None:
+        """Make units valid again that these superseded, so that a removal leaves the earlier fact to be found."""
+        if not gone:
+            return
+        for sequence in [*self._loaded.units, *self._units]:
+            if self._is_there(sequence):
+                unit = self.unit(sequence)
+                if unit.superseded_by in gone:
+                    self.relate(replace(unit, superseded_by=None, valid_to=None))
+
+    def _withdraw(self, sequences: Iterable[int], *, with_later: bool) -> None:
+        """Mark summaries, and all above them, as stale, which deletes their content.
+
+        `with_later` also those after them that a model made, which saw the summary before as background.
+        """
+        pending, seen = list(sequences), set[int]()
+        while pending:
+            sequence = pending.pop()
+            if sequence in seen or not self._is_there(sequence):
+                continue
+            seen.add(sequence)
+            node = self.unit(sequence)
+            self.relate(replace(node, is_stale=True))
+            pending += self._loaded.above(sequence)
+            if with_later:
+                pending += self._later(node)
+
+    def _later(self, node: MemoryUnit) -> list[int]:
+        """Return the summaries after one in its tree and level that a model made."""
+        found = (self._loaded.units[sequence] for sequence in self._loaded.of_rank.get(node.rank, ()))
+        return [
+            unit.sequence
+            for unit in found
+            if (unit.group_id, unit.level) == (node.group_id, node.level)
+            and unit.tells_from > node.tells_from
+            and not unit.is_extract
+        ]
+
+    def _free(self, summaries: Collection[str]) -> None:
+        """Units under removed summaries belong to none."""
+        if not summaries:
+            return
+        for child in self._loaded.units.values():
+            if child.parent_id in summaries and self._is_there(child.sequence):
+                self.relate(replace(self.unit(child.sequence), parent_id=None))
+
+    def _is_there(self, sequence: int) -> bool:
+        return sequence not in self._removed and (sequence in self._units or sequence in self._loaded.units)
+
+    def unit(self, sequence: int) -> MemoryUnit:
+        """Return a unit as this draft leaves it."""
+        drafted = self._units.get(sequence)
+        if drafted is not None:
+            return unit_of(drafted)
+        unit, relation = self._loaded.units[sequence], self._relations.get(sequence)
+        return unit if relation is None else related(unit, relation)
 
     def remove_group(self, group_id: str) -> None:
         """A group goes, with its units."""

@@ -101,7 +101,7 @@ class Listing:
     async def unit(self, tenant: str, user_id: str, unit_id: str) -> PlacedUnit | None:
         """One unit."""
         async with self._banks.held(tenant, user_id) as loaded:
-            unit = loaded.get(unit_id)
+            unit = loaded.shown(unit_id)
             return None if unit is None else _placed(loaded, [unit])[0]
 
     async def groups(self, tenant: str, user_id: str, limit: int, cursor: str | None) -> GroupPage:
@@ -125,7 +125,7 @@ class Listing:
             return Standing(
                 memory_id=loaded.owner.memory_id if loaded.round else None,
                 round=loaded.round,
-                units=Counter(unit.rank for unit in loaded.units.values()),
+                units=Counter(unit.rank for unit in loaded.units.values() if not unit.is_stale),
                 groups=len(loaded.groups),
                 is_stale=loaded.owner.is_stale or bool(loaded.stale),
                 embedder=loaded.embedder,
@@ -138,7 +138,7 @@ class Listing:
 
 
 def _is_one(unit: MemoryUnit, which: Which) -> bool:
-    return which.group in {None, unit.group_id} and which.rank in {None, unit.rank}
+    return which.group in {None, unit.group_id} and which.rank in {None, unit.rank} and not unit.is_stale
 
 
 def _placed(loaded: Loaded, units: Sequence[MemoryUnit]) -> list[PlacedUnit]:
@@ -156,7 +156,7 @@ def _place(row: GroupRow) -> tuple[str, str]:
 
 
 def _counted(loaded: Loaded, rows: Sequence[GroupRow]) -> list[Group]:
-    summaries = Counter(unit.group_id for unit in loaded.units.values() if unit.rank == 1)
+    summaries = Counter(unit.group_id for unit in loaded.units.values() if unit.rank == 1 and not unit.is_stale)
     return [
         Group(
             row=row,

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from api.memory.minds import Mind, decode_mind
-from api.memory.units import unit_of
+from api.memory.units import related, unit_of
 from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.asking import Entry
 from runtime.memory.recall.bank import Bank
 from runtime.memory.units import MemoryUnit
-from store.memory.rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows, Visit
+from store.memory.rows import GroupRow, MemoryChange, OwnerRow, Relation, UnitRow, VectorRows, Visit
 from store.vectors.index import VectorIndex
 
 ASKED_MAX = 20
@@ -77,7 +77,7 @@ class Loaded:
         self.dimension = dimension
         self.asked: deque[NDArray[np.float32]] = deque(maxlen=ASKED_MAX)  # vectors of questions, the latest last
         self.losses = 0  # how often units went, or were told of that are to go
-        self.stale: set[int] = set()  # summaries that are to be made anew
+        self.stale: set[int] = set()  # summaries that are withdrawn until they are made again
         self._superseded: set[int] = set()
 
     @property
@@ -91,9 +91,14 @@ class Loaded:
         return self.owner.sequence
 
     def get(self, unit_id: str) -> MemoryUnit | None:
-        """A unit by its id."""
+        """A unit by its id, also a summary that is withdrawn."""
         sequence = self.sequence_of.get(unit_id)
         return None if sequence is None else self.units[sequence]
+
+    def shown(self, unit_id: str) -> MemoryUnit | None:
+        """Return a unit for a reader: None where there is none, or a summary that is withdrawn."""
+        unit = self.get(unit_id)
+        return None if unit is None or unit.is_stale else unit
 
     def above(self, sequence: int) -> list[int]:
         """The units above one, the nearest first; none of one that is not there."""
@@ -170,23 +175,35 @@ class Loaded:
         for visit in change.visits:
             visited = replace(self.units[visit.sequence], visit_count=visit.visit_count, last_visit=visit.last_visit)
             self.units[visit.sequence] = visited
-        for related in change.relations:
-            self.units[related.sequence] = replace(
-                self.units[related.sequence],
-                parent_id=related.parent_id,
-                never_delete=related.never_delete,
-                is_stale=related.is_stale,
-                valid_to=related.valid_to,
-                superseded_by=related.superseded_by,
-                duplicate_of=related.duplicate_of,
-            )
-            self.losses += related.is_stale
-            self._note(self.units[related.sequence])
-            parent = None if related.parent_id is None else self.sequence_of.get(related.parent_id)
-            self.bank.place_under(parent, [related.sequence])
-            self.bank.pin(related.sequence, is_pinned=related.never_delete)
+        for relation in change.relations:
+            self._relate(relation)
         if change.vectors is not None and change.vectors.embedder == self.embedder:
             self.add_vectors(change.vectors.sequences, change.vectors.vectors)
+
+    def _relate(self, relation: Relation) -> None:
+        unit = related(self.units[relation.sequence], relation)
+        self.units[relation.sequence] = unit
+        self._note(unit)
+        if relation.is_stale:
+            self._withdraw(relation.sequence)
+            return
+        parent = None if relation.parent_id is None else self.sequence_of.get(relation.parent_id)
+        self.bank.place_under(parent, [relation.sequence])
+        self.bank.pin(relation.sequence, is_pinned=relation.never_delete)
+
+    def _withdraw(self, sequence: int) -> None:
+        """Drop the content of a stale summary; its row stays, so that it is summarised again in its place."""
+        self.losses += 1
+        self.rows[sequence] = replace(self.rows[sequence], content="")
+        self.without_vector.pop(sequence, None)
+        self.seen_otherwise.pop(sequence, None)
+        self._unlist([sequence])
+
+    def _unlist(self, sequences: Collection[int]) -> None:
+        """Find these units no more."""
+        self.bank.remove(sequences)
+        if self.index is not None:
+            self.index.remove(np.array(sorted(sequences), np.int64))
 
     def add(self, rows: Sequence[UnitRow]) -> None:
         """Units that are recorded, in the order of their numbers."""
@@ -200,6 +217,8 @@ class Loaded:
             self.of_rank.setdefault(unit.rank, set()).add(row.sequence)
             if unit.rank == 0:
                 self.order.setdefault(unit.group_id, []).append(row.sequence)
+            if unit.is_stale:  # withdrawn: it has no words to be found by
+                continue
             if self.embedder is not None:
                 self.without_vector[row.sequence] = None
             entries.append(self.entry_of(unit))
@@ -265,9 +284,7 @@ class Loaded:
             self.order[group_id] = [sequence for sequence in self.order[group_id] if sequence in self.units]
         if gone:
             self.losses += 1
-            self.bank.remove(gone)
-            if self.index is not None:
-                self.index.remove(np.array(gone, np.int64))
+            self._unlist(gone)
 
 
 def vector_rows(

@@ -186,7 +186,7 @@ class Memories:
     async def get(self, tenant: str, user_id: str, unit_id: str) -> MemoryUnit | None:
         """One unit."""
         async with self._banks.held(tenant, user_id) as loaded:
-            return loaded.get(unit_id)
+            return loaded.shown(unit_id)
 
     async def context(self, tenant: str, user_id: str, group_id: str, length: int | None = None) -> list[MemoryUnit]:
         """What was said last in a group, oldest first, as long as it is its context."""
@@ -214,6 +214,7 @@ class Memories:
             if group_id not in loaded.groups:
                 return False
             top = [sequence for sequence, unit in loaded.units.items() if unit.rank == 2]
+            gone = {unit.unit_id for unit in loaded.units.values() if unit.group_id == group_id}
             if loaded.session_of(group_id) is None:
                 draft.remove_group(group_id)
             else:  # its row tells up to which turn it was admitted, so that it does not come back
@@ -222,6 +223,7 @@ class Memories:
             for unit in loaded.units.values():
                 if unit.rank == 1 and unit.unit_id == unit.group_id and unit.group_id != group_id:
                     draft.relate(replace(unit, parent_id=None))
+            draft.restore_validity(gone)
             draft.stale(is_stale=bool(top) or loaded.owner.is_stale)
             return True
 
@@ -231,7 +233,7 @@ class Memories:
         """Keep a unit from being forgotten, or no longer; None where there is none."""
 
         def mark(loaded: Loaded, draft: Draft) -> MemoryUnit | None:
-            unit = loaded.get(unit_id)
+            unit = loaded.shown(unit_id)
             if unit is None:
                 return None
             marked = replace(unit, never_delete=pinned)
@@ -329,7 +331,9 @@ def _supersede(
         old = loaded.get(each.supersedes)
         if old is None:
             raise MemoryRefused(f"there is no unit {each.supersedes!r} to be superseded")
-        draft.relate(replace(old, superseded_by=unit.unit_id, valid_to=unit.valid_from or unit.creation_time or now))
+        if old.rank:
+            raise MemoryRefused(f"{each.supersedes!r} is a summary: supersede the unit that it tells of")
+        draft.supersede(old.sequence, unit.unit_id, unit.valid_from or unit.creation_time or now)
 
 
 def _embedder_of(loaded: Loaded) -> str:

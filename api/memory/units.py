@@ -2,6 +2,8 @@
 
 from typing import cast
 
+from msgspec.structs import replace
+
 from runtime.memory.units import MemoryUnit, Rank
 from store.memory.rows import Relation, UnitRow
 
@@ -71,6 +73,20 @@ def row_of(
         valid_to=unit.valid_to,
         superseded_by=unit.superseded_by,
         duplicate_of=unit.duplicate_of,
+    )
+
+
+def related(unit: MemoryUnit, relation: Relation) -> MemoryUnit:
+    """Return the unit with what its relation says; a summary that is withdrawn has no content."""
+    return replace(
+        unit,
+        content="" if relation.is_stale else unit.content,
+        parent_id=relation.parent_id,
+        never_delete=relation.never_delete,
+        is_stale=relation.is_stale,
+        valid_to=relation.valid_to,
+        superseded_by=relation.superseded_by,
+        duplicate_of=relation.duplicate_of,
     )
 
 

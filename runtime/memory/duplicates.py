@@ -1,7 +1,8 @@
 """What says the same as something earlier, and what holds when.
 
 Nothing is deleted because it is like something else: a duplicate keeps its row and names the earlier unit. That a unit
-no longer holds is said by somebody (`superseded`), never concluded; what held at a time can be asked for (`holds_at`).
+no longer holds is said by somebody (`superseded_by`), never concluded; what held at a time can be asked for
+(`holds_at`).
 """
 
 import math
@@ -12,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from runtime.memory.units import MemoryUnit
@@ -65,11 +65,6 @@ def near_duplicates(
         original = links.get(found.unit_id) or found.duplicate_of or found.unit_id
         links.setdefault(units[later].unit_id, original)
     return links
-
-
-def superseded(old: MemoryUnit, new: MemoryUnit, at: datetime) -> tuple[MemoryUnit, MemoryUnit]:
-    """Both units, the new one holding in place of the old one from a time on."""
-    return replace(old, valid_to=at, superseded_by=new.unit_id), replace(new, valid_from=at)
 
 
 def holds_at(unit: MemoryUnit, moment: datetime) -> bool:

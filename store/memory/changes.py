@@ -107,13 +107,20 @@ def _update(cursor: Cursor, owner: Mapping[str, str], change: MemoryChange) -> N
     if change.relations:
         cursor.execute(
             """UPDATE memory_unit_rows SET parent_id = now.parent_id, never_delete = now.never_delete,
-                is_stale = now.is_stale, valid_to = now.valid_to, superseded_by = now.superseded_by,
-                duplicate_of = now.duplicate_of
+                is_stale = now.is_stale, content = if(now.is_stale, '', content), valid_to = now.valid_to,
+                superseded_by = now.superseded_by, duplicate_of = now.duplicate_of
             FROM (SELECT unnest(from_json_strict($rows::JSON, '[{"sequence": "BIGINT", "parent_id": "VARCHAR",
                 "never_delete": "BOOLEAN", "is_stale": "BOOLEAN", "valid_to": "TIMESTAMPTZ", "superseded_by": "VARCHAR",
                 "duplicate_of": "VARCHAR"}]'), max_depth := 2)) AS now
             WHERE tenant = $tenant AND user_id = $user_id AND memory_unit_rows.sequence = now.sequence""",
             {**owner, "rows": as_list(map(encode, change.relations))},
+        )
+    withdrawn = [relation.sequence for relation in change.relations if relation.is_stale]
+    if withdrawn:
+        cursor.execute(
+            """DELETE FROM memory_vectors WHERE tenant = $tenant AND user_id = $user_id
+            AND sequence IN (SELECT unnest($sequences::BIGINT[]))""",
+            {**owner, "sequences": withdrawn},
         )
 
 

@@ -330,6 +330,6 @@ DAMAGES = (
         _MIND_GONE,
         (FORGET_GONE,),
     ),
-    Damage("summary_stale", "a summary tells of what is no more", "", _STALE),
+    Damage("summary_stale", "a summary is withdrawn: units it tells of were removed or superseded", "", _STALE),
 )
 """In the order in which they are mended: what one leaves behind, a later one finds."""

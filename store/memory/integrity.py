@@ -73,6 +73,6 @@ _UNSEEN = Damage(
     "",
     """SELECT tenant, user_id, count(*) || ' units' AS subject, NULL::BIGINT AS sequence, NULL::BIGINT AS place
     FROM memory_unit_rows AS u WHERE tenant = coalesce($tenant, tenant) AND user_id = coalesce($user_id, user_id)
-        AND NOT EXISTS (FROM memory_vectors AS v WHERE v.tenant = u.tenant AND v.user_id = u.user_id
+        AND NOT is_stale AND NOT EXISTS (FROM memory_vectors AS v WHERE v.tenant = u.tenant AND v.user_id = u.user_id
             AND v.sequence = u.sequence AND v.embedder = $embedder) GROUP BY ALL""",
 )

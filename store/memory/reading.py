@@ -223,7 +223,7 @@ def owners_behind_of_all(cursor: Cursor, bounds: Bounds, limit: int) -> list[Own
         LEFT JOIN memory_groups AS g USING (tenant, user_id, session_id)
         WHERE last.turn > coalesce(g.turn, -1) AND s.text_dropped_at IS NULL
         UNION
-        SELECT tenant, user_id FROM memory_unit_rows AS u WHERE $embeds AND NOT EXISTS (
+        SELECT tenant, user_id FROM memory_unit_rows AS u WHERE $embeds AND NOT is_stale AND NOT EXISTS (
             FROM memory_vectors AS v WHERE v.tenant = u.tenant AND v.user_id = u.user_id AND v.sequence = u.sequence)
         UNION
         SELECT tenant, user_id FROM memory_owners WHERE is_stale
@@ -234,7 +234,7 @@ def owners_behind_of_all(cursor: Cursor, bounds: Bounds, limit: int) -> list[Own
         UNION
         SELECT tenant, user_id FROM (
             SELECT tenant, user_id, group_id FROM memory_unit_rows
-            WHERE $summarise_from > 0 AND rank = 0 AND parent_id IS NULL
+            WHERE $summarise_from > 0 AND rank = 0 AND parent_id IS NULL AND superseded_by IS NULL
             GROUP BY ALL HAVING count(*) >= $summarise_from)
         LIMIT $limit""",
         {**msgspec.structs.asdict(bounds), "limit": limit},

@@ -100,7 +100,10 @@ class Visit(msgspec.Struct, frozen=True):
 
 
 class Relation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of a unit now: everything that may change of it but its counters."""
+    """What is said of a unit now: everything that may change of it but its counters.
+
+    A summary that `is_stale` is withdrawn: writing this deletes its content and vectors.
+    """
 
     sequence: int
     parent_id: str | None
@@ -143,6 +146,11 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
     """All vectors of other embedders go."""
     jobs: list[JobRow] = []
     """As they are afterwards."""
+
+    @property
+    def removes(self) -> bool:
+        """Whether units go or summaries are withdrawn, whose vectors must be found nowhere afterwards."""
+        return bool(self.removed) or any(relation.is_stale for relation in self.relations)
 
 
 class BehindRow(msgspec.Struct, frozen=True):

@@ -50,9 +50,10 @@ def compare(roster: Roster, labels: Labels, sums: Sequence[int]) -> Differences:
 
 
 def problems(folder: Path, embedder: str, dimension: int, live: Labels, vectors: Floats) -> list[str]:
-    """What is wrong with what is saved of an index, given the rows of the record; opening the index mends all of it.
+    """Return what is wrong with a saved index, given the rows of the database; opening the index repairs all of it.
 
-    That nothing is saved is no problem.
+    No problem is an index that is not saved, or one behind the rows by what was added or removed since: the next save
+    catches up.
     """
     order = np.argsort(live)
     try:
@@ -67,8 +68,6 @@ def problems(folder: Path, embedder: str, dimension: int, live: Labels, vectors:
         return [f"the saved index is not sound: {error}"]
     found = compare(roster, live[order], sums_of(vectors[order]))
     told = (
-        (found.missing, "in the record and not yet in the saved index"),
-        (found.extra, "in the saved index and removed from the record"),
         (found.changed, "other in the saved index than in the record"),
         (found.returned, "in the record and removed from the saved index"),
     )

@@ -65,6 +65,7 @@ class Graph:
         )
         self._sums: dict[int, int] = {}
         self._removed: set[int] = set()
+        self._unwiped: set[int] = set()  # removed, and their vectors still in the library's memory
 
     @classmethod
     def load(cls, path: Path, dimension: int, roster: Roster) -> Self:
@@ -91,6 +92,11 @@ class Graph:
     def removed_count(self) -> int:
         """Vectors that are in the way until the graph is made anew."""
         return len(self._removed)
+
+    @property
+    def unwiped_count(self) -> int:
+        """Removed vectors that `wipe` has not overwritten yet."""
+        return len(self._unwiped)
 
     @property
     def bytes(self) -> int:
@@ -121,11 +127,25 @@ class Graph:
         self._sums.update(zip(labels.tolist(), sums_of(vectors), strict=True))
 
     def remove(self, labels: Labels) -> None:
-        """Find those of these labels that are in it no more. Their vectors stay in it until it is made anew."""
+        """Find those of these labels that are in it no more. Their vectors stay in it until `wipe` overwrites them."""
         for label in labels.tolist():
             if self._sums.pop(label, None) is not None:
                 self._index.mark_deleted(label)
                 self._removed.add(label)
+                self._unwiped.add(label)
+
+    def wipe(self, count_max: int) -> None:
+        """Overwrite removed vectors with random ones, at most so many, so that no file holds what was removed.
+
+        The library keeps a deleted element as a node of the graph and cannot drop it; adding a vector under its label
+        again overwrites the stored one. Random directions keep the nodes apart: equal ones would lead searches in
+        circles.
+        """
+        for label in list(self._unwiped)[:count_max]:
+            noise = np.random.default_rng(label).standard_normal(self._index.dim)
+            self._index.add_items((noise / np.linalg.norm(noise)).astype(np.float32), label, num_threads=1)
+            self._index.mark_deleted(label)
+            self._unwiped.remove(label)
 
     def nearest(self, vector: Floats, k: int) -> Labels | None:
         """The labels of about the k nearest, or None where the graph does not lead to as many."""

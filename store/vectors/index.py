@@ -76,6 +76,7 @@ class VectorIndex:
         self._graph: Graph | None = None
         self._pending = NO_LABELS  # stand for themselves, and are not in the graph yet
         self._unsaved = 0
+        self._must_save = False  # what is saved holds removed vectors, or is dropped since it did
         self._work = threading.Lock()  # of what goes on in the background, held for as long as a piece takes
         self._next_graph: Graph | None = None
         self._to_take = NO_LABELS
@@ -123,8 +124,11 @@ class VectorIndex:
 
     @property
     def is_worth_saving(self) -> bool:
-        """Whether so much has changed that to save it takes less than to do it again after the next start."""
-        return self._unsaved > SAVED_SHARE * self.count
+        """Whether so much has changed that saving takes less than doing it again after the next start.
+
+        Also when what was saved holds a vector that was removed since, or was dropped for that.
+        """
+        return self._unsaved > SAVED_SHARE * self.count or self._must_save
 
     @property
     def is_behind(self) -> bool:
@@ -152,7 +156,7 @@ class VectorIndex:
             self._take(labels[is_new], vectors[is_new], sums_of(vectors[is_new]))
 
     def remove(self, labels: Labels) -> None:
-        """Find these no more. Their vectors are wiped here; a graph holds them until it is made anew."""
+        """Find these no more. Their vectors are wiped here at once, and in the graph by `catch_up` and `save`."""
         with self._lock:
             view = self._matrix.view()
             rows = view.rows_of(labels)
@@ -163,9 +167,17 @@ class VectorIndex:
             self._sample.remove(known)
             self._removed.update(known.tolist())
             self._unsaved += len(known)
+            self._must_save = self._must_save or len(known) > 0
             self._pending = np.setdiff1d(np.concatenate([self._pending, np.array(heirs, np.int64)]), known)
             if self._graph is not None:
                 self._graph.remove(known)
+
+    def drop_saved(self) -> None:
+        """Delete what is saved, which holds vectors that are about to be removed. Raises StoreUnavailable."""
+        with self._work:
+            if not self._is_closed:
+                snapshot.drop(self._folder)
+                self._must_save = True
 
     def search(self, vector: Floats, k: int, allowed: Labels | None = None) -> Nearest:
         """The k nearest of all, or of those that are allowed: labels and cosines, fewer where there are fewer.
@@ -194,8 +206,10 @@ class VectorIndex:
                     self._forget_graph()
             elif self._graph is None or self._next_graph is not None or self._is_worn():
                 self._make(rows_max)
-            else:
+            elif len(self._pending):
                 self._extend(self._graph, rows_max)
+            else:
+                self._wipe(self._graph, rows_max)
             return self._has_work()
 
     def rebuild(self) -> None:
@@ -222,8 +236,10 @@ class VectorIndex:
             with self._lock:
                 graph, unsaved = self._graph, self._unsaved
                 if graph is not None:
+                    graph.wipe(graph.unwiped_count)
                     snapshot.write_files(self._folder, generation, graph)
                     roster = graph.roster()
+                self._must_save = False  # what is removed from now on sets it again
             if graph is None:
                 snapshot.drop(self._folder)
             else:
@@ -268,6 +284,7 @@ class VectorIndex:
         differences.require_explained()
         self._search_with(graph)
         self._unsaved = len(differences.extra)
+        self._must_save = len(differences.extra) > 0
 
     def _search_with(self, graph: Graph) -> None:
         """Use this graph from now on, of which some may have been removed, and in which some may be missing."""
@@ -286,7 +303,9 @@ class VectorIndex:
     def _has_work(self) -> bool:
         if not self._wants_graph(has_one=self._graph is not None):
             return self._graph is not None
-        return self._graph is None or self._next_graph is not None or self._is_worn() or len(self._pending) > 0
+        if self._graph is None or self._next_graph is not None or self._is_worn():
+            return True
+        return len(self._pending) > 0 or self._graph.unwiped_count > 0
 
     def _search_graph(self, view: View, sample: View, vector: Floats, k: int, rows: Rows | None) -> Nearest | None:
         """What the graph and the exact looks beside it find, or None where that is not to be relied on."""
@@ -342,5 +361,14 @@ class VectorIndex:
                 self._pending = self._pending[BATCH_ROWS:]
                 self._unsaved += len(rows)
             if not len(self._pending):
+                return
+            time.sleep(PAUSE_S)
+
+    def _wipe(self, graph: Graph, rows_max: int) -> None:
+        """Overwrite removed vectors, in batches so small that searches hardly wait."""
+        for _ in range(0, rows_max, BATCH_ROWS):
+            with self._lock:
+                graph.wipe(BATCH_ROWS)
+            if not graph.unwiped_count:
                 return
             time.sleep(PAUSE_S)

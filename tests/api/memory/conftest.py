@@ -16,6 +16,7 @@ from api.memory.house import House, make_house
 from api.metrics import Metrics
 from api.settings import Settings
 from runtime.memory.extracting import Extracting
+from runtime.memory.summarising import Summarise
 from scripts.memories import DEFAULT_PLAN, MemoryPlan
 from store.record import Record
 from store.vectors.index import GRAPH_FROM
@@ -48,7 +49,11 @@ def home(tmp_path: Path) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def opened(
-        embedder: str = "hashed:64", plan: MemoryPlan = DEFAULT_PLAN, graph_from: int = GRAPH_FROM, **given: Any
+        embedder: str = "hashed:64",
+        plan: MemoryPlan = DEFAULT_PLAN,
+        graph_from: int = GRAPH_FROM,
+        summarise: Summarise | None = None,
+        **given: Any,
     ) -> AsyncIterator[Home]:
         settings = Settings(data=tmp_path, embedder=embedder, **given)
         record = await asyncio.to_thread(Record.open, tmp_path)
@@ -61,7 +66,7 @@ def home(tmp_path: Path) -> Callable[..., Any]:
             settings,
             embedding_of(settings),
             plans,
-            lambda tenant, user_id: Extracting(),
+            lambda tenant, user_id: summarise or Extracting(),
             lambda: datetime.now(UTC),
             lambda: str(uuid4()),
             Metrics(),

@@ -1,5 +1,6 @@
 """The index of a memory's vectors: made in the background, saved now and then, and gone with what it is of."""
 
+import itertools
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from api.memory.asked import Query
+from api.memory.doctor import Doctor
 
 OWNER = ("default", "ana")
 MANY = 100
@@ -92,3 +94,45 @@ async def test_goes_with_whom_it_is_of_also_where_that_was_cut_short(
     async with home(graph_from=MANY) as memory:
         await memory.worked()
         assert saved(tmp_path) == []
+
+
+def bytes_of_index(folder: Path) -> bytes:
+    """The content of all files of all indexes."""
+    return b"".join(path.read_bytes() for path in sorted((folder / "memory").glob("*/*")))
+
+
+async def test_removed_vector_is_in_no_index_file(home: Callable[..., Any], tmp_path: Path) -> None:
+    syllables = itertools.permutations(("ba", "de", "fi", "go", "lu", "mi"), 3)
+    texts = [f"{''.join(each)} sails" for each in syllables]
+    async with home("hashed:512", graph_from=MANY) as memory:
+        ids = await memory.add("diary", *texts)
+        await memory.worked()
+        embedder = (await memory.house.embedding.embedder()).id
+        read = await memory.record.memory.vectors(*OWNER, embedder)
+        place, other_place = [place for place, each in enumerate(read.vectors) if read.vectors.count(each) == 1][:2]
+        vector, other = read.vectors[place], read.vectors[other_place]
+        assert vector in bytes_of_index(tmp_path)
+        await memory.memories.remove(*OWNER, [ids[place]])
+        assert saved(tmp_path) == []
+        await memory.worked()
+        assert saved(tmp_path) != []
+        assert vector not in bytes_of_index(tmp_path)
+        assert other in bytes_of_index(tmp_path)
+    async with home("hashed:512", graph_from=MANY) as memory:
+        async with memory.house.banks.held(*OWNER) as loaded:
+            assert (loaded.index.reason, loaded.index.count) == (None, len(texts) - 1)
+        assert texts[place] not in await found(memory, texts[place])
+        assert texts[other_place] in await found(memory, texts[other_place])
+
+
+async def test_doctor_finds_no_damage_in_an_index_behind(home: Callable[..., Any], texts: list[str]) -> None:
+    async with home(graph_from=MANY) as memory:
+        ids = await memory.add("diary", *texts)
+        await memory.worked()
+        await memory.add("diary", "One thing more.")
+        await memory.worked()
+        house = memory.house
+        doctor = Doctor(memory.record.memory, house.banks, house.embedding, house.work.notice)
+        assert await doctor.check() == []
+        await memory.memories.remove(*OWNER, ids[:1])
+        assert await doctor.check() == []

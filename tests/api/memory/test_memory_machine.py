@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import pytest
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -23,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from api.memory.asked import NewUnit, Query
 from api.memory.embedding import embedding_of
 from api.memory.house import make_house
+from api.memory.refusals import MemoryRefused
 from api.memory.units import unit_of
 from api.metrics import Metrics
 from api.settings import Settings
@@ -151,6 +153,8 @@ class RealMemory:
                 visit_count=row.visit_count,
                 last_visit=row.last_visit,
                 never_delete=row.never_delete,
+                level=row.level,
+                tells_from=row.tells_from,
                 is_stale=row.is_stale,
                 superseded_by=row.superseded_by,
             )
@@ -286,6 +290,10 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), text=TEXTS)
     def supersede(self, data: Any, text: str) -> None:
         old = self.drawn(data)
+        if self.model.units[old].rank:
+            with pytest.raises(MemoryRefused):
+                self.do(self.real.memories.add(*OWNER, "notes", [NewUnit(content=text, supersedes=old)]))
+            return
         (new,) = self.do(self.real.memories.add(*OWNER, "notes", [NewUnit(content=text, supersedes=old)]))
         self.mind("notes")
         self.model.add(new.unit_id, text, new.source, "notes", new.creation_time)

@@ -8,6 +8,10 @@ import pytest
 
 from api.memory.asked import NewUnit, Query
 from api.memory.care import ChangedMeanwhile
+from api.memory.listing import Which
+from api.memory.refusals import MemoryRefused
+from api.memory.transfers.exporting import export_memory
+from runtime.memory.summarising import Passage, Told
 
 OWNER = ("default", "ana")
 
@@ -95,3 +99,129 @@ async def test_what_a_removed_summary_told_is_free_and_told_in_the_next(home: An
         after = await memory.memories.get(*OWNER, "diary")
         assert after.sequence > before.sequence
         assert {(await memory.memories.get(*OWNER, each)).parent_id for each in ids} == {"diary"}
+
+
+async def summaries(memory: Any) -> dict[str, str]:
+    """The content of every summary in the database, by unit."""
+    return {unit.unit_id: unit.content for unit in await memory.record.memory.units(*OWNER) if unit.rank}
+
+
+async def test_removal_withdraws_every_summary_at_once(home: Any) -> None:
+    async with home() as memory:
+        _, secret = await memory.add("diary", "the blue boat", "a secret about the boat")
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        await memory.worked()
+        memory_id = (await memory.record.memory.owner(*OWNER)).memory_id
+        assert any("secret" in content for content in (await summaries(memory)).values())
+        await memory.memories.remove(*OWNER, [secret])
+        assert await summaries(memory) == {"diary": "", memory_id: ""}
+        assert await memory.memories.get(*OWNER, "diary") is None
+        assert await memory.house.listing.unit(*OWNER, "diary") is None
+        page = await memory.house.listing.units(*OWNER, Which(rank=1), 10, None)
+        assert page.units == []
+        embedder = (await memory.house.embedding.embedder()).id
+        assert len((await memory.record.memory.vectors(*OWNER, embedder)).sequences) == 1
+        await memory.worked()
+        again = await summaries(memory)
+        assert set(again) == {"diary", memory_id}
+        assert all(content and "secret" not in content for content in again.values())
+        assert (await memory.memories.get(*OWNER, "diary")).content == again["diary"]
+
+
+async def test_removed_words_are_in_no_export(home: Any, tmp_path: Any) -> None:
+    async with home(embedder="none") as memory:
+        _, secret = await memory.add("diary", "the blue boat", "a secret about the boat")
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        await memory.memories.remove(*OWNER, [secret])
+        path = tmp_path / "memory.json"
+        assert await export_memory(memory.record.memory, *OWNER, path, "json") is not None
+        assert "secret" not in path.read_text()
+
+
+async def test_removal_withdraws_later_summaries_of_a_model(home: Any) -> None:
+    """A model saw the earlier summary as background of the later one, and may have repeated it."""
+
+    async def repeat(passage: Passage) -> Told:
+        words = [passage.history, passage.so_far, *(unit.content for unit in passage.units)]
+        return Told(" ".join(filter(None, words)))
+
+    async with home(embedder="none", summarise=repeat) as memory:
+        first = await memory.add("diary", "a secret", *[f"line {number}" for number in range(130)])
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        told = [content for content in (await summaries(memory)).values() if "secret" in content]
+        assert len(told) > 3
+        await memory.memories.remove(*OWNER, first[:1])
+        assert not any("secret" in content for content in (await summaries(memory)).values())
+        await memory.worked()
+        again = (await summaries(memory)).values()
+        assert all(content and "secret" not in content for content in again)
+
+
+async def test_superseded_fact_is_in_no_summary(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        (old,) = await memory.add("diary", "Ana lives in Lisbon with her parrot")
+        await memory.add("diary", "the boat is blue")
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        await memory.add("diary", "Ana lives in Porto with her parrot", supersedes=old)
+        assert not any("Lisbon" in content for content in (await summaries(memory)).values())
+        await memory.worked()
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        again = (await summaries(memory)).values()
+        assert all("Porto" in content and "Lisbon" not in content for content in again)
+
+
+async def test_removed_superseder_leaves_the_earlier_fact(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        (old,) = await memory.add("diary", "Ana lives in Lisbon")
+        (new,) = await memory.add("news", "Ana lives in Porto", supersedes=old)
+        query = Query(text="where does Ana live", k=5)
+        assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Porto"]
+        await memory.memories.remove(*OWNER, [new])
+        assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Lisbon"]
+        await memory.add("news", "Ana lives in Faro", supersedes=old)
+        await memory.memories.remove_group(*OWNER, "news")
+        assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Lisbon"]
+
+
+NOTES = """\
+script: notes
+memory: {remember: notes}
+phases:
+  - phase: only
+    topics:
+      - topic: only
+        actions:
+          - {ask: Where do you live?, id: ask_place, output: [{get: place}]}
+          - {remember: "Ana lives in {{ place }}", id: note, about: home}
+"""
+
+
+async def test_deleted_session_leaves_the_earlier_fact(app: Any, tmp_path: Any) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.keep(NOTES)
+        sessions = [await api.begin("notes") for _ in range(2)]
+        for session, place in zip(sessions, ("Lisbon", "Porto"), strict=True):
+            await api.say(session, place)
+
+        async def found() -> list[str]:
+            body = {"userId": "ana", "text": "where does Ana live"}
+            chains = (await api.post("/api/memory/search", json=body)).json()["chains"]
+            return [unit["content"] for chain in chains for unit in chain["units"]]
+
+        assert await found() == ["Ana lives in Porto"]
+        assert (await api.delete(f"/api/sessions/{sessions[1]['sessionId']}")).status_code == 204
+        assert await found() == ["Ana lives in Lisbon"]
+
+
+async def test_summary_cannot_be_superseded(home: Any) -> None:
+    async with home(embedder="none") as memory:
+        await memory.add("diary", "the blue boat", "the red door")
+        async for _ in memory.house.care.summarise(OWNER):
+            pass
+        with pytest.raises(MemoryRefused, match="is a summary"):
+            await memory.add("diary", "no boat", supersedes="diary")

@@ -24,6 +24,8 @@ class Unit:
     visit_count: int = 0
     last_visit: int = 0
     never_delete: bool = False
+    level: int = 0
+    tells_from: int = 0
     is_stale: bool = False
     superseded_by: str | None = None
 
@@ -85,22 +87,54 @@ class Model:
                 self.units[each] = replace(self.units[each], last_visit=self.round)
 
     def pin(self, unit_id: str, *, pinned: bool) -> None:
-        self.units[unit_id] = replace(self.units[unit_id], never_delete=pinned)
+        if not self.units[unit_id].is_stale:
+            self.units[unit_id] = replace(self.units[unit_id], never_delete=pinned)
 
     def supersede(self, old: str, new: str) -> None:
-        self.units[old] = replace(self.units[old], superseded_by=new)
+        for above in self.above(old):
+            self._withdraw(above)
+        self.units[old] = replace(self.units[old], superseded_by=new, parent=None)
 
     def remove(self, unit_ids: Collection[str]) -> None:
         """These are taken back: what sums them up tells of what is no more."""
         for above in {above for unit_id in unit_ids for above in self.above(unit_id)} - set(unit_ids):
-            self.units[above] = replace(self.units[above], is_stale=True)
+            for each in self._with_later(above):
+                if each not in unit_ids:
+                    self._withdraw(each)
         self._lose(unit_ids)
+        for unit in [unit for unit in self.units.values() if unit.superseded_by in unit_ids]:
+            self.units[unit.unit_id] = replace(unit, superseded_by=None)
         for unit in [unit for unit in self.units.values() if unit.parent in unit_ids]:
             self.units[unit.unit_id] = replace(unit, parent=None)
 
+    def _withdraw(self, unit_id: str) -> None:
+        """A summary has no words until it is made again."""
+        self.units[unit_id] = replace(self.units[unit_id], is_stale=True, content="")
+
+    def _with_later(self, unit_id: str) -> set[str]:
+        """A summary, those after it that saw it as background, and all above them."""
+        found: set[str] = set()
+        pending = [unit_id]
+        while pending:
+            node = self.units[pending.pop()]
+            if node.unit_id in found:
+                continue
+            found.add(node.unit_id)
+            pending += self.above(node.unit_id)
+            pending += [
+                unit.unit_id
+                for unit in self.units.values()
+                if (unit.rank, unit.group, unit.level) == (node.rank, node.group, node.level)
+                and unit.tells_from > node.tells_from
+            ]
+        return found
+
     def remove_group(self, group: str, *, is_session: bool) -> None:
         """A group goes with its summaries, and the summary of everything goes, which told of it."""
+        gone = {unit.unit_id for unit in self.units.values() if unit.group == group}
         self._lose([unit.unit_id for unit in self.units.values() if unit.rank == 2 or unit.group == group])
+        for unit in [unit for unit in self.units.values() if unit.superseded_by in gone]:
+            self.units[unit.unit_id] = replace(unit, superseded_by=None)
         for unit in [unit for unit in self.units.values() if unit.rank == 1 and unit.unit_id == unit.group]:
             self.units[unit.unit_id] = replace(unit, parent=None)
         if not is_session:
@@ -136,11 +170,13 @@ class Model:
 
     def assert_summed_up(self, group: str) -> None:
         """What has to hold of the summaries of a group after they were brought up to date."""
-        self._assert_tree(group, [self.units[unit_id] for unit_id in self.order(group)])
+        self._assert_tree(
+            group, [self.units[each] for each in self.order(group) if self.units[each].superseded_by is None]
+        )
 
     def assert_all_summed_up(self, memory_id: str) -> None:
         """What has to hold after everything was summed up."""
-        groups = {unit.group for unit in self.units.values() if unit.rank == 0}
+        groups = {unit.group for unit in self.units.values() if unit.rank == 0 and unit.superseded_by is None}
         for group in groups:
             self.assert_summed_up(group)
         self._assert_tree(memory_id, [self.units[group] for group in groups])

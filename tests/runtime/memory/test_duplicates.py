@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from runtime.memory.duplicates import NEAR_WORDS, exact_duplicates, holds_at, near_duplicates, superseded, words_of
+from runtime.memory.duplicates import NEAR_WORDS, exact_duplicates, holds_at, near_duplicates, words_of
 
 LONG = "my sister ana lives in oslo with her two dogs and a cat"
 
@@ -64,8 +64,7 @@ def test_vectors_tell_near_duplicates_from_what_is_only_alike(memory):
 def test_what_is_superseded_held_until_then(memory):
     old, new = memory.say("Ana lives in Oslo.", "Ana lives in Rome.")
     moved = new.creation_time + timedelta(days=3)
-    old, new = superseded(old, new, moved)
-    assert old.superseded_by == new.unit_id
+    old, new = replace(old, valid_to=moved, superseded_by=new.unit_id), replace(new, valid_from=moved)
     for moment, held in [(moved - timedelta(seconds=1), [old]), (moved, [new]), (moved + timedelta(days=9), [new])]:
         assert [unit for unit in (old, new) if holds_at(unit, moment)] == held
     assert not holds_at(old, old.creation_time - timedelta(days=1))
