@@ -179,7 +179,7 @@ def _of_file(settings: ExternalSettings, embedder: _Embedder, clock: Clock) -> C
         case ".json":
             file = as_json.reading(path)
         case ".sqlite" | ".db":
-            file = as_sqlite.reading(path)
+            file = as_sqlite.reading(path, clock())
         case ".parquet" if as_parquet.is_memory(path):
             file = as_parquet.reading(path)
         case ".parquet":

@@ -113,9 +113,9 @@ async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
     summary="Import a memory",
     operation_class=_Imported,
     opt={TAKES: tuple(FORMS)},
-    description="A file of `export` becomes part of a user's memory, all of it or nothing: its units come after those "
-    "that are there, in their order, in collections. They are trusted as the file says only with `trusted`; else they "
-    "are foreign.",
+    description="A file of `export`, or an SQLite database of MemForest, becomes part of a user's memory, all of it or "
+    "nothing: its units come after those that are there, in their order, in collections. They are trusted as the file "
+    "says only with `trusted`; else they are foreign.",
     responses=described(
         "REQUEST_INVALID",
         "UNSUPPORTED_MEDIA_TYPE",

@@ -21,6 +21,15 @@ _Record: TypeAlias = dict[str, Any]
 
 T = TypeVar("T")
 
+_OTHER_NAMES = {
+    "_turns": "turns",
+    "_last_resize_turn": "last_resize_turn",
+    "_memo_cursor": "memo_cursor",
+    "full_context": "full_chat_history",
+    "context_window": "current_chat_history",
+}
+"""Names that versions of Agently write, by ours; where both stand, ours counts."""
+
 
 class Saved(Struct, frozen=True, kw_only=True):
     """A conversation as it is written down, by the names of seed 001; where others wrote it, the messages will do."""
@@ -142,7 +151,7 @@ def _keys(key_path: str) -> list[str]:
 def _checked(tree: object) -> Saved:
     if not isinstance(tree, Mapping):
         raise TypeError(f"a conversation is written down as a record, not as {type(tree).__name__}")
-    read = _converted(tree, Saved)
+    read = _converted({**{_OTHER_NAMES.get(str(name), name): value for name, value in tree.items()}, **tree}, Saved)
     if read.format > FORMAT:
         raise ValueError(f"this conversation was written down in format {read.format}; the newest known is {FORMAT}")
     return read

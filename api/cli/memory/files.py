@@ -72,7 +72,7 @@ def import_memory(
     config: Path | None,
     **flags: Any,
 ) -> None:
-    """Brings a FILE that `export` wrote into a user's memory, whole or not at all.
+    """Imports a FILE that `export` wrote, or an SQLite database of MemForest, whole or not at all.
 
     Its units come after those that are there, in their order. Sessions of the file become collections: what was said in
     them is a session's only in the record it comes from.

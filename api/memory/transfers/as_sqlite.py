@@ -8,13 +8,15 @@ to_id)` is a view of them: `parent` edges, and `next` edges between what was sai
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from api.memory.transfers.document import DocumentInvalid, Header, Placed, UnitPart, partial_path
+from api.memory.transfers.as_memforest import MemForestSource, is_memforest
+from api.memory.transfers.document import DocumentInvalid, Header, Placed, Source, UnitPart, partial_path
 
 _COLUMNS = {
     "unit_id": "TEXT PRIMARY KEY",
@@ -122,12 +124,15 @@ def _unit(row: dict[str, Any], place: str) -> UnitPart:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[_Source]:
-    """Read a file. Raises DocumentInvalid."""
+def reading(path: Path, now: datetime) -> Iterator[Source]:
+    """Read a file of ours, or a database of MemForest, whose units without a time are of `now`.
+
+    Raises DocumentInvalid.
+    """
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
-            yield _Source(connection)
+            yield MemForestSource(connection, now) if is_memforest(connection) else _Source(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DocumentInvalid(f"no SQLite file of a memory: {error}") from error

@@ -80,7 +80,7 @@ async def import_memory(
 
     Raises DocumentInvalid, IdsTaken, OSError, StoreBusy, and what writing the record raises.
     """
-    return await import_content(memory, target, await asyncio.to_thread(_read, path, form, tell))
+    return await import_content(memory, target, await asyncio.to_thread(_read, path, form, target.now, tell))
 
 
 async def import_content(memory: MemoryRecord, target: Target, content: Content) -> Imported:
@@ -98,19 +98,19 @@ async def import_content(memory: MemoryRecord, target: Target, content: Content)
     raise StoreBusy("the memory changes faster than something can be brought into it")
 
 
-def _read(path: Path, form: Form, tell: Tell) -> Content:
-    with _reading(path, form) as source:
+def _read(path: Path, form: Form, now: datetime, tell: Tell) -> Content:
+    with _reading(path, form, now) as source:
         return checked(source, tell)
 
 
-def _reading(path: Path, form: Form) -> AbstractContextManager[Source]:
+def _reading(path: Path, form: Form, now: datetime) -> AbstractContextManager[Source]:
     match form:
         case "json":
             return as_json.reading(path)
         case "parquet":
             return as_parquet.reading(path)
         case "sqlite":
-            return as_sqlite.reading(path)
+            return as_sqlite.reading(path, now)
 
 
 # -- what becomes of it ---------------------------------------------------------------------------------------------

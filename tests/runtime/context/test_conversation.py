@@ -616,6 +616,16 @@ def test_yaml_stands_under_its_path():
     assert len(tree["payload"]["session"]["full_chat_history"]) == 9
 
 
+def test_names_of_agently_documents_are_read():
+    messages = [{"role": role, "content": role} for role in ("user", "assistant", "user", "assistant")]
+    made = Conversation()
+    made.load_json({"full_context": messages, "context_window": messages[2:], "_turns": 5, "_memo_cursor": 2})
+    assert (made.turns, made.memo_cursor, len(made.full_chat_history)) == (5, 2, 4)
+    assert [message.content for message in made.current_chat_history] == ["user", "assistant"]
+    made.load_json({"full_chat_history": messages, "_turns": 5, "turns": 7, "_last_resize_turn": 3})
+    assert made.turns == 7
+
+
 @pytest.mark.parametrize(
     "text",
     [
