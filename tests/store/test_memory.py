@@ -57,7 +57,7 @@ async def test_a_change_takes_the_place_of_what_was_and_removes(record: Record, 
         sequence=2,
         parent_id="diary",
         never_delete=True,
-        is_stale=True,
+        is_stale=False,
         valid_to=rows.MOMENT + timedelta(days=1),
         superseded_by="unit-3",
         duplicate_of="unit-1",
@@ -75,6 +75,26 @@ async def test_a_change_takes_the_place_of_what_was_and_removes(record: Record, 
     assert await record.memory.seen_otherwise(*CLINIC, "hashed:1") == [3]
     await record.memory.change(change_of(rows, only_embedder="hashed:1"))
     assert await record.memory.embedders(*CLINIC) == {"hashed:1": 1}
+
+
+async def test_stale_summary_loses_its_content_and_vectors(record: Record, rows: Any) -> None:
+    vectors = VectorRows("hashed:1", [1, 2], [None, None], [b"one!", b"two!"])
+    await record.memory.change(change_of(rows, units=[rows.unit_of(1), rows.unit_of(2)], vectors=vectors))
+    before = await record.memory.units(*CLINIC)
+    stale = Relation(
+        sequence=1,
+        parent_id=None,
+        never_delete=False,
+        is_stale=True,
+        valid_to=None,
+        superseded_by=None,
+        duplicate_of=None,
+    )
+    await record.memory.change(change_of(rows, relations=[stale]))
+    first, second = await record.memory.units(*CLINIC)
+    assert (first.is_stale, first.content) == (True, "")
+    assert second == before[1]
+    assert (await record.memory.vectors(*CLINIC, "hashed:1")).sequences == [2]
 
 
 async def test_a_change_with_a_row_of_another_memory_is_refused_whole(record: Record, rows: Any) -> None:

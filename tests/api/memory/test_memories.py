@@ -87,10 +87,10 @@ async def test_a_hit_comes_with_its_neighbours_and_chains_that_touch_are_one(hom
 
 async def test_forgetting_takes_the_least_first_and_a_dry_run_takes_nothing(home: Any) -> None:
     async with home() as memory:
-        ids = await memory.add("diary", *[f"thought {number}" for number in range(20)])
         await memory.memories.add(*OWNER, "other", [NewUnit(content="kept", never_delete=True)])
+        ids = await memory.add("diary", *[f"thought {number}" for number in range(20)])
         would = await memory.house.care.would_forget(OWNER, Forgetting(0.5))
-        assert [unit.unit_id for unit in would] == ids[:5]  # of the ten that are not in a context
+        assert [unit.unit_id for unit in would] == ids[:5]  # of the ten that are not in the open context
         assert await memory.memories.get(*OWNER, ids[0]) is not None
         assert await memory.house.care.forget(OWNER, Forgetting(0.5)) == 5
         assert await memory.memories.get(*OWNER, ids[4]) is None
