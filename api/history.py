@@ -7,10 +7,11 @@ The idea is that of seed 003's `RunnableWithMessageHistory`; its two ends, `befo
 import asyncio
 import inspect
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from api.client.errors import CuebookError
+from api.message_stores import MessageStore, StoreConversations
 
 ChatMessage: TypeAlias = Mapping[str, Any]
 """A message in the usual form: `{"role": "user", "content": "…"}`, with `tool_calls` and the like beside it."""
@@ -47,14 +48,16 @@ class Conversations(Protocol):
 class WithHistory(Generic[T]):
     """A callable with a history; await it with what is said now, and a config that names the conversation.
 
-    `call` takes messages and gives a text or a message (or several); it may be asynchronous or plain. The conversation
-    is the session with the key `session_id`; without one the config's metadata says which, else it is `default`.
+    `call` takes messages and gives a text or a message (or several); it may be asynchronous or plain. For `stream` it
+    gives an iterator of pieces of text, asynchronous or plain. `conversations` are the `sessions` of a client, or a
+    MessageStore. The conversation is the session with the key `session_id`; without one the config's metadata says
+    which, else it is `default`.
     """
 
     def __init__(
         self,
         call: Callable[[list[ChatMessage]], T | Awaitable[T]],
-        conversations: Conversations,
+        conversations: Conversations | MessageStore,
         *,
         session_id: str | SessionIdOf | None = None,
         user_id: str = DEFAULT_SESSION,
@@ -62,7 +65,7 @@ class WithHistory(Generic[T]):
         max_tokens: int | None = None,
     ) -> None:
         self._call = call
-        self._conversations = conversations
+        self._conversations = _conversations(conversations)
         self._session_id = session_id
         self._user_id = user_id
         self._max_messages = max_messages
@@ -78,6 +81,21 @@ class WithHistory(Generic[T]):
         answered = await self._answer(await self.before(given, config))
         await self.after(given, answered, config)
         return answered
+
+    async def stream(self, given: Given, config: Config | None = None) -> AsyncIterator[str]:
+        """Yield the pieces of text that the callable answers; at their end question and answer are kept, in one turn.
+
+        Where the callable fails, or the caller stops before the end, nothing is kept. Raises what the callable raises,
+        TypeError for a piece that is no text, CuebookError.
+        """
+        answered = await self._answer(await self.before(given, config))
+        pieces: list[str] = []
+        async for piece in _pieces(answered):
+            if not isinstance(piece, str):
+                raise TypeError(f"a piece of an answer is a text, not {type(piece).__name__}")
+            pieces.append(piece)
+            yield piece
+        await self.after(given, "".join(pieces), config)
 
     async def before(self, given: Given, config: Config | None = None) -> list[ChatMessage]:
         """What goes into a call: system messages of what is given, the history, and the rest of what is given."""
@@ -98,6 +116,8 @@ class WithHistory(Generic[T]):
         await self._on_session(config, lambda session: self._conversations.append(session, messages))
 
     async def _answer(self, messages: list[ChatMessage]) -> T:
+        if inspect.isasyncgenfunction(self._call):
+            return cast("T", self._call(messages))  # pieces, which `stream` reads
         if inspect.iscoroutinefunction(self._call):
             answered: T = await self._call(messages)
             return answered
@@ -133,6 +153,26 @@ class WithHistory(Generic[T]):
 
 with_history = WithHistory
 """``answer = with_history(ask_model, cuebook.sessions)``, then ``await answer("Hello")``."""
+
+
+def _conversations(given: Conversations | MessageStore) -> Conversations:
+    if isinstance(given, MessageStore) and not hasattr(given, "get_or_create"):
+        return StoreConversations(given)
+    return cast("Conversations", given)
+
+
+async def _pieces(answered: object) -> AsyncIterator[object]:
+    """Yield the pieces of an answer: those of an iterator, each waited for in a thread; a text is one piece."""
+    if isinstance(answered, AsyncIterable):
+        async for piece in answered:
+            yield piece
+        return
+    if isinstance(answered, str) or not isinstance(answered, Iterable):
+        yield answered
+        return
+    pieces, end = iter(answered), object()
+    while (piece := await asyncio.to_thread(next, pieces, end)) is not end:
+        yield piece
 
 
 def _messages(said: object, role: str) -> list[ChatMessage]:

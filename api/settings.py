@@ -74,6 +74,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     embedder_timeout_s: Amount = 30.0
     memory_units_max: Count = 100_000  # of one user; where there are more, those that matter least are forgotten
     memory_summarise_from: Annotated[int, Meta(ge=0, le=10_000)] = 0  # units in no summary; 0: only when asked for
+    memory_summary_units_max: Annotated[int, Meta(ge=2, le=1_000)] = 60  # that one summary tells of
+    memory_summary_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 2_000
     memory_forget_share: Annotated[float, Meta(gt=0, le=1)] = 0.1  # of those that may be
     memories: dict[str, ExternalSettings] = {}
     locale: Locale | None = None

@@ -226,9 +226,24 @@ class Memory:
 
     # -- work ---------------------------------------------------------------------------------------------------------
 
-    async def summarise(self, user_id: str, group: str | None = None, *, wait_s: int = WAIT_S) -> JobView:
+    async def summarise(
+        self,
+        user_id: str,
+        group: str | None = None,
+        *,
+        group_units_max: int | None = None,
+        group_tokens_max: int | None = None,
+        history: str = "",
+        wait_s: int = WAIT_S,
+    ) -> JobView:
         """Brings the summaries up to date, of one group or of all; waited for at most so long."""
-        body = NewSummary(user_id=user_id, group=group)
+        body = NewSummary(
+            user_id=user_id,
+            group=group,
+            group_units_max=group_units_max,
+            group_tokens_max=group_tokens_max,
+            history=history,
+        )
         return (await self._wire.ask("POST", "/api/memory/summarise", JobAnswer, body=body, headers=_wait(wait_s))).job
 
     async def forget(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from msgspec import Struct
@@ -64,6 +64,32 @@ class NewUnit(Struct, frozen=True, kw_only=True):
             bounded(self.metadata)
         except ValueRefused as error:
             raise MemoryRefused(f"has metadata that cannot be kept: {error}") from error
+
+
+_FIELDS = frozenset(NewUnit.__struct_fields__)
+
+
+def new_unit(given: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
+    """Return a unit of what a program gives: a unit, a text, or a mapping.
+
+    A mapping has the fields of NewUnit, or is a message `{"role": ..., "content": ...}` whose `name`, or else its role,
+    is the source. Raises MemoryRefused.
+    """
+    if isinstance(given, NewUnit):
+        return given
+    if isinstance(given, str):
+        return NewUnit(content=given)
+    if not isinstance(given, Mapping):
+        raise MemoryRefused(f"is a text, a mapping or a NewUnit, not {type(given).__name__}")
+    fields = dict(given)
+    if "role" in fields:
+        role, name = fields.pop("role"), fields.pop("name", None)
+        fields.setdefault("source", name or role)
+    if unknown := sorted(set(map(str, fields)) - _FIELDS):
+        raise MemoryRefused(f"has no field {unknown[0]!r}; the fields are role, name, {', '.join(sorted(_FIELDS))}")
+    if not isinstance(fields.get("content"), str):
+        raise MemoryRefused("has no `content` that is a text")
+    return NewUnit(**fields)
 
 
 class Query(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from api.memory.embedding import Embedding
 from api.memory.loaded import Loaded, OwnerId, vector_rows
 from runtime.memory.duplicates import exact_duplicates, near_duplicates
 from runtime.memory.forgetting import Forgetting, forgettable
-from runtime.memory.summarising import Summarise, Telling, summarise_all, summarise_group
+from runtime.memory.summarising import GroupLimits, Summarise, Telling, summarise_all, summarise_group
 from runtime.memory.tree import Changes
 from runtime.memory.units import MemoryUnit
 from runtime.ports import Clock, Ids
@@ -73,6 +73,7 @@ class Care:
         units_max: int,
         forgetting: Forgetting,
         summarise_from: int,
+        limits: GroupLimits,
     ) -> None:
         self._banks = banks
         self._embedding = embedding
@@ -80,6 +81,7 @@ class Care:
         self._units_max = units_max  # of one memory, before the least of them are forgotten
         self._forgetting = forgetting
         self._summarise_from = summarise_from  # units of a group that are in no summary; 0: only when asked for
+        self._limits = limits  # of one summary
         self._clock = clock
         self._ids = ids
 
@@ -126,10 +128,19 @@ class Care:
             left = len(waiting) - len(sequences)
             return _Batch(loaded.owner.memory_id, loaded.embedder, sequences, texts, left)
 
+    def limits(self, units_max: int | None, tokens_max: int | None) -> GroupLimits:
+        """Return the limits of one summary: those given, else the server's."""
+        return GroupLimits(units_max or self._limits.units_max, tokens_max or self._limits.tokens_max)
+
     # -- summaries ----------------------------------------------------------------------------------------------------
 
-    async def summarise(self, owner: OwnerId, group_id: str | None = None) -> AsyncIterator[Step]:
+    async def summarise(
+        self, owner: OwnerId, group_id: str | None = None, *, limits: GroupLimits | None = None, history: str = ""
+    ) -> AsyncIterator[Step]:
         """Bring the summaries of a group up to date, or those of all groups and of all together.
+
+        `limits` of one summary are the server's where none are given; `history` is what was known before everything,
+        background of the first summaries.
 
         Raises ChangedMeanwhile where units went or were taken back meanwhile, so that no summary tells of them, and
         what the summariser raises; what was made before stays.
@@ -138,7 +149,9 @@ class Care:
             units = [unit for unit in loaded.units.values() if unit.superseded_by is None]
             memory_id = loaded.owner.memory_id
             seen, losses = loaded, loaded.losses
-        telling = Telling(summarise=self._teller_for(*owner), ids=self._ids)
+        telling = Telling(
+            summarise=self._teller_for(*owner), ids=self._ids, limits=limits or self._limits, history=history
+        )
         if group_id is None:
             steps = summarise_all(units, memory_id, telling)
         else:

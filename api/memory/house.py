@@ -18,6 +18,7 @@ from api.memory.work import Work
 from api.metrics import Metrics
 from api.settings import Settings
 from runtime.memory.forgetting import Forgetting
+from runtime.memory.summarising import GroupLimits
 from runtime.ports import Clock, Ids, Memory
 from store.errors import StoreError
 from store.record import Record
@@ -97,6 +98,7 @@ def make_house(
         units_max=settings.memory_units_max,
         forgetting=Forgetting(settings.memory_forget_share),
         summarise_from=settings.memory_summarise_from,
+        limits=GroupLimits(settings.memory_summary_units_max, settings.memory_summary_tokens_max),
     )
     jobs = Jobs(record.memory, care, clock, ids)
     work = Work(record.memory, banks, care, jobs)

@@ -22,12 +22,17 @@ LOOK_S, LOOK_S_MAX = 0.01, 0.5  # how soon a job that is waited for is looked at
 SHOWN_EVERY = 4  # steps, after which it is written down how far a job is
 
 Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
+GroupUnits: TypeAlias = Annotated[int, Meta(ge=2, le=1_000)]
+GroupTokens: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class JobOptions(Struct, frozen=True, omit_defaults=True):
     """How a job is to be done."""
 
     group: str | None = None  # to summarise: one group; else all, and what sums up all
+    group_units_max: GroupUnits | None = None  # that one summary tells of; None: as the settings say
+    group_tokens_max: GroupTokens | None = None
+    history: str = ""  # to summarise: what was known before everything
     share: Share = 0.1  # to forget: of the units that may be forgotten
     policy: Policy = "oldest"
 
@@ -103,7 +108,8 @@ class Jobs:
             case "embed":
                 steps = self._care.embed(owner, anew=True)
             case "summarise":
-                steps = self._care.summarise(owner, options.group)
+                limits = self._care.limits(options.group_units_max, options.group_tokens_max)
+                steps = self._care.summarise(owner, options.group, limits=limits, history=options.history)
             case "forget":
                 await self._forget(job, Forgetting(options.share, options.policy))
                 return

@@ -316,7 +316,7 @@ def _added(loaded: Loaded, draft: Draft, unit: MemoryUnit) -> MemoryUnit:
             raise UnitTaken(f"two of the units have the id {unit.unit_id!r}")
         _check_id(loaded, unit)
         return draft.add(unit)
-    if (known.content, known.group_id, known.source) != (unit.content, unit.group_id, unit.source):
+    if (known.content, known.source) != (unit.content, unit.source):
         raise UnitTaken(f"there is another unit with the id {unit.unit_id!r}")
     return known
 

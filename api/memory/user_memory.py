@@ -1,24 +1,30 @@
 """The memory of one user as a plain object: every use case, waited for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias, overload
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from api.client.sync import Loop
-from api.memory.asked import UNITS_MAX, NewUnit, Query, Recalled, Vector
+from api.memory.asked import UNITS_MAX, NewUnit, Query, Recalled, Vector, new_unit
 from api.memory.house import House
 from api.memory.jobs import JobOptions
 from api.memory.listing import Group, PlacedUnit, Standing, Which
 from api.memory.memories import LATEST
-from api.memory.refusals import WorkFailed
+from api.memory.minds import CAPACITY_DEFAULT
+from api.memory.refusals import MemoryRefused, WorkFailed
 from runtime.memory.forgetting import Forgetting, Policy
 from runtime.memory.recall.asking import Decay, Strategy
-from runtime.memory.units import MemoryUnit, Rank, Trust
+from runtime.memory.units import MemoryUnit, Rank
 from store.fetch import PAGE_MAX
 from store.memory.filters import parse
 from store.memory.rows import JobKind
+
+Given: TypeAlias = str | Mapping[str, Any] | NewUnit
+"""What becomes a unit: a text, a message or fields of a unit as a mapping, or the unit."""
 
 WORK_S = 3_600.0  # that are waited for work
 
@@ -36,11 +42,21 @@ class UserMemory:
     Raises MemoryRefused, UnitTaken, FilterInvalid for what cannot be done, WorkFailed, and StoreError.
     """
 
-    def __init__(self, loop: Loop, house: House, tenant: str, user_id: str, room: SessionRoom) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        house: House,
+        tenant: str,
+        user_id: str,
+        room: SessionRoom,
+        closing: Callable[[], None] = lambda: None,
+    ) -> None:
         self._loop = loop
         self._house = house
         self._owner = (tenant, user_id)
         self._room = room
+        self._closing = closing  # what is done once when it is closed
+        self._is_closed = False
         self._session = ""
 
     # -- sessions -----------------------------------------------------------------------------------------------------
@@ -63,6 +79,25 @@ class UserMemory:
     def restore(self, session_id: str = LATEST) -> int:
         """Bears in mind what was said last in another session, or in the LATEST other one; how many units."""
         return self._loop.result(self._house.memories.restore(*self._owner, self.session_id, session_id))
+
+    def enable_short_term(self, capacity: int = CAPACITY_DEFAULT, *, restore: str | None = None) -> None:
+        """Give the session, and those that are begun from now on, a short-term memory of so many units.
+
+        With `restore` it is filled with what was said last in that session, or in the `LATEST` other one.
+        """
+        self._set_room(replace(self._room, short_term=capacity))
+        if restore is not None:
+            self.restore(restore)
+
+    def disable_short_term(self) -> None:
+        """Let the session, and those that are begun from now on, have no short-term memory."""
+        self._set_room(replace(self._room, short_term=None))
+
+    def _set_room(self, room: SessionRoom) -> None:
+        self._loop.result(
+            self._house.memories.start_group(*self._owner, self.session_id, short_term=room.short_term or 0)
+        )
+        self._room = room
 
     def remove_session(self, session_id: str) -> bool:
         """Forgets a session with its summaries; false where there is none."""
@@ -88,42 +123,38 @@ class UserMemory:
 
     # -- units --------------------------------------------------------------------------------------------------------
 
-    def add(
-        self,
-        content: str,
-        *,
-        source: str = "user",
-        creation_time: datetime | None = None,
-        end_time: datetime | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        never_delete: bool = False,
-        trust: Trust = "told",
-        unit_id: str = "",
-        vector: Vector | None = None,
-        supersedes: str = "",
-    ) -> MemoryUnit:
-        """Adds a unit to the session; it is on disk when this returns."""
-        unit = NewUnit(
-            content=content,
-            source=source,
-            creation_time=creation_time,
-            end_time=end_time,
-            metadata=metadata or {},
-            never_delete=never_delete,
-            trust=trust,
-            unit_id=unit_id,
-            vector=vector,
-            supersedes=supersedes,
-        )
-        return self.add_many([unit])[0]
+    @overload
+    def add(self, content: str, **fields: Any) -> MemoryUnit: ...
 
-    def add_many(self, units: Sequence[NewUnit]) -> list[MemoryUnit]:
-        """Adds units to the session, in their order; each part of 10,000 all or none."""
+    @overload
+    def add(self, content: Sequence[Mapping[str, Any] | NewUnit]) -> list[MemoryUnit]: ...
+
+    def add(self, content: str | Sequence[Given], **fields: Any) -> MemoryUnit | list[MemoryUnit]:
+        """Add a text as a unit, or messages as units, to the session; durable when this returns.
+
+        `fields` of a text are those of NewUnit, such as `source` or `metadata`. Messages are texts, NewUnits, or
+        mappings as `{"role": "user", "content": "..."}`, which may have fields of NewUnit too.
+        """
+        if isinstance(content, str):
+            return self.add_many([{"content": content, **fields}])[0]
+        if fields:
+            raise MemoryRefused(f"fields such as {next(iter(fields))!r} belong into each of the messages")
+        return self.add_many(content)
+
+    def add_many(self, units: Sequence[Given]) -> list[MemoryUnit]:
+        """Add units to the session, in their order; each part of 10,000 all or none."""
+        new = [self._new_unit(number, unit) for number, unit in enumerate(units, 1)]
         added: list[MemoryUnit] = []
-        for start in range(0, len(units), UNITS_MAX):
-            part = units[start : start + UNITS_MAX]
+        for start in range(0, len(new), UNITS_MAX):
+            part = new[start : start + UNITS_MAX]
             added += self._loop.result(self._house.memories.add(*self._owner, self.session_id, part))
         return added
+
+    def _new_unit(self, number: int, unit: Given) -> NewUnit:
+        try:
+            return new_unit(unit)
+        except MemoryRefused as error:
+            raise MemoryRefused(f"unit {number} {error}") from error
 
     def query(
         self,
@@ -200,9 +231,27 @@ class UserMemory:
 
     # -- work ---------------------------------------------------------------------------------------------------------
 
-    def summarise(self, session_id: str | None = None) -> int:
-        """Brings the summaries of a session up to date, or those of all and of all together; how many were made."""
-        return self._loop.result(self._done("summarise", JobOptions(group=session_id)))
+    def summarise(
+        self,
+        session_id: str | None = None,
+        *,
+        group_units_max: int | None = None,
+        group_tokens_max: int | None = None,
+        history: str = "",
+    ) -> int:
+        """Brings the summaries of a session up to date, or those of all and of all together; how many were made.
+
+        One summary tells of at most `group_units_max` units (2 to 1,000) and about `group_tokens_max` tokens, else of
+        as many as the settings say; `history` is what was known before everything, background of the first ones.
+        """
+        options = JobOptions(
+            group=session_id, group_units_max=group_units_max, group_tokens_max=group_tokens_max, history=history
+        )
+        try:
+            msgspec.convert(msgspec.to_builtins(options), JobOptions)
+        except msgspec.ValidationError as error:
+            raise MemoryRefused(f"these limits of a summary cannot be: {error}") from error
+        return self._loop.result(self._done("summarise", options))
 
     def forget(self, share: float = 0.1, *, policy: Policy = "oldest", dry_run: bool = False) -> list[MemoryUnit]:
         """Forgets a share of what may be forgotten, what matters least first; with `dry_run` it is only told."""
@@ -214,6 +263,14 @@ class UserMemory:
     def embed(self) -> int:
         """Has the embedder see every unit it has not seen, also those that others have; how many."""
         return self._loop.result(self._done("embed", JobOptions()))
+
+    def close(self, *, summarise: bool = False) -> None:
+        """Close the memory, with `summarise` after its summaries were brought up to date; again does nothing."""
+        if summarise and not self._is_closed:
+            self.summarise()
+        if not self._is_closed:
+            self._is_closed = True
+            self._closing()
 
     def status(self) -> Standing:
         """How the memory stands."""

@@ -83,7 +83,16 @@ async def summarise_memory(
     owner = memory_of(request, data.user_id)
     if data.group is not None:
         await found_group(house, *owner, data.group)
-    return await _taken(house, owner, "summarise", JobOptions(group=data.group), prefer)
+    return await _taken(house, owner, "summarise", _summary_options(data), prefer)
+
+
+def _summary_options(data: NewSummary) -> JobOptions:
+    return JobOptions(
+        group=data.group,
+        group_units_max=data.group_units_max,
+        group_tokens_max=data.group_tokens_max,
+        history=data.history,
+    )
 
 
 @post(

@@ -9,15 +9,23 @@ from msgspec import Meta
 from api.schemas.base import Body, View
 from api.schemas.memory import GroupId, StoredUnit, UserId
 
+HISTORY_CHARS_MAX = 20_000
 Policy: TypeAlias = Literal["oldest", "relevance"]
 Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 
 
 class NewSummary(Body, frozen=True, kw_only=True):
-    """One `group` is to be summed up; without one all are, and then all of them together."""
+    """One `group` is to be summed up; without one all are, and then all of them together.
+
+    One summary tells of at most `groupUnitsMax` units and about `groupTokensMax` tokens (default: the server's
+    settings); `history` is what was known before everything, as background of the first ones.
+    """
 
     user_id: UserId = None
     group: GroupId | None = None
+    group_units_max: Annotated[int, Meta(ge=2, le=1_000)] | None = None
+    group_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    history: Annotated[str, Meta(max_length=HISTORY_CHARS_MAX)] = ""
 
 
 class NewForgetting(Body, frozen=True, kw_only=True):

@@ -1,14 +1,17 @@
 """A history around a callable: what was said goes in, and both sides of it are kept in one turn, or nothing is."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from api.client import Client
 from api.embedded import open_runtime
 from api.history import with_history
+from api.message_stores import InMemoryStore
 
 
 @pytest.fixture
@@ -133,3 +136,66 @@ async def test_a_conversation_that_was_deleted_begins_anew(cuebook):
     await answer("hello")
     await cuebook.sessions.delete((await cuebook.sessions.by_key("default")).session_id)
     assert await answer("again") == "1 messages"
+
+
+async def test_history_lives_in_an_in_memory_store() -> None:
+    store, model = InMemoryStore(), Model()
+    answer = with_history(model, store, session_id="alice")
+    await answer("hello")
+    await answer("again")
+    assert model.asked[-1] == [("user", "hello"), ("assistant", "1 messages"), ("user", "again")]
+    assert [message["role"] for message in store.load("alice")] == ["user", "assistant"] * 2
+    assert store.load("bob") == []
+    store.clear("alice")
+    await answer("third")
+    assert model.asked[-1] == [("user", "third")]
+
+
+async def test_history_lives_in_a_store_of_ones_own(tmp_path: Path) -> None:
+    class Files:
+        async def append(self, session_id: str, messages: Any) -> None:
+            with (tmp_path / session_id).open("a") as file:
+                file.writelines(json.dumps(message) + "\n" for message in messages)
+
+        async def load(self, session_id: str) -> list[dict[str, Any]]:
+            path = tmp_path / session_id
+            return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+        async def clear(self, session_id: str) -> None:
+            (tmp_path / session_id).unlink(missing_ok=True)
+
+    await with_history(Model(), Files(), session_id="alice")("hello")
+    model = Model()
+    await with_history(model, Files(), session_id="alice", max_messages=2)("again")
+    assert model.asked[-1] == [("user", "hello"), ("assistant", "1 messages"), ("user", "again")]
+
+
+@pytest.mark.parametrize("kind", ["asynchronous", "plain", "text"])
+async def test_a_streamed_answer_is_kept_whole(kind: str) -> None:
+    async def pieces(messages: Any) -> Any:
+        for piece in ("Good ", "day, ", "Ana."):
+            yield piece
+
+    calls: dict[str, Any] = {
+        "asynchronous": pieces,
+        "plain": lambda messages: iter(["Good ", "day, ", "Ana."]),
+        "text": lambda messages: "Good day, Ana.",
+    }
+    store = InMemoryStore()
+    answer = with_history(calls[kind], store, session_id="alice")
+    heard = [piece async for piece in answer.stream("hello")]
+    assert "".join(heard) == "Good day, Ana."
+    assert len(heard) == (1 if kind == "text" else 3)
+    assert [message["content"] for message in store.load("alice")] == ["hello", "Good day, Ana."]
+
+
+async def test_a_stream_that_breaks_off_keeps_nothing() -> None:
+    async def fails(messages: Any) -> Any:
+        yield "Good "
+        raise RuntimeError("lost")
+
+    store = InMemoryStore()
+    with pytest.raises(RuntimeError, match="lost"):
+        async for _ in with_history(fails, store).stream("hello"):
+            pass
+    assert store.load("default") == []

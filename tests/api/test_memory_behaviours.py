@@ -388,3 +388,104 @@ def test_vectors_may_be_lists_of_numbers(memory: UserMemory) -> None:
 def test_nobody_has_no_memory(tmp_path: Path) -> None:
     with pytest.raises(MemoryRefused, match="`user` is empty"), open_memory(tmp_path, ""):
         pass
+
+
+# -- what other libraries' users expect -------------------------------------------------------------------------------
+
+
+def test_unit_sent_again_in_another_session_is_added_once(opened: Any) -> None:
+    with opened() as memory:
+        first = memory.add("the river", unit_id="u1")
+        memory.start_session("another")
+        assert memory.add("the river", unit_id="u1") == first
+        with pytest.raises(UnitTaken):
+            memory.add("the sea", unit_id="u1")
+        assert len(list(memory.units())) == 1
+
+
+def test_messages_are_added_with_their_roles(opened: Any) -> None:
+    with opened() as memory:
+        added = memory.add(
+            [
+                {"role": "user", "content": "I moved to Lisbon."},
+                {"role": "assistant", "content": "How is it?", "metadata": {"mood": 2}},
+                {"role": "user", "name": "Ana", "content": "Warm."},
+            ]
+        )
+        assert [(unit.source, unit.content) for unit in added] == [
+            ("user", "I moved to Lisbon."),
+            ("assistant", "How is it?"),
+            ("Ana", "Warm."),
+        ]
+        assert added[1].metadata == {"mood": 2}
+        (unit,) = memory.add_many([{"content": "A note", "source": "app", "trust": "own"}])
+        assert (unit.source, unit.trust) == ("app", "own")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"role": "user", "text": "hello"}, "unit 2 has no field 'text'"),
+        ({"role": "user"}, "unit 2 has no `content`"),
+        ({"role": "user", "content": ["hello"]}, "unit 2 has no `content` that is a text"),
+        (7, "unit 2 is a text, a mapping or a NewUnit, not int"),
+    ],
+)
+def test_message_of_another_shape_is_refused(opened: Any, given: Any, words: str) -> None:
+    with opened() as memory:
+        with pytest.raises(MemoryRefused, match=words):
+            memory.add([{"role": "user", "content": "hello"}, given])
+        assert list(memory.units()) == []
+
+
+def test_groups_of_a_summary_have_limits_of_ones_own(opened: Any) -> None:
+    with opened() as memory:
+        memory.start_session("talk")
+        said(memory, *[f"the river number {number}" for number in range(9)])
+        memory.summarise("talk", group_units_max=3)
+        levels = [unit.unit.level for unit in memory.units(rank=1)]
+        assert sorted(levels) == [1, 1, 1, 2]
+        with pytest.raises(MemoryRefused, match="limits of a summary"):
+            memory.summarise("talk", group_units_max=1)
+
+
+def test_short_term_memory_is_switched_on_and_off(opened: Any) -> None:
+    with opened(context_length=1, short_term=None) as memory:
+        memory.start_session("monday")
+        said(memory, "river a", "river b", "river c")
+        with pytest.raises(MemoryRefused, match="has no short-term memory"):
+            memory.query("river", short_term_only=True)
+        memory.start_session("tuesday")
+        memory.enable_short_term(2, restore="monday")
+        assert sorted(texts(memory.query("river", short_term_only=True))) == [["river b"], ["river c"]]
+        memory.disable_short_term()
+        with pytest.raises(MemoryRefused, match="has no short-term memory"):
+            memory.query("river", short_term_only=True)
+
+
+def test_close_summarises_where_asked(opened: Any) -> None:
+    with opened() as memory:
+        said(memory, "the river", "the sea")
+        session = memory.session_id
+        memory.close(summarise=True)
+        memory.close()
+    with opened() as memory:
+        assert memory.get(session) is not None
+
+
+def test_an_embedder_may_be_a_function(tmp_path: Path) -> None:
+    def by_letters(texts: list[str]) -> list[list[float]]:
+        return [[float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+    with open_memory(tmp_path / "data", "ana", embedder=by_letters) as memory:
+        said(memory, "zzz zzz", "aaa bbb")
+        memory.embed()
+        assert memory.status().embedder == f"own:{by_letters.__qualname__}:26"
+        assert texts(memory.query("zz", k=1, strategy="dense")) == [["zzz zzz"]]
+
+
+def test_a_function_that_embeds_nothing_says_so(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "data", "ana", embedder=lambda texts: [1.0, 2.0]) as memory:
+        said(memory, "the river")
+        assert texts(memory.query("river")) == [["the river"]]
+        assert "gives a row for each" in memory.status().embedder_state

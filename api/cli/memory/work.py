@@ -1,5 +1,6 @@
 """``cuebook memory summarise|forget|reembed|jobs|status``: work on memories, and how they stand."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,35 @@ JOB_COLUMNS = ("jobId", "userId", "kind", "status", "done", "total", "createdAt"
 @click.command(epilog="Example: cuebook memory summarise --user ana --group diary")
 @of_user
 @click.option("--group", help="One session or collection [all, and then all of them together].")
+@click.option("--group-units", type=click.IntRange(2, 1_000), help="Units that one summary tells of [the settings'].")
+@click.option("--group-tokens", type=click.IntRange(1), help="About how many tokens one summary tells of.")
+@click.option("--history", default="", help="What was known before everything, as background of the first summaries.")
 @in_json
 @with_settings("data", "host", "port", "model", "embedder")
-def summarise(user_id: str, group: str | None, as_json: bool, config: Path | None, **flags: Any) -> None:
+def summarise(
+    user_id: str,
+    group: str | None,
+    group_units: int | None,
+    group_tokens: int | None,
+    history: str,
+    as_json: bool,
+    config: Path | None,
+    **flags: Any,
+) -> None:
     """Brings the summaries of a memory up to date; only what is not summed up yet is told.
 
     Without a language model they are extracts. Whenever it is interrupted, what is done is done, and the rest is done
     by the next command or server.
     """
     settings = settings_of(config, **flags)
-    job = _done(settings, "summarise", {"userId": user_id, "group": group}, "summing up")
+    body = {
+        "userId": user_id,
+        "group": group,
+        "groupUnitsMax": group_units,
+        "groupTokensMax": group_tokens,
+        "history": history,
+    }
+    job = _done(settings, "summarise", body, "summing up")
     _tell(job, as_json, f"{job['done']:,} summar{'y' if job['done'] == 1 else 'ies'} written")
 
 
@@ -93,7 +113,7 @@ def _would_go(settings: Settings, body: dict[str, object]) -> Any:
     return run(work())
 
 
-def _done(settings: Settings, kind: str, body: dict[str, object], doing: str) -> Any:
+def _done(settings: Settings, kind: str, body: Mapping[str, object], doing: str) -> Any:
     """The job at its end."""
 
     async def work() -> Any:

@@ -11,7 +11,7 @@ from api.memory.asked import Query
 from api.memory.care import Care, ChangedMeanwhile
 from api.memory.embedding import Embedding
 from runtime.memory.forgetting import Forgetting
-from runtime.memory.summarising import Passage, Told
+from runtime.memory.summarising import GroupLimits, Passage, Told
 
 OWNER = ("default", "ana")
 
@@ -39,6 +39,7 @@ async def sum_up(memory: Any, model: Model) -> None:
         units_max=1_000,
         forgetting=Forgetting(),
         summarise_from=0,
+        limits=GroupLimits(),
     )
     async for _ in care.summarise(OWNER):
         pass
