@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.answers import Choice, labelled_parts, match_choice, parse_answer, parse_list
+from runtime.answers.separators import has_decimal_comma
 from runtime.models.parsing import read_outputs
 from runtime.phrases import phrase
 from runtime.run import Run
@@ -20,6 +21,7 @@ from scripts.variables import Output
 
 _ROWS = re.compile(r"[\n;；]")
 _CELLS = re.compile(r"[,，、|\t]")
+_CELLS_AROUND_COMMAS = re.compile(r"(?<![0-9]),|,(?![0-9])|[，、|\t]")
 
 
 class Fault(Struct, frozen=True):
@@ -141,7 +143,7 @@ def read_fields(run: Run, fields: Sequence[FormField], reply: str, wanted: Seque
     """
     today, locale = run.now().date(), run.state.locale
     labels = {field.name: (label_of(run, field), field.name, field.define) for field in fields}
-    parts = labelled_parts(reply, [label for each in labels.values() for label in each])
+    parts = labelled_parts(reply, [label for each in labels.values() for label in each], locale)
     found: dict[str, Value] = {}
     for field in fields:
         part = next((parts[label] for label in labels[field.name] if label in parts), None)
@@ -161,8 +163,8 @@ def _read(field: FormField, text: str, today: date, locale: Locale) -> Value:
         case "table":
             return _read_rows(field, text, today, locale)
         case "multichoice":
-            items = parse_list(text)
-            return text if items is None else [match_choice(item, _options(field)) or item for item in items]
+            items = parse_list(text, locale)
+            return text if items is None else [match_choice(item, _options(field), locale) or item for item in items]
         case _:
             output = as_output(field)
             found = read_outputs((_unlabelled(output),), text, today, locale).values.get(output.get)
@@ -176,8 +178,9 @@ def _unlabelled(output: Output) -> Output:
 def _read_rows(field: FormField, text: str, today: date, locale: Locale) -> Value:
     """Rows set apart by lines or semicolons, their cells by commas, in the order of the columns."""
     rows: list[Value] = []
+    between = _CELLS_AROUND_COMMAS if has_decimal_comma(locale) else _CELLS
     for line in _ROWS.split(text):
-        cells = [cell.strip() for cell in _CELLS.split(line)]
+        cells = [cell.strip() for cell in between.split(line)]
         if len(cells) > len(field.columns):
             return text
         row: dict[str, Value] = {}

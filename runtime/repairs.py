@@ -7,14 +7,16 @@ repair").
 """
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
+from typing import get_args
 
 from msgspec import Struct
 
 from runtime.actions import asking, filling, leading_away
 from runtime.corrections import Answered, answered, correct
 from runtime.events import Emitted, Repaired
+from runtime.languages import ENGLISH, LANGUAGES, also_english, spoken
+from runtime.languages.spelling import unaccented
 from runtime.models.parsing import choices_of, read_labelled
 from runtime.outcomes import DONE, Outcome, Waits
 from runtime.phrases import phrase
@@ -24,38 +26,12 @@ from runtime.validation import Refused, checked
 from scripts.actions import Action, AiAsk, Ask, Form
 from scripts.meaning import text_of
 from scripts.model import After, Repair, RepairKind
-from scripts.strings import Phrase, language
+from scripts.strings import Phrase
 from scripts.values import Value
 from scripts.variables import Output
 from scripts.words import bare, folded
 
-_WORDS: Mapping[str, Mapping[RepairKind, tuple[str, ...]]] = {
-    "en": {
-        "repeat": (
-            "repeat", "repeat that", "please repeat", "say that again", "say it again", "once more", "pardon",
-            "can you repeat that", "what was the question", "what did you say",
-        ),
-        "skip": (
-            "skip", "skip this", "skip it", "skip this question", "next question", "pass", "i'd rather not say",
-            "i would rather not say", "i prefer not to say",
-        ),
-        "cancel": ("cancel", "cancel this", "never mind", "nevermind", "forget it", "leave it", "stop this"),
-        "correct": ("correction", "correct", "change", "actually", "i meant", "sorry, i meant", "i said it wrong"),
-        "hand_over": (
-            "human", "a human please", "talk to a human", "speak to a human", "real person", "talk to a person",
-            "speak to a person", "i want to talk to a human", "i want to speak to a person", "agent",
-        ),
-    },
-    "zh": {
-        "repeat": ("重复", "重复一遍", "再说一遍", "请再说一遍", "再说一次", "没听清", "刚才问的是什么"),
-        "skip": ("跳过", "跳过这个问题", "下一个问题", "下一题", "不想回答", "我不想回答", "不想说"),
-        "cancel": ("取消", "算了", "不说了", "不谈这个了", "换个话题"),
-        "correct": ("更正", "改一下", "修改", "我说错了", "说错了", "不对", "其实"),
-        "hand_over": ("人工", "转人工", "人工客服", "找真人", "我要找真人", "我想和真人说话"),
-    },
-}  # fmt: skip
 SPELLED_MAX = 3  # how much longer a word may be as it is written, with wide letters and spaces
-_BECOMES = re.compile(r"\s+to\s+(?=\S)|\s*(?:应该是|改成|改为)\s*", re.IGNORECASE)
 _AFTER_WORDS = re.compile(r"[\s,，.。:：;；!！-]*")
 
 
@@ -76,14 +52,26 @@ class Asked(Struct, frozen=True):
 
 def asked_for(run: Run, said: str) -> Asked | None:
     """The repair a message asks for, of those that the script has."""
+    plain = unaccented(bare(said))
     for repair in run.program.script.repairs:
-        words = repair.on or _WORDS.get(language(run.state.locale), _WORDS["en"])[repair.kind]
-        if bare(said) in _bare(words):
+        words = repair.on or _words(repair.kind, spoken(run.state.locale).code)
+        if bare(said) in _bare(words) or (not repair.on and plain in _plain(words)):
             return Asked(repair)
         rest = _after_words(said, words) if repair.kind == "correct" else ""
         if rest and (named := _named(run, rest)):
             return Asked(repair, named)
     return None
+
+
+@lru_cache(maxsize=len(LANGUAGES) * len(get_args(RepairKind)))
+def _words(kind: RepairKind, code: str) -> tuple[str, ...]:
+    known = LANGUAGES[code]
+    return also_english(known.repairs[kind], ENGLISH.repairs[kind], known)
+
+
+@lru_cache(maxsize=1_000)
+def _plain(words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(unaccented(bare(each)) for each in words)
 
 
 @lru_cache(maxsize=1_000)
@@ -164,11 +152,19 @@ def _skip(run: Run, action: Action, wait: Wait, repair: Repair) -> Outcome:
 # -- corrections ----------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=len(LANGUAGES))
+def _becomes(code: str) -> re.Pattern[str]:
+    """What stands between a name and its new value: ``age to 30``, ``Alter auf 30``."""
+    words = "|".join((*LANGUAGES[code].becomes, *ENGLISH.becomes))
+    return re.compile(rf"\s+(?:{words})\s+(?=\S)|\s*(?:应该是|改成|改为)\s*", re.IGNORECASE)
+
+
 def _named(run: Run, said: str) -> tuple[Named, ...]:
     """The earlier answers that a text names, with what it says of them."""
     given = answered(run)
     outputs = tuple(each.output for each in given.values())
-    values = read_labelled(outputs, _BECOMES.sub(": ", said), run.now().date(), run.state.locale)
+    locale = run.state.locale
+    values = read_labelled(outputs, _becomes(spoken(locale).code).sub(": ", said), run.now().date(), locale)
     return tuple(Named(name, given[name], value) for name, value in values.items())
 
 

@@ -6,6 +6,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 CHARS_MAX = 20_000
+# A letter or digit of a script that parts words by spaces; not Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
+SPACED = (
+    r"[^\W_\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ud7ff"
+    r"\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
+)
+
+_ALL_SPACED = re.compile(f"{SPACED}+")
 
 
 def folded(text: str) -> str:
@@ -21,15 +28,20 @@ def bare(text: str) -> str:
 def mentioned(text: str, words: Iterable[str]) -> str:
     """The first of the words that a text mentions, or an empty text.
 
-    Latin words count as whole words only (``red`` is not in ``bored``); Chinese has no such borders.
+    Words count as whole words only (``red`` is not in ``bored``); Chinese and the like have no such borders.
     """
     said = folded(text)
     return next((word for word in words if word.strip() and _whole(word).search(said)), "")
 
 
+def is_spaced(text: str) -> bool:
+    """Whether a text has nothing but letters and digits of scripts that part words by spaces, at least one."""
+    return bool(text) and _ALL_SPACED.fullmatch(text) is not None
+
+
 @lru_cache(maxsize=10_000)
 def _whole(written: str) -> re.Pattern[str]:
     word = folded(written)
-    before = r"(?<![a-z0-9])" if re.match(r"[a-z0-9]", word) else ""
-    after = r"(?![a-z0-9])" if re.search(r"[a-z0-9]$", word) else ""
+    before = rf"(?<!{SPACED})" if is_spaced(word[:1]) else ""
+    after = rf"(?!{SPACED})" if is_spaced(word[-1:]) else ""
     return re.compile(before + re.escape(word) + after)

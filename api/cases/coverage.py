@@ -178,6 +178,7 @@ class _Tracker:
         self._skill = ""
         self._interrupt = ""
         self._wait: Wait | None = None
+        self._locale = program.locale
         self._fork: Action | None = None
         self._picked: str | None = None  # the choice that a reply to a `choose` means
         self._left: Item | None = None  # the branch that was taken if the question just left leads away
@@ -186,6 +187,7 @@ class _Tracker:
 
     def follow(self, session: Iterable[Turn]) -> Iterator[Item]:
         for turn in session:
+            self._locale = turn.state.locale
             for event in turn.events:
                 yield from self.see(event.body)
             self._wait = turn.state.wait
@@ -266,7 +268,7 @@ class _Tracker:
             return
         pressed = message.metadata.get("choice")
         offered: tuple[Choice, ...] = self._wait.choices
-        self._picked = str(pressed) if pressed is not None else match_choice(message.content, offered)
+        self._picked = str(pressed) if pressed is not None else match_choice(message.content, offered, self._locale)
         self._fork = action
 
     def _way(self, action_id: str, *, left: bool) -> Iterator[Item]:

@@ -76,7 +76,8 @@ class FormDialogue:
     def _read(self, field: DrawnColumn, text: str) -> Value:
         match field.type:
             case "multichoice":
-                picked = [match_choice(item, _options(field)) for item in parse_list(text) or []]
+                items = parse_list(text, self._locale) or []
+                picked = [match_choice(item, _options(field), self._locale) for item in items]
                 found: list[Value] = [item for item in picked if item is not None]
                 return found if found and len(found) == len(picked) else None
             case "text" | "file" | "table":

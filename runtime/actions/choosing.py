@@ -20,7 +20,7 @@ def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outc
         return _offer(run, action, run.progress.prompt)
     run.progress.round += 1
     choices = [Choice(choice.key, run.text(choice.text)) for choice in action.choices]
-    key = match_choice(reply, choices) if key is None else key
+    key = match_choice(reply, choices, run.state.locale) if key is None else key
     picked = next((choice for choice in action.choices if choice.key == key), None)
     if picked is not None:
         run.assign(action.variable, picked.key if picked.value is None else picked.value, "user")

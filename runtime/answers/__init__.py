@@ -1,4 +1,4 @@
-"""Typed values out of a person's free reply, without a language model, for English and Chinese.
+"""Typed values out of a person's free reply, without a language model, in the language of its locale.
 
 Each parser gives None where a reply does not say one thing clearly: asking again costs less than a wrong value.
 """
@@ -15,6 +15,7 @@ from runtime.answers.dates import parse_date
 from runtime.answers.labels import labelled_parts
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import parse_number
+from scripts.model import Locale
 from scripts.values import DeclaredType, Value, ValueRefused, bounded
 
 __all__ = [
@@ -30,7 +31,7 @@ __all__ = [
 
 
 def parse_answer(
-    text: str, declared: DeclaredType | None, *, choices: Sequence[Choice | str], today: date, locale: str
+    text: str, declared: DeclaredType | None, *, choices: Sequence[Choice | str], today: date, locale: Locale
 ) -> Value:
     """The value of the declared type a reply gives, or None; untyped and text take the reply as it stands, stripped."""
     try:
@@ -40,21 +41,21 @@ def parse_answer(
 
 
 def _parsed(
-    text: str, declared: DeclaredType | None, choices: Sequence[Choice | str], today: date, locale: str
+    text: str, declared: DeclaredType | None, choices: Sequence[Choice | str], today: date, locale: Locale
 ) -> object:
     match declared:
         case None | "text":
             return text or None
         case "number":
-            return parse_number(text)
+            return parse_number(text, locale)
         case "boolean":
-            return parse_boolean(text)
+            return parse_boolean(text, locale)
         case "date":
             return parse_date(text, today, locale)
         case "choice":
-            return match_choice(text, choices)
+            return match_choice(text, choices, locale)
         case "list":
-            return parse_list(text)
+            return parse_list(text, locale)
         case "record":
             return _record(text)
         case _:

@@ -1,8 +1,16 @@
-"""Yes or no out of a free reply, in English and Chinese; the first clause that says either decides."""
+"""Yes or no out of a free reply; the first clause that says either decides.
+
+The grammars of English and Chinese are here, those of other languages are tables: `runtime.languages`.
+"""
 
 import re
 import unicodedata
 from itertools import islice
+
+from runtime.answers.yes_no_words import Says, clause_says, says_both
+from runtime.languages import LANGUAGES
+from scripts.model import Locale
+from scripts.strings import language
 
 CHARS_MAX = 2_000
 CLAUSES_MAX = 3  # an answer comes first; what follows explains it
@@ -57,10 +65,26 @@ _HAN_YES = re.compile(
 )
 
 
-def parse_boolean(text: str) -> bool | None:
-    """True, False, or None where the reply leaves it open (``maybe``, ``不知道``, ``yes and no``, a question back)."""
-    folded = unicodedata.normalize("NFKC", text[:CHARS_MAX]).strip().casefold().replace("’", "'")
-    if _BOTH.search(folded[:40]):
+_SHORT_ENGLISH = re.compile(
+    r"(?:(?:yes|yeah|yep|yup|ok|okay|of course|sure|yes of course|i (?:do|am|think so)|yes i (?:do|am|have)"
+    r"|(?P<no>no|nope|never|not really|not at all|i don't(?: think so)?|i am not|no i (?:don't|am not|haven't)))"
+    r"(?: please| thanks| thank you)?)"
+)
+_NO_IS_ANOTHER_WORD = frozenset(
+    {"bs", "cs", "et", "fi", "hr", "hu", "lt", "lv", "pl", "ro", "sk", "sl", "sr", "tr", "vi"}  # a Polish "no" is a yes
+)
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_WORDS = re.compile(r"[^\W\d_]+")
+
+
+def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
+    """True, False, or None where the reply leaves it open (``maybe``, ``不知道``, ``yes and no``, a question back).
+
+    The locale's language is read first, then Chinese and English, but for their words that mean something else in it.
+    """
+    code = language(locale.replace("_", "-"))
+    folded = unicodedata.normalize("NFKC", text[:CHARS_MAX]).strip().casefold().replace("’", "'").lstrip("¿¡\"“„«(' ")
+    if _BOTH.search(folded[:40]) or (_has_words(code) and says_both(folded, code)):
         return None
     hummed = False
     for match in islice(_CLAUSE.finditer(folded), CLAUSES_MAX):
@@ -68,25 +92,53 @@ def parse_boolean(text: str) -> bool | None:
         if _HAN_HUM.fullmatch(clause):
             hummed = hummed or clause[0] in "嗯恩"
             continue
-        said = _clause_says(clause)
-        if said is not None or _UNSURE.search(clause):
-            return said
+        said = _clause_says(clause) if code in _BY_GRAMMAR else _foreign_clause_says(clause, code)
+        if said is not None:
+            return said == "yes" if said != "open" else None
     return True if hummed else None
 
 
-def _clause_says(clause: str) -> bool | None:
-    if _YES_IDIOM.search(clause):
-        return True
-    if _QUESTION.search(clause) or _UNSURE.search(clause):
+_BY_GRAMMAR = frozenset({"en", "zh"})
+
+
+def _has_words(code: str) -> bool:
+    own = LANGUAGES.get(code)
+    return own is not None and own.yes_no is not None
+
+
+def _foreign_clause_says(clause: str, code: str) -> Says | None:
+    """What a clause says in a language other than English and Chinese; the parts in these two count as well."""
+    if _HAN.search(clause):
+        return None if code == "ja" else _clause_says(clause)  # the same signs are other words in Japanese
+    if _QUESTION.search(clause):
         return None
+    if not _has_words(code):
+        short = _SHORT_ENGLISH.fullmatch(clause)
+        is_no = short is not None and short["no"] is not None
+        if short is None or (short["no"] == "no" and code in _NO_IS_ANOTHER_WORD):
+            return None
+        return "no" if is_no else "yes"
+    said = clause_says(clause, code)
+    if said is not None or not LANGUAGES[code].collides.isdisjoint(_WORDS.findall(clause)):
+        return said
+    return _clause_says(clause)
+
+
+def _clause_says(clause: str) -> Says | None:
+    """What a clause in English or Chinese says."""
+    if _YES_IDIOM.search(clause):
+        return "yes"
+    if _QUESTION.search(clause) or _UNSURE.search(clause):
+        return "open" if _UNSURE.search(clause) else None
     if "不可能" in clause:
-        return False
+        return "no"
     han = clause[_han_lead_end(clause) :]
     if _HAN_NO.match(han):
-        return False
+        return "no"
     if _HAN_YES.match(han):
-        return True
-    return _english_says(clause)
+        return "yes"
+    said = _english_says(clause)
+    return None if said is None else "yes" if said else "no"
 
 
 def _han_lead_end(clause: str) -> int:

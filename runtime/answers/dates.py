@@ -1,18 +1,22 @@
-"""One calendar day out of a free reply: absolute dates through dateparser, relative ones counted from ``today``."""
+"""One calendar day out of a free reply, by the Gregorian calendar; relative ones are counted from ``today``.
+
+Digits and Chinese are read here, the words of other languages in `spoken_days` and `library_days`.
+"""
 
 import re
-from datetime import date, datetime, time, timedelta
+from datetime import date, timedelta
 
+from runtime.answers.library_days import library_day
 from runtime.answers.numbers import parse_number
+from runtime.answers.spoken_days import spoken_days
+from runtime.languages import LANGUAGES
+from runtime.languages.cldr import conventions
+from runtime.languages.spelling import fold
+from scripts.model import Locale
+from scripts.strings import language
 
 CHARS_MAX = 2_000
-MONTH_FIRST = frozenset({"en", "en-us", "zh"})  # 03/04/2020 is 4 March there and 3 April in every other locale
-
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
-_DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _HAN = "零〇一二三四五六七八九十"
-_COUNT = r"(?:an?|[0-9]{1,4}|one|two|three|four|five|six|seven|eight|nine|ten)"
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _HAN_OFFSETS = {
     "大前天": -3,
     "前天": -2,
@@ -27,36 +31,53 @@ _HAN_OFFSETS = {
 }
 
 _DATE = re.compile(
-    r"(?<![0-9.])(?P<year>[0-9]{4})(?P<gap>[-/.])(?P<month>[0-9]{1,2})(?P=gap)(?P<day>[0-9]{1,2})(?![0-9])"
+    r"(?<![0-9.])(?P<year>[0-9]{4})(?P<gap>[-/.]) ?(?P<month>[0-9]{1,2})(?P=gap) ?(?P<day>[0-9]{1,2})(?![0-9])"
     rf"|(?P<han_year>[0-9]{{4}}|[{_HAN}]{{4}})\s?年\s?(?P<han_month>[0-9]{{1,2}}|[{_HAN}]{{1,3}})\s?月\s?"
     rf"(?P<han_day>[0-9]{{1,2}}|[{_HAN}]{{1,3}})\s?[日号]?"
-    r"|(?<![0-9./-])(?P<first>[0-9]{1,2})(?P<sep>[-/.])(?P<second>[0-9]{1,2})(?P=sep)(?P<last>[0-9]{4})(?![0-9])"
-    rf"|(?<![0-9a-z])(?P<named>{_DAY}[ -](?:of )?{_MONTH},?[ -][0-9]{{4}}|{_MONTH} {_DAY},? [0-9]{{4}})(?![0-9])"
-    rf"|\b(?P<relative>(?:the )?day (?:after tomorrow|before yesterday)|today|tomorrow|yesterday"
-    rf"|in {_COUNT} (?:day|week)s?|{_COUNT} (?:day|week)s? ago)\b"
-    rf"|\b(?P<which>next|this|coming|last|past) (?P<weekday>{'|'.join(_WEEKDAYS)})\b"
-    rf"|(?P<han_word>{'|'.join(sorted(_HAN_OFFSETS, key=len, reverse=True))})"
+    r"|(?<![0-9./-])(?P<first>[0-9]{1,2})(?P<sep>[-/.]) ?(?P<second>[0-9]{1,2})(?P=sep) ?(?P<last>[0-9]{4})(?![0-9])"
+    rf"|(?<!一)(?P<han_word>{'|'.join(sorted(_HAN_OFFSETS, key=len, reverse=True))})"
     rf"|(?P<han_count>[0-9]{{1,4}}|[{_HAN}两]{{1,5}})\s?(?P<han_unit>天|周|个?星期)(?:以|之)?(?P<han_way>前|后)"
     r"|(?P<han_week>上|下|这|本)个?(?:周|星期|礼拜)(?P<han_weekday>[一二三四五六日天])"
 )
 
 _NEGATED = re.compile(r"(?:\bnot(?: on)?|不是) ?$")
+_DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f]")  # Arabic dates have them between their parts
+_LETTER = re.compile(r"[^\W\d_]")
 
 
-def parse_date(text: str, today: date, locale: str = "en") -> str | None:
+def parse_date(text: str, today: date, locale: Locale = "en") -> str | None:
     """The ISO day a reply names, or None; a day that does not exist or lacks its year is none, as are two days.
 
-    ``next Friday`` is the first Friday after today, ``下周五`` the Friday of the next Monday-to-Sunday week.
+    ``next Friday`` is the first Friday after today, ``下周五`` the Friday of the next Monday-to-Sunday week. Of two
+    numbers in an order that the reply leaves open, the locale says which is the month.
     """
-    folded = re.sub(r"[ \t]+", " ", text[:CHARS_MAX].casefold().replace("後", "后"))
+    folded = re.sub(r"[ \t]+", " ", _DIRECTION_MARKS.sub("", text[:CHARS_MAX]).casefold().replace("後", "后"))
+    if not folded.isascii():
+        folded = "".join(str(int(char)) if char.isdecimal() else char for char in folded)
     try:
         days = {_day(match, today, locale) for match in _DATE.finditer(folded)}
+        if _LETTER.search(folded):
+            days |= _in_words(_DATE.sub("~", folded), today, locale, is_alone=not days)
     except (ValueError, OverflowError):  # 2023-02-30, or before year 1
         return None
     return days.pop().isoformat() if len(days) == 1 else None
 
 
-def _day(match: re.Match[str], today: date, locale: str) -> date:
+def _in_words(text: str, today: date, locale: Locale, *, is_alone: bool) -> set[date]:
+    """The days a text names in words of the locale's language and of English. Raises ValueError, OverflowError."""
+    code = language(locale.replace("_", "-"))
+    text = fold(text)
+    if code in {"en", "zh"}:
+        return set(spoken_days(text, today, "en").days)
+    own = spoken_days(text, today, locale)
+    days = set(own.days) | spoken_days(own.rest, today, "en").days
+    if is_alone and not days and code not in LANGUAGES:
+        found = library_day(text, today, locale)
+        return set() if found is None else {found}
+    return days
+
+
+def _day(match: re.Match[str], today: date, locale: Locale) -> date:
     """The day one match stands for; raises ValueError where it names none."""
     if _NEGATED.search(match.string[max(match.start() - 8, 0) : match.start()]):
         raise ValueError(match[0])
@@ -68,10 +89,6 @@ def _day(match: re.Match[str], today: date, locale: str) -> date:
     if part["last"]:
         month_first = part["sep"] != "." and _month_first(locale)  # dots are written day first everywhere
         return _year_last(int(part["first"]), int(part["second"]), int(part["last"]), month_first)
-    if part["named"] or part["relative"]:
-        return _by_library(match[0], today)
-    if part["weekday"]:
-        return _weekday(part["which"], _WEEKDAYS.index(part["weekday"]), today)
     if part["han_word"]:
         return today + timedelta(days=_HAN_OFFSETS[part["han_word"]])
     if part["han_count"]:
@@ -91,37 +108,12 @@ def _count(text: str) -> int:
     return number
 
 
-def _month_first(locale: str) -> bool:
-    tag = locale.casefold().replace("_", "-")
-    return tag in MONTH_FIRST or tag.startswith("zh-")
+def _month_first(locale: Locale) -> bool:
+    used = conventions(locale)
+    return used is not None and used.month_first
 
 
 def _year_last(first: int, second: int, year: int, month_first: bool) -> date:
     if (month_first and first <= 12) or second > 12:
         return date(year, first, second)
     return date(year, second, first)
-
-
-def _weekday(which: str, weekday: int, today: date) -> date:
-    if which in ("last", "past"):
-        return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
-    soonest = 0 if which == "this" else 1
-    return today + timedelta(days=(weekday - today.weekday() - soonest) % 7 + soonest)
-
-
-def _by_library(text: str, today: date) -> date:
-    import dateparser  # slow to import, and most scripts ask for no date
-
-    found = dateparser.parse(
-        text,
-        languages=["en"],
-        settings={
-            "RELATIVE_BASE": datetime.combine(today, time.min),
-            "REQUIRE_PARTS": ["day", "month", "year"],
-            "TIMEZONE": "UTC",  # or it would ask the machine for its own
-            "RETURN_AS_TIMEZONE_AWARE": False,
-        },
-    )
-    if found is None:
-        raise ValueError(text)
-    return found.date()

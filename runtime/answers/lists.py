@@ -1,29 +1,59 @@
 """A list out of a free reply: items set apart by punctuation, lines, bullets, ``and``, ``和``."""
 
 import re
+from functools import lru_cache
 
+from runtime.answers.separators import has_decimal_comma
+from runtime.languages import ENGLISH, LANGUAGES, also_english, spoken
+from runtime.languages.spelling import any_of, fold
+from scripts.model import Locale
 from scripts.values import LIST_ITEMS_MAX, TEXT_CHARS_MAX
 
 # 和 also stands inside words (和平, 温和), where it joins nothing.
-_SEPARATOR = re.compile(r"[,，、;；\n]|\s(?:and|&)\s|(?<![温暖柔缓平共谐饱总随祥调])和(?![平谐尚解睦好气服])|以及|还有")
+_HAN_JOINS = r"(?<![温暖柔缓平共谐饱总随祥调])和(?![平谐尚解睦好气服])|以及|还有"
+_HAN_NOTHING = frozenset(["无", "没有", "没", "没有了", "都没有", "暂无"])
 _BULLET = re.compile(r"\s*(?:[-*•·–](?=\s|[^\W\d])|[0-9]{1,3}[.)、](?!\d)\s*)\s*")
-_LEADING_AND = re.compile(r"(?:and|&)\s|以及|还有", re.IGNORECASE)
-_NOTHING = frozenset(["无", "没有", "没", "没有了", "都没有", "暂无", "none", "nothing", "no", "nil", "n/a"])
 
 
-def parse_list(text: str) -> list[str] | None:
+def parse_list(text: str, locale: Locale = "en") -> list[str] | None:
     """The items of a reply in order, ``[]`` where it says there are none, None where it says nothing.
 
     At most LIST_ITEMS_MAX items; what follows them is not read.
     """
     text = text[:TEXT_CHARS_MAX].strip()
-    if text.casefold().rstrip("。.!！") in _NOTHING:
+    own = spoken(locale)
+    bare = text.rstrip("。.!！")
+    if bare in _HAN_NOTHING or re.fullmatch(_nothing(own.code), fold(bare)):
         return []
     lines = [_BULLET.sub("", line, count=1) if _BULLET.match(line) else line for line in text.splitlines()]
-    items = [_item(part) for part in _SEPARATOR.split("\n".join(lines))]
+    separator = _separator(own.code, decimal_comma=has_decimal_comma(locale))
+    items = [_item(part, own.code) for part in separator.split("\n".join(lines))]
     return [item for item in items if item][:LIST_ITEMS_MAX] or None
 
 
-def _item(part: str) -> str:
+@lru_cache(maxsize=len(LANGUAGES))
+def _nothing(code: str) -> str:
+    own = LANGUAGES[code]
+    return any_of(also_english(own.nothing, ENGLISH.nothing, own), digraphs=own.digraphs)
+
+
+def _joins(code: str) -> str:
+    words = LANGUAGES[code].joins if code != "zh" else LANGUAGES["en"].joins
+    return "|".join(map(re.escape, (*words, "&")))
+
+
+@lru_cache(maxsize=2 * len(LANGUAGES))
+def _separator(code: str, *, decimal_comma: bool) -> re.Pattern[str]:
+    comma = r"(?<![0-9]),|,(?![0-9])" if decimal_comma else ","
+    return re.compile(rf"[，、;；\n]|{comma}|\s(?:{_joins(code)})\s|{_HAN_JOINS}", re.IGNORECASE)
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _leading_join(code: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{_joins(code)})\s|以及|还有", re.IGNORECASE)
+
+
+def _item(part: str, code: str) -> str:
     part = part.strip().rstrip("。.!！").strip()
-    return _LEADING_AND.sub("", part, count=1).strip() if _LEADING_AND.match(part) else part
+    leading = _leading_join(code).match(part)
+    return part[leading.end() :].strip() if leading else part

@@ -1,8 +1,13 @@
-"""One number out of a free reply, in digits, English words (text2num) or Chinese numerals (cn2an)."""
+"""One number out of a free reply, in digits, in words (text2num) or in Chinese numerals (cn2an)."""
 
 import math
 import re
 
+from runtime.answers.number_words import english_in_digits, with_words_as_digits
+from runtime.answers.separators import with_plain_digits
+from runtime.languages import LANGUAGES
+from scripts.model import Locale
+from scripts.strings import language
 from scripts.values import INTEGER_ABS_MAX, number_in
 
 CHARS_MAX = 2_000  # a reply's number stands near its start; the rest is not read
@@ -35,7 +40,7 @@ _TIMES = frozenset("次个遍顿杯粒片包瓶小")
 _NEGATED = re.compile(r"(?:\bnot|n't|不是|不到|没有?|没到) ?$")
 
 _UNREADABLE = re.compile(
-    r"[0-9]\s?[:/]\s?[0-9]|分之|点半|[一二两三四五六七八九]半|几[十百千万亿]|[数上][百千万亿]|数十"
+    r"[0-9]\s?[:/]\s?[0-9]|[0-9]h[0-9]|分之|点半|[一二两三四五六七八九]半|几[十百千万亿]|[数上][百千万亿]|数十"
     r"|[0-9零一二三四五六七八九十百千万亿](?:[几多余成来]|好几|出头|米[0-9一二三四五六七八九]|[岁年月天周个次块元]多)|\b(?:dozens?|half|halves|quarters?|(?:hundred|thousand|million)(?:s|ths?))\b"
 )
 _SCALED = re.compile(r"(?<![\w.,])([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(k|hundred|thousand|million|billion)(?![a-z])")
@@ -46,6 +51,7 @@ _NUMERAL = re.compile(
 )
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _NO_COUNT_AFTER = re.compile(r"(?:st|nd|rd|th|s)(?![a-z])|e[0-9]")
+_HAS_DIGIT = re.compile(r"[0-9]")
 _SEVERAL_DIGITS = re.compile(r"[一二两三四五六七八九]{2}")
 
 
@@ -53,17 +59,34 @@ class _UnreadableError(ValueError):
     """A numeral that stands in the reply but has no one value; the whole reply then gives none."""
 
 
-def parse_number(text: str) -> int | float | None:
-    """The one number a reply names; None for none, for two different ones and for an approximation (``十几``)."""
-    folded = text[:CHARS_MAX].translate(_FOLD).casefold().strip()
+def parse_number(text: str, locale: Locale = "en") -> int | float | None:
+    """The one number a reply names; None for none, for two different ones and for an approximation (``十几``).
+
+    Digits are read as the locale writes them, words in its language, in Chinese and, where they are all, in English.
+    """
+    folded = with_plain_digits(text[:CHARS_MAX].translate(_FOLD).casefold().strip(), locale)
     plain = number_in(folded)
     if plain is not None:
         return _settled(plain)
     try:
-        found = set(_numbers(_words_to_digits(folded)))
-    except _UnreadableError:
+        found = set(_numbers(_in_digits(folded, locale)))
+    except ValueError:  # _UnreadableError and WordsUnreadable among them
         return None
     return _settled(found.pop()) if len(found) == 1 else None
+
+
+def _in_digits(text: str, locale: Locale) -> str:
+    """A text with its number words in digits. Raises _UnreadableError, WordsUnreadable."""
+    code = language(locale.replace("_", "-"))
+    if code in {"en", "zh"}:
+        return _words_to_digits(text, english=True)
+    known = LANGUAGES.get(code)
+    if known is not None and known.numbers is not None:
+        own = with_words_as_digits(text, code)
+        if _HAS_DIGIT.search(own) or text.strip(" .,!") in known.collides:
+            return _words_to_digits(own, english=False)
+        return _words_to_digits(english_in_digits(text) or own, english=False)
+    return _words_to_digits(english_in_digits(text) or text, english=False)
 
 
 def _settled(number: int | float) -> int | float | None:
@@ -72,20 +95,29 @@ def _settled(number: int | float) -> int | float | None:
     return int(number) if number == int(number) else number
 
 
-def _words_to_digits(text: str) -> str:
+def _words_to_digits(text: str, *, english: bool) -> str:
     """English number words as digits, ``零下`` and ``百分之`` resolved, words that only look like numbers removed."""
-    from text_to_num import alpha2digit  # type: ignore[import-untyped]  # loaded on first use
-
     text = text.replace("百分百", "100").replace("百分之百", "100").replace("零下", "负")
     text = re.sub(r"(?<=[\u4e00-\u9fff])[ \t]+(?=[\u4e00-\u9fff])", "", _IDIOMS.sub("~", text))
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return _english_in_digits(text) if english else _readable(text)
+
+
+def _readable(text: str) -> str:
+    """The text. Raises _UnreadableError where a number in it has no one value."""
+    if _UNREADABLE.search(re.sub(r"[个年天岁]半| and a half\b", "", text)):
+        raise _UnreadableError
+    return text
+
+
+def _english_in_digits(text: str) -> str:
+    from text_to_num import alpha2digit  # type: ignore[import-untyped]  # loaded on first use
+
     text = _SCALED.sub(lambda match: f"{float(match[1]) * _SCALES[match[2]]:.15g}", text)
     # text2num reads neither "twenty-eight-year-old" nor a word that touches Chinese, and joins across lines.
     text = re.sub(r"(?<=[a-z])-(?=[a-z])|(?<=[a-z])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=[a-z])", " ", text)
     text = re.sub(r"\bone\b", _one, text.replace("\n", " ; "))
-    if _UNREADABLE.search(re.sub(r"[个年天岁]半| and a half\b", "", text)):
-        raise _UnreadableError
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    return str(alpha2digit(text, "en", threshold=0))
+    return str(alpha2digit(_readable(text), "en", threshold=0))
 
 
 def _one(match: re.Match[str]) -> str:

@@ -81,7 +81,7 @@ def _think(request: ModelRequest) -> ModelReply:
     values: dict[str, Value] = {}
     for output in request.outputs:
         for text in said:
-            part = labelled_parts(text, [output.get]).get(output.get, "")
+            part = labelled_parts(text, [output.get], request.locale).get(output.get, "")
             found = read_outputs((output,), part, request.now.date(), request.locale).values
             if is_given(found.get(output.get)):
                 values[output.get] = found[output.get]

@@ -31,7 +31,7 @@ def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: L
     """A single output takes what its type makes of the whole reply; of several each takes its labelled part, the
     only match of its pattern, or, where no other output has its type, what that type makes of the whole reply.
     """
-    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)])
+    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)], locale)
     values: dict[str, Value] = {}
     reasons: dict[str, str] = {}
     for output in outputs:
@@ -59,7 +59,7 @@ def read_further(
 
 def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> dict[str, Value]:
     """The values of the parts of a reply that name an output."""
-    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)])
+    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)], locale)
     values = {
         output.get: _read(output, parts[label], reply, today, locale)
         for output in outputs

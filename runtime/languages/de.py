@@ -1,0 +1,143 @@
+"""German. The runtime says Sie."""
+
+from runtime.languages.language import ChoiceWords, DayWords, Language, NumberWords, YesNo
+
+_ORDINALS = ("erst", "zweit", "dritt", "viert", "fünft", "sechst", "siebt", "acht", "neunt", "zehnt")
+
+LANGUAGE = Language(
+    code="de",
+    phrases={
+        "invalid": "Das passt leider nicht. Könnten Sie bitte noch einmal antworten?",
+        "text": "Das habe ich leider nicht verstanden. Könnten Sie es bitte noch einmal sagen?",
+        "number": "Ich brauche hier bitte eine Zahl.",
+        "boolean": "Meinten Sie ja oder nein?",
+        "date": "Ich brauche hier bitte ein Datum, zum Beispiel 31.01.2026.",
+        "choice": "Bitte wählen Sie eine dieser Antworten: {choices}.",
+        "list": "Bitte zählen Sie alles auf, durch Kommas getrennt.",
+        "record": "Das konnte ich leider nicht lesen.",
+        "noted": "Danke, dass Sie mir das erzählen. Gibt es noch etwas?",
+        "needed": "Auf diese Frage brauche ich eine Antwort.",
+        "cancelled": "In Ordnung, dann lassen wir das.",
+        "corrected": "Notiert: {choices}.",
+        "which": "Was soll ich ändern? Sagen Sie es zum Beispiel so: „Alter: 30“.",
+        "handed_over": "Ich habe jemandem Bescheid gegeben; man wird sich bei Ihnen melden.",
+        "required": "Diese Angabe wird benötigt.",
+        "missing": "Es fehlt noch: {choices}.",
+        "unread": "Das konnte ich nicht lesen. Schreiben Sie es bitte so: {choices}",
+        "multichoice": "Bitte wählen Sie eine oder mehrere dieser Antworten: {choices}.",
+        "table": "Diese Zeilen konnte ich leider nicht lesen.",
+        "busy": "Im Moment kann ich nicht weitermachen. Bitte versuchen Sie es später noch einmal.",
+    },
+    farewells=(
+        "tschüss", "tschüs", "auf wiedersehen", "auf wiederhören", "bis bald", "bis dann", "ciao", "das war's",
+        "das wär's", "das war alles", "das ist alles", "ich bin fertig", "nichts mehr", "sonst nichts",
+    ),
+    repairs={
+        "repeat": (
+            "wiederholen", "bitte wiederholen", "wiederholen sie bitte", "noch einmal", "nochmal",
+            "noch einmal bitte",
+            "nochmal bitte", "bitte noch einmal", "sagen sie das noch einmal", "wie bitte", "wie war die frage",
+            "was war die frage", "was haben sie gesagt", "können sie das wiederholen",
+        ),
+        "skip": (
+            "überspringen", "bitte überspringen", "frage überspringen", "diese frage überspringen", "weiter",
+            "nächste frage", "die nächste frage", "möchte ich nicht sagen", "das möchte ich nicht sagen",
+            "ich möchte nicht antworten", "keine angabe",
+        ),
+        "cancel": (
+            "abbrechen", "abbruch", "vergessen sie es", "vergiss es", "lassen wir das", "lassen sie das",
+            "etwas anderes bitte",
+        ),
+        "correct": (
+            "korrektur", "korrigieren", "ändern", "eigentlich", "ich meinte", "entschuldigung, ich meinte",
+            "ich habe mich vertan", "das war falsch",
+        ),
+        "hand_over": (
+            "ein mensch bitte", "einen menschen bitte", "mit einem menschen sprechen",
+            "ich möchte mit einem menschen sprechen", "ich will mit einem menschen sprechen",
+            "mit einem mitarbeiter sprechen",
+        ),
+    },
+    becomes=("auf", "zu"),
+    joins=("und", "sowie"),
+    nothing=("nichts", "keine", "keiner", "keines", "keinen", "nein", "gar nichts", "nichts davon"),
+    is_words=("ist", "beträgt", "lautet"),
+    before_labels=("mein", "meine", "der", "die", "das", "und"),
+    choices=ChoiceWords(
+        leads=(
+            "ich", "nehme", "nehm", "möchte", "will", "würde", "wähle", "hätte", "gern", "gerne", "lieber", "dann",
+            "die", "der", "das", "den", "meine", "antwort", "ist", "option", "nummer", "nr", "auswahl", "bitte",
+        ),
+        tails=("bitte", "danke", "gern", "gerne"),
+        ordinals={
+            f"{stem}{ending}": place
+            for place, stem in enumerate(_ORDINALS, 1)
+            for ending in ("e", "er", "es", "en", "em", "ens")
+        }
+        | {f"letzt{ending}": -1 for ending in ("e", "er", "es", "en", "em")},
+        nouns=("option", "möglichkeit", "antwort", "auswahl", "wahl", "punkt", "vorschlag"),
+        but=("aber", "sondern", "doch"),
+        without=("ohne", "außer", "statt"),
+    ),
+    yes_no=YesNo(
+        yes=("ja", "jawohl", "jawoll", "jep", "jepp", "jup", "jo", "doch", "yes", "auf jeden fall", "unbedingt",
+             "ich glaube ja", "ich glaube schon", "ich denke ja", "ich denke schon", "ich würde sagen ja",
+             "ich bin dafür", "ich bin einverstanden", "einverstanden"),
+        agrees=("klar", "na klar", "sicher", "aber sicher", "natürlich", "selbstverständlich", "gern", "gerne",
+                "sehr gern", "sehr gerne", "genau", "stimmt", "das stimmt", "richtig", "korrekt", "wahr", "ok",
+                "okay", "in ordnung", "geht klar", "passt", "das passt", "gut", "absolut", "definitiv", "bestimmt",
+                "durchaus", "schon", "eher ja", "meistens ja", "tue ich", "mache ich", "habe ich", "hab ich",
+                "bin ich", "will ich", "möchte ich", "kann ich", "so ist es", "kein problem", "kein ding",
+                "keine frage", "warum nicht", "wieso nicht", "nicht schlecht", "ohne zweifel", "nichts dagegen",
+                "ich habe nichts dagegen", "habe nichts dagegen", "wie sie sagen"),
+        no=("nein", "nee", "nö", "nicht", "kein", "keine", "keinen", "keiner", "keinem", "keines", "keins", "nie",
+            "niemals", "nichts", "niemand", "niemanden", "nirgends", "nirgendwo", "keinesfalls", "keineswegs",
+            "weder", "falsch", "kaum", "nope", "selten"),
+        no_alone=("ne", "no", "von wegen", "unwahr"),
+        unsure=("vielleicht", "möglicherweise", "eventuell", "weiß nicht", "weiß ich nicht", "weiß es nicht",
+                "weiß das nicht", "weiß ich gar nicht", "nicht sicher", "sicher bin ich nicht", "unsicher",
+                "keine ahnung", "keine meinung", "keine angabe", "kommt darauf an", "kommt drauf an",
+                "schwer zu sagen", "mal so mal so", "manchmal", "jein", "teils teils", "egal", "naja", "na ja", "tja",
+                "nicht immer", "kann ich nicht sagen", "kann sein", "mag sein", "ja und nein", "wie bitte",
+                "erinnere mich nicht",
+                "weder noch"),
+        fillers=("na", "also", "ach", "ah", "oh", "hm", "hmm", "mhm", "äh", "ähm", "nun", "tja", "ehrlich gesagt",
+                 "eigentlich", "ich würde sagen", "ich glaube", "ich denke", "ich meine", "ganz", "aber"),
+        polite=("bitte", "danke", "danke schön", "vielen dank", "gern", "gerne", "doch", "sehr", "so", "auch",
+                "schon",
+                "das", "es", "ich", "klar", "mal"),
+    ),
+    numbers=NumberWords(
+        articles=("ein", "eine", "einen", "einem", "einer", "eines"),
+        no_counts=("ein paar", "ein bisschen", "ein wenig", "eine menge", "gib acht", "acht geben", "in acht"),
+        rough=("dutzend", "dutzende", "hunderte", "tausende", "millionen von", "viertel", "drittel", "dreiviertel",
+               "halb", "halbe", "halber", "halbes", "halben", "einhalb"),
+        scales={"hundert": 100, "tausend": 10**3, "million": 10**6, "millionen": 10**6, "mio": 10**6,
+                "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9},
+        decimals=frozenset({"komma"}),
+        minus=("minus",),
+        at_least=(),
+        and_half=("und ein halb", "und eine halbe", "und ein halbes", "und einen halben", "einhalb"),
+        joined_half=("einhalb",),
+        fixed={"anderthalb": "1.5", "eineinhalb": "1.5"},
+        respelled={"fuenf": "fünf", "zwoelf": "zwölf", "funf": "fünf", "zwolf": "zwölf", "dreissig": "dreißig"},
+    ),
+    dates=DayWords(
+        days={
+            "heute": 0, "gestern": -1, "vorgestern": -2, "morgen": 1, "übermorgen": 2,
+            "heute morgen": 0, "gestern morgen": -1, "vorgestern morgen": -2, "morgen früh": 1,
+            "guten morgen": None, "am morgen": None, "jeden morgen": None, "eines morgens": None,
+        },
+        ago=("vor {}",),
+        ahead=("in {}",),
+        day_units=("tag", "tage", "tagen"),
+        week_units=("woche", "wochen"),
+        next=("nächsten", "nächster", "nächste", "kommenden", "kommender"),
+        last=("letzten", "letzter", "letzte", "vergangenen", "vorigen"),
+        this=("diesen", "dieser"),
+        one=("ein", "eine", "einem", "einer", "einen"),
+    ),
+    ordinal_suffixes=("ste", "sten", "te", "ten"),
+    digraphs={"ä": "ae", "ö": "oe", "ü": "ue"},
+    collides=frozenset({"not", "nah", "pass", "agent", "human", "fine", "change", "no more"}),
+)  # fmt: skip
