@@ -90,6 +90,11 @@ CODES: dict[str, Code] = {
         "The script does not say what language its own texts are in.",
         "Add `locale:` with the language of the script.",
     ),
+    "ANSWER_WORDS_UNREAD": Code(
+        "warning",
+        "Answers to a question cannot be read in words of its language without a language model.",
+        "Ask for what can be read: a choice, or digits.",
+    ),
     "STRING_MISSING": Code(
         "warning", "A line has no text in one of the languages; the script's own is said.", "Add the text."
     ),

@@ -89,7 +89,7 @@ def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
     hummed = False
     for match in islice(_CLAUSE.finditer(folded), CLAUSES_MAX):
         clause = " ".join(match[0].split())
-        if _HAN_HUM.fullmatch(clause):
+        if _HAN_HUM.fullmatch(clause) and not (_has_words(code) and clause_says(clause, code)):
             hummed = hummed or clause[0] in "嗯恩"
             continue
         said = _clause_says(clause) if code in _BY_GRAMMAR else _foreign_clause_says(clause, code)

@@ -68,7 +68,7 @@ def _in_words(text: str, today: date, locale: Locale, *, is_alone: bool) -> set[
     code = language(locale.replace("_", "-"))
     text = fold(text)
     if code in {"en", "zh"}:
-        return set(spoken_days(text, today, "en").days)
+        return set(spoken_days(text, today, locale if code == "en" else "en").days)
     own = spoken_days(text, today, locale)
     days = set(own.days) | spoken_days(own.rest, today, "en").days
     if is_alone and not days and code not in LANGUAGES:

@@ -143,7 +143,8 @@ def _scaled(match: re.Match[str], grammar: _Grammar) -> str:
 
 def _respelled(word: str, words: NumberWords) -> str:
     for written, known in words.respelled.items():
-        word = word.replace(written, known)
+        if known not in word:
+            word = word.replace(written, known)
     return word
 
 

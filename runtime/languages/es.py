@@ -112,7 +112,8 @@ LANGUAGE = Language(
         at_least=("al menos", "por lo menos", "más o menos", "menos de", "cuando menos", "de menos"),
         and_half=("y medio", "y media"),
         respelled={"veintidos": "veintidós", "veintitres": "veintitrés", "veintiseis": "veintiséis",
-                   "dieciseis": "dieciséis", "millon": "millón"},
+                   "dieciseis": "dieciséis",
+                   "veintiún": "veintiuno", "veintiun": "veintiuno", "millon": "millón"},
     ),
     dates=DayWords(
         days={

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from scripts.analysis.answer_words import check_answer_words
 from scripts.analysis.copies import check_copies
 from scripts.analysis.layout import Layout, Spot
 from scripts.analysis.paths import find_unset
@@ -28,6 +29,7 @@ def analyse(script: Script, problems: Problems, told: Collection[tuple[str, Spot
     check_questions(layout, problems)
     check_names(layout, problems)
     check_copies(script, problems)
+    check_answer_words(script, problems)
 
 
 def _add_unset(finding: Finding, problems: Problems) -> None:

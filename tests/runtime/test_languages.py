@@ -163,16 +163,16 @@ def test_what_is_wrong_with_a_form_is_translated_but_for_the_names_of_fields() -
 async def test_a_language_the_runtime_does_not_know_is_served_in_english_all_the_same(drive):
     script = """
         script: t
-        locale: it
+        locale: sv
         repairs: [repeat]
         phases: [{phase: p, topics: [{topic: t, actions: [
-          {ask: Quanti anni?, id: age, output: [{get: age, type: number}]}, {chat: Altro?, id: talk}]}]}]
+          {ask: Hur gammal?, id: age, output: [{get: age, type: number}]}, {chat: Mer?, id: talk}]}]}]
     """
     session = await drive(script)
-    assert session.state.locale == "it"
-    await session.reply("boh")
+    assert session.state.locale == "sv"
+    await session.reply("nja")
     assert session.said == [phrase("en", "number", own={})]
-    await session.reply("repeat that", "30", "non so")
+    await session.reply("repeat that", "30", "vet inte")
     assert session.said == [phrase("en", "noted", own={})]
     await session.reply("bye")
     assert session.state.status == "completed"
