@@ -14,7 +14,7 @@ from scripts.dialects.stage_names import Names, names_of
 from scripts.dialects.stage_sections import section
 from scripts.dialects.stage_values import declarations
 from scripts.dialects.stage_verbs import scene
-from scripts.model import DefaultScope, Locale, Phase, Script, Topic
+from scripts.model import LOCALE, DefaultScope, Locale, Phase, Script, Topic
 from scripts.nodes import Location
 from scripts.reader import Reader
 from scripts.source import Mapping, Scalar, Sequence, Tree
@@ -24,7 +24,7 @@ _SECTIONS = ("skills", "roles", "forms", "rules")
 _STAGES = ("stages", "phases", "stage", "phase")
 _STEPS = ("steps", "goals", "topics")
 _AIMS = ("target", "aim", "purpose", "define", "desc", "description")
-_LOCALES: dict[str, Locale] = {"en": "en", "zh": "zh", "zh-cn": "zh", "zh_cn": "zh", "en-us": "en", "en_us": "en"}
+_LOCALES: dict[str, Locale] = {"zh-cn": "zh", "en-us": "en"}  # what the form's own makers write for the two
 _GOAL_KEYS = ("goal", "topic")
 
 
@@ -45,6 +45,14 @@ def read(tree: Mapping, reader: Reader) -> Script | None:
     """
     draft = _Translator(Notation(Reader(Problems(reader.problems.file), lenient=True), Names())).script(tree)
     return _Translator(Notation(reader, names_of(draft) if draft is not None else Names())).script(tree)
+
+
+def _locale(written: str) -> Locale | None:
+    """The language tag that is written, also with underscores; None for what is no tag."""
+    tag = written.strip().replace("_", "-")
+    if not LOCALE.match(tag):
+        return None
+    return _LOCALES.get(tag.casefold(), tag if "-" in tag else tag.casefold())
 
 
 class _Translator:
@@ -84,7 +92,7 @@ class _Translator:
             version=session.word("version") or document.word("version"),
             description=session.word("define", "desc", "description", "goal") or document.word("desc", "description"),
             author=session.word("author") or document.word("author"),
-            locale=_LOCALES.get((session.word("locale", "language") or document.word("locale", "language")).lower()),
+            locale=_locale(session.word("locale", "language") or document.word("locale", "language")),
             default_scope=self.scope(session),
             template_scheme=session.word("template_scheme"),
             use=(*self.used(document), *self.used(session)),

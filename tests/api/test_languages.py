@@ -102,3 +102,10 @@ async def test_a_session_keeps_its_language_when_it_moves_to_another_version(api
     moved = await api.post(f"/api/sessions/{begun['sessionId']}/migrate", json={"version": 1})
     assert (moved.json()["verdict"], moved.json()["wait"]["kind"]) == ("restart_topic", "text"), moved.text
     assert (await api.say(begun, "3"))["aiMessage"] == "Welcher Tee?"
+
+
+async def test_answers_are_read_in_the_language_of_the_session(api: Any) -> None:
+    await keep(api)
+    german, french = await api.begin("tea", locale="de-AT"), await api.begin("tea", locale="fr")
+    assert (await api.say(german, "dreieinhalb", "das zweite, bitte"))["aiMessage"] == "3.5 mal B."
+    assert (await api.say(french, "j’en veux trois", "la première"))["aiMessage"] == "3 of G."

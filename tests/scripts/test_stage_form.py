@@ -467,3 +467,14 @@ def test_what_a_skill_takes_hides_nothing_that_its_author_wrote(goal):
     }
     reading = goal("- call: greet\n- say: 'Hi {nick}'", **sides)
     assert "VARIABLE_SHADOWED" not in {problem.code for problem in reading.problems}
+
+
+@pytest.mark.parametrize(
+    ("written", "locale"),
+    [("de", "de"), ("pt_BR", "pt-BR"), ("ES", "es"), ("zh_CN", "zh"), ("en-US", "en"), ("zh", "zh"), ("Deutsch", None)],
+)
+def test_the_language_of_a_stage_script_is_any_tag(read, written, locale) -> None:
+    text = f"sessions:\n- session: talk\n  language: {written}\n  stages:\n  - stage: main\n    steps:\n"
+    reading = read(text + "    - goal: first\n      actions:\n      - ai_say: Hi.\n", "compat")
+    assert reading.script is not None
+    assert reading.script.locale == locale
