@@ -64,7 +64,7 @@ _HAN_YES = re.compile(
     r"|可以|当然|能(?!力|量)|会(?!计|议)|要(?!是|么)|愿意|同意|想(?!法|起|象)|确实|真的|的确|肯定|必须|一定|经常|常常|总是|完全|正确|确定|赞成|需要"
 )
 
-
+_BY_GRAMMAR = frozenset({"en", "zh"})
 _SHORT_ENGLISH = re.compile(
     r"(?:(?:yes|yeah|yep|yup|ok|okay|of course|sure|yes of course|i (?:do|am|think so)|yes i (?:do|am|have)"
     r"|(?P<no>no|nope|never|not really|not at all|i don't(?: think so)?|i am not|no i (?:don't|am not|haven't)))"
@@ -96,9 +96,6 @@ def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
         if said is not None:
             return said == "yes" if said != "open" else None
     return True if hummed else None
-
-
-_BY_GRAMMAR = frozenset({"en", "zh"})
 
 
 def _has_words(code: str) -> bool:
