@@ -15,6 +15,7 @@ from litestar.di import Provide
 from api.access.access import Access
 from api.access.guard import Guard
 from api.access.keys import Keys
+from api.access.open_requests import OpenRequests
 from api.access.pages import cors_of
 from api.analytics.asking import Analytics
 from api.analytics.cutting import Cutting
@@ -129,6 +130,7 @@ def create_app(
     serves: bool = True,
     reload: bool = False,
     live: Live | None = None,
+    requests: OpenRequests | None = None,
     operator_key: str = "",
     keys_needed: bool = False,
     context_handlers: Handlers | None = None,
@@ -138,11 +140,11 @@ def create_app(
     `announce` is called once it is ready. Unless it `serves`, it is there for one command: scripts of the folder are
     not published, webhooks not sent, and no work on memories is looked for but what comes up. With `reload` it
     publishes scripts of the folder anew when they change. `live` are its turns under way, for who wants to end their
-    streams before the server stops. `operator_key` opens everything; with `keys_needed` nobody comes without a key,
-    though there be none. `context_handlers` do in the application's own way what the context strategies `lite` and
-    `memo` do. Raises SettingsInvalid.
+    streams before the server stops, and `requests` those that are open. `operator_key` opens everything; with
+    `keys_needed` nobody comes without a key, though there be none. `context_handlers` do in the application's own way
+    what the context strategies `lite` and `memo` do. Raises SettingsInvalid.
     """
-    live = live or Live(settings)
+    live, requests = live or Live(settings), requests or OpenRequests(settings)
     catalogue = Catalogue(record, clock)
     metrics = Metrics()
     known_keys = Keys(record, clock)
@@ -161,8 +163,10 @@ def create_app(
     analytics = Analytics(analytics_files, processes, metrics)
     snapshots = Snapshots(record, analytics, settings, clock)
     retention = Retention(chat, running)
-    guard = Guard(Access(settings, known_keys, clock, operator_key, always=keys_needed), chat.owner)
+    access = Access(settings, known_keys, clock, operator_key, always=keys_needed)
+    guard = Guard(access, chat.owner, settings, requests)
     _watch(metrics, record, chat, live, analytics_files)
+    metrics.watch("open_requests", "Requests that are being answered", lambda: requests.count)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:

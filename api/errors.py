@@ -45,6 +45,8 @@ CODES: Mapping[str, Kind] = {
     "UNAUTHENTICATED": Kind(401, "configuration", "Send a key that is good: `Authorization: Bearer KEY`."),
     "FORBIDDEN": Kind(403, "configuration", "Use a key that may do this."),
     "RATE_LIMITED": Kind(429, "system", "Send fewer requests at a time.", "wait", 1),
+    "REQUESTS_FULL": Kind(429, "system", "Wait for the answers to the requests that are open.", "wait", 1),
+    "REQUEST_TIMEOUT": Kind(408, "system", "Send the whole body at once.", "resend"),
     "KEY_NOT_FOUND": Kind(404, "configuration", "Correct the id; `GET /api/keys` lists them."),
     "NOT_FOUND": Kind(404, "configuration", "The API is described at /schema."),
     "METHOD_NOT_ALLOWED": Kind(405, "configuration", "The API is described at /schema."),

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeAlias, TypeVar
 
@@ -195,16 +195,17 @@ class Underway(Generic[T]):
 class Seat:
     """A reader's place at a session, or at one that is about to begin; held until it is given back."""
 
-    def __init__(self, live: "Live", channel: Channel) -> None:
+    def __init__(self, live: "Live", channel: Channel, clients: tuple[str, ...]) -> None:
         self.channel = channel
         self._live = live
+        self._clients = clients
         self._is_held = True
 
     def give_back(self) -> None:
         """Makes room for another reader; once is enough."""
         if self._is_held:
             self._is_held = False
-            self._live.leave(self.channel)
+            self._live.leave(self.channel, self._clients)
 
 
 class Live:
@@ -215,6 +216,7 @@ class Live:
         self._settings = settings
         self._channels: OrderedDict[Key, Channel] = OrderedDict()
         self._readers = 0
+        self._readers_of: Counter[str] = Counter()  # by the key or address that listens
         self._requests = 0
         self._answered = Bell()
         self._kept = Kept()
@@ -279,21 +281,33 @@ class Live:
         """Clients that listen."""
         return self._readers
 
-    def take_seat(self, key: Key | None = None, state: State | None = None) -> Seat:
+    def take_seat(self, key: Key | None = None, state: State | None = None, clients: tuple[str, ...] = ()) -> Seat:
         """Lets one more client listen, for as long as it holds its seat; without a state at a session that is known,
-        without a key at one that is about to begin. Raises ApiError STREAMS_FULL.
+        without a key at one that is about to begin. `clients` are the key and the address that it counts for. Raises
+        ApiError STREAMS_FULL.
         """
         channel = Channel(0) if key is None else self._channel(key, state)
-        if self._readers >= self._settings.streams_max or channel.readers >= self._settings.session_streams_max:
-            raise ApiError("STREAMS_FULL", "too many clients are listening already")
+        settings = self._settings
+        if self._readers >= settings.streams_max:
+            raise _full("this server", self._readers, "streams_max")
+        if channel.readers >= settings.session_streams_max:
+            raise _full("this session", channel.readers, "session_streams_max")
+        for client in clients:
+            if self._readers_of[client] >= settings.client_streams_max:
+                raise _full(f"this {client.partition(' ')[0]}", self._readers_of[client], "client_streams_max")
         self._readers += 1
         channel.readers += 1
-        return Seat(self, channel)
+        self._readers_of.update(clients)
+        return Seat(self, channel, clients)
 
-    def leave(self, channel: Channel) -> None:
+    def leave(self, channel: Channel, clients: tuple[str, ...]) -> None:
         """A reader has gone."""
         self._readers -= 1
         channel.readers -= 1
+        for client in clients:
+            self._readers_of[client] -= 1
+            if not self._readers_of[client]:
+                del self._readers_of[client]
 
     def close(self) -> None:
         """Ends every stream."""
@@ -326,3 +340,7 @@ class Live:
                 del self._channels[key]
             else:
                 return
+
+
+def _full(of: str, streams: int, setting: str) -> ApiError:
+    return ApiError("STREAMS_FULL", f"{of} has {streams} streams open already (`{setting}`)")

@@ -14,13 +14,19 @@ from pathlib import Path
 
 import structlog
 import uvloop
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.embed import Server
 from litestar import Litestar
 
 from api.access.access import tokens_of
+from api.access.addresses import Addresses
+from api.access.open_requests import OpenRequests
 from api.app import create_app
+from api.connections.files import raise_open_files
+from api.connections.sockets import Sockets
+from api.connections.watch import RESERVE, Bounds, Watch
 from api.live import Live
 from api.models import close_model, make_model
 from api.settings import Settings
@@ -30,6 +36,8 @@ from runtime.ports import Model
 from store.errors import StoreError
 from store.record import Record
 
+BACKLOG = 2_048  # connections that wait to be accepted, in the kernel
+HEADER_BYTES_MAX = 65_536
 GOODBYE_S = 3.0  # how long clients have for the last of their answers when the server stops
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
 KEY_FILE = "server-key"  # and by which key: whoever may read it may read the record as well
@@ -57,14 +65,21 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     if not settings.scripts.is_dir():
         raise FolderMissing(f"there is no folder of scripts {settings.scripts}")
     configure_logging(settings.log_level)
+    connections = raise_open_files(settings.connections_max + RESERVE) - RESERVE
     model = make_model(settings)
     record = Record.open(settings.data)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, record, model, announce, reload=reload))
+        runner.run(_serve(settings, record, model, announce, connections, reload=reload))
 
 
 async def _serve(
-    settings: Settings, record: Record, model: Model, announce: Callable[[str, str], None], *, reload: bool
+    settings: Settings,
+    record: Record,
+    model: Model,
+    announce: Callable[[str, str], None],
+    connections: int,
+    *,
+    reload: bool,
 ) -> None:
     """Raises AddressRefused, and what reading the record raises."""
     try:
@@ -74,7 +89,7 @@ async def _serve(
         await close_model(model)
         raise
     address, key = f"http://{settings.host}:{settings.port}", secrets.token_urlsafe(32)
-    live = Live(settings)
+    live, requests = Live(settings), OpenRequests(settings)
     app = create_app(
         settings,
         record,
@@ -82,31 +97,49 @@ async def _serve(
         announce=lambda: announce(address, who),
         reload=reload,
         live=live,
+        requests=requests,
         operator_key=key,
         keys_needed=not is_loopback(settings.host),
     )
-    server = Server(
+    server = _listening(app, settings, connections)
+    bounds = Bounds(connections, settings.address_connections_max)
+    addresses = Addresses(settings.trusted_proxies)
+    watch = Watch(Sockets(settings.port), requests, addresses, bounds, settings.stream_write_s)
+    with _found(settings.data, address, key), _few_collections():
+        await _until_stopped(app, server, watch, live, settings.turn_s)
+
+
+def _listening(app: Litestar, settings: Settings, connections: int) -> Server:
+    """The server, of HTTP/1.1 alone: granian bounds the time of a silent client there, and not with HTTP/2."""
+    return Server(
         app,
         address=settings.host,
         port=settings.port,
         interface=Interfaces.ASGINL,  # its lifespan is run here, so that it ends whatever the clients do
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(
+            header_read_timeout=max(1, int(settings.receive_s * 1_000)),  # for idle connections as well
+            max_buffer_size=HEADER_BYTES_MAX,
+        ),
+        backlog=BACKLOG,
+        backpressure=connections + RESERVE,
         websockets=False,
         log_enabled=False,
         log_level=LogLevels.warning,
     )
-    with _found(settings.data, address, key), _few_collections():
-        await _until_stopped(app, server, live, settings.turn_s)
 
 
-async def _until_stopped(app: Litestar, server: Server, live: Live, turn_s: float) -> None:
+async def _until_stopped(app: Litestar, server: Server, watch: Watch, live: Live, turn_s: float) -> None:
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
     async with app.lifespan():
         serving = asyncio.create_task(server.serve())
+        watching = asyncio.create_task(watch.run())
         asked = asyncio.create_task(stopping.wait())
         await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()
+        watching.cancel()
         live.close()
         server.stop()  # type: ignore[no-untyped-call]
         await live.quiet(turn_s)

@@ -4,11 +4,12 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from api.budgets import Budgets
 from api.memory.sources import ExternalSettings
@@ -34,7 +35,7 @@ from store.retention import Policy, check_policies
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 _FOLDERS = frozenset({"data", "scripts", "prompts", "auth_jwt_key_file", "snapshot_folder"})
-_LISTS = frozenset({"cors_origins"})  # with commas, where they are variables
+_LISTS = frozenset({"cors_origins", "trusted_proxies"})  # with commas, where they are variables
 _BUDGET = "budgets_"  # begins the names of budgets among variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 
@@ -94,7 +95,14 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     recalls_max: Count = 20
     recall_s: Amount = 10.0
     budgets: Budgets = Budgets()
-    streams_max: Count = 1_000
+    connections_max: Annotated[int, Meta(ge=64, le=1_000_000)] = 8_192
+    address_connections_max: Count = 4_096
+    requests_max: Count = 4_000  # open at a time, streams among them
+    client_requests_max: Count = 2_000  # of one key or one address
+    receive_s: Annotated[float, Meta(gt=0, le=30)] = 30.0
+    trusted_proxies: list[str] = field(default_factory=lambda: ["127.0.0.1", "::1"])
+    streams_max: Count = 2_000
+    client_streams_max: Count = 1_000
     session_streams_max: Count = 10
     stream_s: Amount = 3_600.0
     stream_write_s: Amount = 30.0
@@ -134,6 +142,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         for origin in self.cors_origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise ValueError(f"{origin!r} of `cors_origins` is no origin, such as https://app.example.com")
+        for proxy in self.trusted_proxies:
+            try:
+                ip_network(proxy)
+            except ValueError as error:
+                raise ValueError(
+                    f"{proxy!r} of `trusted_proxies` is no address or network, such as 10.0.0.0/8: {error}"
+                ) from None
         check_policies(self.retention)
         _ = self.own_model  # whose settings must fit together
         _ = named(self.embedder), self.embedder_endpoint

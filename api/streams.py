@@ -35,6 +35,8 @@ class Asked(Struct, frozen=True):
 
     request_id: str
     path: str
+    clients: tuple[str, ...] = ()
+    """The key and the address that its stream counts for."""
 
 
 class Streams:
@@ -61,7 +63,7 @@ class Streams:
 
         Raises what the turn raises before its first word.
         """
-        seat = self._seat(hot)
+        seat = self._seat(hot, asked.clients)
         try:
             underway = begin()
             await self._first_words(underway)
@@ -112,14 +114,14 @@ class Streams:
         """Whether a session that is not in the record yet takes its first turn."""
         return self._live.knows(key)
 
-    def of_session(self, key: Key, hot: Hot | None, place: Place) -> EventStream | None:
+    def of_session(self, key: Key, hot: Hot | None, place: Place, clients: tuple[str, ...]) -> EventStream | None:
         """The stream of a session from a place on; none where it is over and nothing is left to tell.
 
         There is no `hot` where it only begins. Raises ApiError STREAMS_FULL.
         """
         if hot is not None and hot.state.status == "completed" and place.seq >= hot.state.event_seq:
             return None
-        seat = self._live.take_seat(key, hot.state if hot is not None else None)
+        seat = self._live.take_seat(key, hot.state if hot is not None else None, clients)
         next_message = hot.state.message_seq + 1 if hot is not None else 1
         place = Place(min(place.seq, seat.channel.seq), place.attempt, place.frame)  # from now on, not from later on
         chunks = self._session(key, seat.channel, place, next_message)
@@ -164,11 +166,11 @@ class Streams:
         rows = await self._record.happened(*key, after_seq=seq, limit=TURNS_A_READ)
         return next((row.messages[0].seq for row in rows if row.messages), None)
 
-    async def page(self, hot: Hot, after: int, limit: int, wait_s: int) -> EventList:
+    async def page(self, hot: Hot, after: int, limit: int, wait_s: int, clients: tuple[str, ...]) -> EventList:
         """What happened after an event; where that is nothing, waits a while for the next turn. Raises ApiError."""
         key = (hot.session.tenant, hot.session.session_id)
         if wait_s and after >= hot.state.event_seq and hot.state.status != "completed":
-            seat = self._seat(hot)
+            seat = self._seat(hot, clients)
             try:
                 await self._next_turn(seat.channel, after, wait_s)
             finally:
@@ -198,10 +200,10 @@ class Streams:
         finally:
             closing.cancel()
 
-    def _seat(self, hot: Hot | None) -> Seat:
+    def _seat(self, hot: Hot | None, clients: tuple[str, ...]) -> Seat:
         if hot is None:
-            return self._live.take_seat()
-        return self._live.take_seat((hot.session.tenant, hot.session.session_id), hot.state)
+            return self._live.take_seat(clients=clients)
+        return self._live.take_seat((hot.session.tenant, hot.session.session_id), hot.state, clients)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -80,7 +80,7 @@ class Access:
         sent = _sent(headers)
         credential = _credential(sent)
         if self._operator is not None and credential and digest_of(credential) == self._operator:
-            return Pass(Caller(tenant=_tenant(sent), name=_OPERATOR))
+            return Pass(Caller(tenant=_tenant(sent), name=OPERATOR))
         if not self.is_required:
             return _free(sent)
         if not credential:
@@ -95,7 +95,7 @@ class Access:
     def _count(self, name: str, rule: Rule) -> None:
         """Counts a request of a key or an address. Raises ApiError RATE_LIMITED."""
         is_bounded = self.is_required if self._a_minute is None else self._a_minute > 0
-        if not is_bounded or not rule.is_counted or name == _OPERATOR:
+        if not is_bounded or not rule.is_counted or name == OPERATOR:
             return
         wait_s = self._rates.wait_s(name, time.monotonic())
         if wait_s:
@@ -113,7 +113,8 @@ def tokens_of(settings: Settings) -> HolderOf | None:
     return make_tokens(settings, algorithm).holder
 
 
-_OPERATOR = "operator"
+OPERATOR = "operator"
+"""The name of whoever runs the machine."""
 _READ = frozenset({b"authorization", b"x-api-key", b"host", TENANT_HEADER.encode()})
 
 

@@ -14,12 +14,16 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.plugins.base import ReceiveRoutePlugin
 from litestar.routes import BaseRoute, HTTPRoute
-from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Receive, Scope, Send
 
-from api.access.access import Access
+from api.access.access import OPERATOR, Access
+from api.access.addresses import Addresses
+from api.access.bodies import within
+from api.access.open_requests import OpenRequest, OpenRequests
 from api.access.rules import ADMIN, DEBUGGING, Rule, check, rule_of
 from api.caller import Caller
 from api.errors import ApiError, described
+from api.settings import Settings
 from api.slashes import restore_slashes
 from store.errors import StoreError
 
@@ -28,15 +32,20 @@ OwnerOf: TypeAlias = Callable[[str, str], Awaitable[str]]
 
 _RULE = "rule"
 _ENDING = "ending"
+_CLIENTS = "clients"
+_NO_PEER = ("", 0)
 _NO = frozenset({"false", "0", "off", "no", "f", "n", ""})
 
 
 class Guard(ReceiveRoutePlugin):
     """Stands before every route."""
 
-    def __init__(self, access: Access, owner_of: OwnerOf) -> None:
+    def __init__(self, access: Access, owner_of: OwnerOf, settings: Settings, requests: OpenRequests) -> None:
         self._access = access
         self._owner_of = owner_of
+        self._addresses = Addresses(settings.trusted_proxies)
+        self._receive_s = settings.receive_s
+        self._requests = requests
 
     def receive_route(self, route: BaseRoute) -> None:
         """Notes at a route who may use it, and describes how it may refuse."""
@@ -50,22 +59,32 @@ class Guard(ReceiveRoutePlugin):
         """The middleware."""
 
         async def call(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] == ScopeType.HTTP:
-                await self._let_in(scope)
-            await app(scope, receive, send)
+            if scope["type"] != ScopeType.HTTP:
+                await app(scope, receive, send)
+                return
+            with self._requests.begin(scope.get("client") or _NO_PEER) as request:
+                rule: Rule = scope["route_handler"].opt.get(_RULE, ADMIN)
+                await self._let_in(scope, rule, request)
+                await app(scope, within(receive, self._receive_s) if rule.is_counted else _nothing, send)
 
         return call
 
-    async def _let_in(self, scope: HTTPScope) -> None:
+    async def _let_in(self, scope: HTTPScope, rule: Rule, request: OpenRequest) -> None:
         """Raises ApiError."""
         restore_slashes(scope)
-        rule: Rule = scope["route_handler"].opt.get(_RULE, ADMIN)
+        client = self._addresses.of_request((scope.get("client") or _NO_PEER)[0], scope["headers"])
+        if rule.is_counted:
+            request.add()
+            if not client.is_proxy:
+                request.add_client(f"address {client.address}")
         if not self._access.keys.are_loaded:
             await self._load(rule)
-        client = scope.get("client")
-        entering = self._access.enter(scope["headers"], client[0] if client else "", rule)
+        entering = self._access.enter(scope["headers"], client.address, rule)
         caller, state = entering.caller, scope["state"]
         state["caller"] = caller
+        if rule.is_counted and caller.name and caller.name != OPERATOR:
+            request.add_client(f"key {caller.name}")
+        state[_CLIENTS] = request.clients
         if entering.known is not None:
             state[_ENDING] = entering.known.revoked
         if rule.is_open:
@@ -94,6 +113,17 @@ def ending_of(scope: Scope) -> asyncio.Event | None:
     return ending
 
 
+def clients_of(scope: Scope) -> tuple[str, ...]:
+    """The key and the address that a request counts for; see OpenRequest."""
+    clients: tuple[str, ...] = scope["state"].get(_CLIENTS, ())
+    return clients
+
+
+async def _nothing() -> HTTPReceiveMessage:
+    """What a probe receives: its body is not waited for."""
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
 def _check_debug(scope: Scope, caller: Caller) -> None:
     """Raises ApiError FORBIDDEN."""
     if not caller.roles.isdisjoint(DEBUGGING):
@@ -106,7 +136,7 @@ def _check_debug(scope: Scope, caller: Caller) -> None:
 def _describe(handler: HTTPRouteHandler, rule: Rule) -> None:
     """Adds to what a route may refuse, and whether it takes a key."""
     codes = [] if rule.is_open else ["UNAUTHENTICATED", "FORBIDDEN"]
-    codes += ["RATE_LIMITED"] if rule.is_counted else []
+    codes += ["RATE_LIMITED", "REQUESTS_FULL", "REQUEST_TIMEOUT"] if rule.is_counted else []
     responses = dict(handler.responses or {})
     for status, spec in described(*codes).items():
         told = responses[status].description.split(", ") if status in responses else []

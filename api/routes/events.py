@@ -7,6 +7,7 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath, QueryParameter
 
 from api.accept import wants_stream
+from api.access.guard import clients_of
 from api.caller import tenant_of
 from api.chat import Chat
 from api.errors import ApiError, described
@@ -38,19 +39,21 @@ async def list_events(
     prefer: Prefer = None,
 ) -> Response[EventList]:
     """Everything that happened after an event."""
-    key, streams = (tenant_of(request), session_id), chat.streams
+    key, streams, clients = (tenant_of(request), session_id), chat.streams, clients_of(request.scope)
     place = read_place(last_event_id, session_id) if last_event_id else Place(after)
     try:
         hot = await chat.session(*key)
     except ApiError:
-        if wants_stream(accept) and streams.begins(key) and (first := streams.of_session(key, None, place)) is not None:
-            return first
+        if wants_stream(accept) and streams.begins(key):
+            first = streams.of_session(key, None, place, clients)
+            if first is not None:
+                return first
         raise
     if wants_stream(accept):
-        stream = streams.of_session(key, hot, place)
+        stream = streams.of_session(key, hot, place, clients)
         return stream if stream is not None else Response[Any](None, status_code=204)
     wait_s = seconds_to_wait(prefer)
-    page = await streams.page(hot, place.seq, limit, wait_s)
+    page = await streams.page(hot, place.seq, limit, wait_s, clients)
     return Response(page, headers={"Preference-Applied": f"wait={min(wait_s, WAIT_S_MAX)}"} if wait_s else {})
 
 

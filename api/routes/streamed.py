@@ -7,6 +7,7 @@ from typing import Any
 from litestar import Request
 from litestar.openapi.spec import Example, OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
 
+from api.access.guard import clients_of
 from api.frames import EVENT_STREAM
 from api.streams import Asked
 
@@ -81,4 +82,4 @@ def _describe(operation: Operation, description: str, examples: Mapping[str, Map
 
 def asked_by(request: Request[Any, Any, Any]) -> Asked:
     """What a stream tells of the request it answers."""
-    return Asked(request.scope["state"]["request_id"], request.url.path)
+    return Asked(request.scope["state"]["request_id"], request.url.path, clients_of(request.scope))

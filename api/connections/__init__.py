@@ -1,0 +1,1 @@
+"""The server's TCP connections and open files."""

@@ -1,0 +1,135 @@
+"""Keeps connections free: ends idle ones of clients that have too many, and of anybody where there are too many in all.
+
+granian accepts a fixed number of connections and then waits until one ends, whoever holds them. So that one client
+cannot take all, idle connections beyond the bounds of the settings are ended before that number is reached.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Collection
+
+import structlog
+from msgspec import Struct
+
+from api.access.addresses import Addresses
+from api.access.open_requests import OpenRequests
+from api.connections.files import open_files
+from api.connections.sockets import Connection, Sockets, idle_ms
+
+LOOK_S = 0.5
+RESERVE = 256
+"""Connections that granian accepts beyond `connections_max`, so that probes come through until idle ones are ended."""
+FOUND_S = 10.0
+_FOUND_EVERY_S = 0.02
+_LOG_EVERY_S = 60.0
+
+log = structlog.get_logger()
+
+
+class Bounds(Struct, frozen=True):
+    """How many connections there may be, in all and of one address."""
+
+    connections: int
+    of_address: int
+
+
+class Watch:
+    """Looks at the connections of a server's port."""
+
+    def __init__(
+        self, sockets: Sockets, requests: OpenRequests, addresses: Addresses, bounds: Bounds, unread_s: float
+    ) -> None:
+        self._sockets = sockets
+        self._requests = requests
+        self._addresses = addresses
+        self._bounds = bounds
+        self._unread_s = unread_s
+        self._ended = 0
+        self._logged_at = float("-inf")
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._begin()
+        while True:
+            try:
+                self._ended += await asyncio.to_thread(self._look)
+            except Exception:  # (the outermost place of a task that nobody waits for)
+                log.exception("the connections could not be looked at")
+            self._log()
+            await asyncio.sleep(LOOK_S)
+
+    async def _begin(self) -> None:
+        """Bound the time for what clients do not read, as soon as granian listens."""
+        deadline = asyncio.get_running_loop().time() + FOUND_S
+        while not await asyncio.to_thread(self._sockets.limit_unread, self._unread_s):
+            if asyncio.get_running_loop().time() > deadline:
+                log.error("the server's socket was not found; connections that are not read are not bounded")
+                return
+            await asyncio.sleep(_FOUND_EVERY_S)
+
+    def _look(self) -> int:
+        """End connections beyond the bounds; gives how many. In a thread of its own."""
+        if len(open_files()) <= min(self._bounds.connections, self._bounds.of_address):
+            return 0
+        groups: dict[str, Group] = {}
+        for connection in self._sockets.connections():
+            client = self._addresses.of_peer(connection.host)
+            group = groups.setdefault(client.address, Group(is_proxy=client.is_proxy))
+            group.size += 1
+            if not self._requests.has((connection.host, connection.port)):
+                group.idle.append(connection)
+        if not are_too_many(groups.values(), self._bounds):
+            return 0
+        for group in groups.values():
+            group.idle.sort(key=idle_ms)
+        ended = surplus(groups.values(), self._bounds)
+        for connection in ended:
+            self._sockets.close(connection)
+        return len(ended)
+
+    def _log(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._ended and now >= self._logged_at + _LOG_EVERY_S:
+            log.warning("idle connections were ended: there were too many", ended=self._ended)
+            self._ended, self._logged_at = 0, now
+
+
+class Group(Struct):
+    """The connections of one address."""
+
+    is_proxy: bool
+    size: int = 0
+    idle: list[Connection] = []
+    """Those without an open request; the last is to be ended first."""
+
+
+def are_too_many(groups: Collection[Group], bounds: Bounds) -> bool:
+    """Whether an address has more connections than it may, or all have together."""
+    return sum(group.size for group in groups) > bounds.connections or any(_over(group, bounds) for group in groups)
+
+
+def surplus(groups: Collection[Group], bounds: Bounds) -> list[Connection]:
+    """Take from the groups what must be ended: beyond the bound of an address, then of the address that has most."""
+    ended: list[Connection] = []
+    for group in groups:
+        while group.idle and _over(group, bounds):
+            ended.append(_take(group))
+    total = sum(group.size for group in groups)
+    largest = [(-group.size, number, group) for number, group in enumerate(groups) if group.idle]
+    heapq.heapify(largest)
+    while largest and total > bounds.connections:
+        _, number, group = heapq.heappop(largest)
+        ended.append(_take(group))
+        total -= 1
+        if group.idle:
+            heapq.heappush(largest, (-group.size, number, group))
+    return ended  # fewer than asked for where the rest have requests, whose number `requests_max` bounds
+
+
+def _over(group: Group, bounds: Bounds) -> bool:
+    return not group.is_proxy and group.size > bounds.of_address
+
+
+def _take(group: Group) -> Connection:
+    group.size -= 1
+    return group.idle.pop()
