@@ -26,6 +26,7 @@ from api.budgets import Spending
 from api.caller import TENANT
 from api.catalogue import Catalogue, Saved
 from api.chat import Chat
+from api.file_watch import watching_file
 from api.lifecycle.forks import Forks
 from api.lifecycle.interventions import Interventions
 from api.lifecycle.labels import Labels
@@ -173,6 +174,7 @@ def create_app(
         try:
             async with AsyncExitStack() as stack:
                 if serves:
+                    await stack.enter_async_context(watching_file(record))
                     await analytics_files.tidy()
                     await webhooks.load()
                     await stack.enter_async_context(courier.running())

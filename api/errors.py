@@ -14,6 +14,7 @@ from api.wording import worded
 from store.errors import (
     CompactionRunning,
     CursorInvalid,
+    DatabaseFileLost,
     DiskTooSmall,
     FilterInvalid,
     QueryRefused,
@@ -77,6 +78,7 @@ CODES: Mapping[str, Kind] = {
     "MEMORY_FAILED": Kind(503, "runtime", "Send the same message again.", "resend", 5),
     "VARIABLE_STORE_INIT_ERROR": Kind(500, "system", "The saved session needs another version of Cuebook."),
     "DATABASE_ERROR": Kind(500, "system", "See the log for this request id."),
+    "DATABASE_FILE_LOST": Kind(503, "system", "Put the database file back and restart the server; see its log."),
     "WEBHOOK_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/webhooks lists them."),
     "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; what was settled is deleted after a time."),
     "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is their number."),
@@ -207,9 +209,13 @@ _QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})
 """Whose messages may quote values of variables; who may read the session finds them there."""
 
 
+_LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST"})
+"""What the server logs when it happens, not with every request that it fails."""
+
+
 def log_failure(failure: ApiError, error: BaseException, request_id: str, path: str) -> None:
     """Writes down what is no mistake of the client's."""
-    if failure.kind.status >= 500:
+    if failure.kind.status >= 500 and failure.code not in _LOGGED_ONCE:
         message = "a turn failed; the session says why" if failure.code in _QUOTING else failure.message
         unexpected = None if isinstance(error, ApiError | DiskTooSmall) else error
         log.error(message, code=failure.code, request_id=request_id, path=path, exc_info=unexpected)
@@ -244,6 +250,11 @@ def translate(error: BaseException, sent_names: Mapping[str, str] | None = None)
             return ApiError("DISK_TOO_SMALL", str(error))
         case StoreBusy() | ReadTimedOut():
             return ApiError("SERVER_BUSY", "the record has too much to do")
+        case DatabaseFileLost():
+            message = (
+                "the database file was deleted, moved or replaced while the server had it open; nothing is written"
+            )
+            return ApiError("DATABASE_FILE_LOST", message)
         case StoreError():
             return ApiError("DATABASE_ERROR", "the record could not be read or written")
         case _:

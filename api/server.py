@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -186,8 +186,15 @@ def _found(data: Path, address: str, key: str) -> Iterator[None]:
     try:
         yield
     finally:
-        noted.unlink(missing_ok=True)
-        kept.unlink(missing_ok=True)
+        _remove(noted, address)
+        _remove(kept, key)
+
+
+def _remove(path: Path, text: str) -> None:
+    """Removes a note of this server; where the folder was replaced meanwhile, it may be another's."""
+    with suppress(OSError):
+        if path.read_text("utf-8") == text:
+            path.unlink()
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -74,9 +74,10 @@ class Compaction:
     async def run(self, writer: Writer, readers: Readers) -> Compacted:
         """Rewrite the file. Where that fails the old one is as it was.
 
-        Raises DiskTooSmall, StoreBusy, StoreUnavailable.
+        Raises DatabaseFileLost, DiskTooSmall, StoreBusy, StoreUnavailable.
         """
         try:
+            self._database.require_file()
             before = await asyncio.to_thread(self._database.size, self._cursor)
             require_room(before)
             self.bytes_expected = _used(before)

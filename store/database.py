@@ -4,12 +4,13 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from os.path import samestat
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import duckdb
 
-from store.errors import DatabaseLocked, DatabaseUnreadable, StoreUnavailable
+from store.errors import DatabaseFileLost, DatabaseLocked, DatabaseUnreadable, StoreUnavailable
 from store.schema import migrate, require_current
 from store.syncing import sync
 
@@ -43,6 +44,9 @@ class Database:
         self.fresh = path.with_name(path.name + FRESH)
         self._wal = _log_of(path)
         self._wal_inode: int | None = None
+        opened = path.stat()
+        self._files = [opened]  # that may be at the path: two of them, while one takes the place of the other
+        self._written_ns = opened.st_mtime_ns
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False) -> Self:
@@ -96,8 +100,9 @@ class Database:
         """Go on with the file beside this one, in its place. Nobody may have a cursor meanwhile.
 
         A process that dies before the renaming leaves the old file, one that dies after it the new one; either is
-        whole. Raises StoreUnavailable, DatabaseLocked.
+        whole. Raises StoreUnavailable, DatabaseFileLost, DatabaseLocked.
         """
+        self.require_file()  # else the fresh one would take the place of another database
         try:
             self._connection.execute("CHECKPOINT cuebook")
         except duckdb.Error as error:
@@ -106,7 +111,9 @@ class Database:
             raise StoreUnavailable("the log could not be emptied")
         sync(self.fresh)
         tell("replacing the file")
+        self._files = [*self._files, self.fresh.stat()]
         self.fresh.replace(self.path)
+        self._files = self._files[-1:]
         sync(self.path.parent)
         tell("opening the new file")
         self._connection.close()  # not before: the lock of the old file keeps other processes away until now
@@ -118,18 +125,52 @@ class Database:
         for leftover in (self.fresh, _log_of(self.fresh)):
             leftover.unlink(missing_ok=True)
 
-    def sync_new_log(self) -> None:
-        """Make the name of a new log file durable: DuckDB syncs the file, but not the folder that names it."""
+    def require_file(self) -> None:
+        """Raise DatabaseFileLost where another file than the one that is open, or none, is at the path.
+
+        Takes a few microseconds. Raises StoreUnavailable where the path cannot be looked at.
+        """
         try:
-            inode = self._wal.stat().st_ino
-        except FileNotFoundError:  # a checkpoint has just emptied it
-            return
-        if inode != self._wal_inode:
+            found = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise DatabaseFileLost(
+                f"{self.path} was deleted or moved while the server had it open; stop the server, put the file back "
+                "or restore a backup, and start again"
+            ) from None
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path} cannot be looked at: {error.strerror}") from error
+        if not any(samestat(found, each) for each in self._files):
+            raise DatabaseFileLost(
+                f"{self.path} was replaced while the server had it open; restart the server to use the file that is "
+                "there now"
+            )
+
+    def sync_log(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Make what was committed durable where a sync of the open log file does not.
+
+        DuckDB syncs a new log file, but not the folder that names it. A log file that was deleted stays open, and its
+        commits would be gone with the process: then all is written to the database file instead. A checkpoint deletes
+        the log file too, but writes to the database file. Raises OSError, duckdb.Error.
+        """
+        written_ns = self.path.stat().st_mtime_ns
+        inode = _inode(self._wal)
+        if inode != self._wal_inode and self._wal_inode is not None and written_ns == self._written_ns:
+            cursor.execute("CHECKPOINT cuebook")
+            written_ns, inode = self.path.stat().st_mtime_ns, _inode(self._wal)
+        if inode is not None and inode != self._wal_inode:
             sync(self.path.parent)
-            self._wal_inode = inode
+        self._wal_inode, self._written_ns = inode, written_ns
 
     def close(self) -> None:
-        """Close the file; what is still in the log stays there and is read at the next open."""
+        """Close the file; what is still in the log stays there and is read at the next open.
+
+        DuckDB empties the log where it can, and deletes it by its name. That is not done where another database may be
+        at the path by now.
+        """
+        try:
+            self.require_file()
+        except StoreUnavailable:
+            self._connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         self._connection.close()
 
 
@@ -187,7 +228,10 @@ def _log_of(path: Path) -> Path:
 
 
 def _inode(path: Path) -> int | None:
-    return path.stat().st_ino if path.exists() else None
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:

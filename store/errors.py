@@ -51,6 +51,10 @@ class StoreUnavailable(StoreError):
     """The disk or the database failed, or the record is closed. Whether a write under way was kept is unknown."""
 
 
+class DatabaseFileLost(StoreUnavailable):
+    """The database file is open, but no longer at its path: it was deleted, moved or replaced. Nothing is written."""
+
+
 class StoreBusy(StoreError):
     """A queue of the record is full; nothing was written, the call can be repeated later."""
 

@@ -28,7 +28,7 @@ from store.bringing import WholeSession
 from store.commit import Proposal
 from store.compaction import Compacted, Compaction, Tell, require_room
 from store.database import Database, Size
-from store.errors import CompactionRunning, StoreReadOnly
+from store.errors import CompactionRunning, StoreReadOnly, StoreUnavailable
 from store.fetch import Cursor, Page
 from store.keys import KnownKeys
 from store.memory.record import MemoryRecord
@@ -130,11 +130,22 @@ class Record:
         """None when turns can be written; else why not."""
         if self._writer is None:
             return "the record is open read-only"
+        lost = self.lost()
+        if lost is not None:
+            return lost
         if self.writer_lag_s > LAG_MAX_S and self.compaction is not None:
             return f"the record is being compacted, {self.compaction.step}"
         if self.writer_lag_s > LAG_MAX_S:
             return f"a write has taken {self.writer_lag_s:.0f} s"
         return self._writer.failure
+
+    def lost(self) -> str | None:
+        """Why nothing is written, where the database file is no longer at its path; else None."""
+        try:
+            self._database.require_file()
+        except StoreUnavailable as lost:
+            return str(lost)
+        return None
 
     async def commit(
         self,

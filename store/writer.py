@@ -20,6 +20,8 @@ QUEUE_MAX = 4_096
 GROUP_MAX = 256
 """Turns and calls in one transaction; more would delay the first for little gain."""
 CLOSE_TIMEOUT_S = 30.0
+LOOK_S = 1.0
+"""How often the files are looked at while nothing is written: what is committed may be in a log that was deleted."""
 
 Cursor: TypeAlias = duckdb.DuckDBPyConnection
 T = TypeVar("T")
@@ -159,13 +161,21 @@ class Writer:
     def _next_jobs(self) -> tuple[list[_Job], bool]:
         """Everything that waits, at least one job unless closed; and whether it is the last there will be."""
         jobs: list[_Job] = []
-        job = self._queue.get()
+        job = self._first_job()
         while job is not None:
             jobs.append(job)
             if len(jobs) == GROUP_MAX or self._queue.empty():
                 return jobs, False
             job = self._queue.get()
         return jobs, True
+
+    def _first_job(self) -> _Job | None:
+        """The next job, or None for the end; while it waits, it looks after the files."""
+        while True:
+            try:
+                return self._queue.get(timeout=LOOK_S)
+            except queue.Empty:
+                self._durably([])
 
     def _stand_still(self, hold: _Hold) -> None:
         """Until the hold is over; whoever has it sees to that. The file may be another one then."""
@@ -176,6 +186,10 @@ class Writer:
         self._ledger = Ledger(self._cursor)
 
     def _write(self, group: list[_Entry] | _Statements) -> list[_Outcome]:
+        try:
+            self._database.require_file()
+        except StoreUnavailable as lost:
+            return [(job.done, type(lost)(*lost.args)) for job in (group if isinstance(group, list) else [group])]
         if isinstance(group, _Statements):
             return [(group.done, self._run(group))]
         try:
@@ -207,11 +221,17 @@ class Writer:
         return self._durably([result])[0]
 
     def _durably(self, outcomes: Sequence[object]) -> Sequence[object]:
+        """The outcomes of what was committed, or why it is not durable."""
         try:
-            self._database.sync_new_log()
-        except OSError as error:
+            self._database.require_file()
+            self._database.sync_log(self._cursor)
+        except StoreUnavailable as lost:
+            self._ledger.forget()
+            return [type(lost)(*lost.args) for _ in outcomes]
+        except (OSError, duckdb.Error) as error:
             return [self._failed(error) for _ in outcomes]
-        self._failure = None
+        if outcomes:
+            self._failure = None
         return outcomes
 
     def _failed(self, error: duckdb.Error | OSError) -> StoreUnavailable:
@@ -230,8 +250,9 @@ class Writer:
 
     def _checkpoint(self) -> None:
         try:
+            self._database.require_file()  # a checkpoint deletes the log by its name, be it another database's
             self._cursor.execute("CHECKPOINT cuebook")
-        except duckdb.Error as error:  # the log stays, and is read at the next open
+        except (StoreUnavailable, duckdb.Error) as error:  # the log stays, and is read at the next open
             self._failure = told(error)
 
 
