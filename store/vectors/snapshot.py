@@ -109,7 +109,8 @@ def write_files(folder: Path, generation: int, graph: Graph) -> None:
     """Write a graph to files that no manifest names yet. Raises StoreUnavailable."""
     try:
         if not folder.exists():
-            folder.mkdir(parents=True)
+            folder.parent.mkdir(exist_ok=True)  # not the data folder: where that was deleted, it stays so
+            folder.mkdir()
             sync(folder.parent)
         _remove_leftovers(folder)
         graph.save(_path(folder, GRAPH, generation))

@@ -65,6 +65,7 @@ async def test_turns_stop_where_the_data_is_lost(serve: Any, tmp_path: Path, los
             assert (await api.say(session, "two"))["turn"] == 2
     else:
         await server.stop()
+        assert not (tmp_path / "data").exists()  # where a backup is to be put
     lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
     assert len([line for line in lines if line["level"] == "critical"]) == 1
     assert not [line for line in lines if line.get("code") == "DATABASE_FILE_LOST"]

@@ -1,6 +1,7 @@
 """The analytics files of a record: made anew when they are not to be trusted, shared, gone when they must."""
 
 import asyncio
+import shutil
 import subprocess
 import sys
 import time
@@ -83,6 +84,14 @@ async def test_what_is_damaged_is_made_anew_for_who_asks_next(files: Any) -> Non
             after = bringing.rows(place.path)
             for table in ("turns", "messages", "events", "waits"):
                 assert after[table] == [row for row in before[table] if row[0] in left], (ending, table)
+
+
+async def test_a_deleted_folder_is_made_again(files: Any, data: Path) -> None:
+    async with files() as (made, _):
+        number = await sessions_in(made)
+        for masked in (True, False):
+            shutil.rmtree(data / FOLDER)
+            assert await sessions_in(made, masked) == number > 0
 
 
 def test_one_that_was_killed_while_it_was_brought_is_made_anew(made: Path, tmp_path: Path) -> None:

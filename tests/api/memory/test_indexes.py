@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from api.memory.asked import Query
 from api.memory.doctor import Doctor
+from store.errors import StoreUnavailable
+from store.vectors.index import VectorIndex
 
 OWNER = ("default", "ana")
 MANY = 100
@@ -136,3 +139,33 @@ async def test_doctor_finds_no_damage_in_an_index_behind(home: Callable[..., Any
         assert await doctor.check() == []
         await memory.memories.remove(*OWNER, ids[:1])
         assert await doctor.check() == []
+
+
+async def test_a_deleted_folder_is_made_again(home: Callable[..., Any], tmp_path: Path, texts: list[str]) -> None:
+    async with home(graph_from=MANY) as memory:
+        await memory.add("diary", *texts)
+        await memory.worked()
+        shutil.rmtree(tmp_path / "memory")
+        assert len(await found(memory, texts[0])) == 3
+        await memory.add("diary", *(f"And then {number} more." for number in range(40)))
+        await memory.worked()
+        assert saved(tmp_path) != []
+    shutil.rmtree(tmp_path / "memory")
+    async with home(graph_from=MANY) as memory:
+        assert len(await found(memory, texts[0])) == 3
+        await memory.worked()
+        async with memory.house.banks.held(*OWNER) as loaded:
+            assert (loaded.index.is_behind, loaded.index.count) == (False, 160)
+
+
+async def test_no_index_makes_a_deleted_data_folder_again(tmp_path: Path) -> None:
+    labels = np.arange(MANY, dtype=np.int64)
+    vectors = np.random.default_rng(1).standard_normal((MANY, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    data = tmp_path / "data"
+    index = VectorIndex.open(data / "memory" / "ana", "hashed:8", 8, labels, lambda _: vectors, graph_from=10)
+    while index.catch_up():
+        pass
+    with pytest.raises(StoreUnavailable):
+        index.save()
+    assert not data.exists()
