@@ -136,7 +136,8 @@ def _check_debug(scope: Scope, caller: Caller) -> None:
 def _describe(handler: HTTPRouteHandler, rule: Rule) -> None:
     """Adds to what a route may refuse, and whether it takes a key."""
     codes = [] if rule.is_open else ["UNAUTHENTICATED", "FORBIDDEN"]
-    codes += ["RATE_LIMITED", "REQUESTS_FULL", "REQUEST_TIMEOUT"] if rule.is_counted else []
+    codes += ["RATE_LIMITED", "REQUESTS_FULL"] if rule.is_counted else []
+    codes += ["REQUEST_TIMEOUT", "DATABASE_FILE_LOST"] if "GET" not in handler.http_methods else []
     responses = dict(handler.responses or {})
     for status, spec in described(*codes).items():
         told = responses[status].description.split(", ") if status in responses else []
