@@ -15,6 +15,7 @@ from scripts.diagnostics import CODES, Problem, Problems
 from scripts.dialects.stage_ids import with_word_ids
 from scripts.dialects.stage_repairs import readable
 from scripts.dialects.unkept import unkept
+from scripts.inlining import with_sides
 from scripts.model import Script
 from scripts.names import read_names
 from scripts.native_yaml import FILES_OF_DETECTORS, native_yaml, noted_places, without_places
@@ -22,7 +23,6 @@ from scripts.nodes import Location
 from scripts.parse import Reading, Source, read_script
 from scripts.remarks import attach
 from scripts.renaming import with_names, written_names
-from scripts.side_files import BESIDE_STAGES
 from scripts.source import Mapping, Scalar, Sequence, Tree, plain_value, read_tree
 from scripts.yaml_text import pair_lines, plain, printable
 
@@ -51,7 +51,7 @@ class NotConvertible(Exception):
 def convert(script: Script, reading: Reading) -> Conversion:
     """The script of a reading in the native form. Raises NotConvertible."""
     source = reading.source
-    script, losses = _renamed(_with_use(script, source))
+    script, losses = _renamed(with_sides(script, source))
     script, renamed = with_word_ids(script)
     losses += [_Loss(_problem("ID_INVALID", each.message, each.at), each.at, [each.comment]) for each in renamed]
     places = noted_places(script)
@@ -168,13 +168,6 @@ def _comment(pair: _Pair) -> list[str]:
 
 
 # -- names ----------------------------------------------------------------------------------------------------------
-
-
-def _with_use(script: Script, source: Source) -> Script:
-    """The script with the side files in `use` that its form takes without."""
-    taken = BESIDE_STAGES if script.form == "stage" else ()
-    unnamed = [name for name in taken if name in source.side_files and name not in script.use]
-    return msgspec.structs.replace(script, use=(*unnamed, *script.use))
 
 
 def _renamed(script: Script) -> tuple[Script, list[_Loss]]:

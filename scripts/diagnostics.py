@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from scripts.nodes import NOWHERE, Location
@@ -47,7 +48,7 @@ CODES: dict[str, Code] = {
     "DUPLICATE_ID": Code("error", "Two nodes of one parent have the same id.", "Rename one of them."),
     "VARIABLE_NAME_INVALID": Code("error", "A variable's name must be a word.", "Use letters, digits and _."),
     "RESERVED_NAME": Code("error", "This name is the runtime's own.", "Choose another name."),
-    "DUPLICATE_DECLARATION": Code("error", "A scope declares a name twice.", "Remove one of the two."),
+    "DUPLICATE_DECLARATION": Code("error", "A scope declares a name twice.", "Rename one, or put both into one."),
     "CHOICES_INVALID": Code("error", "A choice needs `choices`, each of them once.", "List the choices."),
     "DEFAULT_MISMATCH": Code("error", "The value does not fit the declared type.", "Change the value or the type."),
     "PATTERN_INVALID": Code("error", "The pattern is not a regular expression.", "Correct it."),
@@ -325,6 +326,13 @@ class Problems:
         if key not in self._found and self._kept[is_error] < PROBLEMS_MAX:
             self._kept[is_error] += 1
             self._found[key] = problem
+
+    def soften_within(self, begin: Location, end_line: int) -> None:
+        """Turn the errors of a file into warnings, from a line up to another one."""
+        for key, problem in self._found.items():
+            is_within = problem.file == begin.file and begin.line <= problem.line < end_line
+            if is_within and problem.severity == "error":
+                self._found[key] = msgspec.structs.replace(problem, severity="warning")
 
     def extend(self, other: "Problems") -> None:
         """Takes over what was found in another file."""

@@ -31,7 +31,10 @@ from scripts.string_checks import check_strings
 Mode: TypeAlias = Literal["strict", "compat"]
 FILE_BYTES_MAX = 4_000_000
 _USES = ("use", "sessions")  # without these words a file has no side files, and need not be read to look for them
-_NEEDS_A_SCRIPT = frozenset({"FORM_UNUSED", "LOCALE_MISSING"})  # what a side file alone cannot be blamed for
+_NEEDS_A_SCRIPT = frozenset(
+    {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
+)
+"""What a side file alone cannot be blamed for: the script and its other files may have what it names."""
 _ODD_BUT_RUNS = frozenset(
     {
         "LOOP_ENDLESS",

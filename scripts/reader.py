@@ -17,12 +17,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scripts.actions import ChoiceItem, Loop, OnFail, Onward, Policy
-from scripts.diagnostics import Problems
+from scripts.diagnostics import Problems, Severity
 from scripts.model import After, FormField, FormSheet, Trigger
 from scripts.nodes import Expression, Location, Node, Reference, Template
 from scripts.source import Mapping, Scalar, Tree, plain_value
 from scripts.source import Sequence as SequenceTree
 from scripts.suggest import suggest
+from scripts.unknown_keys import is_passed_over
 from scripts.values import Value, ValueRefused, bounded, number_in, shorten
 
 S = TypeVar("S", bound=Struct)
@@ -316,13 +317,9 @@ class Reader:
             fix = _FULL_WIDTH
         if key.text == "pii":
             fix = _PII
-        self.add(
-            "UNKNOWN_KEY",
-            f"`{key.text}` means nothing here",
-            key.at,
-            fix,
-            severity="warning" if self.lenient else None,
-        )
+        is_note = self.lenient and is_passed_over(key.text, value, allowed)
+        severity: Severity | None = "warning" if is_note else None
+        self.add("UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at, fix, severity=severity)
 
     def _older(self, key: Scalar, field: _Field) -> None:
         self.add(

@@ -6,13 +6,14 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from scripts.actions import Form
 from scripts.brought import SideFile
 from scripts.diagnostics import Problems
 from scripts.dialects import consciousness_form, stage_sections, technique_form
 from scripts.dialects.session_form import RESPELL
 from scripts.dialects.stage_links import linked
 from scripts.dialects.stage_repairs import read_repaired
-from scripts.model import Script
+from scripts.model import Script, all_actions
 from scripts.nodes import Location
 from scripts.reader import Reader
 from scripts.source import Mapping as MappingTree
@@ -30,6 +31,7 @@ BRINGS = ("globals", *_SHARED)
 """What side files may bring, by the names it has in a script."""
 _KEYS = frozenset({"globals", "global", "rules", "use", *_SHARED})  # of which a side file has one at its top
 _NOTHING = SideFile()
+_LAST_LINE = 1_000_000_000
 
 
 def leaves_folder(name: str) -> bool:
@@ -69,7 +71,19 @@ def with_side_files(script: Script, files: Mapping[str, str], problems: Problems
         brought = tuple(each for side in found for each in getattr(side, key))
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *brought)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
-    return linked(script, in_stages, problems, lenient=lenient) if in_stages else script
+    script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
+    return _with_shown_forms(script, problems) if script.form == "stage" else script
+
+
+def _with_shown_forms(script: Script, problems: Problems) -> Script:
+    """The script without the forms of files beside it that it never shows, whose errors keep nothing from running."""
+    shown = {action.sheet for action in all_actions(script) if isinstance(action, Form)}
+    kept = tuple(each for each in script.forms if each.id in shown or each.at.file == script.at.file)
+    for unused in (each for each in script.forms if each not in kept):
+        lines = [each.at.line for each in script.forms if each.at.file == unused.at.file]
+        below = (line for line in lines if line > unused.at.line)
+        problems.soften_within(unused.at, min(below, default=_LAST_LINE))
+    return msgspec.structs.replace(script, forms=kept)
 
 
 class _Gathering:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from scripts.dialects.placeholders import NAME, reference, to_text_expression
+from scripts.dialects.placeholders import NAME, SYSTEM, reference, to_text_expression
 from scripts.values import shorten
 
 Refer = Callable[[str], str]
@@ -77,7 +77,8 @@ def _tokens(condition: str) -> Iterator[_Token]:
         position = match.end()
         text = match[0]
         if match["name"] is not None:
-            yield _Token("name", match["name"].strip())
+            name = match["name"].strip()
+            yield _Token("system", SYSTEM[name]) if "%" in text and name in SYSTEM else _Token("name", name)
         elif match["text"] is not None:
             yield _Token("text", text)
         elif match["number"] is not None:
@@ -112,7 +113,7 @@ def is_computed(text: str, known: Callable[[str], bool]) -> bool:
     if all(token.kind == "text" for token in tokens):
         return len(tokens) == 1
     glued = re.search(r"\}\s?[-/:.：]\s?\{|\}-|-\{", text) is not None and " - " not in text
-    names = any(token.kind in {"name", "word"} for token in tokens)
+    names = any(token.kind in {"name", "word", "system"} for token in tokens)
     signs = any(token.kind == "sign" for token in tokens)
     numbers = sum(token.kind == "number" for token in tokens)
     return signs and not glued and (names or (numbers > 1 and re.fullmatch(r"[\d\s.+*/()]+", text) is not None))
@@ -268,7 +269,7 @@ class _Parser:
         match token.kind:
             case "name":
                 return _Part(self._refer(token.text))
-            case "number":
+            case "number" | "system":
                 return _Part(token.text)
             case "text":
                 return self.text(token.text)

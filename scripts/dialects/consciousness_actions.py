@@ -15,6 +15,7 @@ from scripts.reader import Reader, literal
 from scripts.sandbox import ExpressionInvalid
 from scripts.source import Mapping as MappingTree
 from scripts.source import Scalar, Tree, plain_value
+from scripts.unknown_keys import is_passed_over
 
 CRISIS = "crisis"
 _DETECTED = {
@@ -90,7 +91,8 @@ class _Builder:
         when = self._condition(held)
         target = next((held.pop(key) for key in _KEYS if isinstance(held.get(key), Scalar)), None)
         if not isinstance(target, Scalar) or not target.text.isidentifier():
-            pass_over(self._reader, kind.text, kind)
+            message = f"`{kind.text}` names no variable, so nothing would be set"
+            self._reader.add("REQUIRED_FIELD_MISSING", message, kind.at, "Add `variable:` with its name.")
             return
         given = held.pop("value", None)
         source = literal(plain_value(given)) if given is not None else self._seen_as(target.text)
@@ -145,7 +147,10 @@ class _Builder:
 
     def _rest(self, held: Mapping[str, Tree]) -> None:
         for key, value in held.items():
-            pass_over(self._reader, key, value)
+            if is_passed_over(key, value, ()):
+                pass_over(self._reader, key, value)
+            else:
+                self._reader.add("UNKNOWN_KEY", f"`{key}` means nothing to this action", value.at)
 
     # -- conditions -------------------------------------------------------------------------------------------------
 

@@ -246,8 +246,8 @@ class _Reading:
     def _outputs(self, tree: Tree | None) -> list[Tree]:
         actions: list[Tree] = []
         for key, value in _held(tree).items():
-            if "action" in key and isinstance(value, SequenceTree):
-                actions += value.items
+            if "action" in key:
+                actions += value.items if isinstance(value, SequenceTree) else (value,)
             else:
                 pass_over(self._reader, key, value)
         return actions

@@ -1,12 +1,13 @@
 """The placeholders and conditions of the older forms, as Jinja2.
 
-``{x}``, ``{{x}}``, ``${x}``, ``{ x }`` and ``{%x%}`` all mean the variable x. They are translated once, when the
-script is read, so a value is never looked at again, whatever braces or dollars it holds.
+``{x}``, ``{{x}}``, ``${x}``, ``{ x }`` and ``{%x%}`` all mean the variable x, but for what only the runtime knows:
+``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks. They are translated once, when
+the script is read, so a value is never looked at again, whatever braces or dollars it holds.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from scripts.expressions import is_syntax
 
@@ -16,6 +17,13 @@ _PLACEHOLDER = re.compile(
 )
 _ODD_PLACEHOLDER = re.compile(r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40})\s*\}")
 _JINJA_MARK = re.compile(r"\{\{|\{%|\{#|\{$")  # the last: what follows may begin with a brace
+
+SYSTEM: Mapping[str, str] = {
+    "user": "user.id",
+    "time": '((now ~ "")[:16]|replace("T", " "))',
+    "who": '(role or "AI")',
+}
+"""What ``{%name%}`` stands for where the runtime knows it, as expressions; no variable takes its place."""
 
 _TOKEN = re.compile(
     rf"""(?P<space>\s+)
@@ -45,8 +53,7 @@ def to_template(text: str, refer: Callable[[str], str] | None = None) -> str:
     parts, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
         parts.append(_verbatim(text[end : match.start()]))
-        name = match["double"] or match["system"] or match["single"]
-        parts.append("{{ " + refer(name.strip()) + " }}")
+        parts.append("{{ " + _meaning(match, refer) + " }}")
         end = match.end()
     return "".join([*parts, _verbatim(text[end:])])
 
@@ -54,18 +61,20 @@ def to_template(text: str, refer: Callable[[str], str] | None = None) -> str:
 def to_text_expression(text: str, refer: Callable[[str], str] | None = None) -> str:
     """A text with the older placeholders as an expression; a placeholder alone keeps the kind of its value."""
     refer = refer or reference
-    parts, end = [], 0
+    pieces, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
-        parts.append(text[end : match.start()])
-        parts.append((match["double"] or match["system"] or match["single"]).strip())
+        pieces += [json.dumps(before, ensure_ascii=False)] if (before := text[end : match.start()]) else []
+        pieces.append(_meaning(match, refer))
         end = match.end()
-    parts.append(text[end:])
-    pieces = [
-        refer(part) if index % 2 else json.dumps(part, ensure_ascii=False)
-        for index, part in enumerate(parts)
-        if part or index % 2
-    ]
+    pieces += [json.dumps(after, ensure_ascii=False)] if (after := text[end:]) else []
     return " ~ ".join(pieces) or '""'
+
+
+def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:
+    """The expression that a placeholder stands for."""
+    if match["system"] is not None and match["system"].strip() in SYSTEM:
+        return SYSTEM[match["system"].strip()]
+    return refer((match["double"] or match["system"] or match["single"]).strip())
 
 
 def _verbatim(text: str) -> str:

@@ -21,6 +21,7 @@ from scripts.actions import (
     Rounds,
     Show,
 )
+from scripts.diagnostics import Severity
 from scripts.dialects import session_spellings
 from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
 from scripts.model import DefaultScope, FormField, FormSheet, Locale, Phase, Script, Topic
@@ -45,6 +46,18 @@ _CONFIG_KEYS: MappingType[ActionType, set[str]] = {
     "use_skill": {"skill", "input", "returns", "tone", "ai_role"},
     "show_form": {"form", "title", "fields", "content", "max_rounds", "tone", "ai_role"},
     "show_pic": {"image", "url", "caption", "tone", "ai_role"},
+}
+
+
+_TUNING = {
+    "tone", "ai_role", "exit", "exit_criteria", "max_rounds", "say_goal", "think_goal", "input_variables",
+    "extraction_prompt", "required", "title",
+}  # fmt: skip
+"""What only tunes an action: where there is nothing to tune, the conversation is the same without it."""
+_FIT_FOR = {
+    **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
+    **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),
+    "require_acknowledgment": "Move it to an `ai_say` beside it.",
 }
 
 
@@ -230,7 +243,9 @@ class _Translator:
         }
         for key, at in config.marks.items():
             if key not in _CONFIG_KEYS[action.action_type]:
-                self.reader.add("KEY_IGNORED", f"`{key}` has no effect on `{action.action_type}`", at)
+                severity: Severity = "warning" if key in _TUNING else "error"
+                message = f"`{key}` has no effect on `{action.action_type}`"
+                self.reader.add("KEY_IGNORED", message, at, _FIT_FOR.get(key, ""), severity=severity)
         match action.action_type:
             case "ai_say":
                 return self.ai_say(config, common)
@@ -340,7 +355,17 @@ class _Translator:
             )
             named.append(older)
         written = {output.get for output in config.output}
-        return (*config.output, *(output for output in named if output.get not in written))
+        found = (*config.output, *(output for output in named if output.get not in written))
+        return tuple(self.with_older(each, config, alone=len(found) == 1) for each in found)
+
+    def with_older(self, output: Output, config: _Config, *, alone: bool) -> Output:
+        """An output with what the action says of its outputs: whether they must be given, and what the only one is."""
+        is_target = config.target_variable is not None and output.get != config.target_variable
+        if output.required is None and config.required is not None and not is_target:
+            output = msgspec.structs.replace(output, required=config.required)
+        if not output.define and config.extraction_prompt and alone:
+            output = msgspec.structs.replace(output, define=config.extraction_prompt)
+        return output
 
     def content(self, config: _Config, instead: str = "") -> Template | None:
         """The text of an action, from whichever key it was written with."""

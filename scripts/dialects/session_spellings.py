@@ -5,7 +5,7 @@ from collections.abc import Mapping as MappingType
 
 import msgspec
 
-from scripts.dialects.stage_forms import FIELD_TYPES
+from scripts.dialects.stage_widgets import FIELD_TYPES
 from scripts.source import Mapping, Scalar, Sequence, Tree
 
 ACTION_KEYS = {"action_type", "type", "action_id", "id", "condition", "config", "action_name", "description"}

@@ -6,27 +6,20 @@ from typing import Any
 
 import msgspec
 
-from scripts.actions import LOOP_TURNS_MAX, Action, Foreach, If, Repeat, Say, Until
+from scripts.actions import LOOP_TURNS_MAX, Action, AiAsk, AiSay, Ask, Chat, Foreach, If, Repeat, Say, Until, UserSay
 from scripts.dialects import stage_verbs
-from scripts.dialects.stage_calls import call, choose
+from scripts.dialects.stage_calls import call, choose, list_of_input
+from scripts.dialects.stage_inline import with_verb
 from scripts.dialects.stage_keys import Item, Notation, mappings
-from scripts.dialects.stage_loops import foreach_of
+from scripts.dialects.stage_loops import foreach_of, loop_of
+from scripts.dialects.stage_words import BLOCKS, DO, ELSE, ELSE_IF, FOREACH, KINDS, UNTIL, VERBS, WHEN, WHILE
 from scripts.nodes import Expression
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.suggest import suggest
 
 Actions = tuple[Action, ...]
 
-DO = ("do", "then", "actions", "steps")
-ELSE = ("else", "else_do", "otherwise", "else_actions")
-_ELSE_IF = ("elif", "else_if", "elseif", "elsif")
-_UNTIL = ("loop_until", "repeat_until", "until", "repeat", "loop")
-_WHILE = ("while", "loop_while")
-_WHEN = ("when", "condition", "if", "only_if")
 _TOLD = ("say", "ai_say", "ai_ask", "think", "user_say", "goto", "set", "end")  # never the name of a parameter
-_SPOKEN = {"say", "ai_say", "ai_ask", "ask", "think", "ai_think", "chat", "ai_chat"}
-_TEXT_OF = ("task", "content", "text", "question", "prompt")  # of an action whose keys all stand below its verb
-_BLOCKS = {"foreach", "for_each", "if", *_UNTIL, *_WHILE}
 
 
 def block(notation: Notation, tree: Tree | None) -> Actions:
@@ -55,38 +48,24 @@ def actions_of(notation: Notation, tree: Tree) -> list[Action]:
 
 
 def _of_mapping(notation: Notation, item: Item) -> list[Action]:
-    item = Item(notation, _spread(item.tree))
+    item = Item(notation, with_verb(item.tree))
     keys = item.keys()
     calls = any(VERBS.get(key) == "call" for key in keys)
     has_body = any(key in DO for key in keys)
-    if any(key in {"foreach", "for_each"} for key in keys) and not (calls and not has_body):
+    if any(key in FOREACH for key in keys) and not (calls and not has_body):
         return _foreach(notation, item)
-    if any(key in {*_UNTIL, *_WHILE} for key in keys):
+    if any(key in {*UNTIL, *WHILE} for key in keys):
         return _repeat(notation, item)
-    if "if" in keys and (has_body or any(key in {*ELSE, *_ELSE_IF} for key in keys)):
+    if "if" in keys and (has_body or any(key in {*ELSE, *ELSE_IF} for key in keys)):
         return _if(notation, item)
     if has_body and not any(key in VERBS for key in keys):
         body = list(block(notation, item.take(*DO)))  # a list in a list, perhaps with a name of its own
-        condition = notation.condition(item.take(*_WHEN))
+        condition = notation.condition(item.take(*WHEN))
         for name in ("goal", "topic", "name", "note", "title"):
             item.take(name)
         item.finish()
         return body if condition is None else [If(condition=condition, then=tuple(body), at=item.at)]
     return _verbs(notation, item)
-
-
-def _spread(tree: Mapping) -> Mapping:
-    """``ai_ask: {task: …, output: …}`` as the text with its siblings."""
-    pairs: list[tuple[Scalar, Tree]] = []
-    for key, value in tree.pairs:
-        named = [each.text for each, _ in value.pairs if each.text in _TEXT_OF] if isinstance(value, Mapping) else []
-        if key.text in _SPOKEN and isinstance(value, Mapping) and named and len(value.pairs) > 1:
-            pairs.append((key, value.get(named[0]) or value))
-            pairs += [pair for pair in value.pairs if pair[0].text != named[0]]
-        else:
-            pairs.append((key, value))
-    taken = {key.text for key, _ in pairs}
-    return Mapping(tuple(pairs), tree.at, len(pairs)) if len(taken) == len(pairs) else tree
 
 
 # -- blocks -----------------------------------------------------------------------------------------------------------
@@ -109,8 +88,8 @@ def _foreach(notation: Notation, item: Item) -> list[Action]:
 
 
 def _repeat(notation: Notation, item: Item) -> list[Action]:
-    is_while = any(key in _WHILE for key in item.keys())  # noqa: SIM118
-    tree = item.take(*(_WHILE if is_while else _UNTIL))
+    is_while = any(key in WHILE for key in item.keys())  # noqa: SIM118
+    tree = item.take(*(WHILE if is_while else UNTIL))
     most = item.take("max", "max_rounds", "max_times", "times", "limit")
     if isinstance(tree, Mapping) and tree.get("until") is not None:
         inner = Item(notation, tree)
@@ -136,18 +115,26 @@ def _if(notation: Notation, item: Item) -> list[Action]:
     condition = notation.condition(item.take("if")) or Expression("true", item.at)
     common = _common(notation, item, when=("when", "condition"))
     other = item.take(*ELSE)
-    nested = [(item.take(key), key) for key in _ELSE_IF if key in item]
+    nested = [tree for key in ELSE_IF if key in item and (tree := item.take(key)) is not None]
     then = _body(notation, item)
     otherwise = block(notation, other)
-    for tree, key in nested:
-        notation.slip("KEY_IGNORED", f"`{key}` takes an item of its own", item.at, "Write `- elif: …` with `do:`.")
-        otherwise = (*otherwise, *block(notation, tree))
+    for arm in reversed([arm for tree in nested for arm in mappings(tree)]):
+        otherwise = _elif(notation, arm, otherwise)
     found = If(condition=condition, then=then, otherwise=otherwise, at=item.at, marks=item.marks, **common)
     return [found]
 
 
+def _elif(notation: Notation, tree: Tree, otherwise: Actions) -> Actions:
+    """One ``{if: …, do: …}`` of an `elif` beside its `if`, with what is done where it does not hold."""
+    if not isinstance(tree, Mapping) or tree.get("if") is None:
+        notation.refuse("TYPE_MISMATCH", "expected `if` and `do`", tree.at, "Write `- elif: CONDITION` with `do:`.")
+        return otherwise
+    arm = _if(notation, Item(notation, tree))[0]
+    return (msgspec.structs.replace(arm, otherwise=otherwise),) if isinstance(arm, If) else otherwise
+
+
 def _is_other_arm(tree: Mapping) -> bool:
-    return next(iter(tree.keys()), "") in {*ELSE, *_ELSE_IF}
+    return next(iter(tree.keys()), "") in {*ELSE, *ELSE_IF}
 
 
 def _with_other_arm(notation: Notation, last: If, tree: Mapping) -> If:
@@ -161,7 +148,7 @@ def _with_other_arm(notation: Notation, last: If, tree: Mapping) -> If:
     if other is not None:
         item.finish()
         return msgspec.structs.replace(last, otherwise=(*last.otherwise, *block(notation, other)))
-    condition = notation.condition(item.take(*_ELSE_IF)) or Expression("true", item.at)
+    condition = notation.condition(item.take(*ELSE_IF)) or Expression("true", item.at)
     then = _body(notation, item)
     return msgspec.structs.replace(last, otherwise=(*last.otherwise, If(condition=condition, then=then, at=item.at)))
 
@@ -169,7 +156,7 @@ def _with_other_arm(notation: Notation, last: If, tree: Mapping) -> If:
 # -- single actions ---------------------------------------------------------------------------------------------------
 
 
-def _common(notation: Notation, item: Item, when: tuple[str, ...] = _WHEN) -> dict[str, Any]:
+def _common(notation: Notation, item: Item, when: tuple[str, ...] = WHEN) -> dict[str, Any]:
     """What every action may have."""
     named = notation.id(item.word("id", "action_id"))
     return {
@@ -205,59 +192,58 @@ def _verbs(notation: Notation, item: Item) -> list[Action]:
     beside = item.take("output", "outputs") if "output" in item or "outputs" in item else None
     if beside is not None:  # what an action that asks nothing is to learn from what was said
         found.append(msgspec.structs.replace(stage_verbs.take_only_of(notation, item, beside, {}), at=beside.at))
+    if any(_says_nothing(action) for action in found) and (others := item.keys()):
+        fix = "Write it as `content:`."
+        notation.refuse("REQUIRED_FIELD_MISSING", f"`{verbs[0]}` has no text; `{others[0]}` is none", item.at, fix)
     item.finish()
     return found
 
 
+def _says_nothing(action: Action) -> bool:
+    match action:
+        case Say(texts=texts):
+            return not any(text.source for text in texts)
+        case AiSay(task=text) | AiAsk(task=text) | Ask(question=text) | UserSay(text=text) | Chat(task=text):
+            return not text.source
+        case _:
+            return False
+
+
 def _no_verb(notation: Notation, item: Item) -> list[Action]:
+    """An item that names no action, which is an error: what it was to do would never be done."""
     rest = item.the_rest()
     if not rest:
         return []
-    first = rest[0][0]
-    message = f"`{first.text}` is no action; it is passed over"
-    notation.slip("ACTION_TYPE_UNKNOWN", message, first.at, suggest(first.text, list(_READERS)))
-    for key, _ in rest[1:]:
-        notation.slip("UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at)
+    kinds = [value for key, value in rest if key.text in KINDS and isinstance(value, Scalar) and value.value]
+    named = kinds[0] if kinds else rest[0][0]
+    fix = suggest(named.text, [*VERBS, *BLOCKS], otherwise=f"Use one of {', '.join(f'`{kind}`' for kind in _READERS)}.")
+    notation.refuse("ACTION_TYPE_UNKNOWN", f"`{named.text}` is no action", named.at, fix)
     return []
 
 
 def _call(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
     loop, at_hand = (None, None)
-    if "foreach" in item or "for_each" in item:
+    listed = list_of_input(notation, item, tree)
+    if any(key in FOREACH for key in item.keys()):  # noqa: SIM118
         loop, at_hand = foreach_of(notation, item)
+        if listed is not None and at_hand.items != notation.word(listed).partition(".")[0]:
+            notation.refuse("KEY_CONFLICT", "one call goes through one list; here are two", listed.at)
+    elif listed is not None:
+        loop, at_hand = loop_of(
+            notation, Scalar(listed.text.partition(".")[0], False, listed.at, listed.at.line), "", item.at
+        )
     with notation.each(at_hand) if at_hand is not None else nullcontext():
         return call(notation, item, tree, loop, common, [key for key in _TOLD if key in item])
 
 
 def _choose(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
     def own(inner: Item) -> Actions:
-        keys = [key for key in inner.keys() if key in {*VERBS, *DO, *_BLOCKS}]  # noqa: SIM118
+        keys = [key for key in inner.keys() if key in {*VERBS, *DO, *BLOCKS}]  # noqa: SIM118
         taken = [(Scalar(key, True, inner.at, 0), tree) for key in keys if (tree := inner.take(key)) is not None]
         return block(notation, Mapping(tuple(taken), inner.at, len(taken))) if taken else ()
 
-    return choose(notation, item, tree, common, own, {*VERBS, *DO, *_BLOCKS})
+    return choose(notation, item, tree, common, own, {*VERBS, *DO, *BLOCKS})
 
-
-VERBS = {
-    **dict.fromkeys(("say", "said"), "say"),
-    "ai_say": "ai_say",
-    **dict.fromkeys(("ai_ask",), "ai_ask"),
-    "ask": "ask",
-    **dict.fromkeys(("think", "ai_think"), "think"),
-    **dict.fromkeys(("user_say", "human_say", "user_reply"), "user_say"),
-    **dict.fromkeys(("user_option", "user_options", "user_choose", "user_select", "choose", "option"), "choose"),
-    **dict.fromkeys(("call", "use_skill", "skill", "call_goal"), "call"),
-    **dict.fromkeys(("fill", "form", "show_form", "fill_form"), "form"),
-    **dict.fromkeys(("show", "show_pic", "show_image", "image", "pic"), "show"),
-    **dict.fromkeys(("set", "assign", "let"), "set"),
-    **dict.fromkeys(("goto", "go_to", "jump"), "goto"),
-    **dict.fromkeys(("end", "finish", "stop", "end_session"), "end"),
-    "scene": "scene",
-    **dict.fromkeys(("chat", "ai_chat"), "chat"),
-    **dict.fromkeys(("emit", "event"), "emit"),
-    **dict.fromkeys(("output", "outputs", "get"), "output"),
-}
-"""The words that name an action, and the action each of them is."""
 
 _READERS: dict[str, Callable[[Notation, Item, Tree, dict[str, Any]], Action | None]] = {
     "say": stage_verbs.say_of,

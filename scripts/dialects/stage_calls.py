@@ -6,14 +6,17 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from scripts.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
-from scripts.dialects.stage_keys import Item, Notation, mappings
-from scripts.dialects.stage_names import bare, variable_name
+from scripts.dialects.stage_keys import Item, Notation, braced, mappings
+from scripts.dialects.stage_names import bare, is_name, variable_name
+from scripts.dialects.stage_words import FOREACH, UNSUPPORTED
 from scripts.nodes import Expression, Template
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.variables import Output
 
 _CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<given>[^()（）]+)[)）]")
 _ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")
+_INPUTS = ("input", "inputs", "with", "args", "params", "parameters", "declare")
+_FROM = ("from", "get")
 CHOICE = "choice"  # the variable of a choice that names none
 _CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
 
@@ -33,14 +36,25 @@ def call(
         name = inner.word("goal", "skill", "name", "call", "topic")
         given = dict(_given(notation, inner))
         returned = _returned(notation, inner)
-        given |= {variable_name(key.text): notation.given(value) for key, value in inner.the_rest()}
+        given |= _beside(notation, inner, ())
     else:
         name, given = _called(notation, tree)
         returned = {}
     given |= dict(_given(notation, item))
     returned |= _returned(notation, item)
-    given |= {variable_name(key.text): notation.given(value) for key, value in item.the_rest(but=other)}
+    given |= _beside(notation, item, other)
     return Call(skill=notation.id(name), input=given, output=returned, loop=loop, marks=item.marks, **common)
+
+
+def _beside(notation: Notation, item: Item, other: Sequence_[str]) -> dict[str, Expression]:
+    """The parameters that stand beside the name of the skill."""
+    given = {}
+    for key, value in item.the_rest(but=other):
+        if key.text in UNSUPPORTED:
+            notation.left_over(key, value, _INPUTS)
+        else:
+            given[variable_name(key.text)] = notation.given(value)
+    return given
 
 
 def _called(notation: Notation, tree: Tree) -> tuple[str, dict[str, Expression]]:
@@ -59,21 +73,65 @@ def _called(notation: Notation, tree: Tree) -> tuple[str, dict[str, Expression]]
 
 
 def _given(notation: Notation, item: Item) -> Iterator[tuple[str, Expression]]:
-    """What is handed over: a mapping, a list of ``{var, value}`` or ``{name: value}``, or names alone."""
-    for tree in mappings(item.take("input", "inputs", "with", "args", "params", "parameters", "declare")):
-        if isinstance(tree, Mapping):
-            name = next((value for key in ("var", "name") if (value := tree.get(key)) is not None), None)
-            if name is not None and len(tree.pairs) > 1:
-                value = tree.get("value")
-                yield notation.variable(name), notation.given(value) if value is not None else _read(notation, name)
-            else:
-                for key, value in tree.pairs if name is None else ():
-                    yield notation.variable(key), notation.given(value)
-                if name is not None:
-                    yield notation.variable(name), _read(notation, name)
-        else:
+    """What is handed over: a mapping, a list of ``{set, value}`` or ``{name: value}``, or names alone."""
+    for tree in mappings(item.take(*_INPUTS)):
+        if not isinstance(tree, Mapping):
             for word in notation.variables(tree):
                 yield word, Expression(notation.refer(word), tree.at)
+        elif _is_one(tree):
+            yield from _one_given(notation, Item(notation, tree))
+        else:
+            for key, value in tree.pairs:
+                yield notation.variable(key), notation.given(value)
+
+
+def _is_one(tree: Mapping) -> bool:
+    """Whether a mapping is one parameter with what it is given, rather than parameters by their names."""
+    keys = set(tree.keys())
+    return bool(keys & {"set", "var", *FOREACH}) or ("name" in keys and bool(keys & {"value", *_FROM}))
+
+
+def _one_given(notation: Notation, item: Item) -> Iterator[tuple[str, Expression]]:
+    """``{set: PARAMETER, value: …}``; of a `fromlist`, the field of the record at hand."""
+    name = item.take("set", "var", "name")
+    value = item.take("value", "to", "as", "=")
+    source = item.take(*_FROM)
+    listed = item.take(*FOREACH)
+    for key in ("define", "desc", "description", "type"):
+        item.take(key)
+    item.finish()
+    if isinstance(name, Mapping) and braced(name) is None and value is None and source is None:
+        yield from ((notation.variable(key), notation.given(each)) for key, each in name.pairs)
+    elif name is not None:
+        yield notation.variable(name), _handed(notation, name, value, source, listed)
+
+
+def _handed(notation: Notation, name: Tree, value: Tree | None, source: Tree | None, listed: Tree | None) -> Expression:
+    placeholder = value if isinstance(value, Scalar) and is_name(value.text) else None
+    if value is not None and (listed is None or placeholder is None):
+        return notation.given(value)
+    if listed is None:
+        return _read(notation, source or name)
+    field = bare(notation.word(listed)).partition(".")[2] or bare(notation.word(placeholder or source or name))
+    return Expression(notation.refer(f"{notation.loops[-1].name}.{field}"), listed.at)
+
+
+def list_of_input(notation: Notation, item: Item, tree: Tree) -> Scalar | None:
+    """The list that `fromlist` names among what a call hands over: the call is made once for each of its records."""
+    held = [each for key in _INPUTS if (each := item.tree.get(key)) is not None]
+    held += [each for key in _INPUTS if isinstance(tree, Mapping) and (each := tree.get(key)) is not None]
+    found = [
+        value
+        for each in held
+        for one in mappings(each)
+        if isinstance(one, Mapping)
+        for key, value in one.pairs
+        if key.text in FOREACH and isinstance(value, Scalar)
+    ]
+    lists = {bare(value.text).partition(".")[0] for value in found}
+    if len(lists) > 1:
+        notation.refuse("KEY_CONFLICT", "one call goes through one list; here are two", found[-1].at)
+    return Scalar(bare(found[0].text), False, found[0].at, found[0].at.line) if found else None
 
 
 def _read(notation: Notation, name: Tree) -> Expression:
@@ -88,8 +146,8 @@ def _returned(notation: Notation, item: Item) -> dict[str, str]:
             found |= {name: name for name in notation.variables(tree)}
             continue
         inner = Item(notation, tree)
-        name = inner.take("get", "set", "var")
-        source = inner.word("from", "value")
+        name = inner.take("set", "var") or inner.take("get")
+        source = bare(inner.word("from", "value", "get"))
         inner.take("define", "desc")
         if name is not None:
             found[notation.variable(name)] = variable_name(source) if source else notation.variable(name)

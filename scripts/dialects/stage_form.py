@@ -8,12 +8,13 @@ import msgspec
 from scripts.actions import Action
 from scripts.brought import SideFile
 from scripts.diagnostics import Problems
-from scripts.dialects.stage_actions import DO, VERBS, actions_of, block
+from scripts.dialects.stage_actions import actions_of, block
 from scripts.dialects.stage_keys import Item, Notation, mappings
 from scripts.dialects.stage_names import Names, names_of
-from scripts.dialects.stage_sections import section
+from scripts.dialects.stage_sections import natives, section
 from scripts.dialects.stage_values import declarations
 from scripts.dialects.stage_verbs import scene
+from scripts.dialects.stage_words import BLOCKS, DO, FOREACH, KINDS, VERBS
 from scripts.model import LOCALE, DefaultScope, Locale, Phase, Script, Topic
 from scripts.nodes import Location
 from scripts.reader import Reader
@@ -70,8 +71,8 @@ class _Translator:
             return None
         for other in sessions:
             if other is not first:
-                message = "only the first session is run; this one is not"
-                self.notation.slip("KEY_IGNORED", message, other.at, "Put each session into a file of its own.")
+                message = "a script is one session; this one would not be run"
+                self.notation.refuse("TYPE_MISMATCH", message, other.at, "Put each session into a file of its own.")
         session = Item(self.notation, first)
         script = self.session(session, document if first is not tree else session)
         session.finish()
@@ -102,6 +103,8 @@ class _Translator:
             roles=side.roles,
             forms=side.forms,
             interrupts=side.interrupts,
+            repairs=side.repairs,
+            detectors=side.detectors,
             form="stage",
             at=session.at,
             marks={**session.marks, "script": session.marks.get("session", session.at)},
@@ -120,7 +123,10 @@ class _Translator:
         found = document.take("declare") if "declare" in document else None
         for tree in (found, document.take("global", "globals")):
             for each in declarations(self.notation, tree):
-                if each.var not in taken:
+                if each.var in taken:
+                    message = f"{each.var} is declared twice, by the session and beside it; the session counts"
+                    self.notation.slip("DUPLICATE_DECLARATION", message, each.at)
+                else:
                     taken.add(each.var)
                     yield each
 
@@ -130,6 +136,7 @@ class _Translator:
             for key in _SECTIONS:
                 tree = item.take(key) if key in item else None
                 found = section(self.notation, key, tree, found) if tree is not None else found
+            found = natives(self.notation, item, found)
         return found
 
     # -- stages -----------------------------------------------------------------------------------------------------
@@ -141,7 +148,7 @@ class _Translator:
             if isinstance(each, Mapping):
                 found.append(self.phase(each, taken))
             elif not (isinstance(each, Scalar) and each.value is None):
-                self.notation.slip("TYPE_MISMATCH", "expected a stage with `steps`", each.at)
+                self.notation.refuse("TYPE_MISMATCH", "expected a stage with `steps`", each.at)
         return tuple(found)
 
     def phase(self, tree: Mapping, taken: set[str]) -> Phase:
@@ -209,10 +216,11 @@ class _Translator:
             elif each is None:
                 found += self.loose_topic(loose, waiting, taken)
             elif not isinstance(each, Scalar) or each.value is not None:
-                self.notation.slip("TYPE_MISMATCH", "expected a goal with `actions`", each.at)
-        if waiting:
-            message = "no goal follows this scene in its stage, so nobody speaks in it"
-            self.notation.slip("KEY_IGNORED", message, waiting[0].at)
+                self.notation.refuse("TYPE_MISMATCH", "expected a goal with `actions`", each.at)
+        if waiting:  # it selects the speakers of what follows the stage
+            name, _ = self.named("", "scene", taken, waiting[0].at)
+            at = waiting[0].at
+            found.append(Topic(id=name, actions=tuple(waiting), at=at, marks={"topic": at}))
         return tuple(found)
 
     def scene(self, tree: Mapping) -> Action:
@@ -243,7 +251,7 @@ class _Translator:
         name, title = self.named(item.word("goal", "topic", "name", "id"), "goal", taken, tree.at)
         declared = declarations(self.notation, item.take("declare", "variables"))
         actions = block(self.notation, item.take("actions", *DO))
-        loops = [key for key in ("loop_until", "foreach") if key in item]
+        loops = [key for key in ("loop_until", *FOREACH) if key in item]
         if loops:  # a goal that is a loop as a whole
             pairs = tuple(pair for pair in tree.pairs if pair[0].text in {*loops, "as", "max", *DO})
             actions = tuple(actions_of(self.notation, Mapping(pairs, tree.at, tree.size)))
@@ -274,4 +282,4 @@ def _is_goal(tree: Mapping) -> bool:
     keys = set(tree.keys())
     if keys & set(_GOAL_KEYS) or "actions" in keys:
         return True
-    return not keys & {*VERBS, "foreach", "if", "loop_until", "while", "repeat"}
+    return not keys & {*VERBS, *BLOCKS, *KINDS}

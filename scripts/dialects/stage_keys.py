@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from scripts.dialects.conditions import is_computed, to_condition
 from scripts.dialects.placeholders import odd_placeholders, to_template, to_text_expression
 from scripts.dialects.stage_names import AtHand, Names, bare, is_name, node_id, refer, variable_name, word_id
+from scripts.dialects.stage_words import UNSUPPORTED
 from scripts.expressions import compile_expression
 from scripts.nodes import Expression, Location, Template
 from scripts.reader import Reader, literal
 from scripts.sandbox import ExpressionInvalid
 from scripts.source import Mapping, Scalar, Sequence, Tree, plain_value
 from scripts.suggest import suggest
+from scripts.unknown_keys import is_passed_over, meant_key
 from scripts.values import Value, ValueRefused, bounded, number_in, shorten
 
 NEVER = "false"
@@ -35,6 +37,21 @@ class Notation:
     def slip(self, code: str, message: str, at: Location, fix: str = "") -> None:
         """Something that was understood though it is not as it should be: a warning, but in strict mode an error."""
         self.reader.add(code, message, at, fix, severity="warning" if self.reader.lenient else None)
+
+    def refuse(self, code: str, message: str, at: Location, fix: str = "") -> None:
+        """Record an error: without what stands here the conversation would be another one."""
+        self.reader.add(code, message, at, fix, severity="error")
+
+    def left_over(self, key: Scalar, value: Tree, known: Collection[str]) -> None:
+        """Record a key that means nothing where it stands: a warning for a note, an error for anything else."""
+        if key.text in UNSUPPORTED:
+            why, fix = UNSUPPORTED[key.text]
+            self.refuse("UNKNOWN_KEY", f"`{key.text}` cannot be carried out: {why}", key.at, fix)
+            return
+        tell = self.slip if is_passed_over(key.text, value, known) else self.refuse
+        meant = meant_key(key.text, known)
+        fix = f"Did you mean `{meant}`?" if meant not in {"", key.text} else suggest(key.text, list(known))
+        tell("UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at, fix)
 
     @contextmanager
     def each(self, loop: AtHand) -> Iterator[None]:
@@ -123,7 +140,7 @@ class Notation:
     # -- conditions and values --------------------------------------------------------------------------------------
 
     def condition(self, tree: Tree | None) -> Expression | None:
-        """A condition; one that cannot be understood never holds."""
+        """A condition; one that cannot be understood is an error."""
         if tree is None or (isinstance(tree, Scalar) and not tree.text.strip()):
             return None
         if isinstance(tree, Scalar) and not isinstance(tree.value, str):
@@ -141,7 +158,7 @@ class Notation:
             compile_expression(source)
         except (ValueError, ExpressionInvalid) as error:
             why = str(error) or "it is empty"
-            self.slip("EXPRESSION_INVALID", f"the condition {shorten(written)} cannot be understood: {why}", at)
+            self.refuse("EXPRESSION_INVALID", f"the condition {shorten(written)} cannot be understood: {why}", at)
             return Expression(NEVER, at)
         return Expression(source, at)
 
@@ -162,7 +179,7 @@ class Notation:
         try:
             return bounded(plain_value(tree))
         except ValueRefused as refused:
-            self.slip("CONSTRAINT_VIOLATION", str(refused), tree.at)
+            self.refuse("CONSTRAINT_VIOLATION", str(refused), tree.at)
             return None
 
     # -- numbers and truths -----------------------------------------------------------------------------------------
@@ -173,7 +190,7 @@ class Notation:
             return None
         found = number_in(tree.text) if isinstance(tree, Scalar) else None
         if found is None:
-            self.slip("TYPE_MISMATCH", "expected a whole number", tree.at)
+            self.refuse("TYPE_MISMATCH", "expected a whole number", tree.at)
             return None
         within = max(least, min(most, int(found)))
         if within != found:
@@ -185,11 +202,11 @@ class Notation:
         if not isinstance(tree, Scalar) or tree.value is None:
             return None
         word = tree.text.strip().lower()
-        if word in {"true", "yes", "y", "1", "on", "是", "必填", "真"}:
+        if word in {"true", "yes", "y", "1", "on", "是", "必填", "必须", "需要", "真", "must", "required"}:
             return True
-        if word in {"false", "no", "n", "0", "off", "否", "选填", "假"}:
+        if word in {"false", "no", "n", "0", "off", "否", "选填", "可选", "不需要", "假", "optional"}:
             return False
-        self.slip("TYPE_MISMATCH", f"expected true or false, found {shorten(tree.text)}", tree.at)
+        self.refuse("TYPE_MISMATCH", f"expected true or false, found {shorten(tree.text)}", tree.at)
         return None
 
 
@@ -241,10 +258,8 @@ class Item:
 
     def finish(self) -> None:
         """Reports what is left over."""
-        for key, _ in self.the_rest():
-            self._notation.slip(
-                "UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at, suggest(key.text, self._asked)
-            )
+        for key, value in self.the_rest():
+            self._notation.left_over(key, value, self._asked)
 
 
 def braced(tree: Mapping) -> str | None:

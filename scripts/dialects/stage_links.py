@@ -5,6 +5,7 @@ read. It leaves what stands in native files alone.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -14,10 +15,12 @@ from scripts.diagnostics import Problems
 from scripts.dialects.placeholders import reference
 from scripts.dialects.stage_lifetimes import with_lifetimes
 from scripts.dialects.stage_names import Names, names_of, node_id, of_owner
-from scripts.model import Interrupt, Phase, Script, Skill, Topic
+from scripts.model import Interrupt, Phase, Script, Skill, Topic, all_actions
+from scripts.native_yaml import without_places
 from scripts.nodes import Expression, Location
 from scripts.suggest import suggest
 from scripts.targets import resolve_target
+from scripts.unknown_keys import is_note
 from scripts.variables import Declaration, Output, OutputItem, Records
 
 Actions = tuple[Action, ...]
@@ -26,30 +29,38 @@ Actions = tuple[Action, ...]
 def linked(script: Script, files: Collection[str], problems: Problems, *, lenient: bool) -> Script:
     """The script with everything linked that stands in these files, which are in the stage form.
 
-    What names nothing is passed over with a warning; in strict mode that is an error.
+    What names nothing is an error.
     """
-    script = _each_once(script, files, problems, lenient=lenient)
+    script = _each_once(script, files, problems)
     if script.form == "stage":
         script = with_lifetimes(script, problems)
-    linking = _Linking(script, problems, lenient=lenient)
+    linking = _Linking(script, files, problems, lenient=lenient)
     skills = tuple(linking.skill(each) if each.at.file in files else each for each in script.skills)
     interrupts = tuple(linking.interrupt(each) if each.at.file in files else each for each in script.interrupts)
     phases = tuple(map(linking.phase, script.phases)) if script.form == "stage" else script.phases
     return msgspec.structs.replace(script, skills=skills, interrupts=interrupts, phases=phases)
 
 
-def _each_once(script: Script, files: Collection[str], problems: Problems, *, lenient: bool) -> Script:
-    """The script with the first of what goes by the same name."""
+def _each_once(script: Script, files: Collection[str], problems: Problems) -> Script:
+    """The script with the first of what goes by the same name. A second one is an error unless it is the same.
+
+    Rules are numbered instead, for nothing calls them by their names.
+    """
     for key in ("skills", "roles", "forms", "interrupts"):
-        seen: set[str] = set()
+        seen: dict[str, Any] = {}
         kept = []
         for each in getattr(script, key):
-            if each.id and each.id in seen and each.at.file in files:
-                message = f"{each.id} stands here already; the first counts"
-                problems.add("DUPLICATE_ID", message, each.at, severity="warning" if lenient else None)
-            else:
+            if not each.id or each.id not in seen or each.at.file not in files:
                 kept.append(each)
-            seen.add(each.id)
+            elif key == "interrupts":
+                name = next(name for n in count(2) if (name := f"{each.id}_{n}") not in seen)
+                kept.append(msgspec.structs.replace(each, id=name))
+            elif without_places(each) != without_places(seen[each.id]):
+                first = seen[each.id].at
+                message = f"{each.id} is defined already, in {first.file or 'this file'}, line {first.line}"
+                problems.add("DUPLICATE_ID", message, each.at, severity="error")
+            if kept:
+                seen.setdefault(kept[-1].id, kept[-1])
         script = msgspec.structs.replace(script, **{key: tuple(kept)})
     return script
 
@@ -57,10 +68,11 @@ def _each_once(script: Script, files: Collection[str], problems: Problems, *, le
 class _Linking:
     """Goes through the actions of one script."""
 
-    def __init__(self, script: Script, problems: Problems, *, lenient: bool) -> None:
+    def __init__(self, script: Script, files: Collection[str], problems: Problems, *, lenient: bool) -> None:
         self.script = script
         self.names: Names = names_of(script)
         self._own = _own_names(script)
+        self._returned = _returns(script, files)
         self._problems = problems
         self._lenient = lenient
         self._phase: Phase | None = None
@@ -72,6 +84,9 @@ class _Linking:
 
     def slip(self, code: str, message: str, at: Location, fix: str = "") -> None:
         self._problems.add(code, message, at, fix=fix, severity="warning" if self._lenient else None)
+
+    def refuse(self, code: str, message: str, at: Location, fix: str = "") -> None:
+        self._problems.add(code, message, at, fix=fix, severity="error")
 
     # -- owners -----------------------------------------------------------------------------------------------------
 
@@ -157,9 +172,7 @@ class _Linking:
                 form = _by_name(action.sheet, self.script.forms, lambda each: each.title.source if each.title else "")
                 if form is None:
                     fix = suggest(action.sheet, [each.id for each in self.script.forms], otherwise="")
-                    self.slip(
-                        "FORM_UNKNOWN", f"there is no form {action.sheet}; it is not shown", action.mark("form"), fix
-                    )
+                    self.refuse("FORM_UNKNOWN", f"there is no form {action.sheet}", action.mark("form"), fix)
                     return None
                 return msgspec.structs.replace(action, sheet=form.id)
             case Goto():
@@ -194,14 +207,13 @@ class _Linking:
             return name
         found = _by_name(name, roles, lambda each: each.name)
         if found is None:
-            message = f"there is no role {name}; the speakers stay as they are"
-            self.slip("ROLE_UNKNOWN", message, at, suggest(name, [each.id for each in roles]))
+            self.refuse("ROLE_UNKNOWN", f"there is no role {name}", at, suggest(name, [each.id for each in roles]))
         return found.id if found is not None else ""
 
     def target(self, target: str, at: Location) -> str:
         """Where a jump leads, as ``stage/goal``; empty where it leads nowhere."""
         if self._skill is not None:
-            self.slip("GOTO_IN_SKILL", "a skill ends where it was called; it cannot jump away", at)
+            self.refuse("GOTO_IN_SKILL", "a skill ends where it was called; it cannot jump away", at)
             return ""
         home = self._phase.id if self._phase is not None else ""
         names = [target, node_id(target), "/".join(node_id(part) for part in target.split("/"))]
@@ -216,8 +228,7 @@ class _Linking:
                     if name in {topic.id, topic.title}:
                         return f"{phase.id}/{topic.id}"
         known = [topic.id for phase in self.script.phases for topic in phase.topics]
-        message = f"there is no goal or stage {target}; the conversation goes on"
-        self.slip("GOTO_UNKNOWN", message, at, suggest(target, known, otherwise=""))
+        self.refuse("GOTO_UNKNOWN", f"there is no goal or stage {target}", at, suggest(target, known, otherwise=""))
         return ""
 
     # -- calls ------------------------------------------------------------------------------------------------------
@@ -226,8 +237,7 @@ class _Linking:
         skill = _by_name(action.skill, self.script.skills, lambda each: each.title)
         if skill is None:
             fix = suggest(action.skill, [each.id for each in self.script.skills], otherwise="")
-            message = f"there is no skill {action.skill}; it is not called"
-            self.slip("SKILL_UNKNOWN", message, action.mark("call"), fix)
+            self.refuse("SKILL_UNKNOWN", f"there is no skill {action.skill}", action.mark("call"), fix)
             return None
         given = dict(self.given(action, skill))
         return msgspec.structs.replace(action, skill=skill.id, input=given, output=dict(self.returned(action, skill)))
@@ -240,12 +250,12 @@ class _Linking:
                 yield name, value
             else:
                 fix = suggest(name, sorted(known), otherwise="")
-                message = f"the skill {skill.id} takes no `{name}`; it is not handed over"
-                self.slip("PARAMETER_UNKNOWN", message, value.at, fix)
+                tell = self.slip if is_note(name) else self.refuse
+                tell("PARAMETER_UNKNOWN", f"the skill {skill.id} takes no `{name}`", value.at, fix)
         for each in skill.params:
             if each.var in action.input:
                 continue
-            source = self.same_name(action, each.var)
+            source = self.same_name(action, each.var, skill)
             if source:
                 yield each.var, Expression(source, action.at)
             elif each.define and each.value is None and each.var not in skill.returns:
@@ -253,7 +263,7 @@ class _Linking:
                 fix = f"Add `{each.var}:` to `input`."
                 self._problems.add("PARAMETER_MISSING", message, action.mark("call"), fix=fix, severity="warning")
 
-    def same_name(self, action: Call, name: str) -> str:
+    def same_name(self, action: Call, name: str, skill: Skill) -> str:
         """The expression of the caller's own variable, or field of the record at hand, of this name."""
         loops = [*self._loops, *([action.loop] if action.loop is not None else [])]
         for loop in reversed(loops):
@@ -261,7 +271,8 @@ class _Linking:
                 return reference(name)
             if name in self.names.fields.get(_list_of(loop), ()):
                 return f"{loop.name}.{name}" if name.isidentifier() else f'{loop.name}["{name}"]'
-        return reference(name) if name in self._in_sight else ""
+        is_returned = self._skill is None and bool(self._returned.get(name, set()) - {skill.id})
+        return reference(name) if name in self._in_sight or is_returned else ""
 
     def returned(self, action: Call, skill: Skill) -> Iterator[tuple[str, str]]:
         """Where what the skill returns goes; to variables of the same name, unless something else is written."""
@@ -275,16 +286,29 @@ class _Linking:
                 yield source, name
             else:
                 fix = suggest(source, list(skill.returns), otherwise="")
-                self.slip(
-                    "RETURN_UNKNOWN", f"the skill {skill.id} does not return `{source}`", action.mark("output"), fix
-                )
+                message = f"the skill {skill.id} does not return `{source}`"
+                self.refuse("RETURN_UNKNOWN", message, action.mark("output"), fix)
 
 
 def _own_names(script: Script) -> set[str]:
-    """What the topics of the script know by themselves, beside what is global."""
+    """What the topics of the script know by themselves, beside what is global and what calls return."""
     everywhere = {each.var for each in script.globals}
-    outside = names_of(msgspec.structs.replace(script, skills=()))
+    without_calls = msgspec.structs.replace(script, skills=())
+    outside = names_of(without_calls, with_calls=False)
     return {name for name in outside.known if name not in everywhere or name in outside.valued}
+
+
+def _returns(script: Script, files: Collection[str]) -> dict[str, set[str]]:
+    """The variables that calls fill, each with the skills that return it."""
+    found: dict[str, set[str]] = {}
+    for action in all_actions(msgspec.structs.replace(script, skills=())):
+        if not isinstance(action, Call) or action.loop is not None:
+            continue
+        skill = _by_name(action.skill, script.skills, lambda each: each.title)
+        is_open = not action.output and action.at.file in files
+        for name in (*action.output, *(skill.returns if skill is not None and is_open else ())):
+            found.setdefault(name, set()).add(skill.id if skill is not None else action.skill)
+    return found
 
 
 def _list_of(loop: Loop) -> str:

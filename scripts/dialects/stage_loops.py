@@ -5,6 +5,7 @@ import re
 from scripts.actions import Loop
 from scripts.dialects.stage_keys import Item, Notation, braced, content_at
 from scripts.dialects.stage_names import AtHand, bare, is_name, variable_name
+from scripts.dialects.stage_words import FOREACH
 from scripts.nodes import Expression, Location
 from scripts.reader import literal
 from scripts.source import Mapping, Scalar, Sequence, Tree
@@ -16,12 +17,12 @@ _IN = re.compile(r"(?P<name>\S+)\s+(?:in|of)\s+(?P<list>.+)", re.DOTALL)
 
 def foreach_of(notation: Notation, item: Item) -> tuple[Loop, AtHand]:
     """The loop of an item, from its `foreach` and what may stand beside it."""
-    tree = item.take("foreach", "for_each")
+    tree = item.take(*FOREACH)
     written = item.word("as", "item", "var", "each")
     if isinstance(tree, Mapping) and braced(tree) is None:
         inner = Item(notation, tree)
         written = written or inner.word("as", "item", "var", "each", "name")
-        tree = inner.take("list", "in", "of", "foreach", "items", "from")
+        tree = inner.take("list", "in", "of", "items", "from", *FOREACH)
         inner.finish()
     return loop_of(notation, tree, written, item.at)
 
@@ -44,7 +45,7 @@ def loop_of(notation: Notation, tree: Tree | None, written: str, at: Location) -
 def _list(notation: Notation, text: str, at: Location) -> tuple[str, str]:
     """The expression of a list, and its name where it is one."""
     if not text:
-        notation.slip("REQUIRED_FIELD_MISSING", "`foreach` names no list", at, "Write `foreach: LIST as item`.")
+        notation.refuse("REQUIRED_FIELD_MISSING", "`foreach` names no list", at, "Write `foreach: LIST as item`.")
         return "[]", ""
     return (notation.refer(text), bare(text)) if is_name(text) else (notation.computed(text, at).source, "")
 

@@ -110,8 +110,8 @@ def is_name(text: str) -> bool:
 # -- what a script's variables are ------------------------------------------------------------------------------------
 
 
-def names_of(script: Script) -> Names:
-    """The variables of a script, its own skills and rules among it."""
+def names_of(script: Script, *, with_calls: bool = True) -> Names:
+    """The variables of a script, its own skills and rules among it; also those that calls fill."""
     known: set[str] = set()
     valued: set[str] = set()
     fields: dict[str, set[str]] = {}
@@ -120,7 +120,8 @@ def names_of(script: Script) -> Names:
         valued |= {each.var} if each.value not in (None, "", []) else set()
     for action in all_actions(script):
         known |= {action.loop.name} if isinstance(action, Foreach) else set()
-        valued |= set(written_by(action, script.forms))
+        if with_calls or not isinstance(action, Call):
+            valued |= set(written_by(action, script.forms))
         for item in outputs_of(action):
             if isinstance(item, Records):
                 fields.setdefault(item.tolist, set()).update(each.get for each in item.fields)

@@ -47,9 +47,10 @@ def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | Non
             for slip in slips:
                 at = Location(slip.line, 1, problems.file)
                 problems.add("SYNTAX_ERROR", slip.message, at, severity="warning")
-    forgiven = is_ours and isinstance(tree, Mapping) and tree.get("script") is None
+    is_older = is_ours and isinstance(tree, Mapping) and tree.get("script") is None
+    lines = text.splitlines()
     for problem in first.sorted():
-        _keep(problems, problem, forgiven=forgiven)
+        _keep(problems, problem, forgiven=is_older and _says_the_same(problem, lines))
     return tree
 
 
@@ -62,6 +63,15 @@ def readable(text: str) -> str:
         return text
     mended = _mended(text)[0]
     return text if is_yaml and read_tree(mended, Problems()) is None else mended
+
+
+def _says_the_same(problem: Problem, lines: list[str]) -> bool:
+    """Whether a key that stands twice says the same both times, in a line each."""
+    other = re.search(r"in line (\d+)", problem.message)
+    if problem.code != "DUPLICATE_KEY" or other is None or problem.line > len(lines):
+        return False
+    first, second = (lines[line - 1].strip().removeprefix("-").strip() for line in (int(other[1]), problem.line))
+    return first == second and not first.endswith((":", "|", ">"))
 
 
 def _keep(problems: Problems, problem: Problem, *, forgiven: bool) -> None:

@@ -13,6 +13,7 @@ from scripts.dialects.stage_keys import Item, Notation, mappings
 from scripts.dialects.stage_names import Names, names_of, of_owner, variable_name
 from scripts.dialects.stage_rules import rule
 from scripts.dialects.stage_values import declarations
+from scripts.dialects.stage_widgets import is_widget
 from scripts.model import Parameter, Role, Script, Skill
 from scripts.names import read_names
 from scripts.reader import Reader
@@ -59,16 +60,19 @@ def _read(tree: MappingTree, notation: Notation) -> SideFile:
     for key in KEYS:
         part = item.take(key) if key in item else None
         found = section(notation, key, part, found) if part is not None else found
-    for key in ("interrupts", "repairs"):
-        part = item.take(key) if key in item else None
-        if part is not None:  # these are spelled as in the native form
-            native = notation.reader.read(MappingTree(((_word(key, part), part),), tree.at, 1), SideFile)
-            found = msgspec.structs.replace(
-                found,
-                interrupts=(*found.interrupts, *(native.interrupts if native else ())),
-                repairs=(*found.repairs, *(native.repairs if native else ())),
-            )
+    found = natives(notation, item, found)
     item.finish()
+    return found
+
+
+def natives(notation: Notation, item: Item, found: SideFile) -> SideFile:
+    """What was found, with the sections that this form has no words for: they are spelled as in the native form."""
+    for key in ("interrupts", "repairs", "detectors"):
+        part = item.take(key) if key in item else None
+        if part is None:
+            continue
+        native = notation.reader.read(MappingTree(((_word(key, part), part),), item.at, 1), SideFile) or SideFile()
+        found = msgspec.structs.replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
     return found
 
 
@@ -94,7 +98,7 @@ def section(notation: Notation, key: str, tree: Tree, found: SideFile) -> SideFi
             roles = [role(notation, each) for each in _named(notation, tree, "role")]
             return msgspec.structs.replace(found, roles=(*found.roles, *roles))
         case "forms":
-            sheets = [sheet(notation, each) for each in _named(notation, tree, "form")]
+            sheets = [sheet(notation, each) for each in _with_fields(_named(notation, tree, "form"))]
             return msgspec.structs.replace(found, forms=(*found.forms, *sheets))
         case _:
             rules = [rule(notation, each) for each in _named(notation, tree, "rule")]
@@ -103,9 +107,13 @@ def section(notation: Notation, key: str, tree: Tree, found: SideFile) -> SideFi
 
 def _named(notation: Notation, tree: Tree, verb: str) -> Iterator[MappingTree]:
     """The mappings of a list, or those of a mapping by name; a name alone stands for a mapping with only that."""
-    if isinstance(tree, MappingTree) and all(isinstance(value, MappingTree) for _, value in tree.pairs):
+    is_listed = verb == "form" and isinstance(tree, MappingTree) and tree.get(verb) is None
+    kinds = (MappingTree, Sequence) if is_listed else (MappingTree,)
+    if isinstance(tree, MappingTree) and all(isinstance(value, kinds) for _, value in tree.pairs):
         for key, value in tree.pairs:
-            if isinstance(value, MappingTree):
+            if isinstance(value, Sequence):  # of a form, its fields
+                yield MappingTree(((_word(verb, key), key), (_word("fields", value), value)), key.at, 2)
+            elif isinstance(value, MappingTree):
                 head = (Scalar(verb, True, key.at, key.at.line), key)
                 own = tuple(pair for pair in value.pairs if pair[0].text != verb)
                 yield MappingTree((head, *own), key.at, value.size)
@@ -116,7 +124,30 @@ def _named(notation: Notation, tree: Tree, verb: str) -> Iterator[MappingTree]:
         elif isinstance(each, Scalar) and each.value is not None:
             yield MappingTree(((Scalar(verb, True, each.at, each.at.line), each),), each.at, 1)
         else:
-            notation.slip("TYPE_MISMATCH", f"expected a mapping with `{verb}`", each.at)
+            notation.refuse("TYPE_MISMATCH", f"expected a mapping with `{verb}`", each.at)
+
+
+def _with_fields(trees: Iterator[MappingTree]) -> Iterator[MappingTree]:
+    """The forms of a list. Widgets that stand beside a form rather than in it are fields of the form above."""
+    form: MappingTree | None = None
+    fields: list[Tree] = []
+    for each in trees:
+        if is_widget(each):
+            fields.append(each)
+            continue
+        yield from _closed(form, fields)
+        form, fields = each, []
+    yield from _closed(form, fields)
+
+
+def _closed(form: MappingTree | None, fields: list[Tree]) -> Iterator[MappingTree]:
+    if not fields:
+        yield from (form,) if form is not None else ()
+        return
+    at = form.at if form is not None else fields[0].at
+    pair = (Scalar("fields", True, at, at.line), Sequence(tuple(fields), fields[0].at, len(fields)))
+    pairs = (*(form.pairs if form is not None else ()), pair)
+    yield MappingTree(pairs, at, len(pairs))
 
 
 # -- skills -----------------------------------------------------------------------------------------------------------

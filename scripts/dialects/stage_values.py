@@ -1,8 +1,11 @@
 """What the stage form declares and takes from the conversation: `declare` and `output`, in all their spellings."""
 
+from typing import TypeVar
+
 import msgspec
 
 from scripts.dialects.stage_keys import Item, Notation, mappings
+from scripts.native_yaml import without_places
 from scripts.nodes import Location
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.values import DeclaredType, Value, ValueRefused, coerce
@@ -20,6 +23,8 @@ VARIABLE_TYPES: dict[str, DeclaredType] = {
 _DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
 _VALUES = ("value", "default", "init", "initial")
 _VARS = ("var", "name", "get", "variable", "key", "id")
+_TWO_NAMES = "Give one of the two another name, or put into one what both say."
+_ONE = "Put into one what both say."
 _OUTPUT_KEYS = {"get", "var", "name", "set", "tolist", "define", "desc", "description", "type", "choices", "when"}
 
 
@@ -27,13 +32,33 @@ _OUTPUT_KEYS = {"get", "var", "name", "set", "tolist", "define", "desc", "descri
 
 
 def declarations(notation: Notation, tree: Tree | None) -> tuple[Declaration, ...]:
-    """The variables that a list declares, each once."""
+    """The variables that a list declares, each once; two declarations of one name are put together."""
     found: dict[str, Declaration] = {}
     for each in _declared(notation, tree):
         if each.var in found:
-            notation.slip("DUPLICATE_DECLARATION", f"{each.var} is declared twice here; the first counts", each.at)
+            found[each.var] = _together(notation, found[each.var], each, f"{each.var} is declared")
         found.setdefault(each.var, each)
     return tuple(found.values())
+
+
+_S = TypeVar("_S", Declaration, Output)
+
+
+def _together(notation: Notation, first: _S, second: _S, what: str) -> _S:
+    """What two of the same name say together; where they say different things, that is an error."""
+    changed = {}
+    for field in msgspec.structs.fields(type(first)):
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        is_said = other != field.default and field.name not in {"at", "marks", "labels"}
+        if is_said and one == field.default:
+            changed[field.name] = other
+        elif is_said and without_places(other) != without_places(one):
+            at = first.at
+            message = f"{what} in line {at.line} already, with another `{field.encode_name}`"
+            notation.refuse("DUPLICATE_DECLARATION", message, second.at, _TWO_NAMES)
+            return first
+    notation.slip("DUPLICATE_DECLARATION", f"{what} in line {first.at.line} already", second.at, _ONE)
+    return msgspec.structs.replace(first, **changed)
 
 
 def _declared(notation: Notation, tree: Tree | None) -> list[Declaration]:
@@ -111,7 +136,7 @@ def _of_kind(
     try:
         coerce(value, wanted, choices)
     except ValueRefused as refused:
-        notation.slip("DEFAULT_MISMATCH", f"{refused}; it begins without a value", at)
+        notation.refuse("DEFAULT_MISMATCH", str(refused), at)
         return None
     return value
 
@@ -243,7 +268,8 @@ class _Gathering:
                 self.keep(Assignment(set=notation.variable(key), value=value_of, when=when, at=item.at), "")
             return
         if value is None:
-            notation.slip("REQUIRED_FIELD_MISSING", "`value` is missing; nothing is set", item.at, "Add `value:`.")
+            message = "`value` is missing; nothing would be set"
+            notation.refuse("REQUIRED_FIELD_MISSING", message, item.at, "Add `value:`.")
             return
         given = notation.given(value)
         self.keep(Assignment(set=notation.variable(name), value=given, when=when, at=item.at, marks=item.marks), "")
@@ -251,20 +277,28 @@ class _Gathering:
     def keep(self, item: Output | Assignment, tolist: str) -> None:
         self._items.append((tolist, item))
 
+    def _once(self) -> list[tuple[str, Output | Assignment]]:
+        """The items with two for the same variable and list put together."""
+        found: list[tuple[str, Output | Assignment]] = []
+        places: dict[tuple[str, str], int] = {}
+        for tolist, item in self._items:
+            place = places.get((tolist or self.for_all, item.get)) if isinstance(item, Output) else None
+            first = found[place][1] if place is not None else None
+            if place is not None and isinstance(first, Output) and isinstance(item, Output):
+                found[place] = (tolist, _together(self.notation, first, item, f"{item.get} is taken"))
+                continue
+            if isinstance(item, Output):
+                places[tolist or self.for_all, item.get] = len(found)
+            found.append((tolist, item))
+        return found
+
     def found(self) -> tuple[OutputItem, ...]:
         single: list[OutputItem] = []
         fields: dict[str, list[Output]] = {}
-        seen: set[str] = set()
-        for tolist, item in self._items:
+        for tolist, item in self._once():
             if isinstance(item, Assignment):
                 single.append(item)
-                continue
-            if item.get in seen:
-                message = f"{item.get} is taken twice here; the first counts"
-                self.notation.slip("DUPLICATE_DECLARATION", message, item.at)
-                continue
-            seen.add(item.get)
-            if tolist or self.for_all:
+            elif tolist or self.for_all:
                 fields.setdefault(tolist or self.for_all, []).append(item)
             else:
                 single.append(item)

@@ -29,7 +29,7 @@ from scripts.actions import (
     UserSay,
 )
 from scripts.dialects.conditions import is_computed
-from scripts.dialects.stage_keys import Item, Notation, content_at
+from scripts.dialects.stage_keys import Item, Notation, braced, content_at
 from scripts.dialects.stage_names import word_id
 from scripts.dialects.stage_values import outputs
 from scripts.nodes import Template
@@ -42,7 +42,7 @@ def say_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -
 
 
 def ai_say_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    """What the model says; in this form it does not wait, unless it is told to."""
+    """What the model says: one message, and in this form it does not wait unless it asks for an acknowledgement."""
     rounds = item.take("max_rounds")
     if rounds is not None:
         notation.slip("KEY_IGNORED", "in this form `ai_say` says one thing and goes on", rounds.at)
@@ -100,36 +100,36 @@ def take_only_of(notation: Notation, item: Item, tree: Tree, common: dict[str, A
 def user_say_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
     if isinstance(tree, Sequence) and tree.items:
         for other in tree.items[1:]:
-            notation.slip(
-                "KEY_IGNORED", f"only one reply can be suggested; {shorten(notation.text(other))} is not", tree.at
-            )
+            message = f"one reply can be suggested; {shorten(notation.text(other))} would not be"
+            notation.refuse("TYPE_MISMATCH", message, other.at, "Write `user_option: VARIABLE` with `choices`.")
         tree = tree.items[0]
     return UserSay(text=notation.template(tree), **common)
 
 
 def set_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
     value = item.take("value", "to", "as", "=")
-    pairs: list[tuple[Tree, Tree | None]] = [(tree, value)]
-    if isinstance(tree, Mapping):
-        pairs = _named(tree)
-    elif isinstance(tree, Sequence):
-        pairs = [pair for each in tree.items if isinstance(each, Mapping) for pair in _named(each)]
-    elif value is None and isinstance(tree, Scalar) and "=" in tree.text:
-        name, _, text = tree.text.partition("=")
-        pairs = [(_part(tree, name), _part(tree, text))]
-    found = {notation.variable(name): notation.given(given) for name, given in pairs if given is not None}
-    if not found:
-        notation.slip("REQUIRED_FIELD_MISSING", "`value` is missing; nothing is set", item.at, "Add `value:`.")
+    trees = tree.items if isinstance(tree, Sequence) else (tree,)
+    pairs = [pair for each in trees for pair in _assigned(notation, each, value)]
+    if not pairs:
+        notation.refuse("REQUIRED_FIELD_MISSING", "`value` is missing; nothing would be set", item.at, "Add `value:`.")
         return None
-    return Set(assignments=found, **common)
+    return Set(assignments={notation.variable(name): notation.given(given) for name, given in pairs}, **common)
 
 
-def _named(tree: Mapping) -> list[tuple[Tree, Tree | None]]:
-    """``{var: name, value: …}``, or ``{name: …}`` for each."""
-    name = next((value for key in ("var", "name", "get", "set") if (value := tree.get(key)) is not None), None)
-    if name is not None and (value := tree.get("value")) is not None:
-        return [(name, value)]
-    return [(key, value) for key, value in tree.pairs]
+def _assigned(notation: Notation, tree: Tree, value: Tree | None) -> list[tuple[Tree, Tree]]:
+    """``NAME`` with a value beside it, ``NAME = value``, ``{var: NAME, value: …}``, or ``{NAME: …}`` for each."""
+    if isinstance(tree, Scalar) and value is None and "=" in tree.text:
+        name, _, text = tree.text.partition("=")
+        return [(_part(tree, name), _part(tree, text))]
+    if isinstance(tree, Mapping) and tree.get("value") is not None and {"var", "name", "get", "set"} & set(tree.keys()):
+        inner = Item(notation, tree)
+        name, given = inner.take("var", "name", "get", "set"), inner.take("value")
+        inner.take("define", "desc")
+        inner.finish()
+        return [(name, given)] if name is not None and given is not None else []
+    if isinstance(tree, Mapping) and braced(tree) is None:
+        return list(tree.pairs)
+    return [(tree, value)] if value is not None else []
 
 
 def _part(tree: Scalar, text: str) -> Scalar:
@@ -137,9 +137,12 @@ def _part(tree: Scalar, text: str) -> Scalar:
 
 
 def form_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    inner = tree.get("form") or tree.get("name") if isinstance(tree, Mapping) else None
-    rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
-    return Form(sheet=notation.id(notation.word(inner or tree)), max_rounds=rounds or ROUNDS_DEFAULT, **common)
+    inner = Item(notation, tree) if isinstance(tree, Mapping) and braced(tree) is None else None
+    name = notation.word(tree) if inner is None else inner.word("form", "name")
+    rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
+    if inner is not None:
+        inner.finish()
+    return Form(sheet=notation.id(name), max_rounds=rounds or ROUNDS_DEFAULT, **common)
 
 
 def show_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
@@ -151,7 +154,8 @@ def show_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) 
     if inner is not item:
         inner.finish()
     if media.image is None and media.url is None:
-        notation.slip("REQUIRED_FIELD_MISSING", "`show` names no picture; nothing is shown", tree.at, "Add `image:`.")
+        message = "`show` names no picture; nothing would be shown"
+        notation.refuse("REQUIRED_FIELD_MISSING", message, tree.at, "Add `image:`.")
         return None
     return Show(media=msgspec.structs.replace(media, at=tree.at), **common)
 
@@ -180,16 +184,21 @@ def emit_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) 
     inner = Item(notation, tree) if isinstance(tree, Mapping) else item
     named = inner.word("event", "name") if inner is not item else notation.word(tree)
     data = inner.take("data", "value")
-    pairs = data.pairs if isinstance(data, Mapping) else ()
+    if inner is not item:
+        inner.finish()
     event = word_id(named) or "event"
-    given = {key.text: notation.given(value) for key, value in pairs}
+    given = {key.text: notation.given(value) for key, value in data.pairs} if isinstance(data, Mapping) else {}
+    if data is not None and not isinstance(data, Mapping):
+        given = {"value": notation.given(data)}
     return Emit(signal=Signal(event=event, data=given, at=tree.at), **common)
 
 
 def goto_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
     if isinstance(tree, Mapping):
-        parts = [tree.get(key) for key in ("stage", "phase", "goal", "topic")]
-        return Goto(target="/".join(notation.id(notation.word(part)) for part in parts if part is not None), **common)
+        inner = Item(notation, tree)
+        parts = [inner.word("stage", "phase"), inner.word("goal", "topic")]
+        inner.finish()
+        return Goto(target="/".join(notation.id(part) for part in parts if part), **common)
     return Goto(target=notation.word(tree), **common)
 
 

@@ -43,10 +43,21 @@ def _action(action: Mapping) -> Iterator[Scalar]:
     given = {_text(each.get("get")) if isinstance(each, Mapping) else _text(each) for each in _items(outputs)}
     target = next((value for key, value in (*inner, *action.pairs) if key.text == "target_variable"), None)
     has_target = _is_text(target) and _text(target) not in given
+    named = next((value for key, value in (*inner, *action.pairs) if key.text == "output_variables"), None)
+    given |= {_text(each) for each in _items(named)}
     for key, _ in (*inner, *action.pairs):
         is_purpose = key.text in _PURPOSES and (key.text != "think_goal" or spoken)
-        if is_purpose or (key.text in _OF_TARGET and not has_target):
+        is_kept = has_target or (
+            bool(given) if key.text == "required" else len(given) == 1 and not _is_defined(outputs)
+        )
+        if is_purpose or (key.text in _OF_TARGET and not is_kept):
             yield key
+
+
+def _is_defined(outputs: Tree | None) -> bool:
+    """Whether the first of the outputs says itself what it means."""
+    first = next(iter(_items(outputs)), None)
+    return isinstance(first, Mapping) and bool(_text(first.get("define")))
 
 
 def _items(tree: Tree | None) -> tuple[Tree, ...]:

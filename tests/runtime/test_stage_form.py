@@ -125,11 +125,3 @@ async def test_a_global_variable_keeps_what_a_skill_took_for_it(prepare):
     await session.reply("fine")
     assert session.said == ["So fine."]
     assert isinstance(session.state.global_cells["mood"], Cell)
-
-
-async def test_a_condition_that_cannot_be_understood_never_holds(prepare):
-    text = "sessions:\n- session: s\n  stages:\n  - stage: t\n    steps:\n    - goal: g\n      actions:\n"
-    text += "      - say: a\n        when: '{x} >> 3'\n      - say: b\n"
-    reading = read_script(Source(text))
-    assert reading.script is not None
-    assert (await prepare(Program(reading.script)).start()).said == ["b"]

@@ -461,7 +461,10 @@ async def test_a_session_form_script_is_carried_over_and_the_rest_is_told():
     [
         ("action_type: ai_ask, content: a, required: true", ["required"]),
         ("action_type: ai_ask, content: a, target_variable: x, required: true, extraction_prompt: b", []),
-        ("action_type: ai_ask, content: a, target_variable: x, required: true, output: [x]", ["required"]),
+        ("action_type: ai_ask, content: a, target_variable: x, required: true, output: [x]", []),
+        ("action_type: ai_ask, content: a, required: true, output: [x, y]", []),
+        ("action_type: ai_ask, content: a, extraction_prompt: b, output: [x]", []),
+        ("action_type: ai_ask, content: a, extraction_prompt: b, output: [{get: x, define: c}]", ["extraction_prompt"]),
         ("action_type: ai_ask, content: a, output_variables: [x], output: [x]", []),
         ("action_type: ai_ask, content: a, say_goal: b", ["say_goal"]),
         ("action_type: ai_ask, content: a, content_template: b", ["content_template"]),
@@ -512,16 +515,18 @@ def test_detectors_and_forms_of_side_files_in_older_forms_stay_with_the_script()
     assert without_places(again).detectors == without_places(reading.script).detectors
 
 
-def test_what_a_form_has_no_word_for_is_told_and_kept_as_a_comment():
+def test_native_sections_of_an_older_script_are_carried_over():
     stage = """\
         sessions:
         - session: talk
           stages: [{stage: one, steps: [{goal: first, actions: [{say: Hello}]}]}]
         interrupts: [{interrupt: sad, "on": [sad], do: [{say: Oh.}]}]
         detectors: [{detector: d, rules: [{words: [die]}]}]
+        colour: red
         """
     reading = read_script(Source(dedent(stage), "talk.yaml"), "compat")
     conversion = converted(reading)
-    assert [loss.code for loss in conversion.losses] == ["UNKNOWN_KEY", "UNKNOWN_KEY"]
-    assert "# Not carried over: interrupts:" in conversion.text
-    assert "# Not carried over: detectors:" in conversion.text
+    assert [loss.code for loss in conversion.losses] == ["UNKNOWN_KEY"]
+    assert "# Not carried over: colour: red" in conversion.text
+    again = script_of(conversion.text, reading)
+    assert [each.id for each in (*again.interrupts, *again.detectors)] == ["sad", "d"]

@@ -1,5 +1,7 @@
 """The older forms' placeholders and conditions, as they come out in Jinja2."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ VALUES = {
     ("written", "said"),
     [
         ("你好{{姓名}}", "你好Leo"),
-        ("{% time %} and {%time%}", "noon and noon"),
+        ("{% name %} and {%name%}", "Leo and Leo"),
         ("{name}", "Leo"),
         ("{ name }", "Leo"),
         ("{{name}}", "Leo"),
@@ -42,6 +44,22 @@ VALUES = {
 )
 def test_every_spelling_of_a_placeholder_means_the_variable(render, written, said):
     assert render(to_template(written), **VALUES).text == said
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{%user%}, {% user %}", "ana, ana"),
+        ("{%time%}", "2026-03-01 09:30"),
+        ("{%who%}", "guide"),
+        ("{time}: {%time%}", "noon: 2026-03-01 09:30"),
+    ],
+)
+def test_what_the_runtime_knows_has_a_value(render, written, said):
+    now = datetime(2026, 3, 1, 9, 30, 12, tzinfo=UTC)
+    given = {"user": {"id": "ana"}, "now": now, "role": "guide", "time": "noon"}
+    assert render(to_template(written), **given).text == said
+    assert render(to_template("{%who%}"), role="").text == "AI"
 
 
 @pytest.mark.parametrize("value", ["$$5 and $& end", "{name}", "{{ name }}", "{% set a = 1 %}", "{task}", "1+1"])

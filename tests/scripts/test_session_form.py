@@ -145,7 +145,7 @@ def test_an_action_s_keys_may_stand_inline(session_action, written):
         ("content: Hello., target_variable: x", "DEPRECATED_KEY", "`output: [{get: …}]`"),
         ("content: Hello., extraction_prompt: x", "DEPRECATED_KEY", "`define` inside `output`"),
         ("content: Hello., required: true", "DEPRECATED_KEY", "`required` inside `output`"),
-        ("content: Hello., contents: x", "UNKNOWN_KEY", "`content`"),
+        ("content: Hello., colour: x", "UNKNOWN_KEY", "`content`"),
         ("content: Hello., content_template: x", "KEY_CONFLICT", "Keep one"),
     ],
 )

@@ -109,6 +109,35 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- scene: garden\n  ai: host", {"scene": {"ai": "host"}, "id": "garden"}),
         ("- end: done", {"end": "done"}),
         ("- goto: first\n  condition: '{age} > 3'", {"goto": "first", "when": "age > 3"}),
+        ("- type: ai_say  # greet\n  content: Hello {city}", {"ai_say": "Hello {{ city }}"}),
+        ("- {type: say, content: Hello, when: '{age} > 3'}", {"say": "Hello", "when": "age > 3"}),
+        ("- action: user_say\n  text: Yes", {"user_say": "Yes"}),
+        ("- action_type: ai_ask\n  action_id: q\n  config:\n    content: why\n    output: [get: city]", {
+            "ai_ask": "why", "output": [{"get": "city"}]}),
+        ("- type: ai_ask\n  question_template: why\n  target_variable: city\n  extraction_prompt: where", {
+            "ai_ask": "why", "output": [{"get": "city", "define": "where"}]}),
+        ("- type: ai_think\n  think_goal: about it\n  output: city", {
+            "ai_think": "about it", "output": [{"get": "city"}]}),
+        ("- type: user_option\n  variable: city\n  choices: [{A: a}, {B: b}]", {
+            "choose": "city", "choices": [{"A": "a"}, {"B": "b"}]}),
+        ("- {type: set, variable: age, value: 3}", {"set": {"age": 3}}),
+        ("- {type: goto, target: first, when: '{age} > 3'}", {"goto": "first", "when": "age > 3"}),
+        ("- {type: show, image: a.png, caption: Here}", {"show": {"image": "a.png", "caption": "Here"}}),
+        ("- {type: show_pic, url: 'https://x.org/a', caption: Here}", {
+            "show": {"url": "https://x.org/a", "caption": "Here"}}),
+        ("- {type: end, reason: done}", {"end": "done"}),
+        ("- type: if\n  condition: '{age} > 1'\n  then: [{type: say, content: a}]\n  else: [{say: b}]", {
+            "if": "age > 1", "then": [{"say": "a"}], "else": [{"say": "b"}]}),
+        ("- type: foreach\n  list: people\n  as: one\n  do: [{say: '{one.name}'}]", {
+            "foreach": "people as one", "do": [{"say": "{{ one.name }}"}]}),
+        ("- fromlist: people\n  as: one\n  do: [{say: '{one.name}'}]", {
+            "foreach": "people as one", "do": [{"say": "{{ one.name }}"}]}),
+        ("- ai_ask:\n  content: why\n  exit: known", {"ai_ask": "why", "exit": "known"}),
+        ("- set: [age = 3, {var: city, value: Rome}]", {"set": {"age": 3, "city": '"Rome"'}}),
+        ("- if: '{age} > 1'\n  do: [{say: a}]\n  elif: [{if: '{age} > 0', do: [{say: b}]}]\n  else: [{say: c}]", {
+            "if": "age > 1", "then": [{"say": "a"}], "else": [
+                {"if": "age > 0", "then": [{"say": "b"}], "else": [{"say": "c"}]}]}),
+        ("- emit: done\n  value: 3", {"emit": {"event": "done", "data": {"value": 3}}}),
     ],
 )  # fmt: skip
 def test_an_action_means(native, written, meant):
@@ -234,9 +263,12 @@ def test_a_scene_between_goals_begins_the_next(script):
     assert [type(each).__name__ for each in read.phases[0].topics[0].actions] == ["Scene", "Say"]
 
 
-def test_a_scene_that_no_goal_follows_is_told(read):
+def test_a_scene_that_no_goal_follows_selects_the_speakers(read):
     text = HEAD + "    - goal: one\n      actions: [{say: a}]\n    - scene: garden\n      ai: host\n"
-    assert ("KEY_IGNORED", 9) in codes(read(text))
+    reading = read(text)
+    assert reading.script is not None
+    assert [len(topic.actions) for topic in reading.script.phases[0].topics] == [1, 1]
+    assert codes(reading) == []
 
 
 def test_a_goal_is_called_by_its_name_whatever_it_holds(read, script):
@@ -259,13 +291,11 @@ def test_two_goals_of_one_name_are_told_apart(read):
     assert ("DUPLICATE_ID", 9) in codes(reading)
 
 
-def test_only_the_first_session_is_run(read):
+def test_a_second_session_is_an_error(read):
     text = "sessions:\n" + "".join(
         f"- session: {name}\n  stages: [{{stage: s, steps: [{{goal: g, actions: [{{say: a}}]}}]}}]\n" for name in "ab"
     )
-    reading = read(text)
-    assert reading.script is not None
-    assert (reading.script.id, codes(reading)) == ("a", [("KEY_IGNORED", 4)])
+    assert codes(read(text), "error") == [("TYPE_MISMATCH", 4)]
 
 
 def test_what_a_goal_declares_and_another_reads_lives_as_long_as_the_session(script):
@@ -366,17 +396,41 @@ def test_a_rule_says_when_it_comes_up_in_any_way(script):
         ("- fill: nothing", "FORM_UNKNOWN"),
         ("- goto: nowhere", "GOTO_UNKNOWN"),
         ("- dance: tango", "ACTION_TYPE_UNKNOWN"),
-        ("- say: a\n  sung: true", "UNKNOWN_KEY"),
+        ("- aks: Do you think of suicide?", "ACTION_TYPE_UNKNOWN"),
+        ("- type: ai_sya\n  content: Hello", "ACTION_TYPE_UNKNOWN"),
+        ("- say: a\n  exti: b", "UNKNOWN_KEY"),
+        ("- say: a\n  exit: b", "UNKNOWN_KEY"),
+        ("- say: a\n  afterwards: [{say: b}]", "UNKNOWN_KEY"),
+        ("- say: a\n  timing: 3", "UNKNOWN_KEY"),
+        ("- say: a\n  timing_to: spent", "UNKNOWN_KEY"),
+        ("- ai_ask: a\n  check_time: 3", "UNKNOWN_KEY"),
+        ("- ai_ask: a\n  max_rounds: lots", "TYPE_MISMATCH"),
+        ("- ai_ask: a\n  output: [{get: b, required: perhaps}]", "TYPE_MISMATCH"),
         ("- say: a\n  when: '{age} >> 3'", "EXPRESSION_INVALID"),
         ("- say: a\n  say: b", "DUPLICATE_KEY"),
+        ("- set: age", "REQUIRED_FIELD_MISSING"),
+        ("- show: {caption: a}", "REQUIRED_FIELD_MISSING"),
+        ("- user_say: [a, b]", "TYPE_MISMATCH"),
+        ("- ai_say:\n  words: b", "REQUIRED_FIELD_MISSING"),
+        ("- user_option: city\n  choices: [{key: A, text: a, when: '{age} > 3'}, {B: b}]", "UNKNOWN_KEY"),
+        ("- if: '{age} > 3'\n  do: [{say: a}]\n  elif: '{age} > 2'", "TYPE_MISMATCH"),
+        ("- foreach:\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
     ],
 )
-def test_what_cannot_be_understood_is_a_warning_with_its_place_and_in_strict_mode_an_error(goal, action, code):
-    reading = goal(f"- say: b\n{action}")
+@pytest.mark.parametrize("mode", ["compat", "strict"])
+def test_what_would_not_be_done_is_an_error(goal, action, code, mode):
+    reading = goal(f"- say: b\n{action}", mode)
+    assert reading.script is None
+    assert code in {each for each, line in codes(reading, "error") if line >= 10}
+
+
+@pytest.mark.parametrize("key", ["sung: true", "note: warm", "sound: bell.mp3", "meta: {author: Ann}"])
+def test_a_note_is_a_warning_and_in_strict_mode_an_error(goal, key):
+    reading = goal(f"- say: b\n  {key}")
     assert reading.script is not None
-    assert code in {each for each, line in codes(reading) if line >= 10}
-    assert convert(reading.script, reading).losses
-    assert code in {each.code for each in goal(f"- say: b\n{action}", "strict").errors}
+    assert codes(reading) == [("UNKNOWN_KEY", 10)]
+    assert len(convert(reading.script, reading).losses) == 1
+    assert [each.code for each in goal(f"- say: b\n  {key}", "strict").errors] == ["UNKNOWN_KEY"]
 
 
 def test_yaml_that_is_none_is_an_error_in_strict_mode(goal):
