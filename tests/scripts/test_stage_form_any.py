@@ -1,11 +1,17 @@
 """Whatever is written in the stage form: it is read or refused with reasons, and what is read can be converted."""
 
+import itertools
 import json
+import re
 
+import msgspec
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.conversion import NotConvertible, convert
+from scripts.diagnostics import Problem
+from scripts.model import Script
 from scripts.parse import Source, read_script
 
 NAMES = st.sampled_from(["age", "城市", "people", "{age}", "first name", "user", "1st", "a-b", "", "goal 1/2"])
@@ -104,14 +110,74 @@ DOCUMENTS = st.fixed_dictionaries(
 
 @settings(max_examples=150, deadline=None)
 @given(DOCUMENTS)
-def test_any_document_of_the_form_is_read_and_what_is_odd_is_told(document):
+def test_any_document_is_read_or_refused_with_reasons(document):
     text = json.dumps(document, ensure_ascii=False)  # JSON is YAML
     reading = read_script(Source(text, "any.yaml"))
-    assert reading.script is not None, (text, reading.errors)
+    assert reading.script is not None or reading.errors
     try:
-        convert(reading.script, reading)
+        _ = reading.script is None or convert(reading.script, reading)
     except NotConvertible as why:
         assert "defect" not in str(why), (text, str(why))
+
+
+KEYS_OF_ACTIONS = [*VERBS, *BESIDE, "type", "action_type", "content", "timing", "fromlist", "exit_when", "question"]
+KINDS = st.sampled_from(["say", "ai_say", "ai_ask", "think", "user_say", "set", "goto", "call", "show", "dance"])
+
+
+@st.composite
+def marked_actions(draw: st.DrawFn) -> list[object]:
+    """Actions in which every text is a word of its own."""
+    numbers = itertools.count(1)
+
+    def text() -> str:
+        return f"word{next(numbers)}x"
+
+    def value(depth: int) -> object:
+        kind = draw(st.integers(0, 7 if depth else 3))
+        if kind < 4:
+            return text()
+        if kind == 4:
+            return [text(), text()]
+        if kind == 5:
+            return [action(depth - 1) for _ in range(draw(st.integers(1, 2)))]
+        return {draw(st.sampled_from(["get", "set", "value", "define", "A", "var", "if", "do"])): value(0)}
+
+    def action(depth: int) -> dict[str, object]:
+        keys = draw(st.lists(st.sampled_from(KEYS_OF_ACTIONS), min_size=1, max_size=3, unique=True))
+        return {key: draw(KINDS) if key in {"type", "action_type"} else value(depth) for key in keys}
+
+    return [action(2) for _ in range(draw(st.integers(1, 3)))]
+
+
+@settings(max_examples=400, deadline=None)
+@given(marked_actions())
+def test_no_word_of_an_action_vanishes_unless_a_line_says_so(actions):
+    sides = {"skills.yaml": "skills: [{goal: word1x, actions: [{say: a}]}]", "forms.yaml": ""}
+    steps = [{"goal": "goal", "actions": actions}]
+    document = {"sessions": [{"session": "s", "stages": [{"stage": "stage", "steps": steps}]}]}
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    reading = read_script(Source(text, "any.yaml", sides))
+    if reading.script is None:
+        return
+    assert lost_words(text, reading.script, reading.problems) == [], text
+
+
+NOTED = {"UNKNOWN_KEY", "KEY_IGNORED", "VARIABLE_NAME_INVALID", "DUPLICATE_DECLARATION"}
+
+
+def lost_words(text: str, script: Script, problems: tuple[Problem, ...]) -> list[str]:
+    """The words of a text that are neither in its script nor below a key that a diagnostic names."""
+    kept = msgspec.json.encode(script).decode()
+    named = {problem.line for problem in problems if problem.code in NOTED}
+    lost: list[str] = []
+    above: list[tuple[int, int]] = []  # the lines around this one, with how far each is indented
+    for number, line in enumerate(text.splitlines(), 1):
+        head = re.match(r"[ ]*(?:- )*", line)
+        indent = head.end() if head is not None else 0
+        above = [*(each for each in above if each[0] < indent), (indent, number)]
+        words = re.findall(r"word\d+x", line)
+        lost += [word for word in words if word not in kept and not named & {place for _, place in above}]
+    return lost
 
 
 @settings(max_examples=150, deadline=None)
