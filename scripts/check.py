@@ -57,8 +57,8 @@ from scripts.variables import Assignment, Declaration, Output, OutputItem, Recor
 from scripts.written_context import Context, faults_of
 
 _SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})")
-_ID = regex.compile(r"\w[\w.\-]*")
-_STAGE_ID = regex.compile(r"[^\s/\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # there a goal's id is its name
+_ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions keep those of the older forms
+_EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 
@@ -211,8 +211,7 @@ class _Checker:
         seen: dict[str, Location] = {}
         for node in nodes:
             at = node.mark(key)
-            allowed = _STAGE_ID if self.script.form == "stage" else _ID
-            if not allowed.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
+            if not _ID.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
                 self.add("ID_INVALID", f"{node.id!r} is no id", at)
             if node.id in seen:
                 self.add("DUPLICATE_ID", f"{kind} {node.id} stands already in line {seen[node.id].line}", at)
@@ -345,7 +344,7 @@ class _Checker:
         self.loop_names.pop()
 
     def emit(self, action: Emit) -> None:
-        if not _ID.fullmatch(action.signal.event):
+        if not _EVENT.fullmatch(action.signal.event):
             self.add("ID_INVALID", f"{action.signal.event!r} is no name for an event", action.signal.mark("event"))
         for value in action.signal.data.values():
             self.expression(value)

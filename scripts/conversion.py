@@ -3,6 +3,7 @@
 What cannot be carried over stands as a comment at its place, and in `losses`.
 """
 
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -12,14 +13,13 @@ import regex
 from msgspec import Struct
 
 from scripts.diagnostics import CODES, Problem, Problems
-from scripts.dialects.stage_ids import with_word_ids
 from scripts.dialects.stage_repairs import readable
 from scripts.dialects.unkept import unkept
 from scripts.inlining import with_sides
 from scripts.model import Script
 from scripts.names import read_names
 from scripts.native_yaml import FILES_OF_DETECTORS, native_yaml, noted_places, without_places
-from scripts.nodes import Location
+from scripts.nodes import Location, Reference
 from scripts.parse import Reading, Source, read_script
 from scripts.remarks import attach
 from scripts.renaming import with_names, written_names
@@ -38,22 +38,28 @@ _NAME = regex.compile(r"[^\W\d]\w*")  # as scripts.check wants it in the native 
 
 
 class Conversion(Struct, frozen=True):
-    """The native text, and what of the original it does not hold."""
+    """The native text, what of the original it does not hold, and the side files it uses."""
 
     text: str
     losses: tuple[Problem, ...]
+    use: tuple[str, ...] = ()
 
 
 class NotConvertible(Exception):
     """The native text would not be the same script; the message says why."""
 
 
-def convert(script: Script, reading: Reading) -> Conversion:
-    """The script of a reading in the native form. Raises NotConvertible."""
+def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
+    """Write the script of a reading in the native form. Raises NotConvertible.
+
+    `folder` is the path of the side files as seen from where the text will lie; empty: they lie beside it.
+    """
     source = reading.source
     script, losses = _renamed(with_sides(script, source))
-    script, renamed = with_word_ids(script)
-    losses += [_Loss(_problem("ID_INVALID", each.message, each.at), each.at, [each.comment]) for each in renamed]
+    if folder:
+        script = msgspec.structs.replace(script, use=tuple(posixpath.join(folder, name) for name in script.use))
+        files = {posixpath.join(folder, name): text for name, text in source.side_files.items()}
+        source = msgspec.structs.replace(source, side_files=files)
     places = noted_places(script)
     losses += _losses(reading, places)
     notes, tail = attach(readable(source.text), places)
@@ -67,7 +73,7 @@ def convert(script: Script, reading: Reading) -> Conversion:
     lines = [*head, *([""] if above else []), *above, native_yaml(script, notes).rstrip("\n"), *map(printable, tail)]
     text = "\n".join(lines) + "\n"
     _compare(script, source, text)
-    return Conversion(text, tuple(sorted((loss.problem for loss in losses), key=_by_place)))
+    return Conversion(text, tuple(sorted((loss.problem for loss in losses), key=_by_place)), script.use)
 
 
 def _without_header(lines: list[str]) -> list[str]:
@@ -185,7 +191,13 @@ def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
         taken.add(new[name])
     losses = []
     for name, at in odd.items():
-        message = f"`{name}` is no word; it is called `{new[name]}` here"
+        message = f"`{name}` is no word; it is called `{new[name]}` here, which `migrations` says"
         comment = f"# Not carried over: the name `{name}`; the variable is called `{new[name]}` here."
-        losses.append(_Loss(_problem("VARIABLE_NAME_INVALID", message, at), at, [comment]))
-    return with_names(script, new) if new else script, losses
+        owner = at if at.file == script.at.file else script.at
+        losses.append(_Loss(_problem("VARIABLE_NAME_INVALID", message, at), owner, [comment]))
+    if not new:
+        return script, losses
+    renamed = with_names(script, new)
+    variables = {**script.migrations.variables, **{old: Reference(word) for old, word in new.items()}}
+    migrations = msgspec.structs.replace(renamed.migrations, variables=variables)
+    return msgspec.structs.replace(renamed, migrations=migrations), losses

@@ -43,7 +43,9 @@ CODES: dict[str, Code] = {
     "KEY_CONFLICT": Code("error", "Two keys say the same thing.", "Keep one of them."),
     "KEY_IGNORED": Code("warning", "This key has no effect here.", "Remove it, or move what it says."),
     # Names
-    "ID_INVALID": Code("error", "An id must be a word.", "Use letters, digits, _ or -, without a slash."),
+    "ID_INVALID": Code(
+        "error", "An id is a name without a slash.", "Leave out slashes, line breaks, a colon in front."
+    ),
     "ID_DERIVED": Code("warning", "The action has no id, so it got one from its place.", "Give it `id:`."),
     "DUPLICATE_ID": Code("error", "Two nodes of one parent have the same id.", "Rename one of them."),
     "VARIABLE_NAME_INVALID": Code("error", "A variable's name must be a word.", "Use letters, digits and _."),

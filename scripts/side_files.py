@@ -148,7 +148,7 @@ class _Gathering:
             return SideFile(strings=(table,)) if table is not None else None
         if self._in_stages or stage_sections.recognises(tree):
             self.stage_files.add(name)
-            return stage_sections.read(tree, reader, words=not self._in_stages)
+            return stage_sections.read(tree, reader)
         spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
         return strict.read(MappingTree(spelled, tree.at, tree.size), SideFile)
 

@@ -179,7 +179,9 @@ def choose(
     if is_choice_list(tree):
         name = item.take("var", "output", "get", "name")
         if listed is not None:
-            notation.refuse("KEY_CONFLICT", "two keys list choices", listed.at, "Name the variable, and list them once.")
+            notation.refuse(
+                "KEY_CONFLICT", "two keys list choices", listed.at, "Name the variable, and list them once."
+            )
         listed, variable = listed or tree, notation.variable(name) if name is not None else CHOICE
     else:
         variable = notation.variable(tree) if isinstance(tree, Scalar) and tree.text.strip() else CHOICE

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from scripts.dialects.conditions import is_computed, to_condition
 from scripts.dialects.placeholders import odd_placeholders, to_template, to_text_expression
-from scripts.dialects.stage_names import AtHand, Names, bare, is_name, node_id, refer, variable_name, word_id
+from scripts.dialects.stage_names import AtHand, Names, bare, is_name, node_id, refer, variable_name
 from scripts.dialects.stage_words import UNSUPPORTED
 from scripts.expressions import compile_expression
 from scripts.nodes import Expression, Location, Template
@@ -24,15 +24,14 @@ _TEXT_IN = ("text", "content", "say", "value")
 class Notation:
     """What a file of this form is read with: where problems go, what its variables are, and the loops around."""
 
-    def __init__(self, reader: Reader, names: Names, *, words: bool = False) -> None:
+    def __init__(self, reader: Reader, names: Names) -> None:
         self.reader = reader
         self.names = names
-        self._words = words  # whether ids are words, as the native form wants them
         self.loops: list[AtHand] = []
 
     def id(self, written: str) -> str:
         """The id of what is called so."""
-        return word_id(written) if self._words else node_id(written)
+        return node_id(written)
 
     def slip(self, code: str, message: str, at: Location, fix: str = "") -> None:
         """Something that was understood though it is not as it should be: a warning, but in strict mode an error."""

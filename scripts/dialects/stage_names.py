@@ -16,7 +16,7 @@ from scripts.variables import Assignment, Output, OutputItem, Records
 
 _BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
 _VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
-_ID = regex.compile(r"\w[\w.\-]*")
+_EVENT = regex.compile(r"\w[\w.\-]*")
 _SIZES = {"length", "size", "count"}
 
 
@@ -58,14 +58,15 @@ def variable_name(written: str) -> str:
 def node_id(written: str) -> str:
     """The id of what is called so: its name, which may have spaces and punctuation but no slash."""
     printable = "".join(c if c.isprintable() else " " for c in written)
-    return re.sub(r"\s+", " ", printable).strip().replace("/", "／")[:ID_CHARS_MAX].strip()
+    name = re.sub(r"\s+", " ", printable).strip().replace("/", "／")[:ID_CHARS_MAX].strip()
+    return re.sub("^:", "：", name)
 
 
-def word_id(written: str) -> str:
-    """The same as a word, as ids are in the native form."""
+def event_name(written: str) -> str:
+    """The name of an event that is called so: a word."""
     name = node_id(written)
     return (
-        name if not name or _ID.fullmatch(name) else regex.sub(r"[^\w.\-]+|^[.\-]+", "_", name).strip("_") or "unnamed"
+        name if not name or _EVENT.fullmatch(name) else regex.sub(r"[^\w.\-]+|^[.\-]+", "_", name).strip("_") or "event"
     )
 
 

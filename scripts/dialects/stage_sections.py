@@ -45,13 +45,13 @@ def _mappings(tree: Tree | None) -> list[MappingTree]:
     return [each for each in mappings(tree) if isinstance(each, MappingTree)]
 
 
-def read(tree: MappingTree, reader: Reader, *, words: bool) -> SideFile:
-    """What the file brings; what is wrong is with the reader. `words`: ids are those of the native form."""
-    draft = _read(tree, Notation(Reader(Problems(reader.problems.file), lenient=True), Names(), words=words))
+def read(tree: MappingTree, reader: Reader) -> SideFile:
+    """What the file brings; what is wrong is with the reader."""
+    draft = _read(tree, Notation(Reader(Problems(reader.problems.file), lenient=True), Names()))
     script = Script(
         id="", phases=(), skills=draft.skills, interrupts=draft.interrupts, globals=draft.globals, forms=draft.forms
     )
-    return _read(tree, Notation(reader, names_of(script), words=words))
+    return _read(tree, Notation(reader, names_of(script)))
 
 
 def _read(tree: MappingTree, notation: Notation) -> SideFile:

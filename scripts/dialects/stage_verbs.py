@@ -30,7 +30,7 @@ from scripts.actions import (
 )
 from scripts.dialects.conditions import is_computed
 from scripts.dialects.stage_keys import Item, Notation, braced, content_at
-from scripts.dialects.stage_names import word_id
+from scripts.dialects.stage_names import event_name
 from scripts.dialects.stage_values import outputs
 from scripts.nodes import Template
 from scripts.source import Mapping, Scalar, Sequence, Tree
@@ -186,7 +186,9 @@ def emit_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) 
     data = inner.take("data", "value")
     if inner is not item:
         inner.finish()
-    event = word_id(named) or "event"
+    event = event_name(named) or "event"
+    if event != named:
+        notation.slip("ID_INVALID", f"an event has a word for its name; this one is called `{event}`", tree.at)
     given = {key.text: notation.given(value) for key, value in data.pairs} if isinstance(data, Mapping) else {}
     if data is not None and not isinstance(data, Mapping):
         given = {"value": notation.given(data)}

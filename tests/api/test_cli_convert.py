@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from api.cli.main import main
+from scripts.folder import read_path
+from scripts.renames import paths_of
 
 FINE = (
     "session: {session_id: talk, phases: [{phase_id: p, topics: [{topic_id: t, actions: "
@@ -92,14 +94,54 @@ def test_a_folder_that_is_not_there(convert):
     assert "nowhere" in done.stderr
 
 
-def test_a_side_file_that_stays_behind_is_told(convert, tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "globals.yaml").write_text("globals: [{var: x}]", "utf-8")
-    text = FINE.replace("session_id: talk", "session_id: talk, use: [globals.yaml]")
-    assert convert(text, "-o", "new.yaml").exit_code == 0
-    done = convert(text, "-o", "sub/new.yaml")
-    assert done.exit_code == 1
-    assert "globals.yaml" in done.stderr
+STAGE = """\
+sessions:
+- session: 第一次 会谈
+  stages:
+  - stage: 开场
+    steps:
+    - goal: 测试——主诉问题拓展
+      actions:
+      - say: 你好，我是{助理名}
+      - call: 问名字
+      - say: "{来访者}好"
+"""
+SIDES = {
+    "global.yaml": "global: [{var: 助理名, value: 喵喵}]\n",
+    "skills.yaml": "skills: [{goal: 问名字, actions: [{ai_ask: 怎么称呼, output: [get: 来访者]}]}]\n",
+    "forms.yaml": "forms:\n- form: 表\n  fields:\n  - text: 名称（必填！）\n  - combobox: 性别\n  - python: x\n",
+}
+
+
+@pytest.mark.parametrize("target", ["new.yaml", "../new.yaml", "../other/new.yaml", "below/new.yaml"])
+def test_the_output_finds_its_side_files(tmp_path, target):
+    folder = tmp_path / "scripts"
+    (tmp_path / "other").mkdir()
+    (folder / "below").mkdir(parents=True)
+    for name, text in {**SIDES, "talk.yaml": STAGE}.items():
+        (folder / name).write_text(text, "utf-8")
+    done = CliRunner().invoke(main, ["convert", str(folder / "talk.yaml"), "-o", str(folder / target)])
+    assert done.exit_code == 0, done.output
+    before, after = read_path(folder / "talk.yaml"), read_path(folder / target, "strict")
+    assert before.script is not None
+    assert after.script is not None, after.errors
+    assert paths_of(after.script) == paths_of(before.script)
+    assert after.script.id == before.script.id == "第一次 会谈"
+    assert [each.var for each in after.script.globals] == ["助理名"]
+    assert not any("forms.yaml" in name for name in after.script.use)
+
+
+def test_a_copy_overwrites_no_other_file(tmp_path):
+    (tmp_path / "other").mkdir()
+    for name, text in {**SIDES, "talk.yaml": STAGE, "other/skills.yaml": "skills: []\n"}.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    command = ["convert", str(tmp_path / "talk.yaml"), "-o", str(tmp_path / "other/new.yaml")]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert "skills.yaml is there already and differs" in " ".join(done.stderr.split())
+    assert not (tmp_path / "other/new.yaml").exists()
+    assert CliRunner().invoke(main, [*command, "--force"]).exit_code == 0
+    assert (tmp_path / "other/skills.yaml").read_text("utf-8") == SIDES["skills.yaml"]
 
 
 def test_names_a_globals_file_cannot_have_are_told(convert, tmp_path):

@@ -279,9 +279,8 @@ def test_a_goal_is_called_by_its_name_whatever_it_holds(read, script):
     found = script(text)
     assert [topic.id for topic in found.phases[0].topics] == ["Hello, you!", "One／two (three)"]
     converted = convert(found, read(text)).text
-    assert "topic: Hello_you" in converted
-    assert "title: Hello, you!" in converted
-    assert "goto: One_two_three" in converted
+    assert "topic: Hello, you!" in converted
+    assert "goto: One／two (three)" in converted
 
 
 def test_two_goals_of_one_name_are_told_apart(read):
