@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping as MappingType
-from typing import Annotated, Any, Literal, TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 import msgspec
-from msgspec import Meta
 
 from scripts.actions import (
     ROUNDS_DEFAULT,
@@ -18,12 +17,12 @@ from scripts.actions import (
     ExitCriteria,
     Form,
     Media,
-    Rounds,
     Show,
 )
 from scripts.diagnostics import Severity
 from scripts.dialects import session_spellings
 from scripts.dialects.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
+from scripts.dialects.session_config import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
 from scripts.model import DefaultScope, FormField, FormSheet, Locale, Phase, Script, Topic
 from scripts.nodes import NOWHERE, Expression, Location, Node, Template
 from scripts.reader import Reader, literal
@@ -34,74 +33,11 @@ from scripts.variables import Declaration, Output
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
 
-ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"]
-_TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
-
-_SPOKEN_KEYS = {*_TEXT_KEYS, "tone", "ai_role", "exit_criteria", "max_rounds"}
-_OUTPUT_KEYS = {"output", "output_variables", "target_variable", "extraction_prompt", "required"}
-_CONFIG_KEYS: MappingType[ActionType, set[str]] = {
-    "ai_say": {*_SPOKEN_KEYS, "require_acknowledgment", "say_goal"},
-    "ai_ask": {*_SPOKEN_KEYS, *_OUTPUT_KEYS, "exit"},
-    "ai_think": {*_TEXT_KEYS, *_OUTPUT_KEYS, "think_goal", "input_variables", "tone", "ai_role"},
-    "use_skill": {"skill", "input", "returns", "tone", "ai_role"},
-    "show_form": {"form", "title", "fields", "content", "max_rounds", "tone", "ai_role"},
-    "show_pic": {"image", "url", "caption", "tone", "ai_role"},
-}
-
-
-_TUNING = {
-    "tone", "ai_role", "exit", "exit_criteria", "max_rounds", "say_goal", "think_goal", "input_variables",
-    "extraction_prompt", "required", "title",
-}  # fmt: skip
-"""What only tunes an action: where there is nothing to tune, the conversation is the same without it."""
-_FIT_FOR = {
-    **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
-    **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),
-    "require_acknowledgment": "Move it to an `ai_say` beside it.",
-}
-
-
-def _older(instead: str) -> Meta:
-    return Meta(extra={"instead": instead})
-
-
-_OlderText = Annotated[Template | None, _older("`content`")]
-
-
-class _Config(Node, frozen=True, kw_only=True):
-    content: Template | None = None
-    content_template: _OlderText = None
-    question_template: _OlderText = None
-    prompt_template: _OlderText = None
-    output: tuple[Output, ...] = ()
-    target_variable: Annotated[str | None, _older("`output: [{get: …}]`")] = None
-    extraction_prompt: Annotated[str | None, _older("`define` inside `output`")] = None
-    required: Annotated[bool | None, _older("`required` inside `output`")] = None
-    exit: Template | None = None
-    tone: str = ""
-    max_rounds: Rounds | None = None
-    require_acknowledgment: bool | None = None
-    say_goal: str = ""
-    think_goal: str = ""
-    input_variables: tuple[str, ...] = ()
-    output_variables: tuple[str, ...] = ()
-    exit_criteria: ExitCriteria | None = None
-    ai_role: str = ""
-    skill: str | None = None
-    input: MappingType[str, Value] = {}
-    returns: MappingType[str, str] = {}
-    form: str = ""
-    title: Template | None = None
-    fields: tuple[FormField, ...] = ()
-    image: Template | None = None
-    url: Template | None = None
-    caption: Template | None = None
-
 
 class _Action(Node, frozen=True, kw_only=True):
     action_type: ActionType
     action_id: str
-    config: _Config
+    config: Config
     condition: Template | None = None
     action_name: str = ""
     description: str = ""
@@ -242,10 +178,10 @@ class _Translator:
             "marks": _renamed(action, action_id="id"),
         }
         for key, at in config.marks.items():
-            if key not in _CONFIG_KEYS[action.action_type]:
-                severity: Severity = "warning" if key in _TUNING else "error"
+            if key not in CONFIG_KEYS[action.action_type]:
+                severity: Severity = "warning" if key in TUNING else "error"
                 message = f"`{key}` has no effect on `{action.action_type}`"
-                self.reader.add("KEY_IGNORED", message, at, _FIT_FOR.get(key, ""), severity=severity)
+                self.reader.add("KEY_IGNORED", message, at, FIT_FOR.get(key, ""), severity=severity)
         match action.action_type:
             case "ai_say":
                 return self.ai_say(config, common)
@@ -265,7 +201,7 @@ class _Translator:
             case _:
                 assert_never(action.action_type)
 
-    def ai_say(self, config: _Config, common: dict[str, Any]) -> Action | None:
+    def ai_say(self, config: Config, common: dict[str, Any]) -> Action | None:
         task = self.content(config)
         if task is None:
             return None
@@ -278,7 +214,7 @@ class _Translator:
             **common,
         )
 
-    def ai_ask(self, config: _Config, common: dict[str, Any]) -> Action | None:
+    def ai_ask(self, config: Config, common: dict[str, Any]) -> Action | None:
         task = self.content(config)
         if task is None:
             return None
@@ -291,13 +227,13 @@ class _Translator:
             **common,
         )
 
-    def ai_think(self, config: _Config, common: dict[str, Any]) -> Action | None:
+    def ai_think(self, config: Config, common: dict[str, Any]) -> Action | None:
         task = self.content(config, instead=config.think_goal)
         if task is None:
             return None
         return AiThink(task=task, outputs=self.outputs(config), **common)
 
-    def use_skill(self, config: _Config, common: dict[str, Any]) -> Action | None:
+    def use_skill(self, config: Config, common: dict[str, Any]) -> Action | None:
         if config.skill is None:
             self.reader.add("REQUIRED_FIELD_MISSING", "`skill` is missing", config.at, "Add `skill:` with its id.")
             return None
@@ -308,7 +244,7 @@ class _Translator:
             **common,
         )
 
-    def show_form(self, config: _Config, common: dict[str, Any]) -> Action | None:
+    def show_form(self, config: Config, common: dict[str, Any]) -> Action | None:
         """A form by name, or one that stands here and is called like its action."""
         name = config.form or common["id"] or "form"
         if config.fields:
@@ -321,8 +257,8 @@ class _Translator:
             return None
         return Form(sheet=name, max_rounds=config.max_rounds or ROUNDS_DEFAULT, **common)
 
-    def said(self, config: _Config) -> Template | None:
-        return next((text for key in _TEXT_KEYS if (text := getattr(config, key)) is not None), None)
+    def said(self, config: Config) -> Template | None:
+        return next((text for key in TEXT_KEYS if (text := getattr(config, key)) is not None), None)
 
     def sheet(self, written: FormSheet) -> FormSheet:
         """A form with the placeholders of this form of scripts."""
@@ -346,7 +282,7 @@ class _Translator:
         """What is written for a parameter: a text with placeholders, or any other value, as an expression."""
         return Expression(to_text_expression(value) if isinstance(value, str) else literal(value), at)
 
-    def outputs(self, config: _Config) -> tuple[Output, ...]:
+    def outputs(self, config: Config) -> tuple[Output, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
         if config.target_variable is not None:
             at = config.mark("target_variable")
@@ -358,7 +294,7 @@ class _Translator:
         found = (*config.output, *(output for output in named if output.get not in written))
         return tuple(self.with_older(each, config, alone=len(found) == 1) for each in found)
 
-    def with_older(self, output: Output, config: _Config, *, alone: bool) -> Output:
+    def with_older(self, output: Output, config: Config, *, alone: bool) -> Output:
         """An output with what the action says of its outputs: whether they must be given, and what the only one is."""
         is_target = config.target_variable is not None and output.get != config.target_variable
         if output.required is None and config.required is not None and not is_target:
@@ -367,9 +303,9 @@ class _Translator:
             output = msgspec.structs.replace(output, define=config.extraction_prompt)
         return output
 
-    def content(self, config: _Config, instead: str = "") -> Template | None:
+    def content(self, config: Config, instead: str = "") -> Template | None:
         """The text of an action, from whichever key it was written with."""
-        written = [(key, getattr(config, key)) for key in _TEXT_KEYS if getattr(config, key) is not None]
+        written = [(key, getattr(config, key)) for key in TEXT_KEYS if getattr(config, key) is not None]
         for key, _ in written[1:]:
             self.reader.add(
                 "KEY_CONFLICT",

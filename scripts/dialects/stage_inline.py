@@ -32,8 +32,8 @@ def with_verb(tree: Mapping) -> Mapping:
     config = tree.get("config")
     pairs = list(tree.pairs)
     if isinstance(config, Mapping):
-        taken = {key.text for key, _ in config.pairs}
-        pairs = [pair for pair in pairs if pair[0].text not in {"config", *taken}] + list(config.pairs)
+        own = {key.text for key, _ in config.pairs}
+        pairs = [pair for pair in pairs if pair[0].text not in {"config", *own}] + list(config.pairs)
     is_named = any(key.text in {*VERBS, *BLOCKS} - {"output", "outputs", "get", "if"} for key, _ in tree.pairs)
     is_named = is_named and tree.pairs[0][0].text not in KINDS
     word = kind.text.strip() if kind is not None else ""

@@ -123,10 +123,10 @@ def _assigned(notation: Notation, tree: Tree, value: Tree | None) -> list[tuple[
         return [(_part(tree, name), _part(tree, text))]
     if isinstance(tree, Mapping) and tree.get("value") is not None and {"var", "name", "get", "set"} & set(tree.keys()):
         inner = Item(notation, tree)
-        name, given = inner.take("var", "name", "get", "set"), inner.take("value")
+        target, given = inner.take("var", "name", "get", "set"), inner.take("value")
         inner.take("define", "desc")
         inner.finish()
-        return [(name, given)] if name is not None and given is not None else []
+        return [(target, given)] if target is not None and given is not None else []
     if isinstance(tree, Mapping) and braced(tree) is None:
         return list(tree.pairs)
     return [(tree, value)] if value is not None else []

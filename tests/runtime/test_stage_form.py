@@ -1,9 +1,11 @@
 """Scripts of the stage form as they run: what waits, what is said, and that the conversion runs the same."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from runtime.migration import plan
 from runtime.program import Program
 from runtime.state import Cell
 from scripts.conversion import convert
@@ -125,3 +127,21 @@ async def test_a_global_variable_keeps_what_a_skill_took_for_it(prepare):
     await session.reply("fine")
     assert session.said == ["So fine."]
     assert isinstance(session.state.global_cells["mood"], Cell)
+
+
+async def test_a_session_moves_to_the_conversion_of_its_script(prepare):
+    text = "sessions:\n- session: 第一次 会谈\n  stages:\n  - stage: 开场，问候\n    steps:\n"
+    text += "    - goal: 测试——主诉问题拓展\n      actions:\n"
+    text += "      - {ai_ask: 怎么称呼, output: [来访者（姓名）]}\n      - {ai_ask: 几岁, output: [年龄]}\n"
+    reading = read_script(Source(text))
+    assert reading.script is not None
+    converted = convert(reading.script, reading)
+    native = read_script(Source(converted.text), "strict")
+    assert native.script is not None, native.errors
+    old, new = Program(reading.script), Program(native.script)
+    session = await prepare(old).start()
+    await session.reply("小雨")
+    moved = plan(old, new, session.state, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (moved.verdict, moved.place) == ("mapped", "开场，问候/测试——主诉问题拓展/ai_ask_2")
+    assert moved.state.session_cells["来访者_姓名"].value == "小雨"
+    assert "来访者（姓名）: 来访者_姓名" in converted.text

@@ -1,5 +1,7 @@
 """The consciousness form: a detector, whatever it detects; what has no place is told, the rest converts."""
 
+import pytest
+
 from scripts.actions import Emit, End, Set
 from scripts.conversion import convert
 from scripts.detectors.examples import run_examples
@@ -208,3 +210,27 @@ def test_levels_of_a_risk_measure_nothing():
 def test_a_truth_that_stands_first_is_the_verdict_of_an_example():
     (detector,) = read_script(Source(RISK)).script.detectors
     assert [each.detected for each in detector.examples] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("{action_type: update_session_state, config: {value: 3}}", "REQUIRED_FIELD_MISSING"),
+        ("{config: {message: Hello}}", "ACTION_TYPE_UNKNOWN"),
+        ("{action_type: say, config: {message: Hello, then: [{action_type: end}]}}", "UNKNOWN_KEY"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["strict", "compat"])
+def test_an_action_that_would_not_be_done_is_an_error(action, code, mode):
+    text = "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, output_config: {trigger_actions: ["
+    reading = read_script(Source(text + action + "]}}"), mode)
+    assert reading.script is None
+    assert code in {problem.code for problem in reading.errors}
+
+
+def test_one_action_needs_no_list():
+    action = "{action_type: say, config: {message: Hello}}"
+    text = "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, output_config: {trigger_action: "
+    reading = read_script(Source(text + action + "}}"))
+    assert reading.script is not None, reading.errors
+    assert len(reading.script.detectors[0].actions) == 1

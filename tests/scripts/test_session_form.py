@@ -5,6 +5,7 @@ from textwrap import dedent, indent
 import pytest
 
 from scripts.actions import AiAsk, AiSay, AiThink, Show
+from scripts.parse import Source, read_script
 
 SCRIPT = """
     metadata: {name: Named here, version: 1.2, author: Ann, description: A talk., audience: all}
@@ -259,3 +260,34 @@ def test_outputs_of_a_technique_may_be_described_and_its_parameters_typed(script
     """)
     assert [each.type for each in read.skills[0].params] == ["number", None]
     assert read.skills[0].returns == ("word",)
+
+
+ONE = "session: {{session_id: s, phases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{}]}}]}}]}}"
+
+
+@pytest.mark.parametrize("mode", ["strict", "compat"])
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("{action_type: aks, action_id: a, config: {content: b}}", "ENUM_VALUE_INVALID"),
+        ("{type: aks, id: a, content: b}", "ENUM_VALUE_INVALID"),
+        ("{action_type: ai_say, action_id: a, config: {contents: b}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_ask, action_id: a, config: {content: b, exti: c}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_say, action_id: a, config: {content: b, after: [{say: c}]}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_say, action_id: a, config: {content: b, output: [c]}}", "KEY_IGNORED"),
+        ("{action_type: show_pic, action_id: a, config: {image: b.png, content: c}}", "KEY_IGNORED"),
+    ],
+)
+def test_what_would_not_be_done_is_an_error(action, code, mode):
+    reading = read_script(Source(ONE.format(action), "s.yaml"), mode)
+    assert reading.script is None
+    assert code in {problem.code for problem in reading.errors}
+
+
+@pytest.mark.parametrize("required", ["true", "false"])
+def test_required_beside_output_counts_for_each(required):
+    config = f"{{content: b, required: {required}, output: [c, {{get: d, required: true}}]}}"
+    reading = read_script(Source(ONE.format(f"{{action_type: ai_ask, action_id: a, config: {config}}}"), "s.yaml"))
+    assert reading.script is not None
+    asked = reading.script.phases[0].topics[0].actions[0]
+    assert [each.required for each in asked.outputs] == [required == "true", True]
