@@ -62,7 +62,8 @@ def _refuse_code(notation: Notation, item: Item) -> None:
     for key in _CODE:
         tree = item.take(key) if key in item else None
         if tree is not None:
-            notation.slip("PYTHON_REFUSED", f"the code in `{key}` is not run", tree.at)
+            message = f"the code in `{key}` is not run; what it would work out is for the user to fill in"
+            notation.slip("PYTHON_REFUSED", message, tree.at)
 
 
 def _each_once(notation: Notation, fields: list[FormField]) -> tuple[FormField, ...]:
