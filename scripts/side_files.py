@@ -72,14 +72,14 @@ def with_side_files(script: Script, files: Mapping[str, str], problems: Problems
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *brought)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
     script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
-    return _with_shown_forms(script, problems) if script.form == "stage" else script
+    return _with_shown_forms(script, problems, lenient=lenient) if script.form == "stage" else script
 
 
-def _with_shown_forms(script: Script, problems: Problems) -> Script:
-    """The script without the forms of files beside it that it never shows, whose errors keep nothing from running."""
+def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> Script:
+    """The script without the forms of files beside it that it never shows; `lenient`, their errors are warnings."""
     shown = {action.sheet for action in all_actions(script) if isinstance(action, Form)}
     kept = tuple(each for each in script.forms if each.id in shown or each.at.file == script.at.file)
-    for unused in (each for each in script.forms if each not in kept):
+    for unused in (each for each in script.forms if lenient and each not in kept):
         lines = [each.at.line for each in script.forms if each.at.file == unused.at.file]
         below = (line for line in lines if line > unused.at.line)
         problems.soften_within(unused.at, min(below, default=_LAST_LINE))

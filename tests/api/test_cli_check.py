@@ -142,9 +142,9 @@ def test_all_codes_are_listed_by_what_they_are_about(cuebook: Callable[..., Any]
 
 def test_the_caret_stands_under_what_is_wrong(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
     head = "script: b\nphases:\n  - phase: p\n    topics:\n      - topic: t\n        actions:\n"
-    path = write("b.yaml", head + "          - {say: 你好, id: a b}\n")
+    path = write("b.yaml", head + "          - {say: 你好, id: a/b}\n")
     lines = cuebook("check", path).stdout.splitlines()
-    assert lines[1] == "              - {say: 你好, id: a b}"
+    assert lines[1] == "              - {say: 你好, id: a/b}"
     assert lines[2] == " " * 32 + "^"  # each of the two characters takes two places
 
 
