@@ -45,8 +45,8 @@ def _with_called_skills(script: Script, files: set[str]) -> Script:
         names = {action.skill for action in walk(waiting.pop()) if isinstance(action, Call)} - called
         called |= names
         waiting += [skills[name].actions for name in names if name in skills]
-    kept = tuple(skill for skill in script.skills if skill.at.file not in files or skill.id in called)
-    return msgspec.structs.replace(script, skills=kept)
+    needed = tuple(skill for skill in script.skills if skill.at.file not in files or skill.id in called)
+    return msgspec.structs.replace(script, skills=needed)
 
 
 def _from(script: Script, name: str, keys: tuple[str, ...]) -> Iterator[Node]:

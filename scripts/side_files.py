@@ -11,6 +11,7 @@ from scripts.brought import SideFile
 from scripts.diagnostics import Problems
 from scripts.dialects import consciousness_form, stage_sections, technique_form
 from scripts.dialects.session_form import RESPELL
+from scripts.dialects.speakers import with_speakers
 from scripts.dialects.stage_links import linked
 from scripts.dialects.stage_repairs import read_repaired
 from scripts.model import Script, all_actions
@@ -72,18 +73,20 @@ def with_side_files(script: Script, files: Mapping[str, str], problems: Problems
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *brought)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
     script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
+    older = in_stages | ({script.at.file} if script.form != "native" else set())
+    script = with_speakers(script, older) if older else script
     return _with_shown_forms(script, problems, lenient=lenient) if script.form == "stage" else script
 
 
 def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> Script:
     """The script without the forms of files beside it that it never shows; `lenient`, their errors are warnings."""
     shown = {action.sheet for action in all_actions(script) if isinstance(action, Form)}
-    kept = tuple(each for each in script.forms if each.id in shown or each.at.file == script.at.file)
-    for unused in (each for each in script.forms if lenient and each not in kept):
+    usable = tuple(each for each in script.forms if each.id in shown or each.at.file == script.at.file)
+    for unused in (each for each in script.forms if lenient and each not in usable):
         lines = [each.at.line for each in script.forms if each.at.file == unused.at.file]
         below = (line for line in lines if line > unused.at.line)
         problems.soften_within(unused.at, min(below, default=_LAST_LINE))
-    return msgspec.structs.replace(script, forms=kept)
+    return msgspec.structs.replace(script, forms=usable)
 
 
 class _Gathering:

@@ -1,4 +1,4 @@
-"""Actions whose kind stands in a key: ``{type: ai_say, content: …}``, brought to ``{ai_say: …}`` with its siblings."""
+"""Actions whose kind stands in a key: ``{type: ai_say, content: …}``, as ``{ai_say: …}`` with its siblings."""
 
 from collections.abc import Mapping as MappingType
 
@@ -65,8 +65,8 @@ def _without_older(pairs: list[Pair]) -> list[Pair]:
     if not any(key.text == "get" for key, _ in older) or any(key.text == "output" for key, _ in pairs):
         return pairs
     at = older[0][0].at
-    kept = [pair for pair in pairs if pair[0].text not in _OLDER]
-    return [*kept, (Scalar("output", True, at, 0), Mapping(tuple(older), at, len(older)))]
+    rest = [pair for pair in pairs if pair[0].text not in _OLDER]
+    return [*rest, (Scalar("output", True, at, 0), Mapping(tuple(older), at, len(older)))]
 
 
 def _filled(pairs: list[Pair]) -> list[Pair]:

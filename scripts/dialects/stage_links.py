@@ -48,20 +48,20 @@ def _each_once(script: Script, files: Collection[str], problems: Problems) -> Sc
     """
     for key in ("skills", "roles", "forms", "interrupts"):
         seen: dict[str, Any] = {}
-        kept = []
+        once = []
         for each in getattr(script, key):
             if not each.id or each.id not in seen or each.at.file not in files:
-                kept.append(each)
+                once.append(each)
             elif key == "interrupts":
                 name = next(name for n in count(2) if (name := f"{each.id}_{n}") not in seen)
-                kept.append(msgspec.structs.replace(each, id=name))
+                once.append(msgspec.structs.replace(each, id=name))
             elif without_places(each) != without_places(seen[each.id]):
                 first = seen[each.id].at
                 message = f"{each.id} is defined already, in {first.file or 'this file'}, line {first.line}"
                 problems.add("DUPLICATE_ID", message, each.at, severity="error")
-            if kept:
-                seen.setdefault(kept[-1].id, kept[-1])
-        script = msgspec.structs.replace(script, **{key: tuple(kept)})
+            if once:
+                seen.setdefault(once[-1].id, once[-1])
+        script = msgspec.structs.replace(script, **{key: tuple(once)})
     return script
 
 

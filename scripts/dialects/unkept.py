@@ -47,10 +47,10 @@ def _action(action: Mapping) -> Iterator[Scalar]:
     given |= {_text(each) for each in _items(named)}
     for key, _ in (*inner, *action.pairs):
         is_purpose = key.text in _PURPOSES and (key.text != "think_goal" or spoken)
-        is_kept = has_target or (
+        is_written = has_target or (
             bool(given) if key.text == "required" else len(given) == 1 and not _is_defined(outputs)
         )
-        if is_purpose or (key.text in _OF_TARGET and not is_kept):
+        if is_purpose or (key.text in _OF_TARGET and not is_written):
             yield key
 
 

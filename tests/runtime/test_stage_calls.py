@@ -75,3 +75,15 @@ async def test_a_rule_says_and_calls(prepare):
         assert session.said == ["说说家人小雨"]
         await session.reply("很好")
         assert session.said == ["几岁"]
+
+
+async def test_who_is_the_name_of_the_role_that_speaks(prepare):
+    roles = "roles:\n- {role: 守望精灵, name: 喵喵}\n- {role: 向导}\n- {role: 心旅者, type: HUMAN, name: 迷路者}\n"
+    skills = "skills: [{goal: 介绍, actions: [{say: '{%who%}来了'}]}]\n"
+    actions = "- say: '我是{%who%}'\n- scene: a\n  ai: 守望精灵\n- say: '我是{%who%}'\n- call: 介绍\n"
+    actions += "- say: '{%who%}'\n  role: 向导\n- set: 谁\n  value: '{%who%}'\n- say: '{谁}'\n"
+    found = read(actions, roles=roles, skills=skills)
+    converted = read_script(Source(convert(found.script, found).text, "s.yaml", found.source.side_files))
+    for script in (found.script, converted.script):
+        session = await prepare(Program(script)).start()
+        assert session.said == ["我是AI", "我是喵喵", "喵喵来了", "向导", "喵喵"]

@@ -167,7 +167,7 @@ NOTED = {"UNKNOWN_KEY", "KEY_IGNORED", "VARIABLE_NAME_INVALID", "DUPLICATE_DECLA
 
 def lost_words(text: str, script: Script, problems: tuple[Problem, ...]) -> list[str]:
     """The words of a text that are neither in its script nor below a key that a diagnostic names."""
-    kept = msgspec.json.encode(script).decode()
+    written = msgspec.json.encode(script).decode()
     named = {problem.line for problem in problems if problem.code in NOTED}
     lost: list[str] = []
     above: list[tuple[int, int]] = []  # the lines around this one, with how far each is indented
@@ -176,7 +176,7 @@ def lost_words(text: str, script: Script, problems: tuple[Problem, ...]) -> list
         indent = head.end() if head is not None else 0
         above = [*(each for each in above if each[0] < indent), (indent, number)]
         words = re.findall(r"word\d+x", line)
-        lost += [word for word in words if word not in kept and not named & {place for _, place in above}]
+        lost += [word for word in words if word not in written and not named & {place for _, place in above}]
     return lost
 
 

@@ -35,7 +35,7 @@ forms:
 """
 
 
-def told(reading: Reading, severity: str) -> list[tuple[str, str, int]]:
+def problems_of(reading: Reading, severity: str) -> list[tuple[str, str, int]]:
     return [(each.code, each.file, each.line) for each in reading.problems if each.severity == severity]
 
 
@@ -55,7 +55,7 @@ def form(reading) -> Callable[[str], FormSheet]:
     def form(forms: str) -> FormSheet:
         found = reading("- fill: 基本信息", forms=forms)
         assert found.script is not None, found.errors
-        assert told(found, "warning") == []
+        assert problems_of(found, "warning") == []
         return found.script.forms[0]
 
     return form
@@ -121,7 +121,7 @@ def test_fields_may_stand_in_a_form_in_any_way(form, forms):
 def test_two_fields_of_one_name_are_an_error_that_deletes_none(reading):
     forms = "forms:\n- form: 表\n  fields:\n  - {text: 姓名}\n  - {number: 姓名}\n"
     found = reading("- fill: 表", forms=forms)
-    assert told(found, "error") == [("DUPLICATE_DECLARATION", "forms.yaml", 5)]
+    assert problems_of(found, "error") == [("DUPLICATE_DECLARATION", "forms.yaml", 5)]
     assert "var: NAME" in found.errors[0].fix
     assert "emove" not in found.errors[0].fix
 
@@ -131,7 +131,7 @@ def test_a_form_that_is_not_shown_keeps_nothing_from_running(reading):
     for actions in ("- say: 你好", "- fill: 基本信息"):
         found = reading(actions, forms=broken)
         assert found.script is not None, found.errors
-        assert ("DUPLICATE_DECLARATION", "forms.yaml", 25) in told(found, "warning")
+        assert ("DUPLICATE_DECLARATION", "forms.yaml", 25) in problems_of(found, "warning")
         converted = convert(found.script, found)
         again = read_script(Source(converted.text, "s.yaml", found.source.side_files), "strict")
         assert again.script is not None, again.errors
