@@ -34,7 +34,7 @@ def _replaced(node: Any, files: Collection[str], meaning: str) -> Any:
             is_older = node.at.file in files and _WHO in node.source
             return msgspec.structs.replace(node, source=node.source.replace(_WHO, meaning)) if is_older else node
         case Struct():
-            changed = {}
+            changed: dict[str, Any] = {}
             for name in node.__struct_fields__:
                 if name not in {"at", "marks", "globals", "strings"}:
                     before = getattr(node, name)
@@ -45,7 +45,7 @@ def _replaced(node: Any, files: Collection[str], meaning: str) -> Any:
             items = tuple(_replaced(each, files, meaning) for each in node)
             return items if any(a is not b for a, b in zip(items, node, strict=True)) else node
         case dict():
-            items = {key: _replaced(each, files, meaning) for key, each in node.items()}
-            return items if any(items[key] is not node[key] for key in node) else node
+            pairs = {key: _replaced(each, files, meaning) for key, each in node.items()}
+            return pairs if any(pairs[key] is not node[key] for key in node) else node
         case _:
             return node

@@ -177,7 +177,7 @@ def outputs(notation: Notation, tree: Tree | None, tolist: Tree | None = None) -
     gathering = _Gathering(notation)
     gathering.every(tree)
     if tolist is not None:
-        gathering.for_all = notation.variable(tolist)
+        gathering.gather(tolist)
     return gathering.found()
 
 
@@ -189,6 +189,11 @@ class _Gathering:
         self.for_all = ""  # the list that a `tolist` of its own names for all that name none
         self._items: list[tuple[str, Output | Assignment]] = []
         self._at: dict[str, Location] = {}
+
+    def gather(self, tolist: Tree) -> None:
+        """Take what names no list for records of this one."""
+        self.for_all = self.notation.variable(tolist)
+        self._at.setdefault(self.for_all, tolist.at)
 
     def every(self, tree: Tree | None, tolist: str = "") -> None:
         match tree:
@@ -221,6 +226,8 @@ class _Gathering:
         inner = item.take("fields", "items", "output", "outputs")
         get = item.take("get", "var", "name")
         if isinstance(get, Sequence | Mapping):
+            if inner is not None:
+                self.notation.refuse("KEY_CONFLICT", "two keys list what is taken", inner.at, "List it once.")
             inner, get = get, None
         assigned = item.take("set") if get is None else None
         if inner is not None:
@@ -302,6 +309,9 @@ class _Gathering:
                 fields.setdefault(tolist or self.for_all, []).append(item)
             else:
                 single.append(item)
+        if self.for_all and self.for_all not in fields:
+            message = f"no fields are named for the records of {self.for_all}"
+            self.notation.refuse("REQUIRED_FIELD_MISSING", message, self._at[self.for_all], "Add `output:` with `get`.")
         records = [
             Records(tolist=name, fields=tuple(some), at=self._at.get(name, some[0].at)) for name, some in fields.items()
         ]

@@ -32,7 +32,7 @@ from scripts.dialects.conditions import is_computed
 from scripts.dialects.stage_keys import Item, Notation, braced, content_at
 from scripts.dialects.stage_names import event_name
 from scripts.dialects.stage_values import outputs
-from scripts.nodes import Template
+from scripts.nodes import Expression, Template
 from scripts.source import Mapping, Scalar, Sequence, Tree
 from scripts.values import shorten
 
@@ -113,7 +113,14 @@ def set_of(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) -
     if not pairs:
         notation.refuse("REQUIRED_FIELD_MISSING", "`value` is missing; nothing would be set", item.at, "Add `value:`.")
         return None
-    return Set(assignments={notation.variable(name): notation.given(given) for name, given in pairs}, **common)
+    found: dict[str, Expression] = {}
+    for name, given in pairs:
+        variable = notation.variable(name)
+        if variable in found:
+            fix = "Set it once, or in a `set` of its own."
+            notation.refuse("KEY_CONFLICT", f"`{variable}` is set twice in one action", name.at, fix)
+        found[variable] = notation.given(given)
+    return Set(assignments=found, **common)
 
 
 def _assigned(notation: Notation, tree: Tree, value: Tree | None) -> list[tuple[Tree, Tree]]:
@@ -128,6 +135,9 @@ def _assigned(notation: Notation, tree: Tree, value: Tree | None) -> list[tuple[
         inner.finish()
         return [(target, given)] if target is not None and given is not None else []
     if isinstance(tree, Mapping) and braced(tree) is None:
+        if value is not None:
+            fix = "Write the value behind the variable: `set: {NAME: VALUE}`."
+            notation.refuse("KEY_CONFLICT", "`set` gives values and so does `value`", value.at, fix)
         return list(tree.pairs)
     return [(tree, value)] if value is not None else []
 
@@ -168,6 +178,8 @@ def scene(notation: Notation, item: Item, tree: Tree, common: dict[str, Any]) ->
         inner.finish()
     else:
         named, speakers = notation.id(notation.word(tree)), _speakers(item, tree)
+    if named and named != common.get("id", named):
+        notation.slip("KEY_IGNORED", "the scene is called by its `id`", item.at)
     return Scene(speakers=speakers, **{"id": named, **common})
 
 

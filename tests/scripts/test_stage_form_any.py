@@ -149,7 +149,7 @@ def marked_actions(draw: st.DrawFn) -> list[object]:
     return [action(2) for _ in range(draw(st.integers(1, 3)))]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400, deadline=None, derandomize=True)  # a rare find belongs in no other change
 @given(marked_actions())
 def test_no_word_of_an_action_vanishes_unless_a_line_says_so(actions):
     sides = {"skills.yaml": "skills: [{goal: word1x, actions: [{say: a}]}]", "forms.yaml": ""}
