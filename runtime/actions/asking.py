@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from runtime import judging
+from runtime.actions import records
 from runtime.actions.leading_away import after_failure, onward
 from runtime.answers import parse_answer
 from runtime.events import Exited
@@ -24,21 +25,21 @@ from runtime.state import Source, Wait
 from runtime.validation import Refused, checked
 from scripts.actions import AiAsk, AiThink, Ask, Policy, rounds_of
 from scripts.nodes import Template
-from scripts.values import Value, is_given
+from scripts.values import is_given
 from scripts.variables import Assignment, Output, OutputItem, Records
 
 
 def taken(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
     """The outputs that come from the conversation, each with the type its variable is declared with if it has none.
 
-    The fields of records are among them, until the records are known.
+    The fields of records are among them in every round: a further reply may give a further record.
     """
     found: list[Output] = []
     for item in items:
         match item:
             case Output():
                 found.append(typed_as_declared(run, item))
-            case Records() if item.tolist not in run.progress.values:
+            case Records():
                 found += item.fields
             case _:
                 pass
@@ -53,11 +54,6 @@ def typed_as_declared(run: Run, output: Output) -> Output:
     if declared is None or (declared.type is None and not declared.choices):
         return output
     return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
-
-
-def records_of(items: Iterable[OutputItem]) -> tuple[Records, ...]:
-    """The outputs that are records of a list."""
-    return tuple(item for item in items if isinstance(item, Records))
 
 
 def computed(items: Iterable[OutputItem]) -> tuple[Assignment, ...]:
@@ -80,7 +76,7 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
         return _prompt(run, action, run.progress.prompt)
     run.progress.round += 1
     run.progress.replies.append(reply)
-    found = parse_outputs(run, outputs, reply) if picked is None else {outputs[0].get: picked}
+    found = _parsed(run, action, outputs, reply) if picked is None else {outputs[0].get: picked}
     refused = _keep(run, outputs, found)
     if not refused and (wanted := _missing(run, action.outputs)):
         answered = await _complete(run, action, "extract", action.question, outputs=wanted, reply=reply)
@@ -93,9 +89,9 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
     return _prompt(run, action, _complaint(run, action, refused, required))
 
 
-def parse_outputs(run: Run, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
+def _parsed(run: Run, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
     """What the parsers find in a reply for the outputs of a question."""
-    known = run.progress.values
+    known = {output.get for output in outputs} - {output.get for output in _missing(run, action.outputs)}
     return dict(read_further(outputs, known, reply, run.now().date(), run.state.locale).values)
 
 
@@ -114,6 +110,7 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     if not reply.strip():
         return _prompt(run, action, run.progress.prompt)
     outputs = taken(run, action.outputs)
+    records.begin_round(run, action.outputs)
     run.progress.round += 1
     run.progress.replies.append(reply)
     answered = await _complete(
@@ -153,7 +150,7 @@ def _judged(
 ) -> tuple[dict[str, Refused], Judgement]:
     """Keeps what the model took from a reply, and decides whether the action is done; which values do not pass."""
     refused = _take(run, action.outputs, outputs, answered)
-    return refused, judging.judge(run, action, answered, run.progress.values)
+    return refused, judging.judge(run, action, answered, records.with_lists(run.progress.values, action.outputs))
 
 
 def _goes_on(run: Run, action: AiAsk, outputs: tuple[Output, ...], verdict: ModelReply) -> bool:
@@ -240,7 +237,7 @@ async def _complete(
         outputs=outputs,
         until=run.wording(action.exit if purpose == "ask" and isinstance(action, AiAsk) else None),
         reply=reply,
-        records=records_of(action.outputs),
+        records=records.records_of(action.outputs),
         speak=speak,
     )
 
@@ -255,27 +252,32 @@ def _prompt(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
 
 
 def _missing(run: Run, items: Iterable[OutputItem]) -> tuple[Output, ...]:
-    return tuple(output for output in taken(run, items) if output.get not in run.progress.values)
+    """The outputs without a value, among them the fields of the record that is being taken."""
+    values = run.progress.values
+    found: list[Output] = []
+    for item in items:
+        match item:
+            case Output() if item.get not in values:
+                found.append(typed_as_declared(run, item))
+            case Records():
+                found += records.missing_fields(values, item)
+            case _:
+                pass
+    return tuple(found)
 
 
 def _take(
     run: Run, items: Iterable[OutputItem], outputs: tuple[Output, ...], answered: ModelReply
 ) -> dict[str, Refused]:
     """Keeps what the model took, records among it, and says of the others why not."""
-    for each in records_of(items):
-        given = answered.values.get(each.tolist)
-        found = [_record(run, each, part) for part in (given if isinstance(given, list) else [])]
-        if any(found):
-            run.progress.values[each.tolist] = [record for record in found if record]
-    return _keep(run, outputs, typed(run, outputs, answered))
-
-
-def _record(run: Run, records: Records, given: object) -> dict[str, Value]:
-    """What of a record the model gave passes as its fields."""
-    if not isinstance(given, dict):
-        return {}
-    values = {each.get: checked(run, each, given.get(each.get)) for each in records.fields}
-    return {name: value for name, value in values.items() if not isinstance(value, Refused) and is_given(value)}
+    listed = records.records_of(items)
+    for each in listed:
+        records.take_list(run, each, answered.values.get(each.tolist))
+    before = dict(run.progress.values) if listed else {}
+    refused = _keep(run, outputs, typed(run, outputs, answered))
+    for each in listed:
+        records.take_fields(run, each, before)
+    return refused
 
 
 def _keep(run: Run, outputs: tuple[Output, ...], values: Mapping[str, object]) -> dict[str, Refused]:
@@ -322,9 +324,7 @@ def _write(run: Run, items: Iterable[OutputItem], source: Source) -> None:
             case Output() if item.get in values:
                 run.assign(item.get, values[item.get], source)
             case Records():
-                record = {each.get: values[each.get] for each in item.fields if each.get in values}
-                found = values.get(item.tolist) or ([record] if record else [])
-                if isinstance(found, list) and found:
+                if found := records.list_of(values, item):
                     known = run.scopes.find(item.tolist)
                     before = known[1] if known is not None and isinstance(known[1], list) else []
                     run.assign(item.tolist, [*before, *found], source)
@@ -362,8 +362,7 @@ def _then_computed(run: Run, action: Ask | AiAsk) -> Outcome:
 
 def leave_open(run: Run, action: Ask | AiAsk) -> bool:
     """Leaves a question the user does not want to answer, if the script does not require an answer."""
-    outputs = taken(run, action.outputs)
-    if any(output.required for output in outputs if output.get not in run.progress.values):
+    if any(output.required for output in _missing(run, action.outputs)):
         return False
-    _finish(run, action, "user", {output.get: "the user skipped it" for output in outputs})
+    _finish(run, action, "user", {output.get: "the user skipped it" for output in taken(run, action.outputs)})
     return True

@@ -54,9 +54,11 @@ def extracted(request: ModelRequest) -> ModelReply:
 def _ask(request: ModelRequest) -> ModelReply:
     if request.reply is None:
         return ModelReply(text=request.task)
-    parsed = read_further(request.outputs, request.known, request.reply, request.now.date(), request.locale)
+    listed = {field.get for each in request.records if request.known.get(each.tolist) for field in each.fields}
+    known = request.known.keys() | listed  # a list with a record may stay as it is
+    parsed = read_further(request.outputs, known, request.reply, request.now.date(), request.locale)
     wanted = [output.get for output in request.outputs if output.required or len(request.outputs) == 1]
-    done = all(name in parsed.values or name in request.known for name in wanted)
+    done = all(name in parsed.values or name in known for name in wanted)
     return ModelReply(
         text="" if done else request.task,
         values=parsed.values,

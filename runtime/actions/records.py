@@ -1,0 +1,129 @@
+"""Records of a list as a question takes them: several from one reply, and one after another over its rounds.
+
+Among the values of the action the list stands under its own name and holds the records that are complete. The record
+that is taken field by field stands beside it under the names of its fields, until the next round begins or the action
+ends. So a saved state needs no form of its own for it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from runtime.run import Run
+from runtime.validation import Refused, checked
+from scripts.values import Value, is_given
+from scripts.variables import Output, OutputItem, Records
+
+
+def records_of(items: Iterable[OutputItem]) -> tuple[Records, ...]:
+    """List the outputs that are records of a list."""
+    return tuple(item for item in items if isinstance(item, Records))
+
+
+def missing_fields(values: Mapping[str, Value], item: Records) -> tuple[Output, ...]:
+    """List the fields without a value; none is missing where a list is known and no record is being taken."""
+    if _complete(values, item) and not _current(values, item):
+        return ()
+    return tuple(field for field in item.fields if field.get not in values)
+
+
+def list_of(values: Mapping[str, Value], item: Records) -> list[Value]:
+    """List all records that the action took, the one that is being taken last."""
+    current = _current(values, item)
+    known = _complete(values, item)
+    return [*known, current] if current and not any(_same(current, each) for each in known) else known
+
+
+def with_lists(values: Mapping[str, Value], items: Iterable[OutputItem]) -> Mapping[str, Value]:
+    """Give the values of an action as its conditions read them: each list with the record that is being taken."""
+    lists = {item.tolist: found for item in records_of(items) if (found := list_of(values, item))}
+    return {**values, **lists} if lists else values
+
+
+def begin_round(run: Run, items: Iterable[OutputItem]) -> None:
+    """Add each record that lacks no required field to its list, so that its fields are free for another record."""
+    values = run.progress.values
+    for item in records_of(items):
+        if _is_whole(item, _current(values, item)):
+            values[item.tolist] = list_of(values, item)
+            _release(values, item)
+
+
+def take_list(run: Run, item: Records, given: object) -> None:
+    """Add the records that a model listed for one reply; what is no record, or is known already, adds nothing.
+
+    A record that says all that one of an earlier reply says, and more, takes its place.
+    """
+    values = run.progress.values
+    found = [record for part in (given if isinstance(given, list) else []) if (record := _record(run, item, part))]
+    current = _current(values, item)
+    if current and any(_extends(each, current) for each in found):
+        _release(values, item)
+    elif current and len(found) == 1 and _agree(current, found[0]):
+        found = [{**current, **found[0]}]
+        _release(values, item)
+    earlier = _complete(values, item)
+    added: list[Value] = []
+    for record in found:
+        at = next((at for at, each in enumerate(earlier) if _extends(record, each)), None)
+        if at is not None:
+            earlier[at] = record
+        elif not any(_same(record, each) for each in added):
+            added.append(record)
+    if earlier or added:
+        values[item.tolist] = [*earlier, *added]
+
+
+def take_fields(run: Run, item: Records, before: Mapping[str, Value]) -> None:
+    """Decide what fields that were given alone belong to; `before` are the values before this reply.
+
+    They complete or correct the last record of an earlier round, unless they contradict it and are a record themselves.
+    """
+    values = run.progress.values
+    current, known = _current(values, item), _complete(values, item)
+    if not current or not known or _current(before, item):
+        return
+    last = known[-1]
+    if isinstance(last, dict) and (_agree(last, current) or not _is_whole(item, current)):
+        values |= {**last, **current}
+        values[item.tolist] = known[:-1]
+
+
+def _record(run: Run, item: Records, given: object) -> dict[str, Value]:
+    """What of a record the model gave passes as its fields."""
+    if not isinstance(given, dict):
+        return {}
+    values = {each.get: checked(run, each, given.get(each.get)) for each in item.fields}
+    return {name: value for name, value in values.items() if not isinstance(value, Refused) and is_given(value)}
+
+
+def _complete(values: Mapping[str, Value], item: Records) -> list[Value]:
+    known = values.get(item.tolist)
+    return list(known) if isinstance(known, list) else []
+
+
+def _current(values: Mapping[str, Value], item: Records) -> dict[str, Value]:
+    return {field.get: values[field.get] for field in item.fields if field.get in values}
+
+
+def _release(values: dict[str, Value], item: Records) -> None:
+    for field in item.fields:
+        values.pop(field.get, None)
+
+
+def _is_whole(item: Records, record: Mapping[str, Value]) -> bool:
+    return bool(record) and all(field.get in record for field in item.fields if field.required)
+
+
+def _equal(left: Value, right: Value) -> bool:
+    return left == right and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _agree(left: Mapping[str, Value], right: Mapping[str, Value]) -> bool:
+    return all(_equal(left[name], right[name]) for name in left.keys() & right.keys())
+
+
+def _extends(record: Mapping[str, Value], other: object) -> bool:
+    return isinstance(other, dict) and other.keys() <= record.keys() and _agree(record, other)
+
+
+def _same(record: Mapping[str, Value], other: object) -> bool:
+    return isinstance(other, dict) and other.keys() == record.keys() and _agree(record, other)
