@@ -385,7 +385,7 @@ class _Engine:
             self._follow(action, leading_away.after(self._run, then))
             return
         if held.progress is not None:
-            self._run.say(held.progress.prompt)
+            self._run.say(held.progress.question)
         self._follow(action, Waits(filling.drawn(self._run, action, held.wait)))
 
     async def _step(self) -> None:

@@ -123,10 +123,15 @@ def _say(run: Run, repair: Repair, name: Phrase, given: tuple[str, ...] = ()) ->
 
 
 def _again(run: Run, wait: Wait) -> Outcome:
-    """The last thing the session said, once more."""
-    said = run.progress.prompt or next((each.content for each in reversed(run.history()) if each.role != "user"), "")
-    run.say(said)
+    """The question once more; where there is none, what the session said before the message at hand."""
+    run.say(run.progress.question or _said_before(run))
     return Waits(wait)
+
+
+def _said_before(run: Run) -> str:
+    history = run.history()
+    heard = next((at for at in reversed(range(len(history))) if history[at].role == "user"), len(history))
+    return next((each.content for each in reversed(history[:heard]) if each.role == "assistant" and each.content), "")
 
 
 def leave_open(run: Run, action: Action) -> bool:

@@ -507,10 +507,11 @@ class Run:
 
 
 def _reworded(progress: Progress | None, text: str, instead: str) -> Progress | None:
-    """The same progress, where its prompt is a certain text with another one."""
-    if progress is None or progress.prompt != text:
-        return progress
-    return msgspec.structs.replace(progress, prompt=instead)
+    """The same progress, with another text where its question or its complaint is a certain text."""
+    if progress is None:
+        return None
+    changed = {name: instead for name in ("prompt", "complaint") if text and getattr(progress, name) == text}
+    return msgspec.structs.replace(progress, **changed) if changed else progress
 
 
 def _model_of(action: Action) -> str:

@@ -40,13 +40,24 @@ class Progress(Struct, omit_defaults=True):
     """How far the current action is, from being entered until it is left."""
 
     round: int = 0
-    prompt: str = ""  # the last thing it said, to say again after a blank reply
+    prompt: str = ""  # the question as it was last put
     values: dict[str, Value] = {}
     replies: list[str] = []  # what the user answered to this action, for extraction at its end
     astray: dict[str, int] = {}  # by policy, how many of the last replies in a row it is for
     visit: int = 0  # the number of this visit among those in which the model was asked; 0: not asked yet
     errors: dict[str, str] = {}  # what was wrong with the form as it was last sent, by field
     asked: dict[str, int] = {}  # by purpose, how often it was asked in this visit
+    complaint: str = ""  # why the last answer did not do, if it was said since the question was put
+
+    @property
+    def said_last(self) -> str:
+        """What to say again after a blank reply: why the question is still open, else the question."""
+        return self.complaint or self.prompt
+
+    @property
+    def question(self) -> str:
+        """What to say again after something else was talked about; where no question was put, what is open."""
+        return self.prompt or self.complaint
 
 
 class Spent(Struct, frozen=True, omit_defaults=True):

@@ -73,7 +73,7 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
     """Takes the reply to a fixed question, or the choice that was picked."""
     outputs = taken(run, action.outputs)
     if picked is None and not reply.strip():
-        return _prompt(run, action, run.progress.prompt)
+        return _say_and_wait(run, action, run.progress.said_last)
     run.progress.round += 1
     run.progress.replies.append(reply)
     found = _parsed(run, action, outputs, reply) if picked is None else {outputs[0].get: picked}
@@ -86,7 +86,7 @@ async def answer_ask(run: Run, action: Ask, reply: str, picked: str | None) -> O
         return _finish(run, action, "user")
     if run.progress.round >= rounds_of(action):
         return _exhausted(run, action)
-    return _prompt(run, action, _complaint(run, action, refused, required))
+    return _insist(run, action, _complaint(run, action, refused, required))
 
 
 def _parsed(run: Run, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
@@ -108,7 +108,7 @@ async def ai_ask(run: Run, action: AiAsk) -> Outcome:
 async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
     """Lets the model judge a reply, and goes on asking or takes the outputs."""
     if not reply.strip():
-        return _prompt(run, action, run.progress.prompt)
+        return _say_and_wait(run, action, run.progress.said_last)
     outputs = taken(run, action.outputs)
     records.begin_round(run, action.outputs)
     run.progress.round += 1
@@ -129,15 +129,18 @@ async def answer_ai_ask(run: Run, action: AiAsk, reply: str) -> Outcome:
         return _given_up(run, action, decision, policy)
     last = run.progress.round >= rounds_of(action)
     if refused and not last:
-        return _prompt(run, action, _complaint(run, action, refused, []))
+        return _insist(run, action, _complaint(run, action, refused, []))
     if not decision.exit:
-        own = policy.say if policy is not None else None
-        return _prompt(run, action, run.text(own) if own is not None else answered.text or run.progress.prompt)
+        if policy is not None and policy.say is not None:
+            return _insist(run, action, run.text(policy.say))
+        return _prompt(run, action, answered.text or run.progress.prompt)
     await _fill_missing(run, action, outputs, reply)
     missing = _missing(run, action.outputs)
     required = [output for output in missing if output.required]
     if required and not last:
-        return _prompt(run, action, answered.text or _complaint(run, action, {}, required))
+        if answered.text:
+            return _prompt(run, action, answered.text)
+        return _insist(run, action, _complaint(run, action, {}, required))
     run.record(Exited(action.id, decision.source, decision.reason))
     wanted = [output for output in missing if output.required is not False]
     if required or (wanted and (refused or decision.source == "max_rounds")):
@@ -243,7 +246,18 @@ async def _complete(
 
 
 def _prompt(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
-    run.progress.prompt = text
+    """Put a question, which stays the one to put again until there is another."""
+    run.progress.prompt, run.progress.complaint = text, ""
+    return _say_and_wait(run, action, text)
+
+
+def _insist(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
+    """Say why the question stays open."""
+    run.progress.complaint = text
+    return _say_and_wait(run, action, text)
+
+
+def _say_and_wait(run: Run, action: Ask | AiAsk, text: str) -> Outcome:
     run.say(text)
     outputs = taken(run, action.outputs)
     if isinstance(action, Ask) and len(outputs) == 1 and outputs[0].choices:

@@ -21,7 +21,7 @@ async def chat(run: Run, action: Chat) -> Outcome:
 async def answer_chat(run: Run, action: Chat, reply: str) -> Outcome:
     """Lets the model answer; the last of its rounds still gets an answer."""
     if not reply.strip():
-        run.say(run.progress.prompt)  # nothing, where the user is to begin
+        run.say(run.progress.said_last)  # nothing, where the user is to begin
         return Waits(Wait("text"))
     run.progress.round += 1
     run.progress.replies = [*run.progress.replies, reply][-rounds_of(action) :]
@@ -29,10 +29,14 @@ async def answer_chat(run: Run, action: Chat, reply: str) -> Outcome:
     judgement = judging.judge(run, action, answered, {})
     judging.record(run, action, answered, judgement)
     decision, policy = judgement.decision, judgement.policy
-    text = run.text(policy.say) if policy is not None and policy.say is not None else answered.text
-    if not decision.exit:
-        return _says(run, text)
+    own = policy.say if policy is not None else None
+    if not decision.exit and own is None:
+        return _says(run, answered.text)
+    text = answered.text if own is None else run.text(own)
     run.say(text)
+    if not decision.exit:
+        run.progress.complaint = text
+        return Waits(Wait("text"))
     run.record(Exited(action.id, decision.source, decision.reason))
     away = onward(run, policy.then, action.id) if policy is not None and judgement.is_given_up else None
     return away or DONE
@@ -52,6 +56,7 @@ async def _complete(run: Run, action: Chat, reply: str | None) -> ModelReply:
 
 
 def _says(run: Run, text: str) -> Outcome:
-    run.progress.prompt = text
+    """Say what the model has to say; the script's own words only lead back to it."""
+    run.progress.prompt, run.progress.complaint = text or run.progress.prompt, ""
     run.say(text)
     return Waits(Wait("text"))

@@ -11,13 +11,14 @@ from scripts.actions import Choose, UserSay, rounds_of
 
 def choose(run: Run, action: Choose) -> Outcome:
     """Puts the question, where there is one, and offers the choices."""
-    return _offer(run, action, run.text(action.question))
+    run.progress.prompt = run.text(action.question)
+    return _offer(run, action, run.progress.prompt)
 
 
 def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outcome:
     """Takes a choice by its key, or by what a reply says: key, number or text."""
     if key is None and not reply.strip():
-        return _offer(run, action, run.progress.prompt)
+        return _offer(run, action, run.progress.said_last)
     run.progress.round += 1
     choices = [Choice(choice.key, run.text(choice.text)) for choice in action.choices]
     key = match_choice(reply, choices, run.state.locale) if key is None else key
@@ -28,13 +29,13 @@ def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outc
     if run.progress.round < rounds_of(action):
         texts, own = tuple(choice.text for choice in choices), run.program.script.phrases
         sorry = phrase(run.state.locale, "choice", texts, own=own)
-        return _offer(run, action, run.text(action.invalid) if action.invalid is not None else sorry)
+        run.progress.complaint = run.text(action.invalid) if action.invalid is not None else sorry
+        return _offer(run, action, run.progress.complaint)
     run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")
     return after_failure(run, action.on_fail, action.id) or DONE
 
 
 def _offer(run: Run, action: Choose, text: str) -> Outcome:
-    run.progress.prompt = text
     run.say(text)
     return offering((choice.key, run.text(choice.text)) for choice in action.choices)
 

@@ -26,13 +26,14 @@ from scripts.values import Value, ValueRefused, bounded, is_given
 
 def form(run: Run, action: Form) -> Outcome:
     """Shows the form, with its text where it has one. Raises PlaceLost."""
-    return _show(run, action, run.text(run.program.form(action.sheet).text))
+    run.progress.prompt = run.text(run.program.form(action.sheet).text)
+    return _show(run, action, run.progress.prompt)
 
 
 async def answer_form(run: Run, action: Form, reply: str, sent: Mapping[str, Value] | None) -> Outcome:
     """Takes a form that was sent, or a reply in plain words."""
     if sent is None and not reply.strip():
-        return _show(run, action, run.progress.prompt)
+        return _show(run, action, run.progress.said_last)
     sheet = run.program.form(action.sheet)
     fields = _fillable(sheet)
     wanted = [field for field in fields if field.name in run.progress.errors] or [
@@ -53,7 +54,8 @@ async def answer_form(run: Run, action: Form, reply: str, sent: Mapping[str, Val
     run.progress.errors = errors
     if run.progress.round >= rounds_of(action):
         return _exhausted(run, action, fields)
-    return _show(run, action, _complaint(run, action, fields, missing))
+    run.progress.complaint = _complaint(run, action, fields, missing)
+    return _show(run, action, run.progress.complaint)
 
 
 def leave_open(run: Run, action: Form) -> bool:
@@ -165,7 +167,6 @@ def drawn(run: Run, action: Action, wait: Wait) -> Wait:
 
 
 def _show(run: Run, action: Form, text: str) -> Outcome:
-    run.progress.prompt = text
     run.say(text)
     return Waits(Wait("form", form=_drawn(run, run.program.form(action.sheet))))
 

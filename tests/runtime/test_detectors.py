@@ -174,6 +174,14 @@ repairs: [repeat]
     assert session.said == ["Please ask your doctor about that."]
 
 
+async def test_a_withheld_complaint_is_not_said_again(drive):
+    invalid = "output: [{get: age, type: number, invalid: Then take ibuprofen.}]"
+    session = await drive(HEAD + ADVICE + BODY.replace("output: [{get: age, type: number}]", invalid))
+    await session.reply("it hurts", " ")
+    assert session.said == ["Please ask your doctor about that."]
+    assert session.happened(Emitted) == []
+
+
 async def test_the_user_may_say_what_the_session_may_not(drive):
     session = await drive(HEAD + ADVICE + BODY)
     await session.reply("28, I take ibuprofen")

@@ -364,7 +364,7 @@ async def test_an_interrupt_comes_back_to_the_form_with_what_was_filled_in(drive
         + "interrupts: [{on: [help], do: [{say: Here I am.}]}]\n"
     )
     session = await (await drive(text)).reply("age: 30", "help")
-    assert session.said == ["Here I am.", "Still needed: Your name."]
+    assert session.said == ["Here I am.", "Please fill this in."]
     assert drawn(session)["age"].value == 30
     assert (await session.reply("Ana")).values == {"name": "Ana", "age": 30}
 

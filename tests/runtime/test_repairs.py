@@ -160,3 +160,75 @@ async def test_in_chinese(drive):
     await session.reply("说错了，年龄应该是30")
     assert session.said == ["已更正：年龄: 30。", "您住在哪里？"]
     assert session.values["成年"] is True
+
+
+QUESTIONS = """
+script: questions
+repairs: [repeat, skip, correct]
+interrupts:
+- {interrupt: why, on: [why do you ask], do: [{say: It helps me to help you., id: because}]}
+forms:
+- {form: sheet, text: Fill this in., fields: [{field: size, type: number, required: true}]}
+- {form: bare, fields: [{field: width, type: number, required: true}]}
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - %s
+    - {user_say: ok, id: ok}
+"""
+
+OPEN = [
+    ("{ask: How old are you?, id: q, output: [{get: age, type: number, invalid: A number please.}]}", "old"),
+    ("{ai_ask: How old are you?, id: q, output: [{get: age, type: number, max: 120}]}", "400"),
+    ("{choose: age, id: q, question: How old are you?, choices: [young, old], invalid: One of them.}", "green"),
+]
+
+
+@pytest.mark.parametrize(("action", "wrong"), OPEN)
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("again", ["repeat", "why do you ask", "correction"])
+async def test_the_question_comes_back_not_the_complaint(prepare, action, wrong, saved, again):
+    session = await prepare(QUESTIONS % action, saved=saved).start()
+    await session.reply(wrong)
+    complaint = session.said
+    assert complaint != ["How old are you?"]
+    await session.reply("  ")
+    assert session.said == complaint
+    await session.reply(again)
+    assert session.said[-1] == "How old are you?"
+
+
+async def test_a_form_is_put_again_by_its_text(drive):
+    session = await drive(QUESTIONS % "{form: sheet, id: q}")
+    await session.reply("large")
+    assert session.said != ["Fill this in."]
+    for again in ("repeat", "why do you ask", "skip"):
+        await session.reply(again)
+        assert session.said[-1] == "Fill this in."
+        assert session.state.wait.form.errors.keys() == {"size"}
+
+
+async def test_a_refused_skip_is_said_once_without_a_question(drive):
+    session = await drive(QUESTIONS % "{say: Here is a form., id: s}\n    - {form: bare, id: q}")
+    await session.reply("skip")
+    assert session.said == ["I do need an answer to this one.", "Here is a form."]
+
+
+@pytest.mark.parametrize("action", ["ai_ask: Sleep?, id: q, output: [{get: hours}]", "chat: Sleep?, id: q"])
+async def test_words_that_lead_back_are_not_the_question(drive, action):
+    replies = ["How do you sleep?", {"exit": False, "progress": "off_topic", "text": "Hm."}]
+    led_back = f"{{{action}, exit: done, on_off_topic: {{say: Back to your sleep please.}}}}"
+    session = await drive(QUESTIONS % led_back, replies={"q": replies})
+    await session.reply("it rains")
+    assert session.said == ["Back to your sleep please."]
+    await session.reply("repeat")
+    assert session.said == ["How do you sleep?"]
+
+
+async def test_a_further_question_of_the_model_is_the_one_to_repeat(drive):
+    replies = ["How do you sleep?", {"text": "And when do you go to bed?"}]
+    session = await drive(QUESTIONS % "{ai_ask: Sleep?, id: q, output: [{get: hours}]}", replies={"q": replies})
+    await session.reply("badly", "repeat")
+    assert session.said == ["And when do you go to bed?"]
