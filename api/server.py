@@ -27,6 +27,7 @@ from api.app import create_app
 from api.connections.files import raise_open_files
 from api.connections.sockets import Sockets
 from api.connections.watch import RESERVE, Bounds, Watch
+from api.fitting import misfits
 from api.live import Live
 from api.models import close_model, make_model
 from api.settings import Settings
@@ -38,6 +39,8 @@ from store.record import Record
 
 BACKLOG = 2_048  # connections that wait to be accepted, in the kernel
 HEADER_BYTES_MAX = 65_536
+log = structlog.get_logger()
+
 GOODBYE_S = 3.0  # how long clients have for the last of their answers when the server stops
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
 KEY_FILE = "server-key"  # and by which key: whoever may read it may read the record as well
@@ -66,6 +69,8 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
         raise FolderMissing(f"there is no folder of scripts {settings.scripts}")
     configure_logging(settings.log_level)
     connections = raise_open_files(settings.connections_max + RESERVE) - RESERVE
+    for misfit in misfits(settings):
+        log.warning("settings do not fit", problem=misfit)
     model = make_model(settings)
     record = Record.open(settings.data)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -5,6 +5,7 @@ doubt: nobody knows whether the endpoint carried it out. It is made again, or fa
 """
 
 import hashlib
+import math
 from collections.abc import Collection
 from datetime import UTC, datetime
 
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.budgets import Purse
+from runtime.deadlines import until
 from runtime.events import Message
 from runtime.ports import (
     SPEAKING,
@@ -31,6 +33,7 @@ from runtime.state import Spent
 from scripts.actions import OnInterrupted
 
 GIVEN_UP = "given up before its end"  # what is kept of a call that a time limit ended
+OUT_OF_TIME = "no reply came before the turn's time was over; see turn_s, and timeout_s and attempts of the model"
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -94,13 +97,15 @@ def digest_of(request: ModelRequest) -> str:
 class Calls:
     """The calls of one turn."""
 
-    def __init__(self, model: Model, journal: Journal, purse: Purse) -> None:
+    def __init__(self, model: Model, journal: Journal, purse: Purse, ends_at: float = math.inf) -> None:
+        """No call goes on after the moment `ends_at` of the event loop's clock."""
         self.made: list[ModelCall] = []
         self._answered: list[ModelCall] = []  # all of them as they were, however often the turn begins
         self._before: list[ModelCall] = []  # of these, what was not come to again since it last began
         self._model = model
         self._journal = journal
         self._purse = purse
+        self._ends_at = ends_at
 
     def begin_again(self, purse: Purse) -> None:
         """The turn begins anew, with another purse: what was asked since it began is not asked again."""
@@ -141,14 +146,24 @@ class Calls:
         return call.reply
 
     async def _made(self, request: ModelRequest, intent: Intent, hear: Hear | None) -> ModelReply:
+        usage: Usage | None = None
+        try:
+            async with until(self._ends_at) as limit:
+                return await self._completed(request, intent, hear)
+        except TimeoutError as error:
+            if not limit.expired():  # the model's own
+                raise
+            usage = _given_up(error.__cause__)
+        raise ModelFailed(OUT_OF_TIME, usage=usage)
+
+    async def _completed(self, request: ModelRequest, intent: Intent, hear: Hear | None) -> ModelReply:
         try:
             reply = await self._model.complete(request, hear)
         except ModelFailed as failed:
             self._add(request, intent, await self._journal.end(intent, None, str(failed), failed.usage))
             raise
         except BaseException as reason:  # a time limit of ours, or something that went wrong as the words were heard
-            usage = reason.__cause__.usage if isinstance(reason.__cause__, GivenUp) else None
-            self._add(request, intent, await self._journal.end(intent, None, GIVEN_UP, usage))
+            self._add(request, intent, await self._journal.end(intent, None, GIVEN_UP, _given_up(reason)))
             raise
         ended = await self._journal.end(intent, reply, usage=reply.usage)
         self._add(request, intent, ended)
@@ -203,6 +218,12 @@ def _wordless(call: ModelCall) -> ModelCall:
     reply = replace(call.reply, text="", raw="") if call.reply is not None else None
     ended = replace(call.ended, reply=reply) if call.ended is not None else None
     return replace(call, reply=reply, ended=ended, is_withheld=True)
+
+
+def _given_up(reason: BaseException | None) -> Usage | None:
+    """What a call took that was ended from outside."""
+    cause = reason.__cause__ if reason is not None else None
+    return cause.usage if isinstance(cause, GivenUp) else None
 
 
 def _usage(ended: Ended | None) -> Usage | None:

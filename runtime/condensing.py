@@ -18,6 +18,7 @@ from runtime.context.accounts import PIECE_TOKENS_MAX, SUMMARY_CHARS_MAX, pieces
 from runtime.context.memory import ContextMemory, LastResize
 from runtime.context.ports import Condense
 from runtime.context.windows import tokens_in
+from runtime.deadlines import until
 from runtime.events import Intervened, Message, Resized
 from runtime.inputs import Compress
 from runtime.ports import ModelFailed
@@ -55,7 +56,7 @@ class _Condenser:
 
     async def _account(self, wish: Condense) -> Value:
         try:
-            async with asyncio.timeout_at(self._ends_at):
+            async with until(self._ends_at):
                 reply = await self._run.condense(wish)
         except TimeoutError:
             raise ModelFailed(GIVEN_UP) from None
@@ -77,7 +78,7 @@ async def keep_up(run: Run, action: Action | None, turn_ends_at: float) -> None:
     condenser = _Condenser(run, _until(run, turn_ends_at))
     messages = run.conversation(chosen.strategy.messages_max)
     try:
-        async with asyncio.timeout_at(_until(run, turn_ends_at) + WITHOUT_MODEL_S):
+        async with until(_until(run, turn_ends_at) + WITHOUT_MODEL_S):
             after = await chosen.strategy.follow(messages, before, condenser)
     except Exception as error:
         if condenser.defect is not None:

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from runtime.asides import Aside, perform
 from runtime.budgets import BudgetExceeded
+from runtime.deadlines import until
 from runtime.events import Detected, Message
 from runtime.outcomes import Finish
 from runtime.ports import ModelFailed, Verdict, Watched
@@ -148,7 +149,7 @@ async def _asked(
     if not detectors:
         return {}
     try:
-        async with asyncio.timeout(MODEL_S):
+        async with until(asyncio.get_running_loop().time() + MODEL_S):
             answered = (await run.detect(said, {each.id: _watched(each) for each in detectors})).detected
         verdicts = {each.id: _sound(answered.get(each.id, Verdict(0.0))) for each in detectors}
     except (ModelFailed, LimitExceeded, BudgetExceeded, TimeoutError) as error:

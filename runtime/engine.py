@@ -59,6 +59,7 @@ from scripts.actions import Action, ModelStep, action_type
 from scripts.model import After, Interrupt, Scope
 from scripts.values import Value
 
+AFTER_CALLS_S, AFTER_CALLS_PART = 1.0, 0.1  # of a turn's time, what is left after the last call of a model at least
 STEPS_BETWEEN_YIELDS = 20  # the engine lets other sessions run, and its time-out act, this often
 
 
@@ -125,6 +126,7 @@ async def run_turn(
     content = accepted(state, given)
     now = now or clock()
     recalls = Recalls(memory, recalls_max=limits.recalls_max, recall_s=limits.recall_s)
+    ends_at = asyncio.get_running_loop().time() + limits.turn_s
 
     def begun(before: Run | None = None) -> Run:
         work = copy_of(state)
@@ -144,14 +146,15 @@ async def run_turn(
             now=now,
             contexts=contexts,
             recalls=recalls,
+            calls_end_at=ends_at - min(AFTER_CALLS_S, limits.turn_s * AFTER_CALLS_PART),
             before=before,
         )
 
     run = begun()
     engine = _Engine(run)
     try:
-        async with asyncio.timeout(limits.turn_s) as time:
-            while (asked := await engine.asks_in(given, content, time.when() or 0.0)) is not None:
+        async with asyncio.timeout_at(ends_at):
+            while (asked := await engine.asks_in(given, content, ends_at)) is not None:
                 await recalls.put(asked)
                 run = begun(run)
                 engine = _Engine(run)

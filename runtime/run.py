@@ -1,6 +1,7 @@
 """One turn being run: what an action may do to the world, and the bounds of it."""
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -121,9 +122,12 @@ class Run:
         now: datetime | None,
         contexts: Contexts,
         recalls: Recalls,
+        calls_end_at: float = math.inf,
         before: "Run | None" = None,
     ) -> None:
-        """`before` is the same turn, as far as it came without what had to be asked of memory first."""
+        """`before` is the same turn, as far as it came without what had to be asked of memory first. No call of the
+        model goes on after `calls_end_at`, by the event loop's clock.
+        """
         self.program = program
         self.state = state
         self.contexts = contexts
@@ -134,7 +138,7 @@ class Run:
         self.recalls = recalls
         purse = Purse(state, limits.turn_budget, limits.session_budget, meter, journal.spent())
         if before is None:
-            self.calls = Calls(model, journal, purse)
+            self.calls = Calls(model, journal, purse, calls_end_at)
             # where detectors watch what the session says, nobody hears a word before they have
             self.speech = Speech(None if program.watches_assistant else live)
         else:

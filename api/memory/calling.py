@@ -15,6 +15,7 @@ from api.budgets import Spending
 from api.journal import usage_columns
 from api.metrics import Metrics
 from runtime.calls import GIVEN_UP, digest_of
+from runtime.deadlines import until
 from runtime.ports import Clock, GivenUp, Ids, Meter, Model, ModelFailed, ModelReply, ModelRequest, Usage
 from store.memory.calls import MemoryCallRow
 from store.memory.record import MemoryRecord
@@ -62,7 +63,7 @@ class MemoryCalls:
         await self._record.begin_call(begun)
         call = _Call(request, begun, meter)
         try:
-            async with asyncio.timeout(CALL_S):
+            async with until(asyncio.get_running_loop().time() + CALL_S):
                 reply = await self._asked(call)
         except TimeoutError:
             raise ModelFailed(f"the call of the model was {GIVEN_UP}") from None

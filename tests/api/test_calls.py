@@ -296,7 +296,9 @@ async def test_a_call_given_up_for_time_has_failed_and_is_made_again(app: Any, t
         await api.keep(PLAIN.replace("script: calling", "script: calling\non_interrupted: fail"))
         session = await api.begin("calling")
         answer = await api.message(session, {"content": "go"})
-        assert answer.json()["error"]["code"] == "LIMIT_EXCEEDED"
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "LLM_SERVICE_ERROR")
+        assert answer.json()["error"]["recovery"]["canRetry"] is True
+        assert (await api.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 0
         page = await api.read(f"/api/sessions/{session['sessionId']}/calls")
         assert [(call["outcome"], call["error"]) for call in page["data"]] == [
             ("done", ""),

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from runtime.calls import GIVEN_UP
 from runtime.engine import Limits, TurnFailed
 from runtime.inputs import InputRefused, Reply
 from runtime.models.offline import OfflineModel
@@ -61,14 +62,21 @@ async def test_a_reply_nobody_wrote_names_the_nearest(drive):
 
 async def test_a_model_that_never_answers_ends_with_the_time_of_the_turn(drive):
     class Silent(OfflineModel):
+        def goes_to(self, request):
+            return "silent"
+
         async def complete(self, request, hear=None):
             await asyncio.sleep(60)
 
     session = await drive(SCRIPT, limits=Limits(turn_s=0.5))
     session.model = Silent()
     failure = await failed_turn(session, Reply("Ana"))
-    assert (failure.kind, failure.retryable) == ("limit", True)
-    assert str(failure) == "the turn took longer than 0.5 s"
+    assert (failure.kind, failure.retryable) == ("model", True)
+    assert "before the turn's time was over" in str(failure)
+    assert [call.ended.error for call in failure.model_calls] == [GIVEN_UP]
+    session.model = OfflineModel()
+    await session.reply("Ana")
+    assert session.state.turn == 1
 
 
 async def test_a_long_turn_lets_others_run_and_ends_with_its_time(drive):

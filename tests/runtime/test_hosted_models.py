@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from runtime.deadlines import until
+from runtime.engine import Limits, TurnFailed
 from runtime.models.hosted.endpoint import REPLY_CHARS_MAX
 from runtime.models.hosted.router import HostedModels
 from runtime.models.hosted.settings import ModelSettings, Secret
@@ -262,7 +264,7 @@ async def test_what_may_pass_is_tried_again(endpoint, models, kind, answer, stre
         ("cut", {"content": "Good morning!", "cut": 1}),
         ("cut", {"content": "Good morning!", "finish": ""}),
         ("cut", {"body": 'data: {"error": {"message": "out of memory"}}\n\n'}),
-        ("timeout", {"content": "Good morning!", "pause_s": 2.0, "piece_chars": 1}),
+        ("timeout", {"content": "Good morning!", "pause_s": 5.0}),
     ],
 )
 async def test_a_stream_that_breaks_off_is_tried_again(endpoint, models, kind, answer):
@@ -270,6 +272,55 @@ async def test_a_stream_that_breaks_off_is_tried_again(endpoint, models, kind, a
     endpoint.will(content="Hello!")
     reply = await models(timeout_s=2.0 if kind == "timeout" else 30.0).complete(say(), Heard())
     assert (reply.text, reply.usage.failures) == ("Hello!", (kind,))
+
+
+async def test_a_stream_that_flows_is_not_cut(endpoint, models):
+    endpoint.will(content="Good morning! " * 4, pause_s=0.3, piece_chars=4)
+    reply = await models(timeout_s=1.5).complete(say(), Heard())
+    assert reply.usage.latency_ms > 3_000
+    assert (reply.text, reply.usage.failures) == (("Good morning! " * 4).strip(), ())
+    assert len(endpoint.requests) == 1
+
+
+def _thoughts(count: int, name: str, thought: str) -> str:
+    piece = json.dumps({"choices": [{"index": 0, "delta": {name: thought}}]})
+    said = json.dumps({"choices": [{"index": 0, "delta": {"content": "Hello!"}, "finish_reason": "stop"}]})
+    return f"data: {piece}\n\n" * count + f"data: {said}\n\ndata: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "thought", "failures"),
+    [("reasoning_content", "Hm.", ()), ("reasoning", "Hm.", ()), ("content", "", ("timeout",))],
+)
+async def test_a_model_that_thinks_aloud_is_waited_for(endpoint, models, name, thought, failures):
+    endpoint.will(body=_thoughts(8, name, thought), pause_s=0.3)
+    endpoint.will(content="Hello!")
+    reply = await models(timeout_s=1.5).complete(say(), Heard())
+    assert (reply.text, reply.usage.failures) == ("Hello!", failures)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_no_attempt_begins_after_the_deadline(endpoint, models, streamed):
+    endpoint.always(status=500, headers={"Retry-After": "3"})
+    began = asyncio.get_running_loop().time()
+    async with until(began + 2.0):
+        with pytest.raises(ModelFailed) as caught:
+            await models(attempts=3).complete(say(), Heard() if streamed else None)
+    assert (caught.value.usage.attempts, caught.value.usage.failures) == (1, ("500",))
+    assert asyncio.get_running_loop().time() < began + 2.0
+
+
+async def test_a_turn_out_of_time_pays_for_one_attempt(endpoint, models, prepare):
+    endpoint.always(content="Good morning!", wait_s=60.0)
+    session = prepare("- {ai_say: Greet the user., id: greet}", limits=Limits(turn_s=1.5))
+    session.model = models(timeout_s=30.0)
+    with pytest.raises(TurnFailed) as caught:
+        await session.start()
+    assert (caught.value.kind, caught.value.retryable) == ("model", True)
+    (call,) = caught.value.model_calls
+    assert (call.ended.usage.attempts, call.ended.usage.failures) == (1, ("given_up",))
+    assert call.ended.usage.input_tokens > 100
+    assert len(endpoint.requests) == 1
 
 
 async def test_it_is_not_tried_for_ever(endpoint, models):
@@ -537,6 +588,21 @@ async def test_an_endpoint_that_is_down_is_left_alone_and_then_tried_by_one_call
     several = await asyncio.gather(*(used.complete(say()) for _ in range(3)))
     assert sorted(each.usage.failures for each in several) == [(), ("resting",), ("resting",)]
     assert used.states()["tiny"] == "closed"
+
+
+async def test_an_endpoint_left_alone_keeps_its_first_failure(endpoint, models):
+    used = models(attempts=1)
+    endpoint.will(times=2, status=401)  # a refusal is no part of the row
+    endpoint.will(status=503)
+    endpoint.always(cut=-1)
+    for _ in range(7):
+        await failed(used, say())
+    failure = await failed(used, say())
+    assert str(failure) == (
+        "the endpoint of model `tiny` failed several times in a row and is left alone for a moment; "
+        "the first time it has trouble of its own (503)"
+    )
+    assert failure.retryable
 
 
 async def test_an_endpoint_that_refuses_is_not_down(endpoint, models):

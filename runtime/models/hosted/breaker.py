@@ -20,6 +20,7 @@ class Breaker:
         self._failures_max = failures_max
         self._pause_s = pause_s
         self._failures = 0
+        self._cause = ""  # the kind of the first of them
         self._opened_at: float | None = None
         self._is_tried = False
 
@@ -32,16 +33,16 @@ class Breaker:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Around one call. Raises Failure `resting` instead of letting it through."""
+        """Around one call. Raises Failure `resting` where it is not let through; its cause is the first failure."""
         state = self.state
         if state == "open" or (state == "half-open" and self._is_tried):
-            raise Failure("resting")
+            raise Failure("resting", cause=self._cause)
         self._is_tried = state == "half-open"
         try:
             yield
         except Failure as failure:
             if failure.meaning.down:
-                self._failed()
+                self._failed(failure)
             else:
                 self._answered()
             raise
@@ -51,11 +52,12 @@ class Breaker:
             if state == "half-open":
                 self._is_tried = False
 
-    def _failed(self) -> None:
+    def _failed(self, failure: Failure) -> None:
         self._failures += 1
+        self._cause = self._cause or failure.kind
         if self._failures >= self._failures_max or self._opened_at is not None:
             self._opened_at = self._clock()
 
     def _answered(self) -> None:
         """An endpoint that refuses a request is not down."""
-        self._failures, self._opened_at = 0, None
+        self._failures, self._cause, self._opened_at = 0, "", None

@@ -31,7 +31,7 @@ class Line(Struct, frozen=True):
 
     url: str
     key: Secret
-    timeout_s: float  # for the wait for a place, and then for the whole of a call
+    timeout_s: float  # for the wait for a place, then for the first word of a reply, then for each further one
     concurrency_max: int
 
 
@@ -74,6 +74,14 @@ class _Message(Struct, frozen=True):
     content: str | None = None
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
+    # what a model thinks before it speaks, by the two names that endpoints have for it; never read
+    reasoning_content: object = None
+    reasoning: object = None
+
+    @property
+    def is_progress(self) -> bool:
+        """Whether the model said or thought anything; endpoints also send pieces that only keep the line open."""
+        return bool(self.words or self.called or self.reasoning_content or self.reasoning)
 
     @property
     def words(self) -> str:
@@ -122,13 +130,17 @@ class Endpoint:
         await self._client.close()
 
     async def call(self, body: Mapping[str, object], listener: Listener, chars_max: int = REPLY_CHARS_MAX) -> Said:
-        """One call, for a reply of so many characters at most. Raises Failure."""
+        """One call, for a reply of so many characters at most. Raises Failure.
+
+        A stream may take as long as its words keep coming; any other reply comes as one word.
+        """
         async with self._place():
             with self.breaker.guard():
                 try:
-                    async with asyncio.timeout(self.line.timeout_s):
+                    async with asyncio.timeout(self.line.timeout_s) as silence:
                         listener.sent()
-                        return await self._called(body, listener, min(chars_max, REPLY_CHARS_MAX))
+                        growing = _Growing(listener, min(chars_max, REPLY_CHARS_MAX))
+                        return await self._called(body, growing, lambda: self._put_off(silence))
                 except TimeoutError:
                     raise Failure("timeout") from None
 
@@ -145,7 +157,10 @@ class Endpoint:
         finally:
             self._places.release()
 
-    async def _called(self, body: Mapping[str, object], listener: Listener, chars_max: int) -> Said:
+    def _put_off(self, silence: asyncio.Timeout) -> None:
+        silence.reschedule(asyncio.get_running_loop().time() + self.line.timeout_s)
+
+    async def _called(self, body: Mapping[str, object], growing: "_Growing", heard: Callable[[], None]) -> Said:
         create: Any = self._client.chat.completions.create  # its overloads want every parameter by name
         try:
             answer = await create(**body)
@@ -154,9 +169,8 @@ class Endpoint:
             raise (Failure("no_key") if failure.kind == "401" and not self.line.key else failure) from None
         except ValueError:  # a body that is no JSON
             raise Failure("protocol") from None
-        growing = _Growing(listener, chars_max)
         if isinstance(answer, AsyncStream):
-            return await _streamed(answer, growing)
+            return await _streamed(answer, growing, heard)
         return _whole(answer, growing)
 
 
@@ -231,7 +245,7 @@ def _whole(answer: object, growing: _Growing) -> Said:
     return _said(growing, read.choices[0].finish_reason or "", read.model or "", read.usage)
 
 
-async def _streamed(stream: AsyncStream[ChatCompletionChunk], growing: _Growing) -> Said:
+async def _streamed(stream: AsyncStream[ChatCompletionChunk], growing: _Growing, heard: Callable[[], None]) -> Said:
     finish, model = "", ""
     usage: _Tokens | None = None
     try:
@@ -243,6 +257,8 @@ async def _streamed(stream: AsyncStream[ChatCompletionChunk], growing: _Growing)
                     finish = choice.finish_reason or finish
                     if choice.delta is not None:
                         growing.add(choice.delta)
+                        if choice.delta.is_progress:
+                            heard()
                     growing.tell(at_last=bool(finish))
     except APIError as error:
         raise failure_of(error) from None

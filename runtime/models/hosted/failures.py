@@ -57,22 +57,31 @@ KINDS: Mapping[str, Kind] = {
 class Failure(Exception):
     """One attempt at a call failed."""
 
-    def __init__(self, kind: str, *, retry_after_s: float | None = None, refused: str = "") -> None:
+    def __init__(self, kind: str, *, retry_after_s: float | None = None, refused: str = "", cause: str = "") -> None:
         super().__init__(kind)
         self.kind = kind
         self.retry_after_s = retry_after_s
         self.refused = refused  # the parameter that the endpoint does not take
+        self.cause = cause  # the kind of the first failure in the row that this one follows from
 
     @property
     def meaning(self) -> Kind:
         """What the kind means."""
-        return KINDS.get(self.kind) or (_TROUBLE if self.kind.startswith("5") else _REFUSED)
+        return _meaning(self.kind)
 
     def told(self, model: str) -> str:
         """The failure in words for clients."""
-        status = f" ({self.kind})" if self.kind.isdigit() else ""
         what = f", which names `{self.refused}`" if self.refused else ""
-        return f"the endpoint of model `{model}` {self.meaning.words}{what}{status}"
+        first = f"; the first time it {_meaning(self.cause).words}{_status(self.cause)}" if self.cause else ""
+        return f"the endpoint of model `{model}` {self.meaning.words}{what}{_status(self.kind)}{first}"
+
+
+def _meaning(kind: str) -> Kind:
+    return KINDS.get(kind) or (_TROUBLE if kind.startswith("5") else _REFUSED)
+
+
+def _status(kind: str) -> str:
+    return f" ({kind})" if kind.isdigit() else ""
 
 
 def failure_of(error: APIError) -> Failure:

@@ -12,7 +12,9 @@ from tenacity import (
     stop_before_delay,
     wait_random_exponential,
 )
+from tenacity.stop import stop_base
 
+from runtime.deadlines import time_left
 from runtime.models.hosted.failures import Failure
 
 T = TypeVar("T")
@@ -22,10 +24,17 @@ class Patience(Struct, frozen=True, kw_only=True):
     """How often and how long a call is tried."""
 
     attempts_max: int
-    total_s: float  # no attempt begins after that
+    total_s: float  # no attempt begins after that, or after the deadline of the work at hand
     first_wait_s: float = 0.5
     wait_max_s: float = 8.0
     retry_after_max_s: float = 20.0  # an endpoint that wants to be left alone for longer is not waited for
+
+
+class _at_deadline(stop_base):  # noqa: N801  (named as tenacity names them)
+    """Stop where the next attempt would begin after the deadline of the work at hand."""
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return retry_state.upcoming_sleep >= time_left()
 
 
 async def retried(call: Callable[[], Awaitable[T]], patience: Patience) -> T:
@@ -43,7 +52,7 @@ async def retried(call: Callable[[], Awaitable[T]], patience: Patience) -> T:
         return error.retry_after_s is None or error.retry_after_s <= patience.retry_after_max_s
 
     retrying = AsyncRetrying(
-        stop=stop_after_attempt(patience.attempts_max) | stop_before_delay(patience.total_s),
+        stop=stop_after_attempt(patience.attempts_max) | stop_before_delay(patience.total_s) | _at_deadline(),
         wait=wait_s,
         retry=retry_if_exception(is_worth_it),
         reraise=True,
