@@ -31,6 +31,7 @@ from runtime.events import (
     Message,
     VariableChanged,
     Waiting,
+    Warned,
 )
 from runtime.inputs import (
     Append,
@@ -48,6 +49,7 @@ from runtime.inputs import (
     is_answer_to,
 )
 from runtime.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits
+from runtime.patterns import Match, Matches, MatchWanted, matching, worded
 from runtime.ports import Clock, Ids, Journal, Live, Memory, MemoryFailed, Meter, Model, ModelFailed
 from runtime.program import PlaceLost, Program
 from runtime.recalls import Asked, Recalls, RecallsExceeded, RecallWanted
@@ -152,12 +154,16 @@ async def run_turn(
 
     run = begun()
     engine = _Engine(run)
+    matches = Matches(lambda: run.action_id)
     try:
         async with asyncio.timeout_at(ends_at):
-            while (asked := await engine.asks_in(given, content, ends_at)) is not None:
-                await recalls.put(asked)
-                run = begun(run)
-                engine = _Engine(run)
+            with matching(matches):
+                while (wanted := await engine.asks_in(given, content, ends_at)) is not None:
+                    await (matches.put(wanted) if isinstance(wanted, Match) else recalls.put(wanted))
+                    run = begun(run)
+                    engine = _Engine(run)
+        for pattern, action_id in matches.given_up:
+            run.record(Warned("pattern_given_up", worded(pattern), action_id))
     except ModelFailed as error:
         raise engine.failure("model", str(error), retryable=error.retryable) from error
     except MemoryFailed as error:
@@ -204,12 +210,14 @@ class _Engine:
         failed.model_calls = tuple(self._run.calls.made)
         return failed
 
-    async def asks_in(self, given: Input | Moved | Intervention, content: str, ends_at: float) -> Asked | None:
-        """What has to be asked of memory before the turn can be taken; None: nothing, and it is taken."""
+    async def asks_in(self, given: Input | Moved | Intervention, content: str, ends_at: float) -> Asked | Match | None:
+        """What the turn needs first, of memory or of a pattern that takes long; None: nothing, and it is taken."""
         try:
             await self._run_turn(given, content, ends_at)
         except RecallWanted as wanted:
             return wanted.asked
+        except MatchWanted as wanted:
+            return wanted.match
         return None
 
     async def _run_turn(self, given: Input | Moved | Intervention, content: str, ends_at: float) -> None:

@@ -19,6 +19,7 @@ from runtime.copies import copy_of, own_copy, take_back
 from runtime.events import HISTORY_MAX, Body, Event, Message, Role, VariableChanged, Warned
 from runtime.hearing import Hearing
 from runtime.names import Names
+from runtime.patterns import MatchWanted
 from runtime.ports import (
     SPEAKING,
     Account,
@@ -526,5 +527,5 @@ def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
     """Whether words are sure to be said; what goes wrong here goes wrong again where it counts."""
     try:
         return speak(verdict)
-    except (*FAILURES, RecallWanted):
+    except (*FAILURES, RecallWanted, MatchWanted):
         return False

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from datetime import date, datetime
 
-import regex
 from msgspec import Struct
 
-from runtime.models.parsing import PATTERN_S
+from runtime.patterns import PatternGivenUp, is_match
 from runtime.run import Run
 from scripts.strings import Phrase
 from scripts.values import Value, ValueRefused, bounded, coerce, is_given, number_in
@@ -47,10 +46,9 @@ def _pattern(output: Output, value: Value) -> str:
     if output.pattern is None or not isinstance(value, str):
         return ""
     try:
-        matches = regex.fullmatch(output.pattern, value, timeout=PATTERN_S) is not None
-    except TimeoutError:
-        return f"the pattern took longer than {PATTERN_S} s"
-    return "" if matches else "does not match the pattern"
+        return "" if is_match(output.pattern, value) else "does not match the pattern"
+    except PatternGivenUp as given_up:
+        return str(given_up)
 
 
 def _limits(output: Output, value: Value) -> str:

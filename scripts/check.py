@@ -39,6 +39,7 @@ from scripts.actions import (
 )
 from scripts.analysis.run import analyse
 from scripts.analysis.within import where
+from scripts.backtracking import ambiguous_part
 from scripts.detectors.check import check_detector, unable
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.diagnostics import Problems
@@ -540,14 +541,21 @@ class _Checker:
         self.texts(output.invalid)
         self.limits(output)
         if output.pattern is not None:
-            try:
-                regex.compile(output.pattern)
-            except regex.error as error:
-                self.add("PATTERN_INVALID", str(error), output.mark("pattern"))
+            self.pattern(output.pattern, output.mark("pattern"))
         if output.validate is not None:
             self.loop_names.append(output.get)  # the answer itself is at hand while it is validated
             self.expression(output.validate)
             self.loop_names.pop()
+
+    def pattern(self, pattern: str, at: Location) -> None:
+        try:
+            regex.compile(pattern)
+        except regex.error as error:
+            self.add("PATTERN_INVALID", str(error), at)
+            return
+        text = ambiguous_part(pattern)
+        if text is not None:
+            self.add("PATTERN_BACKTRACKS", f"a repetition in it can read `{text}` in more than one way", at)
 
     def limits(self, output: Output) -> None:
         """`min` and `max`: dates for a date, else numbers (of the value, or of the length of a text or list)."""

@@ -54,6 +54,11 @@ CODES: dict[str, Code] = {
     "CHOICES_INVALID": Code("error", "A choice needs `choices`, each of them once.", "List the choices."),
     "DEFAULT_MISMATCH": Code("error", "The value does not fit the declared type.", "Change the value or the type."),
     "PATTERN_INVALID": Code("error", "The pattern is not a regular expression.", "Correct it."),
+    "PATTERN_BACKTRACKS": Code(
+        "warning",
+        "The pattern may take time that doubles with each character; then it is given up, and the answer is refused.",
+        "Repeat nothing that is repeated inside already, and begin the alternatives of a repetition differently.",
+    ),
     "RANGE_INVALID": Code("error", "`min` and `max` do not fit each other or the type.", "Correct them."),
     # Flow
     "GOTO_UNKNOWN": Code("error", "There is no such topic or phase.", "Write `phase/topic`, or a topic of this phase."),

@@ -9,7 +9,7 @@ import regex
 from msgspec import Struct, structs
 
 from runtime.inputs import Chosen, Filled, Input, Reply
-from runtime.models.parsing import PATTERN_S
+from runtime.patterns import PatternGivenUp, searched
 from runtime.program import Program
 from runtime.sheets import DrawnColumn, DrawnField, DrawnForm
 from runtime.state import State
@@ -174,8 +174,8 @@ def _value(chance: random.Random, output: Output, words: Words, today: date) -> 
 def fits(pattern: str, text: str) -> bool:
     """Whether a pattern finds something in a text."""
     try:
-        return regex.search(pattern, text, timeout=PATTERN_S) is not None
-    except (TimeoutError, regex.error):
+        return searched(pattern, text) is not None
+    except (PatternGivenUp, regex.error):
         return False
 
 

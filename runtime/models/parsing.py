@@ -3,16 +3,15 @@
 from collections.abc import Collection, Mapping
 from datetime import date
 
-import regex
 from msgspec import Struct
 
 from runtime.answers import Choice, labelled_parts, parse_answer
+from runtime.patterns import PatternGivenUp, searched
 from scripts.model import Locale
 from scripts.values import Value, is_given
 from scripts.variables import Output
 
 LABEL_CHARS_MAX = 20  # a longer `define` is a sentence, not a label
-PATTERN_S = 0.2  # for one match of a pattern that an author wrote; one that takes longer matches nothing
 
 
 class Parsed(Struct, frozen=True):
@@ -92,10 +91,9 @@ def _read(output: Output, text: str | None, reply: str, today: date, locale: Loc
 
 def _match(pattern: str, text: str) -> str | None:
     try:
-        found = regex.search(pattern, text.strip(), timeout=PATTERN_S)
-    except TimeoutError:
+        return searched(pattern, text.strip())
+    except PatternGivenUp:  # the turn warns of it
         return None
-    return found[0] if found else None
 
 
 def _reason(output: Output, part: str | None, whole: bool) -> str:
