@@ -98,7 +98,7 @@ class Calls:
     """The calls of one turn."""
 
     def __init__(self, model: Model, journal: Journal, purse: Purse, ends_at: float = math.inf) -> None:
-        """No call goes on after the moment `ends_at` of the event loop's clock."""
+        """Stop each call at the moment `ends_at` of the event loop's clock."""
         self.made: list[ModelCall] = []
         self._answered: list[ModelCall] = []  # all of them as they were, however often the turn begins
         self._before: list[ModelCall] = []  # of these, what was not come to again since it last began

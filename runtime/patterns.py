@@ -1,7 +1,7 @@
 """Patterns that authors write, matched with texts that users type, within a time that a turn cannot exceed.
 
 Values are read synchronously. A match that takes longer than an instant raises `MatchWanted`; then it is made in a
-thread, where it holds up nobody else, and the turn begins anew with what came of it (as in `runtime.recalls`). A
+thread, where it holds up nobody else, and the turn begins again with what came of it (as in `runtime.recalls`). A
 pattern may take half of what is left of the turn's time for all of them, so that one which never ends leaves enough
 for the others, each of which takes some millionths of a second.
 """

@@ -126,8 +126,8 @@ class Run:
         calls_end_at: float = math.inf,
         before: "Run | None" = None,
     ) -> None:
-        """`before` is the same turn, as far as it came without what had to be asked of memory first. No call of the
-        model goes on after `calls_end_at`, by the event loop's clock.
+        """`before` is the same turn, as far as it came without what had to be asked of memory first. Calls of the
+        model stop at `calls_end_at`, by the event loop's clock.
         """
         self.program = program
         self.state = state

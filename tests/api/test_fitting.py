@@ -25,7 +25,7 @@ def test_limits_that_fit_are_not_reported(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         (
             {"model": "openai:tiny", "model_timeout_s": 60},
@@ -42,8 +42,8 @@ def test_limits_that_fit_are_not_reported(given: dict[str, Any]) -> None:
         ({"turn_s": 15}, "context_s = 20 s is more than turn_s = 15 s; raise turn_s, or lower context_s"),
     ],
 )
-def test_limits_that_cannot_fit_are_reported(given: dict[str, Any], told: str) -> None:
-    assert misfits(load_settings(None, given, {})) == (told,)
+def test_limits_that_cannot_fit_are_reported(given: dict[str, Any], reported: str) -> None:
+    assert misfits(load_settings(None, given, {})) == (reported,)
 
 
 def test_models_that_stand_in_for_each_other_count_once() -> None:
