@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
-from uuid import NAMESPACE_OID, uuid5
 
 from msgspec import Struct
 
@@ -57,7 +56,6 @@ class Chat:
         self.streams = Streams(settings, live, running.record, running.clock, running.metrics)
         self._settings = settings
         self._clock = running.clock
-        self._ids = running.ids
         self._locks = SessionLocks(settings.queue_max, settings.queue_s)
         self._beginnings = Beginnings(settings.queue_s)
         self._in_flight = KeysInFlight()
@@ -121,8 +119,7 @@ class Chat:
             program = await self._catalogue.program(tenant, script.digest)
             locale = new.locale or self._settings.locale or program.locale
             program = await self._catalogue.program_in(locale, tenant, script.digest)
-            # the same again for a request that is sent again: what it had asked of models before a crash is found by it
-            session_id = self._ids() if key is None else str(uuid5(NAMESPACE_OID, f"{tenant}\n{key}"))
+            session_id = await self._running.new_session_id(tenant, key)
             session = SessionRow(
                 tenant=tenant,
                 session_id=session_id,

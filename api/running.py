@@ -1,10 +1,12 @@
 """Runs one turn of a session: with the model, the clock, the limits and the user's variables of this server."""
 
+import asyncio
 from datetime import datetime
 
 from msgspec import Struct
 
 from api import rows
+from api.analytics.pseudonyms import id_of, salt_of
 from api.budgets import Spending
 from api.hot import Hot
 from api.journal import TurnJournal
@@ -84,6 +86,14 @@ class Running(Struct, frozen=True):
                 raise
             timed.outcome = "done"
             return turn
+
+    async def new_session_id(self, tenant: str, idempotency_key: str | None) -> str:
+        """The id of a session to be created; the same again for a request that is sent again, because what an earlier
+        attempt asked of models before a crash is found by it. It does not confirm a guess at the key.
+        """
+        if idempotency_key is None:
+            return self.ids()
+        return id_of(await asyncio.to_thread(salt_of, self.settings.data, tenant), idempotency_key)
 
     async def global_cells(self, hot: Hot) -> dict[str, Cell] | None:
         """The user's global variables as they are now; None where the script has none."""

@@ -1,7 +1,5 @@
 """Forks: a session copied up to a turn, under another id, to go on another way. The one it is copied from stays."""
 
-from uuid import NAMESPACE_OID, uuid5
-
 import msgspec
 from msgspec import Struct
 
@@ -30,9 +28,9 @@ class Forks:
 
     def __init__(self, chat: Chat, running: Running) -> None:
         self._chat = chat
+        self._running = running
         self._record = running.record
         self._clock = running.clock
-        self._ids = running.ids
         self._house = running.house
 
     async def fork(self, tenant: str, session_id: str, new: NewFork, condition: Condition) -> Hot:
@@ -55,7 +53,7 @@ class Forks:
             tenant=tenant,
             from_session_id=session_id,
             turn=turn,
-            session_id=self._ids() if key is None else str(uuid5(NAMESPACE_OID, f"{tenant}\n{key}")),
+            session_id=await self._running.new_session_id(tenant, key),
             key=new.key,
             metadata=patched(hot.session.metadata, new.metadata)
             | {FORKED_FROM: msgspec.to_builtins(Origin(session_id, turn))},

@@ -6,9 +6,8 @@ from typing import Any
 
 from runtime.scopes import CELLS_MAX
 from scripts.values import Value
+from store.masking import HIDDEN
 
-HIDDEN = "[hidden]"
-"""Stands for words of which nobody can tell whether they hold a personal value."""
 CHARS_MIN = 2
 """Shorter spellings stay where they occur in texts: a single letter or digit tells of nobody, and is everywhere."""
 SPELLINGS_MAX = CELLS_MAX

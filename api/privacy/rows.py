@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from api.privacy.hidden import Hidden
-from api.privacy.mask import HIDDEN, named
+from api.privacy.mask import named
+from store.masking import HIDDEN, MASKED, Treatment
 from store.rows import CallRow, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, VariableRow
 
 _PLAIN = frozenset(
@@ -82,17 +83,28 @@ def masked_message(hidden: Hidden, row: MessageRow) -> MessageRow:
 
 def masked_call(hidden: Hidden, row: CallRow) -> CallRow:
     """A call of a language model."""
-    quotes = row.turn in hidden.turns
     reply = msgspec.json.decode(row.reply)
-    return msgspec.structs.replace(
-        row,
-        request_digest="",
-        prompt_digest=None if row.prompt_digest is None else "",
-        error=None if row.error is None else hidden.mask.text(row.error),
-        failures=None if row.failures is None else [hidden.mask.text(each) for each in row.failures],
-        degraded=None if row.degraded is None else hidden.mask.text(row.degraded),
-        reply=msgspec.Raw(msgspec.json.encode(_reply(hidden, reply, quotes=quotes) if reply else None)),
-    )
+    quotes = row.turn in hidden.turns
+    masked = {name: _masked_column(hidden, getattr(row, name), how) for name, how in _OF_CALLS.items()}
+    masked["reply"] = msgspec.Raw(msgspec.json.encode(_reply(hidden, reply, quotes=quotes) if reply else None))
+    return msgspec.structs.replace(row, **masked)
+
+
+_OF_CALLS = {name: how for name, how in MASKED["llm_calls"].items() if name not in {"user_id", "reply"}}
+"""The columns of a call that are masked; its reply is JSON, and is walked through. A document names its user once."""
+
+
+def _masked_column(hidden: Hidden, value: Any, how: Treatment) -> Any:
+    """A column without what is personal. Its words stay, other than in analytics: they are what an author reads."""
+    match how:
+        case "digest":
+            return None if value is None else ""
+        case "words" | "flag" if isinstance(value, list):
+            return [hidden.mask.text(each) for each in value]
+        case "words" | "flag":
+            return None if value is None else hidden.mask.text(value)
+        case "pseudonym" | "value" | "label" | "fields":
+            raise ValueError(f"no column of calls is masked by the rule {how}")
 
 
 def _variable(hidden: Hidden, row: VariableRow) -> VariableRow:

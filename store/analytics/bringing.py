@@ -14,6 +14,7 @@ from store.database import quoted
 from store.errors import AnalyticsUnreadable
 from store.event_fields import kept_of_event
 from store.insert import roll_back
+from store.masking import masking_sql
 
 _FILES = (
     "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
@@ -21,12 +22,15 @@ _FILES = (
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
 """Of the fields of outlines."""
 _KNOWN = """
-SELECT s.session_id, t.turn, t.finished_at, s.start_hash, s.is_reduced
+SELECT s.session_id, t.turn, t.finished_at, coalesce(d.start_hash, k.start_hash) AS start_hash, s.is_reduced
 FROM internal.starts AS s JOIN (
     SELECT session_id, max(turn) AS turn, arg_max(finished_at, turn) AS finished_at
     FROM turns GROUP BY session_id HAVING count(*) = max(turn) + 1
 ) AS t USING (session_id)
+LEFT JOIN delta_starts AS d USING (session_id) LEFT JOIN {known} AS k USING (session_id)
 """
+# It is not in the analytics file: who has a snapshot could confirm a session's key by the hash of it.
+_NOT_KNOWN = "(SELECT NULL::UUID AS session_id, NULL::UBIGINT AS start_hash LIMIT 0)"
 
 
 class Masking(msgspec.Struct, frozen=True):
@@ -59,7 +63,7 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
         _take(connection, delta, masking)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT analytics")
-        _know_sessions(connection, place)
+        _know_sessions(connection, place, is_new=is_new)
         digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
         # units whose sessions have changed are to be brought anew
         memory_mark = delta.memory_mark or (None if delta.gone else known.memory_mark)
@@ -101,7 +105,9 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
     connection.execute("SET VARIABLE is_masked = ?", [masking.is_masked])
     connection.execute("SET VARIABLE salt = ?", [masking.salt])
     connection.execute(f"CREATE TEMP MACRO kept_data(kind, data) AS {kept_of_event('kind', 'data')}")
+    _mask_columns(connection, "failures", "failed_turns")
     run_sql(connection, sql_of("take"))
+    _mask_columns(connection, "calls", "llm_calls")
     run_sql(connection, sql_of("derive"))
     run_sql(connection, report_macros())
     if delta.memory_mark is not None:
@@ -121,8 +127,16 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
     )
 
 
-def _know_sessions(connection: duckdb.DuckDBPyConnection, place: Place) -> None:
+def _mask_columns(connection: duckdb.DuckDBPyConnection, delta: str, table: str) -> None:
+    """Define the view `shown_…` of a delta's rows, in which the columns are masked that are masked in a table."""
+    columns = connection.execute(f"DESCRIBE delta_{delta}").fetchall()
+    masked = masking_sql(table, {name: kind for name, kind, *_ in columns})
+    connection.execute(f"CREATE TEMP VIEW shown_{delta} AS SELECT * REPLACE ({masked}) FROM delta_{delta}")  # noqa: S608
+
+
+def _know_sessions(connection: duckdb.DuckDBPyConnection, place: Place, *, is_new: bool) -> None:
     """Write down which turns the file has now."""
     fresh = place.known_sessions.with_name(place.known_sessions.name + ".new")
-    connection.execute(f"COPY ({_KNOWN}) TO {quoted(fresh)} (FORMAT parquet)")
+    known = _NOT_KNOWN if is_new else f"read_parquet({quoted(place.known_sessions)})"
+    connection.execute(f"COPY ({_KNOWN.format(known=known)}) TO {quoted(fresh)} (FORMAT parquet)")
     fresh.replace(place.known_sessions)

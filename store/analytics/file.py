@@ -133,6 +133,7 @@ def maker() -> str:
     found = [file for name in _RULES for file in package.joinpath(name).iterdir() if file.name.endswith(".sql")]
     texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name)]
     programs = [package.joinpath(name).read_bytes() for name in _PROGRAMS]
+    programs.append(resources.files("store").joinpath("masking.py").read_bytes())
     return hashlib.sha256(b"".join([*texts, *programs, kept_of_event("kind", "data").encode()])).hexdigest()
 
 

@@ -196,9 +196,7 @@ INSERT INTO variables_current BY NAME
 DELETE FROM llm_calls USING (SELECT session_id FROM delta_turns UNION FROM delta_gone) AS t WHERE llm_calls.session_id = t.session_id;
 DELETE FROM llm_calls WHERE session_id IS NULL OR used IS NULL;
 INSERT INTO llm_calls BY NAME
-    SELECT * EXCLUDE (user_id, error, parameters, reply, failures, withheld), who(user_id) AS user_id,
-        unmasked(error) AS error, parameters::JSON AS parameters, unmasked(reply::VARCHAR)::JSON AS reply
-    FROM delta_calls;
+    SELECT * EXCLUDE (parameters, reply, failures, withheld), parameters::JSON AS parameters, reply::JSON AS reply FROM shown_calls;
 
 -- 8. Users.
 DELETE FROM users;

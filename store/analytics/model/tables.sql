@@ -565,9 +565,9 @@ COMMENT ON COLUMN llm_calls.cost IS 'In the currency of the prices that are set;
 COMMENT ON COLUMN llm_calls.latency_ms IS 'Milliseconds to the end of the reply';
 COMMENT ON COLUMN llm_calls.first_words_ms IS 'Milliseconds to its first words, where it was streamed';
 COMMENT ON COLUMN llm_calls.attempts IS 'How often the client tried';
-COMMENT ON COLUMN llm_calls.degraded IS 'Why the reply had to be taken as plain text';
-COMMENT ON COLUMN llm_calls.request_digest IS 'SHA-256 of the request: the same for two calls that ask the same';
-COMMENT ON COLUMN llm_calls.prompt_digest IS 'SHA-256 of the prompt as it was sent';
+COMMENT ON COLUMN llm_calls.degraded IS 'Why the reply had to be taken as plain text; masked, only whether';
+COMMENT ON COLUMN llm_calls.request_digest IS 'SHA-256 of the request: the same for two calls that ask the same; null where it is masked';
+COMMENT ON COLUMN llm_calls.prompt_digest IS 'SHA-256 of the prompt as it was sent; null where it is masked';
 COMMENT ON COLUMN llm_calls.parameters IS 'What else was sent: temperature and the like';
 COMMENT ON COLUMN llm_calls.reply IS 'The reply as the runtime took it; null where there is none or it is masked';
 
@@ -695,7 +695,6 @@ CREATE TABLE internal.starts (
     metadata JSON,
     forked_from UUID,
     created_at TIMESTAMPTZ NOT NULL,
-    start_hash UBIGINT NOT NULL,
     is_reduced BOOLEAN NOT NULL
 );
 CREATE TABLE internal.outlines (digest VARCHAR NOT NULL);

@@ -39,7 +39,7 @@ INSERT INTO internal.labels BY NAME FROM delta_labels ANTI JOIN internal.outline
 INSERT INTO internal.outlines FROM delta_outlines ANTI JOIN internal.outlines USING (digest);
 DELETE FROM failed_turns;
 INSERT INTO failed_turns BY NAME
-    SELECT session_id, turn_attempted, code, unmasked(message) AS message, phase_id, topic_id, action_id, failed_at FROM delta_failures;
+    SELECT session_id, turn_attempted, code, message, phase_id, topic_id, action_id, failed_at FROM shown_failures;
 DELETE FROM session_migrations;
 INSERT INTO session_migrations BY NAME
     SELECT session_id, turn, kind, verdict, from_version, script_version AS to_version, script_id, migrated_at FROM delta_migrations;
@@ -49,7 +49,7 @@ DELETE FROM internal.starts USING delta_starts AS s WHERE internal.starts.sessio
 INSERT INTO internal.starts BY NAME
     SELECT session_id, who(user_id) AS user_id, unmasked(key) AS key, script_uuid, script_id, script_version, digest, locale,
         unmasked(metadata::VARCHAR)::JSON AS metadata, try_cast(metadata::JSON ->> '$.forkedFrom.sessionId' AS UUID) AS forked_from,
-        created_at, start_hash, text_dropped_at IS NOT NULL AS is_reduced
+        created_at, text_dropped_at IS NOT NULL AS is_reduced
     FROM delta_starts;
 
 INSERT INTO turns BY NAME

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from api.privacy.mask import HIDDEN, SPELLINGS_MAX, Mask
+from api.privacy.mask import SPELLINGS_MAX, Mask
+from store.masking import HIDDEN
 
 NAMES = frozenset({"name", "age", "contact"})
 
