@@ -74,10 +74,12 @@ from api.settings import Settings
 from api.slashes import with_slashes
 from api.transfer.importing import Importing
 from api.verification.run import Verifying
+from api.webhooks.addresses import Rules
 from api.webhooks.book import Webhooks
 from api.webhooks.courier import Courier
 from api.webhooks.sending import Sender
 from runtime.context.resizing import Handlers
+from runtime.models.hosted.settings import is_loopback
 from runtime.ports import Clock, Ids, Model
 from scripts.model import Script
 from scripts.parse import Reading
@@ -155,8 +157,10 @@ def create_app(
     tellers = Tellers(MemoryCalls(model, record.memory, spending, metrics, clock, ids), clock)
     house = make_house(record, settings, embedding, catalogue.memory_plan, tellers.teller, clock, ids, metrics)
     running = Running(record, model, settings, clock, ids, spending, metrics, contexts_in_use, house)
-    webhooks = Webhooks(record, settings, clock, ids)
-    courier = Courier(record, webhooks, Sender(settings), settings, clock, ids)
+    access = Access(settings, known_keys, clock, operator_key, always=keys_needed)
+    rules = Rules.of(settings, lambda: is_loopback(settings.host) and not access.is_required)
+    webhooks = Webhooks(record, settings, rules, clock, ids)
+    courier = Courier(record, webhooks, Sender(settings, rules), settings, clock, ids)
     chat = Chat(running, catalogue, live, webhooks)
     migrating = Migrating(chat, running, catalogue)
     processes = Processes(keeps_spare=serves)
@@ -164,7 +168,6 @@ def create_app(
     analytics = Analytics(analytics_files, processes, metrics)
     snapshots = Snapshots(record, analytics, settings, clock)
     retention = Retention(chat, running)
-    access = Access(settings, known_keys, clock, operator_key, always=keys_needed)
     guard = Guard(access, chat.owner, settings, requests)
     _watch(metrics, record, chat, live, analytics_files)
     metrics.watch("open_requests", "Requests that are being answered", lambda: requests.count)
@@ -176,6 +179,7 @@ def create_app(
                 if serves:
                     await stack.enter_async_context(watching_file(record))
                     await analytics_files.tidy()
+                    await known_keys.load()  # whether there are any decides where webhooks may go
                     await webhooks.load()
                     await stack.enter_async_context(courier.running())
                     await stack.enter_async_context(snapshots.running())

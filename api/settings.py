@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 
 from api.budgets import Budgets
 from api.memory.sources import ExternalSettings
+from api.webhooks.targets import read_target
 from api.wording import worded
 from runtime.amounts import Amount, Count
 from runtime.context.chosen import Contexts
@@ -35,7 +36,7 @@ from store.retention import Policy, check_policies
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 _FOLDERS = frozenset({"data", "scripts", "prompts", "auth_jwt_key_file", "snapshot_folder"})
-_LISTS = frozenset({"cors_origins", "trusted_proxies"})  # with commas, where they are variables
+_LISTS = frozenset({"cors_origins", "trusted_proxies", "webhook_private_targets"})  # with commas, where variables
 _BUDGET = "budgets_"  # begins the names of budgets among variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 
@@ -109,7 +110,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     keep_alive_s: Amount = 15.0
     webhooks_max: Count = 20
     webhooks_http: bool = False
-    webhooks_private: bool = False
+    webhook_private_targets: list[str] = []  # networks and hosts, with a port or without
     webhook_timeout_s: Amount = 10.0
     webhook_attempts: Count = 10
     webhook_retry_s: Amount = 5.0
@@ -149,6 +150,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
                 raise ValueError(
                     f"{proxy!r} of `trusted_proxies` is no address or network, such as 10.0.0.0/8: {error}"
                 ) from None
+        for target in self.webhook_private_targets:
+            try:
+                read_target(target)
+            except ValueError as error:
+                raise ValueError(f"webhook_private_targets: {error}") from None
         check_policies(self.retention)
         _ = self.own_model  # whose settings must fit together
         _ = named(self.embedder), self.embedder_endpoint

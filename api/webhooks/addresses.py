@@ -1,4 +1,4 @@
-"""Where deliveries may go: not to this machine and its network, unless the operator says so.
+"""Where deliveries may go: not to this machine and its network, unless the operator lists the target.
 
 A name is looked up when a connection is made, what it stands for is checked, and the very address that was checked is
 connected to: a name that stands for something else a moment later leads nowhere else.
@@ -7,22 +7,31 @@ connected to: a name that stands for something else a moment later leads nowhere
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
 
 import httpcore
 import httpx
-from msgspec import Struct
 
 from api.settings import Settings
-from runtime.models.hosted.settings import is_loopback
+from api.webhooks.targets import Address, Target, read_target
 
 URL_CHARS_MAX = 2_000
 
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address behind a translator (RFC 6052)
-_METADATA = {ipaddress.ip_address(each) for each in ("fd00:ec2::254", "100.100.100.200")}  # not link-local, as others
+_TRANSLATED_LOCALLY = ipaddress.ip_network("64:ff9b:1::/48")  # RFC 8215; where the IPv4 address lies is not fixed
+_METADATA = frozenset(
+    ipaddress.ip_address(each)
+    for each in (
+        "100.100.100.200",  # Alibaba Cloud
+        "168.63.129.16",  # Azure, a public address
+        "192.0.0.192",  # Oracle Cloud
+        "fd00:ec2::254",  # AWS
+        "fd00:ec2::23",  # AWS, credentials of pods
+        "fd00:42::42",  # Scaleway
+        "fd20:ce::254",  # Google Cloud
+    )
+)
+"""Addresses at which clouds give a machine its credentials, besides those that are link-local."""
 
 
 class Refused(httpcore.ConnectError):
@@ -33,28 +42,32 @@ class NameUnknown(httpcore.ConnectError):
     """A host that has no address."""
 
 
-class Rules(Struct, frozen=True):
-    """What is let through besides https to the internet."""
+class Rules:
+    """What is let through besides https to the internet: http, listed private targets, and this machine while the
+    server is open, that is, while it has no keys and only this machine reaches it.
+    """
 
-    http: bool = False
-    private: bool = False
-    loopback: bool = False
+    def __init__(
+        self, *, http: bool = False, targets: Sequence[Target] = (), is_open: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._http = http
+        self._targets = targets
+        self.is_open = is_open
 
     @classmethod
-    def of(cls, settings: Settings) -> "Rules":
-        """Those of a server. One that only this machine reaches may send to this machine."""
-        private = settings.webhooks_private
-        return cls(settings.webhooks_http, private, private or is_loopback(settings.host))
+    def of(cls, settings: Settings, is_open: Callable[[], bool]) -> "Rules":
+        """Return the rules of a server; `is_open` tells whether anybody on this machine may use it without a key."""
+        targets = [read_target(each) for each in settings.webhook_private_targets]
+        return cls(http=settings.webhooks_http, targets=targets, is_open=is_open)
 
-    def permits(self, address: Address) -> bool:
-        """Whether deliveries may be sent to an address. Never to one of a cloud's metadata."""
+    def permits(self, host: str, port: int, address: Address) -> bool:
+        """Return whether deliveries to a host and port may go to an address; never to one of a cloud's metadata."""
         address = _meant(address)
         if address in _METADATA or address.is_link_local or address.is_multicast or address.is_unspecified:
             return False
-        if address.is_loopback:
-            return self.loopback
-        is_local = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
-        return self.private or (address.is_global and not address.is_reserved and not is_local)
+        if _is_public(address) or (address.is_loopback and self.is_open()):
+            return True
+        return any(target.matches(host, port, address) for target in self._targets)
 
     def problem_of(self, url: str) -> str:
         """What is wrong with the url of a webhook; empty where nothing is."""
@@ -68,13 +81,29 @@ class Rules(Struct, frozen=True):
             return f"the url must begin with https:// or http://, name a host, and be shorter than {URL_CHARS_MAX}"
         if parts.userinfo or parts.fragment:
             return "the url must have no password and no fragment; deliveries are signed"
-        if parts.scheme == "http" and not (self.http or (self.loopback and is_loopback(parts.host))):
+        address, port = _address_of(parts.host), parts.port or (443 if parts.scheme == "https" else 80)
+        if address is not None and not self.permits(parts.host, port, address):
+            return "deliveries are not sent to this address; `webhook_private_targets` lists the private ones permitted"
+        if parts.scheme == "http" and not (self._http or (address is not None and address.is_loopback)):
             return "deliveries are sent over https"
-        try:
-            literal = ipaddress.ip_address(parts.host)
-        except ValueError:  # a name: looked up when a connection is made
-            return ""
-        return "" if self.permits(literal) else "deliveries are not sent to this address"
+        return ""
+
+
+def _address_of(host: str) -> Address | None:
+    """The address that a host is for sure; None for a name that is looked up when a connection is made."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return ipaddress.IPv4Address("127.0.0.1")
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and (address.is_site_local or address in _TRANSLATED_LOCALLY):
+        return False
+    return address.is_global and not address.is_reserved
 
 
 def _meant(address: Address) -> Address:
@@ -107,7 +136,7 @@ class Guard(httpcore.AsyncNetworkBackend):
                 found = await _looked_up(host, port)
         except TimeoutError:
             raise httpcore.ConnectTimeout from None
-        permitted = [each for each in found if self._rules.permits(each)]
+        permitted = [each for each in found if self._rules.permits(host, port, each)]
         if not permitted:
             raise Refused
         for address in permitted[:-1]:

@@ -34,11 +34,11 @@ Health: TypeAlias = Literal["well", "failing", "gone"]
 class Webhooks:
     """At most `webhooks_max` for each tenant. `news` is set when there may be more to send."""
 
-    def __init__(self, record: Record, settings: Settings, clock: Clock, ids: Ids) -> None:
+    def __init__(self, record: Record, settings: Settings, rules: Rules, clock: Clock, ids: Ids) -> None:
         self.keyring = Keyring(settings.data)
         self.news = asyncio.Event()
         self._record = record
-        self._rules = Rules.of(settings)
+        self._rules = rules
         self._max = settings.webhooks_max
         self._clock = clock
         self._ids = ids

@@ -38,8 +38,9 @@ class Outcome(Struct, frozen=True):
 class Sender:
     """The connections to receivers. No redirect is followed and no proxy used: both lead past what was checked."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.rules = Rules.of(settings)
+    def __init__(self, settings: Settings, rules: Rules) -> None:
+        self._rules = rules
+        self._was_open = False
         self._name = f"Cuebook/{version('cuebook')}"
         self._timeout_s = settings.webhook_timeout_s
         self._connections_max = settings.webhook_concurrency
@@ -75,7 +76,7 @@ class Sender:
             "content-type": "application/json",
             "content-length": str(len(body)),
         }
-        async with self._connections().stream(
+        async with (await self._connections()).stream(
             "POST",
             httpcore.URL(scheme=parts.raw_scheme, host=parts.raw_host, port=parts.port, target=parts.raw_path),
             headers=given | dict(headers.items()),
@@ -89,13 +90,19 @@ class Sender:
                     break
             return _outcome(answer)
 
-    def _connections(self) -> httpcore.AsyncConnectionPool:
+    async def _connections(self) -> httpcore.AsyncConnectionPool:
+        is_open = self._rules.is_open()
+        if self._pool is not None and self._was_open and not is_open:
+            # connections to this machine that were permitted until there were keys
+            pool, self._pool = self._pool, None
+            await pool.aclose()
         if self._pool is None:
+            self._was_open = is_open
             self._pool = httpcore.AsyncConnectionPool(
                 max_connections=self._connections_max,
                 max_keepalive_connections=self._connections_max,
                 keepalive_expiry=KEEP_ALIVE_S,
-                network_backend=Guard(self.rules),
+                network_backend=Guard(self._rules),
             )
         return self._pool
 

@@ -12,7 +12,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from api.schemas.webhooks import NewWebhook
-from api.settings import Settings
+from api.settings import Settings, SettingsInvalid, load_settings
 from api.webhooks.addresses import Rules
 from api.webhooks.book import Webhooks
 from api.webhooks.keyring import Keyring
@@ -110,50 +110,71 @@ PRIVATE = [
     "64:ff9b::a00:1",
     "2002:a00:1::",
     "fec0::1",
+    "64:ff9b:1::1",
 ]
 LOOPBACK = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"]
-NEVER = ["169.254.169.254", "fe80::1", str(ipaddress.IPv4Address(0)), "::", "224.0.0.1", "ff02::1", "fd00:ec2::254",
+NEVER = ["169.254.169.254", "192.0.0.192", "168.63.129.16", "::ffff:168.63.129.16", "fd20:ce::254",
+         "fe80::1", str(ipaddress.IPv4Address(0)), "::", "224.0.0.1", "ff02::1", "fd00:ec2::254",
          "100.100.100.200", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]  # fmt: skip
+
+
+EVERYWHERE = ["0.0.0.0/0", "::/0"]
+
+
+def rules_of(*targets: str, is_open: bool = False, http: bool = False) -> Rules:
+    return Rules.of(Settings(webhook_private_targets=[*targets], webhooks_http=http), lambda: is_open)
 
 
 @pytest.mark.parametrize(
     ("rules", "permitted"),
     [
-        (Rules(), PUBLIC),
-        (Rules(loopback=True), [*PUBLIC, *LOOPBACK]),
-        (Rules(private=True, loopback=True), [*PUBLIC, *PRIVATE, *LOOPBACK]),
+        (rules_of(), PUBLIC),
+        (rules_of(is_open=True), [*PUBLIC, *LOOPBACK]),
+        (rules_of("10.0.0.0/8"), [*PUBLIC, "10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::"]),
+        (rules_of("127.0.0.1"), [*PUBLIC, "127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"]),
+        (rules_of("127.0.0.1:444", "[::1]:443"), [*PUBLIC, "::1"]),
+        (rules_of("hooks.internal", "there.internal:1"), [*PUBLIC, *PRIVATE, *LOOPBACK]),
+        (rules_of(*EVERYWHERE), [*PUBLIC, *PRIVATE, *LOOPBACK]),
     ],
 )
 def test_what_is_permitted_depends_on_the_rules(rules: Rules, permitted: list[str]) -> None:
     every = [*PUBLIC, *PRIVATE, *LOOPBACK, *NEVER]
-    assert [text for text in every if rules.permits(ipaddress.ip_address(text))] == permitted
+    found = [text for text in every if rules.permits("hooks.internal", 443, ipaddress.ip_address(text))]
+    assert found == permitted
 
 
-def test_the_rules_are_those_of_the_settings() -> None:
-    assert Rules.of(Settings()) == Rules(loopback=True)
-    assert Rules.of(Settings(host="192.0.2.1")) == Rules()
-    assert Rules.of(Settings(host="192.0.2.1", webhooks_private=True)) == Rules(private=True, loopback=True)
+@pytest.mark.parametrize(
+    "target", ["", "10.0.0.1/8", "https://x", "a b", "10.0.0.1:0", "10.0.0.1:99999", "1.2.3", "x:y"]
+)
+def test_a_target_that_is_none_is_refused_at_start(target: str) -> None:
+    with pytest.raises(SettingsInvalid, match="webhook_private_targets"):
+        load_settings(flags={"webhook_private_targets": [target]}, environment={})
 
 
 @pytest.mark.parametrize("url", ["https://example.org", "https://müller.example/ä?b=1", "https://93.184.216.34:8443/x"])
 def test_urls_of_the_internet_can_be_used(url: str) -> None:
-    assert Rules().problem_of(url) == ""
+    assert rules_of().problem_of(url) == ""
 
 
 @pytest.mark.parametrize(
     "url",
     ["", "example.org", "ftp://example.org", "http://example.org", "https://", "https://a b/", "https://u:p@example.org",
      "https://example.org/#x", "https://10.0.0.1/", "https://[fd12::1]/", "https://[::1", "https://example.org:99999/",
-     "https://exa\nmple.org", "https://" + "a" * 2_000, "http://localhost/", "https://127.0.0.1/"],
+     "https://exa\nmple.org", "https://" + "a" * 2_000, "http://localhost/", "https://127.0.0.1/", "https://a.localhost/",
+     "https://localhost./"],
 )  # fmt: skip
 def test_other_urls_cannot(url: str) -> None:
-    assert Rules().problem_of(url)
+    assert rules_of().problem_of(url)
 
 
 def test_over_http_only_this_machine_is_told_or_whom_the_operator_names() -> None:
-    assert Rules(loopback=True).problem_of("http://localhost:9/") == ""
-    assert Rules(loopback=True).problem_of("http://example.org/") != ""
-    assert Rules(http=True).problem_of("http://example.org/") == ""
+    assert rules_of(is_open=True).problem_of("http://localhost:9/") == ""
+    assert rules_of("127.0.0.1:9").problem_of("http://localhost:9/") == ""
+    assert rules_of("127.0.0.1:9").problem_of("http://localhost:10/") != ""
+    assert rules_of(is_open=True).problem_of("http://example.org/") != ""
+    assert rules_of("10.0.0.0/8").problem_of("http://10.0.0.1/") != ""
+    assert rules_of("10.0.0.0/8", http=True).problem_of("http://10.0.0.1/") == ""
+    assert rules_of(http=True).problem_of("http://example.org/") == ""
 
 
 # -- waits -------------------------------------------------------------------------------------------------------------
@@ -217,7 +238,7 @@ def test_a_receiver_that_refuses_a_delivery_is_not_down() -> None:
 async def test_after_a_day_of_failures_only_a_webhook_is_paused(tmp_path: Path) -> None:
     record, now = Record.open(tmp_path), [NOW]
     ids = (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count())
-    webhooks = Webhooks(record, Settings(data=tmp_path), lambda: now[0], lambda: next(ids))
+    webhooks = Webhooks(record, Settings(data=tmp_path), rules_of(), lambda: now[0], lambda: next(ids))
     webhook = await webhooks.create("clinic", NewWebhook(url="https://example.org/", events=["*"]))
 
     async def note(health: Any, hours: float) -> Any:

@@ -494,11 +494,12 @@ async def test_a_server_that_others_reach_does_not_reach_into_its_own_machine(
     app: Any, receiver: Any, tmp_path: Path
 ) -> None:
     async with app(tmp_path, host="192.0.2.7", webhooks_http=True) as api:
-        for url in (receiver.url, "http://127.1.2.3/", "http://[::1]/", "http://[::ffff:127.0.0.1]/"):
+        by_name = receiver.url.replace("127.0.0.1", "localhost")
+        for url in (receiver.url, by_name, "http://127.1.2.3/", "http://[::1]/", "http://[::ffff:127.0.0.1]/"):
             refused = await api.post("/api/webhooks", json={"url": url, "events": ["*"]})
             assert (refused.status_code, refused.json()["error"]["code"]) == (400, "REQUEST_INVALID")
         # a name, or a number that is one in disguise, is looked up when a connection is made
-        for host in ("localhost", "2130706433", "0x7f.1"):
+        for host in ("2130706433", "0x7f.1"):
             url = receiver.url.replace("127.0.0.1", host)
             webhook = (await api.post("/api/webhooks", json={"url": url, "events": ["*"]})).json()
             assert (await api.post(at(webhook, "test"))).json() == {
@@ -507,3 +508,35 @@ async def test_a_server_that_others_reach_does_not_reach_into_its_own_machine(
                 "error": "refused",
             }
     assert receiver.deliveries == []
+
+
+async def test_once_there_are_keys_this_machine_is_a_target_only_where_it_is_listed(
+    app: Any, receiver: Any, tmp_path: Path
+) -> None:
+    new = {"url": receiver.url, "events": ["*"]}
+    async with app(tmp_path) as api:
+        webhook = (await api.post("/api/webhooks", json=new)).json()
+        assert (await api.post(at(webhook, "test"))).json()["delivered"]
+        admin = {"Authorization": await api.key("admin")}
+        refused = await api.post("/api/webhooks", json=new, headers=admin)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "REQUEST_INVALID")
+        assert "webhook_private_targets" in refused.json()["error"]["message"]
+        changed = await api.patch(at(webhook), json={"url": receiver.url}, headers=admin)
+        assert changed.status_code == 400
+        # one made before does not lead there any more, nor does a connection that was open
+        assert (await api.post(at(webhook, "test"), headers=admin)).json()["error"] == "refused"
+    async with app(tmp_path) as api:
+        assert (await api.post(at(webhook, "test"), headers=admin)).json()["error"] == "refused"
+    port = receiver.url.rstrip("/").rpartition(":")[2]
+    async with app(tmp_path, webhook_private_targets=[f"127.0.0.1:{port}"]) as api:
+        assert (await api.post(at(webhook, "test"), headers=admin)).json()["delivered"]
+        other = {"url": "http://127.0.0.1:9/", "events": ["*"]}
+        assert (await api.post("/api/webhooks", json=other, headers=admin)).status_code == 400
+    assert len(receiver.deliveries) == 2
+
+
+async def test_a_redirect_is_not_followed(api: Any, receiver: Any) -> None:
+    webhook = (await api.post("/api/webhooks", json={"url": receiver.url, "events": ["*"]})).json()
+    receiver.will(302, headers={"Location": f"{receiver.url}elsewhere"})
+    assert (await api.post(at(webhook, "test"))).json() == {"delivered": False, "status": 302, "error": "status"}
+    assert len(receiver.deliveries) == 1
