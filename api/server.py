@@ -35,6 +35,7 @@ from api.traces import without_words
 from runtime.models.hosted.settings import is_loopback
 from runtime.ports import Model
 from store.errors import StoreError
+from store.private import restrict, restrict_umask
 from store.record import Record
 
 BACKLOG = 2_048  # connections that wait to be accepted, in the kernel
@@ -44,6 +45,9 @@ log = structlog.get_logger()
 GOODBYE_S = 3.0  # how long clients have for the last of their answers when the server stops
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
 KEY_FILE = "server-key"  # and by which key: whoever may read it may read the record as well
+OPEN_NAMED_MAX = 10  # of the files that other accounts can read and that could not be changed
+
+log = structlog.get_logger()
 
 
 class AddressRefused(ValueError):
@@ -72,6 +76,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     for misfit in misfits(settings):
         log.warning("settings do not fit", problem=misfit)
     model = make_model(settings)
+    _close_to_others(settings.data)
     record = Record.open(settings.data)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, record, model, announce, connections, reload=reload))
@@ -200,6 +205,21 @@ def _remove(path: Path, text: str) -> None:
     with suppress(OSError):
         if path.read_text("utf-8") == text:
             path.unlink()
+
+
+def _close_to_others(data: Path) -> None:
+    """Restrict what is in the data folder, and all that this process writes, to its own account; say what was open."""
+    restrict_umask()
+    if not data.is_dir():  # it is created with the record
+        return
+    try:
+        restricted = restrict(data)
+    except OSError:  # opening the record says why
+        return
+    if restricted.closed:
+        log.warning("other accounts could read the data folder; they no longer can", files=restricted.closed)
+    for path in restricted.open[:OPEN_NAMED_MAX]:
+        log.warning("other accounts can read this", path=str(path), fix=f"chmod go= '{path}'")
 
 
 def _write_private(path: Path, text: str) -> None:

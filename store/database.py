@@ -11,6 +11,7 @@ from typing import NamedTuple, Self
 import duckdb
 
 from store.errors import DatabaseFileLost, DatabaseLocked, DatabaseUnreadable, StoreUnavailable
+from store.private import make_folder, restrict
 from store.schema import migrate, require_current
 from store.syncing import sync
 
@@ -176,7 +177,8 @@ class Database:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        restrict(folder)
     except OSError as error:
         raise DatabaseUnreadable(f"the data folder {folder} cannot be made: {error.strerror}") from error
 

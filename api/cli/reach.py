@@ -21,6 +21,7 @@ from runtime.models.cassette import ScriptedFileInvalid
 from runtime.models.offline import OfflineModel
 from runtime.ports import Model
 from store.errors import DatabaseLocked, StoreError
+from store.private import restrict_umask
 from store.record import Record
 
 TIMEOUT_S = 30.0
@@ -175,6 +176,7 @@ async def reach(
     """
     if not settings.data.exists() and not managing:
         raise OutOfReach(f"there is no record in {settings.data}; name its folder with --data")
+    restrict_umask()  # what a command writes of a record is for whoever asked for it
     try:
         record = Record.open(settings.data, read_only=not (writing or managing))
     except DatabaseLocked:

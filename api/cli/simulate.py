@@ -24,6 +24,7 @@ from api.simulation.visits import DAYS_MAX, SESSIONS_MAX, Wish
 from scripts.parse import Reading
 from store.database import FILE_NAME
 from store.errors import DatabaseLocked, StoreError
+from store.private import restrict_umask
 from store.record import Record
 
 FEW = 2_000
@@ -122,6 +123,7 @@ def _require_free(data: Path, *, append: bool) -> None:
 async def _simulate(
     settings: Settings, wish: Wish, readings: Sequence[Reading], jobs: int, simulated: Simulated
 ) -> None:
+    restrict_umask()
     record = await asyncio.to_thread(Record.open, settings.data)
     rules = Rules(TENANT, settings.limits, settings.contexts)
     try:
