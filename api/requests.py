@@ -15,6 +15,7 @@ from litestar.params import ParameterKwarg
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import errors
+from api.access.pages import SAFE
 from api.errors import ApiError
 from api.metrics import Metrics
 from api.routes.media import JSON, TAKES
@@ -64,7 +65,8 @@ async def _drain(receive: Receive) -> None:
 
 
 async def check_body(request: Request[Any, Any, Any]) -> None:
-    """Takes JSON alone, said to be JSON: a page in a browser can send any other kind here without asking first.
+    """Takes JSON alone, said to be JSON: a page in a browser can send any other kind here without asking first, also
+    with no body at all.
 
     A route may take more kinds, of those that a page must ask for.
     """
@@ -73,12 +75,11 @@ async def check_body(request: Request[Any, Any, Any]) -> None:
     except RequestEntityTooLarge:
         await _drain(request.receive)
         raise
-    if not body:
-        return
     media_type, takes = request.content_type[0], request.route_handler.opt.get(TAKES, (JSON,))
-    if media_type not in takes:
+    is_said = request.method not in SAFE and "content-type" in request.headers
+    if (body or is_said) and media_type not in takes:
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"the body must be {' or '.join(takes)}")
-    if media_type != JSON:
+    if not body or media_type != JSON:
         return
     try:
         body.decode()

@@ -20,6 +20,7 @@ from api.access.access import OPERATOR, Access
 from api.access.addresses import Addresses
 from api.access.bodies import within
 from api.access.open_requests import OpenRequest, OpenRequests
+from api.access.pages import check_origin
 from api.access.rules import ADMIN, DEBUGGING, Rule, check, rule_of
 from api.caller import Caller
 from api.errors import ApiError, described
@@ -42,6 +43,7 @@ class Guard(ReceiveRoutePlugin):
 
     def __init__(self, access: Access, owner_of: OwnerOf, settings: Settings, requests: OpenRequests) -> None:
         self._access = access
+        self._origins = frozenset(each.lower() for each in settings.cors_origins)
         self._owner_of = owner_of
         self._addresses = Addresses(settings.trusted_proxies)
         self._receive_s = settings.receive_s
@@ -72,6 +74,7 @@ class Guard(ReceiveRoutePlugin):
     async def _let_in(self, scope: HTTPScope, rule: Rule, request: OpenRequest) -> None:
         """Raises ApiError."""
         restore_slashes(scope)
+        check_origin(scope["method"], scope["headers"], self._origins)
         client = self._addresses.of_request((scope.get("client") or _NO_PEER)[0], scope["headers"])
         if rule.is_counted:
             request.add()

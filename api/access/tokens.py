@@ -60,10 +60,8 @@ class Tokens:
             )
         except jwt.PyJWTError as error:
             raise _refused(_why(error)) from None  # the error may quote the token
-        user_id = _text(claims, settings.auth_jwt_user_claim)
-        tenant = _text(claims, settings.auth_jwt_tenant_claim)
-        if settings.auth_jwt_tenant_claim and tenant is None:
-            raise _refused(f"the token has no {settings.auth_jwt_tenant_claim!r}")
+        user_id = _required(claims, settings.auth_jwt_user_claim)
+        tenant = _required(claims, settings.auth_jwt_tenant_claim)
         name = f"user {tenant}/{user_id}" if user_id is not None else f"token {digest.hex()}"
         caller = Caller(tenant or TENANT, _roles(claims, settings.auth_jwt_roles_claim), user_id, name)
         return _Verified(caller, float(claims["exp"]))
@@ -123,12 +121,18 @@ def _why(error: jwt.PyJWTError) -> str:
             return "the token cannot be verified"
 
 
-def _text(claims: Mapping[str, Any], name: str) -> str | None:
-    """A claim that is a name; None where it is not there, or not asked for. Raises ApiError UNAUTHENTICATED."""
-    value = claims.get(name) if name else None
-    if value is None or (isinstance(value, str) and 0 < len(value) <= NAME_CHARS_MAX):
-        return value
-    raise _refused(f"the {name!r} of the token is no name")
+def _required(claims: Mapping[str, Any], name: str) -> str | None:
+    """Return a claim that is a name; None where the settings configure none. A token without it is refused: it would
+    be bound to nobody, and reach everybody. Raises ApiError UNAUTHENTICATED.
+    """
+    if not name:
+        return None
+    value = claims.get(name)
+    if value is None:
+        raise _refused(f"the token has no {name!r}")
+    if not isinstance(value, str) or not 0 < len(value) <= NAME_CHARS_MAX:
+        raise _refused(f"the {name!r} of the token is no name")
+    return value
 
 
 def _roles(claims: Mapping[str, Any], name: str) -> frozenset[Role]:

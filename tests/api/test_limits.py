@@ -1,5 +1,7 @@
 """How often a client may ask, from which pages, and by which methods."""
 
+import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 
 from api.access import rates
 from api.access.rates import Rates
+from api.access.rules import RULES
 from api.settings import SettingsInvalid, load_settings
 
 # -- how often --------------------------------------------------------------------------------------------------------
@@ -160,3 +163,79 @@ async def test_methods_that_are_not_there_are_told(api: Any) -> None:
     told = await api.options("/api/sessions")
     assert told.status_code == 204
     assert told.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+
+
+# -- what pages may change --------------------------------------------------------------------------------------------
+
+IDS = {
+    "turn": "0",
+    "version": "1",
+    "delivery_id": "6f1c2a52-6c55-4b7e-9d6e-0c1f7f3f7a11",
+    "session_id": "6f1c2a52-6c55-4b7e-9d6e-0c1f7f3f7a11",
+}
+UNSAFE = [tuple(each.split(" ")) for each in RULES if not each.startswith("GET ")]
+FOREIGN = [
+    {"Origin": "https://evil.example.com"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost:9999"},
+    {"Origin": "http://localhost", "Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Origin": "https://evil.example.com", "Sec-Fetch-Site": "cross-site"},
+]
+OWN: list[dict[str, str]] = [
+    {},
+    {"Origin": "http://localhost"},
+    {"Origin": "http://localhost:80"},
+    {"Origin": "https://app.example.com", "Sec-Fetch-Site": "same-origin"},
+    {"Sec-Fetch-Site": "none"},
+]
+SIMPLE = [
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "text/plain;application/json",
+]
+
+
+def filled(path: str) -> str:
+    return re.sub(r"{(\w+)}", lambda name: IDS.get(name[1], "nothing"), path)
+
+
+async def test_a_page_of_another_origin_changes_nothing(api: Any) -> None:
+    assert len(UNSAFE) > 40
+    for (method, path), headers, body in itertools.product(UNSAFE, FOREIGN, ({"json": {}}, {})):
+        refused = await api.request(method, filled(path), headers=headers, **body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN"), (path, headers)
+
+
+async def test_a_simple_content_type_is_refused(api: Any) -> None:
+    for (method, path), media_type, content in itertools.product(UNSAFE, SIMPLE, (b"", b'{"userId": "ana"}')):
+        refused = await api.request(method, filled(path), headers={"Content-Type": media_type}, content=content)
+        assert refused.status_code == 415, (path, media_type, content, refused.text)
+
+
+@pytest.mark.parametrize("headers", OWN)
+async def test_its_own_pages_and_programs_may_change_something(api: Any, headers: dict[str, str]) -> None:
+    session = await api.begin("visit")
+    path = f"/api/sessions/{session['sessionId']}/pause"
+    assert (await api.post(path, headers=headers)).status_code == 200  # without a body, and without a kind of it
+    begun = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "visit"}, headers=headers)
+    assert begun.status_code == 200
+
+
+async def test_pages_that_are_set_may_change_something(app: Any, tmp_path: Path) -> None:
+    body = {"userId": "ana", "scriptId": "visit"}
+    site = {"Sec-Fetch-Site": "cross-site"}
+    async with app(tmp_path, cors_origins=["https://app.example.com"]) as api:
+        assert (await api.post("/api/sessions", json=body, headers=PAGE | site)).status_code == 200
+        key = {"Authorization": await api.key("app")}
+        assert (await api.post("/api/sessions", json=body, headers=PAGE | key)).status_code == 200
+        stranger = {"Origin": "https://evil.example.com"} | site
+        assert (await api.post("/api/sessions", json=body, headers=stranger | key)).status_code == 403
+    async with app(tmp_path / "all", cors_origins=["*"]) as api:
+        assert (await api.post("/api/sessions", json=body, headers=stranger)).status_code == 200
+
+
+async def test_what_changes_nothing_may_be_asked_by_any_page(api: Any) -> None:
+    for headers in FOREIGN:
+        assert (await api.get("/api/sessions", headers=headers)).status_code == 200  # which the page cannot read

@@ -8,6 +8,7 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,6 +209,13 @@ def plain(answer: Any, ids: dict[str, str]) -> tuple[int, str]:
     text = re.sub(r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|\+00:00)", "<time>", text)
     request_id = answer.headers["x-request-id"]
     return answer.status_code, text.replace(request_id, "<request>")
+
+
+@pytest.fixture
+async def api(app: Any, tmp_path: Path) -> AsyncIterator[Any]:
+    """With webhooks to this machine, where nobody listens."""
+    async with app(tmp_path / "data", webhook_private_targets=["127.0.0.1:9"]) as api:
+        yield api
 
 
 @pytest.fixture

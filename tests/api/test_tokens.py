@@ -67,7 +67,8 @@ async def test_a_token_opens_what_its_claims_say(app: Any, tmp_path: Path, algor
         others = await api.post("/api/sessions", json={"userId": "ben", "scriptId": "visit"}, headers=headers)
         assert others.status_code == 403
         assert (await api.get("/api/keys", headers=headers)).status_code == 403
-        admin = signed(algorithm, roles="admin of-something-else", sub=None)
+    async with app(tmp_path, **settings_for(algorithm, auth_jwt_user_claim="")) as api:
+        admin = signed(algorithm, roles="admin of-something-else")
         assert (await api.get("/api/keys", headers=admin)).status_code == 200
 
 
@@ -84,7 +85,7 @@ def forged(header: dict[str, Any], key: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize("algorithm", PAIRS)
 async def test_no_token_chooses_its_algorithm(app: Any, tmp_path: Path, algorithm: str) -> None:
-    async with app(tmp_path, **settings_for(algorithm)) as api:
+    async with app(tmp_path, **settings_for(algorithm, auth_jwt_user_claim="")) as api:
         for name in ("none", "None", "NONE", "nOnE", "", "HS512", "ES256"):
             for headers in (forged({"alg": name, "typ": "JWT"}), forged({"alg": name}, "x" * 40), forged({})):
                 assert (await api.get("/api/keys", headers=headers)).status_code == 401
@@ -93,7 +94,7 @@ async def test_no_token_chooses_its_algorithm(app: Any, tmp_path: Path, algorith
 @pytest.mark.parametrize("algorithm", ["RS256", "EdDSA"])
 async def test_a_public_key_is_no_shared_secret(app: Any, tmp_path: Path, algorithm: str) -> None:
     public = PAIRS[algorithm][1]
-    async with app(tmp_path, **settings_for(algorithm)) as api:
+    async with app(tmp_path, **settings_for(algorithm, auth_jwt_user_claim="")) as api:
         for text in (public, public.strip(), public.replace("\n", "")):
             for name in ("HS256", algorithm):
                 refused = await api.get("/api/keys", headers=forged({"alg": name, "typ": "JWT"}, text))
@@ -115,6 +116,9 @@ async def test_a_public_key_is_no_shared_secret(app: Any, tmp_path: Path, algori
         ({"org": ["clinic"]}, "no name"),
         ({"org": ""}, "no name"),
         ({"sub": "x" * 300}, "no name"),
+        ({"sub": None}, "no 'sub'"),
+        ({"sub": ""}, "no name"),
+        ({"sub": 7}, "cannot be verified"),
     ],
 )
 async def test_a_token_that_is_not_good_is_refused_and_told_why(
@@ -149,7 +153,7 @@ async def test_a_token_with_another_signature_is_refused(app: Any, tmp_path: Pat
 
 
 async def test_tokens_are_of_the_tenant_they_name(app: Any, tmp_path: Path) -> None:
-    async with app(tmp_path, **settings_for(auth_jwt_tenant_claim="org")) as api:
+    async with app(tmp_path, **settings_for(auth_jwt_tenant_claim="org", auth_jwt_user_claim="")) as api:
         body = {"name": "ours"}
         for tenant in ("clinic", "school"):
             headers = signed(org=tenant, roles=["admin"], sub=None)
@@ -164,6 +168,19 @@ async def test_which_claim_says_what_is_set(app: Any, tmp_path: Path) -> None:
         answer = await api.post("/api/sessions", json=body, headers=signed(**{"https://cuebook/roles": ["app"]}))
         assert answer.status_code == 200
         assert (await api.post("/api/sessions", json=body, headers=signed())).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["sub", "email"])
+async def test_a_token_without_its_user_reaches_nobody(app: Any, tmp_path: Path, name: str) -> None:
+    more: dict[str, Any] = {"sub": None, "roles": ["app", "reader", "admin"]}
+    async with app(tmp_path, **settings_for(auth_jwt_user_claim=name)) as api:
+        ana = signed(**{name: "ana"})
+        begun = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "visit"}, headers=ana)
+        path = f"/api/sessions/{begun.json()['sessionId']}"
+        for asked in (path, f"{path}/messages", "/api/sessions", "/api/memory/units?userId=ana", "/metrics"):
+            refused = await api.get(asked, headers=signed(**more))
+            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "UNAUTHENTICATED"), asked
+            assert repr(name) in refused.json()["error"]["message"]
 
 
 async def test_keys_and_tokens_go_together(app: Any, tmp_path: Path) -> None:
