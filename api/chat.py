@@ -26,6 +26,7 @@ from api.locks import Beginnings, KeysInFlight, SessionLocks
 from api.running import Running, code_of
 from api.schemas.sessions import NewMessage, NewSession
 from api.streams import Streams
+from api.turn_log import log_turn, noting_turn
 from api.webhooks.book import Webhooks
 from runtime.engine import Turn, TurnFailed
 from runtime.inputs import Input, InputRefused, Intervention, Start
@@ -34,6 +35,7 @@ from runtime.scopes import Scopes, WriteRefused
 from runtime.state import State, decode
 from scripts.memories import DEFAULT_PLAN
 from scripts.model import Locale
+from store.debugging import is_debugging
 from store.errors import KeyTaken, StoreError, TurnConflict
 from store.rows import FailureRow, MigrationRow, SessionRow, TurnRow
 
@@ -298,10 +300,11 @@ class Chat:
         )
         start = session if row.turn == 0 else None
         try:
-            told = await self._webhooks.told_of(hot, turn, row)
-            await self._record.commit(
-                row, hot.state.turn, start, migration, _calls_used(hot, turn), _calls_withheld(turn), told
-            )
+            with noting_turn(session, row.turn):
+                told = await self._webhooks.told_of(hot, turn, row)
+                await self._record.commit(
+                    row, hot.state.turn, start, migration, _calls_used(hot, turn), _calls_withheld(turn), told
+                )
         except TurnConflict as error:
             self._hot.forget(session)
             raise self._conflict(hot) from error
@@ -317,6 +320,8 @@ class Chat:
             self._hot.put(hot)
         else:
             await self._hot.put_with_its_past(hot)
+        if is_debugging():
+            log_turn(session, row)
         self._live.committed(row)
         self._running.house.turned(session, is_remembering=_has_to_do_with_memory(hot, row))
         if told:

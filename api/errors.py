@@ -10,7 +10,9 @@ from litestar.openapi.datastructures import ResponseSpec
 from msgspec import Struct
 
 from api.memory.refusals import MemoryRefused, TooManyJobs, UnitTaken
+from api.turn_log import fields_of
 from api.wording import worded
+from store.debugging import is_debugging
 from store.errors import (
     CompactionRunning,
     CursorInvalid,
@@ -51,6 +53,7 @@ CODES: Mapping[str, Kind] = {
     "KEY_NOT_FOUND": Kind(404, "configuration", "Correct the id; `GET /api/keys` lists them."),
     "NOT_FOUND": Kind(404, "configuration", "The API is described at /schema."),
     "METHOD_NOT_ALLOWED": Kind(405, "configuration", "The API is described at /schema."),
+    "REQUEST_INCOMPLETE": Kind(400, "configuration", "Send the whole body: the connection ended before."),
     "PAYLOAD_TOO_LARGE": Kind(413, "configuration", "Send less at once."),
     "UNSUPPORTED_MEDIA_TYPE": Kind(415, "configuration", "Send JSON, with `Content-Type: application/json`."),
     "SCRIPT_NOT_FOUND": Kind(404, "configuration", "Import the script, or correct its id."),
@@ -218,7 +221,10 @@ def log_failure(failure: ApiError, error: BaseException, request_id: str, path: 
     if failure.kind.status >= 500 and failure.code not in _LOGGED_ONCE:
         message = "a turn failed; the session says why" if failure.code in _QUOTING else failure.message
         unexpected = None if isinstance(error, ApiError | DiskTooSmall) else error
-        log.error(message, code=failure.code, request_id=request_id, path=path, exc_info=unexpected)
+        fields = {"code": failure.code, "request_id": request_id, "path": path} | fields_of(error)
+        log.error(message, **fields, exc_info=unexpected)
+    elif is_debugging():
+        log.debug("a request was refused", code=failure.code, request_id=request_id, path=path)
 
 
 def translate(error: BaseException, sent_names: Mapping[str, str] | None = None) -> ApiError:

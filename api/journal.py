@@ -12,11 +12,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+import structlog
 
 from api.metrics import Metrics
+from api.turn_log import fields_of_turn
 from runtime.budgets import added
 from runtime.ports import Clock, Ended, Ids, Intent, Known, ModelReply, ModelRequest, Purpose, Usage
 from runtime.state import Spent
+from store.debugging import is_debugging
 from store.errors import RowRefused
 from store.insert import encode
 from store.record import Record
@@ -26,6 +29,9 @@ _MS = timedelta(milliseconds=1)
 CALLS_MAX = 500  # of all attempts at a turn, kept in memory: the latest
 
 _USAGE = {name: name for name in Usage.__struct_fields__} | {"model": "endpoint_model"}  # and the columns of it
+
+
+log = structlog.get_logger()
 
 
 class Attempts:
@@ -123,7 +129,23 @@ class TurnJournal:
             reply, error, usage = None, "the model's reply holds something that cannot be kept", None
             await self._keep(_ended_row(row, now, reply, error, usage))
         self._metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
+        if is_debugging():
+            self._log_call(intent, now, usage, outcome="done" if reply is not None else "failed")
         return Ended(reply=reply, error=error, usage=usage, ended_at=now)
+
+    def _log_call(self, intent: Intent, now: datetime, usage: Usage | None, *, outcome: str) -> None:
+        log.debug(
+            "a model was called",
+            **fields_of_turn(self._session, self._turn),
+            action_id=intent.action_id,
+            purpose=intent.purpose,
+            round=intent.round,
+            model=intent.model,
+            outcome=outcome,
+            ms=round((now - intent.started_at) / _MS),
+            input_tokens=None if usage is None else usage.input_tokens,
+            output_tokens=None if usage is None else usage.output_tokens,
+        )
 
     async def told(self, intent: Intent) -> None:
         """Keeps durably that a call of an earlier attempt was interrupted, and that the user was told."""

@@ -7,6 +7,7 @@ from litestar.params import HeaderParameter, QueryParameter
 
 from api.asking import Condition
 from api.errors import ApiError
+from api.id_checks import check_header
 
 KEY_CHARS_MAX = 255
 PAGE_MAX = 200
@@ -81,6 +82,8 @@ def condition(key: str | None, if_match: str | None, prefer: str | None) -> Cond
     """What a request asks of its turn. Raises ApiError REQUEST_INVALID."""
     if key is not None and not key.strip():
         raise ApiError("REQUEST_INVALID", "Idempotency-Key is empty")
+    if key is not None:
+        check_header("Idempotency-Key", key)
     return Condition(key, _expected_turn(if_match), "busy=queue" in (prefer or "").replace(" ", ""))
 
 

@@ -9,7 +9,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
-from litestar.exceptions.http_exceptions import RequestEntityTooLarge
+from litestar.exceptions.http_exceptions import InternalServerException, RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import ParameterKwarg
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
@@ -75,6 +75,8 @@ async def check_body(request: Request[Any, Any, Any]) -> None:
     except RequestEntityTooLarge:
         await _drain(request.receive)
         raise
+    except InternalServerException as error:  # by which Litestar says that the client went away
+        raise ApiError("REQUEST_INCOMPLETE", "the connection ended before the whole body was there") from error
     media_type, takes = request.content_type[0], request.route_handler.opt.get(TAKES, (JSON,))
     is_said = request.method not in SAFE and "content-type" in request.headers
     if (body or is_said) and media_type not in takes:

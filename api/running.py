@@ -13,6 +13,7 @@ from api.journal import TurnJournal
 from api.memory.house import House
 from api.metrics import Metrics
 from api.settings import Settings
+from api.turn_log import noting_turn
 from runtime.context.chosen import Contexts
 from runtime.engine import FailureKind, Turn, TurnFailed, run_turn
 from runtime.inputs import Input, Intervention, Moved
@@ -62,7 +63,7 @@ class Running(Struct, frozen=True):
         cells = None if has_globals else await self.global_cells(hot)
         journal = TurnJournal(self.record, session, state.turn + 1, hot.attempts, self.clock, self.ids, self.metrics)
         meter = await self.spending.meter(session.tenant, session.user_id, started)
-        with self.metrics.timing() as timed:
+        with noting_turn(session, state.turn + 1), self.metrics.timing() as timed:
             try:
                 turn = await run_turn(
                     hot.program,

@@ -34,6 +34,7 @@ from api.settings import Settings
 from api.traces import without_words
 from runtime.models.hosted.settings import is_loopback
 from runtime.ports import Model
+from store.debugging import set_level
 from store.errors import StoreError
 from store.private import restrict, restrict_umask
 from store.record import Record
@@ -241,6 +242,8 @@ def check_address(host: str, port: int) -> None:
 def configure_logging(level: str) -> None:
     """JSON lines on standard error; readable ones on a terminal. Neither has what anybody said, nor keys."""
     terminal = sys.stderr.isatty()
+    number = logging.getLevelNamesMapping()[level.upper()]
+    set_level(number)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -251,6 +254,6 @@ def configure_logging(level: str) -> None:
             if terminal
             else structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )

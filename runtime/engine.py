@@ -87,6 +87,10 @@ class Turn(Struct, frozen=True):
         return tuple(event.body for event in self.events if isinstance(event.body, VariableChanged))
 
 
+PLACE = "turn_place"
+"""The attribute of an exception other than TurnFailed that leaves a turn: its (phase, topic, action)."""
+
+
 class TurnFailed(Exception):
     """A turn that could not be finished; `place` is the (phase, topic, action) where it stopped."""
 
@@ -178,6 +182,9 @@ async def run_turn(
         raise engine.failure("place", str(error)) from error
     except (ActionFailed, WriteRefused) as error:
         raise engine.failure("action", str(error)) from error
+    except Exception as error:
+        vars(error)[PLACE] = engine.place  # a defect, or a failure of the caller's own: its log says where
+        raise
     saved = encode(run.state)
     if len(saved) > limits.state_bytes_max:
         message = f"the session's variables would take {len(saved):,} bytes; it may keep {limits.state_bytes_max:,}"
@@ -200,11 +207,15 @@ class _Engine:
         self._cursor = Cursor(run)
         self._gate = detection.Gate(run)
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Phase, topic and action that the run is at; within a skill the action that called it."""
+        is_call = self._state.call() is not None
+        return self._state.phase, self._state.topic, self._state.frames[0].action if is_call else self._run.action_id
+
     def failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
-        inner = self._run.action_id
-        action = self._state.frames[0].action if self._state.call() is not None else inner
-        place = (self._state.phase, self._state.topic, action)
-        if action != inner:
+        place, inner = self.place, self._run.action_id
+        if place[2] != inner:
             message = f"{inner}: {message}"
         failed = TurnFailed(kind, message, place, retryable=retryable)
         failed.model_calls = tuple(self._run.calls.made)

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import duckdb
+import structlog
 
-from store.commit import Entry, Ledger, SessionId
+from store.commit import Entry, Ledger, Proposal, SessionId
 from store.database import Database
+from store.debugging import is_debugging
 from store.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable, told
 from store.insert import roll_back
 
@@ -22,6 +24,8 @@ GROUP_MAX = 256
 CLOSE_TIMEOUT_S = 30.0
 LOOK_S = 1.0
 """How often the files are looked at while nothing is written: what is committed may be in a log that was deleted."""
+
+log = structlog.get_logger()
 
 Cursor: TypeAlias = duckdb.DuckDBPyConnection
 T = TypeVar("T")
@@ -200,7 +204,20 @@ class Writer:
             return [outcome for job in group for outcome in self._write([job])]
         except duckdb.Error as error:
             return [(job.done, self._failed(error)) for job in group]
-        return list(zip((job.done for job in group), self._durably(outcomes), strict=True))
+        kept = self._durably(outcomes)
+        if is_debugging():
+            self._log_group(group, kept)
+        return list(zip((job.done for job in group), kept, strict=True))
+
+    def _log_group(self, group: list[_Entry], kept: Sequence[object]) -> None:
+        log.debug(
+            "a group was committed",
+            writes=len(group),
+            turns=sum(isinstance(job.entry, Proposal) for job in group),
+            refused=sum(isinstance(outcome, StoreError) for outcome in kept),
+            waiting=self.waiting,
+            ms=round(self.lag_s * 1_000, 1),
+        )
 
     def _run(self, job: _Statements) -> object:
         """What the statements give, or the StoreError of why they were not kept."""

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import importlib.util
 import json
+import logging
 import os
 import signal
 import socket
@@ -30,6 +31,7 @@ from api.settings import Settings
 from runtime.models.offline import OfflineModel
 from runtime.ports import Clock, Model
 from store.database import FILE_NAME, Database
+from store.debugging import set_level
 from store.record import Record
 
 # The same examples every time, however long a machine takes for one; others are tried with --hypothesis-profile=other.
@@ -391,3 +393,4 @@ def logs_as_they_begin() -> Iterator[None]:
     """A command that ran in this process has it log errors only; the next test hears everything again."""
     yield
     structlog.reset_defaults()
+    set_level(logging.NOTSET)

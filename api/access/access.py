@@ -15,6 +15,7 @@ from api.access.rates import Rates
 from api.access.rules import Rule
 from api.caller import ANYONE, NOBODY, TENANT, Caller
 from api.errors import ApiError
+from api.id_checks import check_id
 from api.settings import Settings
 from runtime.models.hosted.settings import is_loopback
 from runtime.ports import Clock
@@ -145,6 +146,7 @@ def _tenant(sent: Mapping[bytes, str]) -> str:
     tenant = unquote(sent.get(TENANT_HEADER.encode(), "")) or TENANT
     if len(tenant) > TENANT_CHARS_MAX:
         raise ApiError("REQUEST_INVALID", f"the name of a tenant has at most {TENANT_CHARS_MAX} characters")
+    check_id(TENANT_HEADER, tenant)
     return tenant
 
 

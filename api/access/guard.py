@@ -24,6 +24,7 @@ from api.access.pages import check_origin
 from api.access.rules import ADMIN, DEBUGGING, Rule, check, rule_of
 from api.caller import Caller
 from api.errors import ApiError, described
+from api.id_checks import check_place
 from api.settings import Settings
 from api.slashes import restore_slashes
 from store.errors import StoreError
@@ -93,6 +94,7 @@ class Guard(ReceiveRoutePlugin):
         if rule.is_open:
             return
         parameters = scope["path_params"]
+        check_place(parameters, scope["query_string"])
         check(rule, caller, parameters)
         if scope["query_string"]:
             _check_debug(scope, caller)

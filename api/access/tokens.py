@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from api.caller import TENANT, Caller, Role
 from api.errors import ApiError
+from api.ids import has_control
 from api.settings import Settings, SettingsInvalid
 
 KNOWN_MAX = 10_000
@@ -130,7 +131,7 @@ def _required(claims: Mapping[str, Any], name: str) -> str | None:
     value = claims.get(name)
     if value is None:
         raise _refused(f"the token has no {name!r}")
-    if not isinstance(value, str) or not 0 < len(value) <= NAME_CHARS_MAX:
+    if not isinstance(value, str) or not 0 < len(value) <= NAME_CHARS_MAX or has_control(value):
         raise _refused(f"the {name!r} of the token is no name")
     return value
 

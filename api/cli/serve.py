@@ -1,9 +1,11 @@
 """``cuebook serve``."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
+import structlog
 from rich.markup import escape
 
 from api.cli.options import settings_of, with_settings
@@ -14,6 +16,8 @@ from api.server import serve as run_server
 from api.settings import SettingsInvalid
 from runtime.models.cassette import ScriptedFileInvalid
 from store.errors import StoreError
+
+log = structlog.get_logger()
 
 
 @click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
@@ -28,6 +32,16 @@ def serve(reload: bool, config: Path | None, **flags: Any) -> None:
     settings = settings_of(config, **flags)
 
     def announce(address: str, access: str) -> None:
+        if not sys.stderr.isatty():  # then the log is of JSON lines, and so is this
+            log.info(
+                "server started",
+                address=address,
+                scripts=str(settings.scripts),
+                record=str(settings.data.absolute()),
+                model=settings.model,
+                access=access,
+            )
+            return
         errors.print(
             f"[bold]Cuebook[/] serves {escape(str(settings.scripts))} at {address}"
             f"\n  record   {escape(str(settings.data.absolute()))}"

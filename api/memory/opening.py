@@ -13,6 +13,7 @@ from api.budgets import Spending
 from api.caller import TENANT
 from api.catalogue import Catalogue
 from api.client.sync import Loop
+from api.ids import has_control
 from api.memory.calling import MemoryCalls
 from api.memory.embedding import Embedding, embedding_of
 from api.memory.house import House, make_house
@@ -52,6 +53,8 @@ def open_memory(
 
     Raises MemoryRefused for no user, SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
     """
+    if has_control(user):
+        raise MemoryRefused("the user holds a control character or a line break")
     if not user:
         raise MemoryRefused("say whose memory it is: `user` is empty")
     named = model if isinstance(model, str) else None

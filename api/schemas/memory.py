@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from api.ids import ID_PATTERN
 from api.schemas.base import Body, Id, View
 
 UNITS_MAX = 1_000
@@ -24,7 +25,7 @@ COLLECTION = "notes"
 Trust: TypeAlias = Literal["own", "told", "foreign"]
 Strategy: TypeAlias = Literal["hybrid", "lexical", "dense"]
 Rank: TypeAlias = Literal[0, 1, 2]
-GroupId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=GROUP_CHARS_MAX)]
+GroupId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=GROUP_CHARS_MAX, pattern=ID_PATTERN)]
 UserId: TypeAlias = Annotated[
     Id | None, Meta(description="Whose memory; a key that is bound to a user need not say it.")
 ]
@@ -40,7 +41,7 @@ class NewUnitBody(Body, frozen=True, kw_only=True):
     """
 
     content: Words
-    source: Annotated[str, Meta(max_length=200)] = "user"
+    source: Annotated[str, Meta(max_length=200, pattern=ID_PATTERN)] = "user"
     creation_time: datetime | None = None
     end_time: datetime | None = None
     metadata: dict[str, Any] = {}

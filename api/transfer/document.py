@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from api.ids import ID_PATTERN
 from runtime.ports import Purpose
 from runtime.state import ExecutionStatus, Status
 from scripts.model import Locale
@@ -38,7 +39,7 @@ FILES_MAX = 100
 TURNS_MAX = 100_000
 CALLS_MAX = 1_000_000
 
-Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX, pattern=ID_PATTERN)]
 Word: TypeAlias = Annotated[str, Meta(max_length=1_000)]
 Text: TypeAlias = Annotated[str, Meta(max_length=FILE_CHARS_MAX)]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]

@@ -13,6 +13,7 @@ from api import rows
 from api.catalogue import NAMESPACE, Catalogue
 from api.chat import Chat
 from api.errors import ApiError
+from api.ids import has_control
 from api.running import Running
 from api.transfer.conversation import Conversation, turns_of
 from api.transfer.document import FORMAT, Document
@@ -131,6 +132,8 @@ class Importing:
         self, tenant: str, conversation: Conversation, digest: str, wanted: Wanted
     ) -> tuple[WholeSession, bool]:
         key = wanted.key or (None if wanted.copy else conversation.key)
+        if any(has_control(each) for each in (key, conversation.user_id) if each is not None):
+            raise DocumentInvalid("its key or user holds a control character or a line break")
         # the same again for the same document: one that is sent twice is one session
         own_id = str(uuid5(NAMESPACE, f"{tenant}\0{key}\0{digest}"))
         session_id, replaces = await self._place(tenant, own_id, key, wanted)

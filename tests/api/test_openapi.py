@@ -26,7 +26,7 @@ RUN_S = 300.0
 @pytest.mark.timeout(RUN_S + 60)
 @pytest.mark.parametrize("known", [True, False], ids=["on what is there", "on anything"])
 async def test_no_request_meets_an_answer_that_is_not_described(serve: Any, tmp_path: Path, known: bool) -> None:
-    server = serve()
+    server = serve(CUEBOOK_WEBHOOK_PRIVATE_TARGETS="127.0.0.1:9")
     await server.ready()
     async with reach(Settings(data=server.folder / "data"), managing=True) as beside:
         made: Any = await beside.send("POST", "/api/keys", {"name": "a test", "roles": ["admin"]})

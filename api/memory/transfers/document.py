@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
+from api.ids import ID_PATTERN
 from store.memory.rows import Trust
 
 VERSION: Literal[1] = 1
@@ -22,7 +23,7 @@ DIMENSION_MAX = 8_192
 FLOAT_BYTES = 4
 
 Form: TypeAlias = Literal["json", "parquet", "sqlite"]
-Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=500)]
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=500, pattern=ID_PATTERN)]
 Word: TypeAlias = Annotated[str, Meta(max_length=1_000)]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
