@@ -139,4 +139,4 @@ async def test_signs_of_every_kind_are_searched_for_and_none_breaks_the_list(api
             ("/api/sessions", {"key": sign, "keyPrefix": sign, "metadata": f"{sign}:{sign}", "scriptId": sign}),
         ):
             answer = await api.get(path, params=query)
-            assert answer.status_code == 200, (sign, answer.text)
+            assert answer.status_code == (400 if sign in "\x00\n" else 200), (sign, answer.text)

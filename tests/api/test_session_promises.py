@@ -284,8 +284,8 @@ async def test_an_id_is_no_way_out_of_the_store(app: Callable[..., Any], tmp_pat
         for name in ("..%2F..%2Fx", "..%2f..%2fx", "%2e%2e%2f%2e%2e%2fx", "%2Fetc%2Fpasswd", "..%5C..%5Cx", "%00"):
             for route in ROUTES:
                 answer = await api.get(f"/api/sessions/{name}{route}")
-                assert answer.status_code == 404, (name, route, answer.text)
-            assert (await api.delete(f"/api/sessions/{name}")).status_code == 404
+                assert answer.status_code == (400 if name == "%00" else 404), (name, route, answer.text)
+            assert (await api.delete(f"/api/sessions/{name}")).status_code in {400, 404}
         document["session"]["session_id"] = "../../x"
         refused = await api.post("/api/sessions/import", json=document)
         assert (refused.status_code, refused.json()["error"]["code"]) == (422, "DOCUMENT_INVALID")
@@ -299,7 +299,7 @@ async def test_an_id_is_no_way_out_of_the_store(app: Callable[..., Any], tmp_pat
 
 
 async def test_no_document_holds_a_key_or_a_secret(app: Callable[..., Any], tmp_path: Path) -> None:
-    async with app(tmp_path) as api:
+    async with app(tmp_path, webhook_private_targets=["127.0.0.1:9"]) as api:
         key = await api.key("app", "author", "admin")
         sent = {"Authorization": key}
         hook = {"url": "http://127.0.0.1:9/hook", "events": ["*"]}

@@ -174,7 +174,7 @@ async def test_two_writers_at_once_lose_nothing(app: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("opened", ["app", "server"])
-@pytest.mark.parametrize("user", ["a/b", "../..", "..", "a%2Fb", "a b?c#d", "..%2f", "用户", "\x00"])
+@pytest.mark.parametrize("user", ["a/b", "../..", "..", "a%2Fb", "a b?c#d", "..%2f", "用户"])
 async def test_every_id_of_a_user_can_be_named(
     request: pytest.FixtureRequest, tmp_path: Path, opened: str, user: str
 ) -> None:
