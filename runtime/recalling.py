@@ -6,6 +6,7 @@ from typing import Protocol
 
 from runtime.context.ports import View
 from runtime.events import Body, Event
+from runtime.memory.recall.fillers import says_nothing
 from runtime.ports import MemoryFailed
 from runtime.program import Program
 from runtime.prompts.fitting import cut_text
@@ -95,10 +96,10 @@ async def put(run: Remembering, asked: Asked | None) -> Recalled:
 
 
 async def for_prompt(run: Remembering, said: str) -> tuple[MemoryLine, ...]:
-    """What a model is told of the user's memory beside what was `said`. Without it the conversation goes on all the
-    same. Raises RecallsExceeded, LimitExceeded.
+    """What a model is told of the user's memory beside what was `said`: nothing for fillers such as `ok`. Without it
+    the conversation goes on all the same. Raises RecallsExceeded, LimitExceeded.
     """
-    if run.program.script.memory.recall != "always":
+    if run.program.script.memory.recall != "always" or says_nothing(said):
         return ()
     try:
         recalled = await put(run, question(run, said, "prompt"))

@@ -20,6 +20,7 @@ TEXT_CHARS_MAX = 100_000
 GROUP_CHARS_MAX = 200
 SOURCE_CHARS_MAX = 200
 AROUND_MAX = 20
+TIMES_MAX = 20
 UNITS_MAX = 10_000  # that may be added at a time
 
 Vector = NDArray[np.float32]
@@ -156,11 +157,16 @@ def is_within_utc(time: datetime) -> bool:
 
 
 class RecalledUnit(Struct, frozen=True, kw_only=True):
-    """A unit that came of a query: a hit with its score and what speaks for it, or the neighbour of one."""
+    """A unit that came of a query: a hit with its score and what speaks for it, or the neighbour of one.
+
+    `count` units say the same as a hit, itself included, at `times`, the oldest first and the latest `TIMES_MAX`.
+    """
 
     unit: MemoryUnit
     score: float | None = None
     signals: Mapping[str, float] = {}
+    count: int = 1
+    times: Sequence[datetime] = ()
     pre_id: str | None = None
     next_id: str | None = None
 

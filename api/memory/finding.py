@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from api.memory.asked import Query, Recalled, RecalledChain, RecalledUnit
+from api.memory.asked import TIMES_MAX, Query, Recalled, RecalledChain, RecalledUnit
 from api.memory.draft import Draft
 from api.memory.loaded import Loaded
 from api.memory.minds import Mind
@@ -110,6 +110,7 @@ def _found(
             now=now,
             min_score=query.min_score,
             explain=query.explain,
+            with_fillers=query.filters is not None,
         )
         return loaded.bank.search(question, loaded.index)
 
@@ -132,10 +133,14 @@ def _found(
 def _unit(loaded: Loaded, sequence: int, found: Mapping[int, Found]) -> RecalledUnit:
     hit = found.get(sequence)
     before, after = loaded.neighbours(sequence)
+    same = () if hit is None else hit.same
+    times = sorted(loaded.units[each].creation_time for each in (sequence, *same))
     return RecalledUnit(
         unit=loaded.units[sequence],
         score=None if hit is None else hit.score,
         signals={} if hit is None else hit.signals,
+        count=len(times),
+        times=times[-TIMES_MAX:],
         pre_id=before,
         next_id=after,
     )

@@ -190,6 +190,9 @@ class Loaded:
         parent = None if relation.parent_id is None else self.sequence_of.get(relation.parent_id)
         self.bank.place_under(parent, [relation.sequence])
         self.bank.pin(relation.sequence, is_pinned=relation.never_delete)
+        original = None if relation.duplicate_of is None else self.sequence_of.get(relation.duplicate_of)
+        if original is not None:
+            self.bank.link_duplicate(relation.sequence, original)
 
     def _withdraw(self, sequence: int) -> None:
         """Drop the content of a stale summary; its row stays, so that it is summarised again in its place."""
@@ -235,6 +238,7 @@ class Loaded:
             created_at=unit.creation_time,
             content=unit.content,
             parent=None if unit.parent_id is None else self.sequence_of.get(unit.parent_id),
+            duplicate_of=None if unit.duplicate_of is None else self.sequence_of.get(unit.duplicate_of),
             is_pinned=unit.never_delete,
         )
 

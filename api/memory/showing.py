@@ -45,6 +45,8 @@ def _chain_unit(recalled: RecalledUnit) -> ChainUnit:
         is_hit=recalled.score is not None,
         score=recalled.score,
         signals=recalled.signals,
+        count=recalled.count,
+        times=recalled.times,
     )
 
 

@@ -167,7 +167,8 @@ class UnitList(View, frozen=True, kw_only=True):
 class ChainUnit(StoredUnit, frozen=True, kw_only=True):
     """A unit that was recalled: a hit with its score, or what stands beside one.
 
-    `signals` are what speaks for a hit, where that was asked for.
+    `signals` are what speaks for a hit, where that was asked for. `count` units say the same, itself included, at
+    `times` (the latest 20, the oldest first).
     """
 
     pre_id: str | None
@@ -175,6 +176,8 @@ class ChainUnit(StoredUnit, frozen=True, kw_only=True):
     is_hit: bool
     score: float | None
     signals: Mapping[str, float]
+    count: int = 1
+    times: Sequence[datetime] = ()
 
 
 class ChainView(View, frozen=True, kw_only=True):

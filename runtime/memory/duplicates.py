@@ -23,6 +23,7 @@ WORDS_MIN = 5  # shorter ones are the same only when they are equal
 ROWS_MAX = 512  # of units that are compared with all others at a time
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
+_NUMBER = re.compile(r"\d+|[一二三四五六七八九十百千万两]+")
 
 Links = Mapping[str, str]
 """By unit the earlier one that says the same; that one itself is a duplicate of none."""
@@ -56,15 +57,22 @@ def near_duplicates(
 ) -> Links:
     """Which units, from place `begin` on, say nearly the same as an earlier one of the same source; oldest first.
 
-    With `vectors`, one row of length 1 for each unit, by their cosine; without, by the words they have in common.
+    With `vectors`, one row of length 1 for each unit, by their cosine; without, by the words they have in common. Units
+    with different numbers in them never say the same.
     """
     pairs = _by_words(units, begin) if vectors is None else _by_vectors(units, vectors, begin)
     links: dict[str, str] = {}
     for later, earlier in sorted(pairs):
         found = units[earlier]
+        if _numbers_of(found.content) != _numbers_of(units[later].content):
+            continue
         original = links.get(found.unit_id) or found.duplicate_of or found.unit_id
         links.setdefault(units[later].unit_id, original)
     return links
+
+
+def _numbers_of(text: str) -> Counter[str]:
+    return Counter(_NUMBER.findall(unicodedata.normalize("NFKC", text)))
 
 
 def holds_at(unit: MemoryUnit, moment: datetime) -> bool:

@@ -137,6 +137,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
             now=wish.now,
             min_score=wish.min_score,
             explain=True,
+            with_fillers=wish.filters is not None,
         )
         return bank.search(question)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from fit_recall import Embedded, embed, embedder_named, near_of, samples_of
+from fit_recall import Embedded, embed, embedder_named, samples_of, usual_for
 from locomo import ADVERSARIAL, Asked, Conversation, conversations
 from msgspec import Struct
 from recall_fitting import GIVEN, HYBRID, LEXICAL, Sample, fitted
@@ -27,7 +27,7 @@ from api.memory.asked import NewUnit
 from api.memory.opening import open_memory
 from api.memory.user_memory import UserMemory
 from runtime.memory.recall.asking import Strategy
-from runtime.memory.recall.signals import SIGNALS
+from runtime.memory.recall.signals import SIGNALS, Usual
 from runtime.memory.recall.weights import Ranker
 from runtime.memory.recall.words import plain_words
 from store.embedders.embedder import Embedder
@@ -153,14 +153,14 @@ def through_api(told: Sequence[Conversation], embedder: str, strategies: Sequenc
 
 
 def left_out(
-    told: Sequence[Conversation], embedded: Sequence[Embedded | None], names: Sequence[str], near: float
+    told: Sequence[Conversation], embedded: Sequence[Embedded | None], names: Sequence[str], usual: Usual | None = None
 ) -> Answers:
     """Each conversation, answered with weights fitted on the others."""
-    by_conversation = [samples_of(one, vectors) for one, vectors in zip(told, embedded, strict=True)]
+    by_conversation = [samples_of(one, vectors, usual=usual) for one, vectors in zip(told, embedded, strict=True)]
     answers: Answers = []
     for at, conversation in enumerate(told):
         others = [sample for other, samples in enumerate(by_conversation) if other != at for sample in samples]
-        ranker = fitted([sample for sample in others if sample.category != ADVERSARIAL], names, GIVEN, near)
+        ranker = fitted([sample for sample in others if sample.category != ADVERSARIAL], names, GIVEN)
         samples = by_conversation[at]
         answers += [
             (asked, ranked(sample, ranker)) for asked, sample in zip(conversation.questions, samples, strict=True)
@@ -190,7 +190,7 @@ def main() -> None:
     )
     through_api(told, "none", ["lexical"])
     if len(told) > 1:
-        tell("lexical, fitted on the others", left_out(told, [None] * len(told), LEXICAL, -1.0))
+        tell("lexical, fitted on the others", left_out(told, [None] * len(told), LEXICAL))
     for name in embedders:
         embedder = embedder_named(name)
         short = name.rpartition("/")[2]
@@ -198,7 +198,7 @@ def main() -> None:
         through_api(told, name, ["dense", "hybrid"])
         if len(told) > 1:
             embedded = [embed(one, embedder) for one in told]
-            tell(f"hybrid, {short}, fitted on the others", left_out(told, embedded, HYBRID, near_of(embedded)))
+            tell(f"hybrid, {short}, fitted on the others", left_out(told, embedded, HYBRID, usual_for(embedded)))
 
 
 if __name__ == "__main__":

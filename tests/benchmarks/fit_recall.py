@@ -3,8 +3,8 @@
     LOCOMO=locomo10.zip python tests/benchmarks/fit_recall.py
 
 The set for all-MiniLM-L6-v2 needs sentence-transformers and the model: MINILM names it, or a folder of it. Without it,
-the set that is there stays. The set for other embedders has, of the fitted ones, what counts meaning least. Category 5
-is not fitted to: its questions have no answer.
+the set that is there stays, and that for other embedders too: it is fitted to the vectors of both. Category 5 is not
+fitted to: its questions have no answer.
 """
 
 import os
@@ -20,13 +20,12 @@ from recall_fitting import DENSE, GIVEN, HYBRID, LEXICAL, Sample, fitted, neutra
 
 from runtime.memory.recall.asking import Entry, Question
 from runtime.memory.recall.bank import Bank
-from runtime.memory.recall.signals import MEANING
+from runtime.memory.recall.signals import Usual
 from runtime.memory.recall.weights import OTHER, VERSION, Ranker, Weights, read_weights
 from store.embedders.choosing import embedder_for
 from store.embedders.embedder import Embedder
 
 WRITTEN = Path(__file__).parents[2] / "runtime/memory/recall/weights.json"
-UNRELATED_PERCENTILE = 95  # of similarities of questions to another conversation's units: nearer is near
 
 
 def embedder_named(name: str) -> Embedder:
@@ -63,9 +62,11 @@ def summaries_of(conversation: Conversation) -> list[Entry]:
     ]
 
 
-def bank_of(conversation: Conversation, embedded: Embedded | None, *, summed_up: bool = False) -> Bank:
+def bank_of(
+    conversation: Conversation, embedded: Embedded | None, *, summed_up: bool = False, usual: Usual | None = None
+) -> Bank:
     """A bank of a conversation's turns; with the summaries of its sessions, where wanted."""
-    bank = Bank("", neutral())
+    bank = Bank("", neutral(usual))
     bank.add(conversation.entries)
     if embedded is not None:
         bank.set_vectors(np.array([entry.sequence for entry in conversation.entries]), embedded.units)
@@ -81,10 +82,15 @@ def bank_of(conversation: Conversation, embedded: Embedded | None, *, summed_up:
 
 
 def samples_of(
-    conversation: Conversation, embedded: Embedded | None, *, words: bool = True, summed_up: bool = False
+    conversation: Conversation,
+    embedded: Embedded | None,
+    *,
+    words: bool = True,
+    summed_up: bool = False,
+    usual: Usual | None = None,
 ) -> list[Sample]:
     """What a bank sees of each of a conversation's questions, looking at its turns alone."""
-    bank = bank_of(conversation, embedded, summed_up=summed_up)
+    bank = bank_of(conversation, embedded, summed_up=summed_up, usual=usual)
     turns = frozenset(entry.sequence for entry in conversation.entries)
     return [
         sampled(
@@ -102,13 +108,10 @@ def samples_of(
     ]
 
 
-def near_of(embedded: Sequence[Embedded]) -> float:
-    """The similarity that few questions have to units of a conversation they are not about."""
-    unrelated = [
-        (one.units @ other.questions.T).ravel()
-        for one, other in zip(embedded, [*embedded[1:], embedded[0]], strict=True)
-    ]
-    return round(float(np.percentile(np.concatenate(unrelated), UNRELATED_PERCENTILE)), 3)
+def usual_for(embedded: Sequence[Embedded]) -> Usual:
+    """The mean and deviation of an embedder's similarities between questions and the units of their conversation."""
+    similarities = np.concatenate([(one.units @ one.questions.T).ravel() for one in embedded])
+    return Usual(round(float(similarities.mean()), 4), round(float(similarities.std()), 4))
 
 
 def fit(
@@ -116,25 +119,19 @@ def fit(
     names: Sequence[str],
     *,
     words: bool = True,
-    near: float = -1.0,
+    usual: Usual | None = None,
 ) -> Ranker:
     """A ranker of what can be answered."""
     plain, summed_up = (
         [
             sample
             for conversation, embedded in told
-            for sample in samples_of(conversation, embedded, words=words, summed_up=with_them)
+            for sample in samples_of(conversation, embedded, words=words, summed_up=with_them, usual=usual)
             if sample.category != ADVERSARIAL
         ]
         for with_them in (False, True)
     )
-    return with_summaries(fitted(plain, names, GIVEN, near), summed_up)
-
-
-def cautious(rankers: Sequence[Ranker]) -> Ranker:
-    """Of several rankers, the one that counts meaning least; it looks at everything."""
-    least = min(rankers, key=lambda one: sum(abs(w.weight) for name, w in one.signals.items() if name in MEANING))
-    return msgspec.structs.replace(least, near=-1.0)
+    return msgspec.structs.replace(with_summaries(fitted(plain, names, GIVEN), summed_up), usual=usual)
 
 
 def _fitted_before() -> tuple[dict[str, Ranker], dict[str, Ranker]]:
@@ -152,6 +149,7 @@ def main() -> None:
     told = conversations()
     lexical = fit([(one, None) for one in told], LEXICAL)
     hybrid, dense = _fitted_before()
+    every: list[tuple[Conversation, Embedded | None]] = []
     names = {"wordllama": "wordllama"}
     if model := os.environ.get("MINILM"):
         names["all-MiniLM-L6-v2"] = f"sentence-transformers:{model}"
@@ -159,12 +157,14 @@ def main() -> None:
         embedder = embedder_named(embedder_name)
         embedded = [embed(one, embedder) for one in told]
         pairs: list[tuple[Conversation, Embedded | None]] = list(zip(told, embedded, strict=True))
-        near = near_of(embedded)
-        hybrid[name] = fit(pairs, HYBRID, near=near)
-        dense[name] = fit(pairs, DENSE, words=False, near=near)
-        print(f"{name}: near from {near}")
-    hybrid[OTHER] = cautious([ranker for name, ranker in hybrid.items() if name != OTHER])
-    dense[OTHER] = cautious([ranker for name, ranker in dense.items() if name != OTHER])
+        usual = usual_for(embedded)
+        hybrid[name] = fit(pairs, HYBRID, usual=usual)
+        dense[name] = fit(pairs, DENSE, words=False, usual=usual)
+        every += pairs
+        print(f"{name}: similarities of {usual.mean} ± {usual.deviation}")
+    if len(names) > 1 or not hybrid.keys() - names.keys():
+        hybrid[OTHER] = fit(every, HYBRID)
+        dense[OTHER] = fit(every, DENSE, words=False)
     written = msgspec.json.encode(Weights(VERSION, lexical, hybrid, dense))
     read_weights(written)
     WRITTEN.write_bytes(msgspec.json.format(written, indent=1) + b"\n")

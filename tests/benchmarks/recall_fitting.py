@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from runtime.memory.recall.asking import Question
 from runtime.memory.recall.bank import Bank
-from runtime.memory.recall.signals import LIKE, MEANING, SIGNALS, SUMMARY
+from runtime.memory.recall.signals import LIKE, MEANING, SIGNALS, SUMMARY, Usual
 from runtime.memory.recall.weights import OTHER, VERSION, Ranker, Weight, Weights
 
 Matrix = NDArray[np.float64]
@@ -42,9 +42,9 @@ class Sample(Struct, frozen=True):
     evidence: int  # all there is of it, whether among the candidates or not
 
 
-def neutral(near: float = -1.0) -> Weights:
-    """Weights under which every candidate is looked at and none is preferred."""
-    ranker = Ranker({}, 1.0, 0.0, near)
+def neutral(usual: Usual | None = None) -> Weights:
+    """Weights under which no candidate is preferred; `usual` are the similarities of the embedder."""
+    ranker = Ranker({}, 1.0, 0.0, usual)
     return Weights(VERSION, ranker, {OTHER: ranker}, {OTHER: ranker})
 
 
@@ -60,7 +60,7 @@ def sampled(bank: Bank, question: Question, *, conversation: str, category: int,
     return Sample(conversation, category, looked.sequences, signals, is_evidence, len(evidence))
 
 
-def fitted(samples: Sequence[Sample], names: Sequence[str], fixed: Mapping[str, float], near: float = -1.0) -> Ranker:
+def fitted(samples: Sequence[Sample], names: Sequence[str], fixed: Mapping[str, float]) -> Ranker:
     """The ranker that finds the evidence of these questions best, by these signals."""
     told = [sample for sample in samples if sample.is_evidence.any()]
     columns = [SIGNALS.index(name) for name in names]
@@ -75,7 +75,6 @@ def fitted(samples: Sequence[Sample], names: Sequence[str], fixed: Mapping[str, 
         {name: Weight(*(round(number, 5) for number in part)) for name, *part in parts},
         round(slope, 5),
         round(intercept, 5),
-        near,
     )
 
 

@@ -16,7 +16,9 @@ Strategy: TypeAlias = Literal["hybrid", "lexical", "dense"]
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A unit as a bank keeps it. `parent` is the sequence of the summary it is told in."""
+    """A unit as a bank keeps it. `parent` is the sequence of the summary it is told in, `duplicate_of` that of an
+    earlier unit which says nearly the same.
+    """
 
     sequence: int
     group: str
@@ -25,6 +27,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     created_at: datetime | None = None
     content: str
     parent: int | None = None
+    duplicate_of: int | None = None
     has_attachment: bool = False
     is_pinned: bool = False  # does not fade with time
 
@@ -81,7 +84,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """What is looked for: by its words, by its meaning (`vector`, of length 1), or by both.
 
     `allowed` are the sequences that may be found (None: all of them); `excluded` are left out besides.
-    `near` says which units are near in meaning, where the bank has too many vectors to look at every one.
+    Fillers, such as `ok`, are found only `with_fillers`.
     """
 
     text: str = ""
@@ -94,18 +97,21 @@ class Question(Struct, frozen=True, kw_only=True):
     now: datetime | None = None  # of the decay
     min_score: float | None = None
     explain: bool = False
+    with_fillers: bool = False
 
 
 class Found(Struct, frozen=True):
     """A hit. `score` is from 0 to 1, comparable within one embedder: about how likely the unit is an answer.
 
     `signals`, where they were asked for, are what the score is made of: each named signal's share in it, before it is
-    brought between 0 and 1. `faded` is what time left of the score.
+    brought between 0 and 1. `faded` is what time left of the score. `same` are the other units that say the same, of
+    those that might have been found: the hit is the one of them that fits best.
     """
 
     sequence: int
     score: float
     signals: Mapping[str, float] = {}
+    same: tuple[int, ...] = ()
 
 
 class Nearest(Protocol):

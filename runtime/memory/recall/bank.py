@@ -13,22 +13,41 @@ from numpy.typing import NDArray
 from runtime.memory.recall.asking import FOUND_MAX, Entry, Found, Nearest, Question, date_of, sequences_of
 from runtime.memory.recall.columns import NONE, Columns, seconds_of
 from runtime.memory.recall.cues import cues_of_question, cues_of_unit
-from runtime.memory.recall.finding import asked_terms, by_meaning, by_words
+from runtime.memory.recall.finding import BY_MEANING_MAX, BY_WORDS_MAX, asked_terms, by_meaning, by_words
 from runtime.memory.recall.postings import Floats, Postings, Rows
-from runtime.memory.recall.signals import MEANING, Term, around, like_signals, meaning_signals, words_signals
-from runtime.memory.recall.weights import OTHER, SIMILARITIES_MAX, Ranker, Weights, set_of, shipped_weights, usual_of
+from runtime.memory.recall.signals import Term, Usual, around, like_signals, meaning_signals, usual_of, words_signals
+from runtime.memory.recall.weights import Ranker, Weights, set_of, shipped_weights
+from runtime.memory.recall.wordings import Wordings
 from runtime.memory.recall.words import plain_words, terms_in, terms_of
 
 REMOVED_SHARE_MAX = 0.3  # of the rows, before the bank is packed
+SIMILARITIES_MAX = 1_000  # that say what is usual; more say nothing new
+WIDER = 8  # times as many candidates, where too many of them say the same
 
 
 class Looked(Struct, frozen=True):
-    """The candidates of a question: their rows and sequences, every signal of each, and what ranks them."""
+    """The candidates of a question: their rows and sequences, every signal of each, and what ranks them.
+
+    `may` are the rows that may be found; `is_cut`: some of them that answer too are not among the candidates.
+    """
 
     rows: Rows
     sequences: NDArray[np.int64]
     signals: dict[str, Floats]
     ranker: Ranker
+    may: NDArray[np.bool_]
+    is_cut: bool
+
+
+class Ranked(Struct, frozen=True):
+    """The places of the best candidates, each saying something else; and of all candidates the score, what time left
+    of it, and the shares of the signals in it.
+    """
+
+    best: NDArray[np.intp]
+    scores: NDArray[np.float64]
+    kept: NDArray[np.float64]
+    shares: dict[str, Floats]
 
 
 class Bank:
@@ -39,6 +58,7 @@ class Bank:
         self._weights = weights if weights is not None else shipped_weights()
         self._columns = Columns()
         self._postings = Postings()
+        self._wordings = Wordings(self._columns)
         self._groups: dict[str, int] = {}
         self._last: dict[int, int] = {}  # by group, the row of what was said last
         self._group_lengths = np.zeros(64, np.float32)
@@ -99,11 +119,22 @@ class Bank:
             before=self._last.get(group, NONE) if said else NONE,
             parent=NONE if entry.parent is None else self._row_of(entry.parent),
         )
+        self._wordings.add(row, entry, words)
+        if entry.duplicate_of is not None:
+            self.link_duplicate(entry.sequence, entry.duplicate_of)
         self._postings.add(row, terms)
         self._terms_alive += len(terms)
         if said:
             self._last[group] = row
             self._group_lengths[group] += len(terms)
+
+    def link_duplicate(self, sequence: int, earlier: int) -> None:
+        """A unit says the same as an earlier one: the better of them is found, not both. Passed over where one of
+        them is not there.
+        """
+        row, original = self._row_of(sequence), self._row_of(earlier)
+        if NONE not in (row, original):
+            self._wordings.link(row, original)
 
     def place_under(self, parent: int | None, children: Iterable[int]) -> None:
         """Units are told in a summary from now on (None: in none). Units that are not there are passed over."""
@@ -143,6 +174,7 @@ class Bank:
                 self._group_lengths[group] -= columns.length[row]
             self._removed += 1
             self._forget_source(int(columns.source[row]))
+            self._wordings.remove(row)
         if self._removed > REMOVED_SHARE_MAX * columns.used:
             self._pack()
 
@@ -171,36 +203,52 @@ class Bank:
         return np.clip(near, 0.0, 1.0)
 
     def search(self, question: Question, nearest: Nearest | None = None) -> list[Found]:
-        """The units that answer to a question best, the best first; none where nothing shares a word or is near.
+        """The units that answer to a question best, the best first; of units that say the same only the best.
+
+        These are k units where there are so many: with a vector all may be, however far they are; by words alone those
+        that share a word, or stand beside one that does. Only `min_score` leaves out more.
 
         `nearest` finds by meaning where the bank has more vectors than are looked at one by one. Raises ValueError if
         the question's vector is of another dimension than the bank's.
         """
-        looked = self.look(question, nearest) if question.k > 0 else None
-        if looked is None:
-            return []
-        return self._found(question, looked)
+        widened = 1
+        while question.k > 0:
+            looked = self.look(question, nearest, widened)
+            if looked is None:
+                break
+            ranked = self._ranked(question, looked)
+            if len(ranked.best) == min(question.k, FOUND_MAX) or not looked.is_cut:
+                return self._found(question, looked, ranked)
+            widened *= WIDER
+        return []
 
-    def look(self, question: Question, nearest: Nearest | None = None) -> Looked | None:
-        """The candidates of a question and what speaks for each; None where there are none."""
+    def look(self, question: Question, nearest: Nearest | None = None, widened: int = 1) -> Looked | None:
+        """The candidates of a question and what speaks for each; None where there are none.
+
+        `widened` times as many are looked at as usual.
+        """
         columns = self._columns
         vector = self._vector_of(question)
         terms = self._terms_of(question)
-        if not len(self) or (not terms and vector is None):
+        if not len(self) or (not terms and vector is None and question.vector is None):
             return None
         may = self._allowed(question)
-        ranker, name = self._ranker(words=bool(terms), meaning=vector is not None)
+        ranker = self._ranker(words=bool(terms), meaning=vector is not None)
         length_mean = max(self._terms_alive / len(self), 1.0)
-        rows = by_words(columns, terms, may, length_mean)
+        at_most = max(BY_WORDS_MAX, question.k) * widened
+        rows = by_words(columns, terms, may, length_mean, at_most=at_most)
+        is_cut = len(rows) == at_most
         if vector is not None:
-            near = by_meaning(columns, vector, may, nearest, at_least=ranker.near)
+            at_most = max(BY_MEANING_MAX, question.k) * widened
+            near = by_meaning(columns, vector, may, nearest, at_most=at_most)
             rows = np.union1d(rows, near).astype(np.int32)
+        if question.vector is not None and question.strategy != "lexical":
+            rows = _filled_up(rows, may, question.k * widened)
+            is_cut = len(rows) < int(np.count_nonzero(may))
         if not len(rows):
             return None
-        signals = self._signals(question, rows, terms, vector, length_mean)
-        if vector is not None and name == OTHER:
-            self._to_scale(signals, ranker, vector)
-        return Looked(rows, columns.sequences[rows], signals, ranker)
+        signals = self._signals(question, rows, terms, vector, length_mean, ranker.usual)
+        return Looked(rows, columns.sequences[rows], signals, ranker, may, is_cut)
 
     def _vector_of(self, question: Question) -> Floats | None:
         vectors = self._columns.vectors
@@ -215,15 +263,20 @@ class Bank:
             return []
         return asked_terms(self._columns, self._postings, question.text, self._named, self._lengths_of_groups())
 
-    def _ranker(self, *, words: bool, meaning: bool) -> tuple[Ranker, str]:
+    def _ranker(self, *, words: bool, meaning: bool) -> Ranker:
         if not meaning:
-            return self._weights.lexical, ""
+            return self._weights.lexical
         rankers = self._weights.hybrid if words else self._weights.dense
-        name = set_of(self.embedder, rankers)
-        return rankers[name], name
+        return rankers[set_of(self.embedder, rankers)]
 
     def _signals(
-        self, question: Question, rows: Rows, terms: Sequence[Term], vector: Floats | None, length_mean: float
+        self,
+        question: Question,
+        rows: Rows,
+        terms: Sequence[Term],
+        vector: Floats | None,
+        length_mean: float,
+        of_embedder: Usual | None,
     ) -> dict[str, Floats]:
         columns, near = self._columns, around(self._columns, rows)
         words = terms_of(question.text)
@@ -233,17 +286,14 @@ class Bank:
             lengths = self._lengths_of_groups()
             signals |= words_signals(columns, near, terms, length_mean=length_mean, group_lengths=lengths)
         if vector is not None:
-            signals |= meaning_signals(columns, near, vector)
+            signals |= meaning_signals(columns, near, vector, self._usual(vector, of_embedder))
         return signals
 
-    def _to_scale(self, signals: dict[str, Floats], ranker: Ranker, vector: Floats) -> None:
-        """Brings similarities of an embedder that no weights were fitted for to the scale of those that were."""
+    def _usual(self, vector: Floats, of_embedder: Usual | None) -> Usual:
+        """What similarities are usual between this question and the memory, by a sample of its vectors."""
         with_vector = np.flatnonzero(self._columns.has_vector)
         sample = with_vector[:: max(1, len(with_vector) // SIMILARITIES_MAX)]
-        usual = usual_of(np.vecdot(self._columns.vectors[sample], vector))
-        if usual is not None:
-            for name in ranker.signals.keys() & {*MEANING}:
-                signals[name] = usual.to_scale_of(ranker.signals[name], signals[name])
+        return usual_of(np.vecdot(self._columns.vectors[sample], vector), of_embedder)
 
     def _scored(self, looked: Looked) -> tuple[NDArray[np.float64], dict[str, Floats]]:
         """Each candidate's score, and the share of each signal in it. One without a vector is judged by its words."""
@@ -257,20 +307,25 @@ class Bank:
         mixed = {name: np.where(meant, share, by_words.get(name, nothing)) for name, share in shares.items()}
         return np.where(meant, scores, self._weights.lexical.scores(by_words)), mixed
 
-    def _found(self, question: Question, looked: Looked) -> list[Found]:
+    def _ranked(self, question: Question, looked: Looked) -> Ranked:
         columns, rows = self._columns, looked.rows
         scores, shares = self._scored(looked)
         kept = self._kept(question, rows)
         faded = scores * kept
-        best = np.lexsort((columns.sequences[rows], -faded))[: min(question.k, FOUND_MAX)]
+        order = np.lexsort((columns.sequences[rows], -faded))
+        best = self._wordings.distinct(rows, order, min(question.k, FOUND_MAX))
+        return Ranked(best, faded, kept, shares)
+
+    def _found(self, question: Question, looked: Looked, ranked: Ranked) -> list[Found]:
+        best = ranked.best
+        if question.min_score is not None:
+            best = best[ranked.scores[best] >= question.min_score]
         found = []
-        for at in best.tolist():
-            if question.min_score is not None and faded[at] < question.min_score:
-                break
-            signals = {name: float(share[at]) for name, share in shares.items()} if question.explain else {}
+        for at, same in zip(best.tolist(), self._wordings.same(looked.rows[best], looked.may), strict=True):
+            signals = {name: float(share[at]) for name, share in ranked.shares.items()} if question.explain else {}
             if question.explain and question.decay is not None:
-                signals["faded"] = float(kept[at])
-            found.append(Found(int(columns.sequences[rows[at]]), float(faded[at]), signals))
+                signals["faded"] = float(ranked.kept[at])
+            found.append(Found(int(looked.sequences[at]), float(ranked.scores[at]), signals, same))
         return found
 
     def _kept(self, question: Question, rows: Rows) -> NDArray[np.float64]:
@@ -288,6 +343,8 @@ class Bank:
         if question.allowed is not None:
             may[:] = False
             may[columns.rows_of(sequences_of(question.allowed))] = True
+        if not question.with_fillers:
+            may = self._wordings.without_fillers(may, len(self))
         if question.excluded:
             may[columns.rows_of(sequences_of(question.excluded))] = False
         return may
@@ -311,3 +368,12 @@ class Bank:
         self._columns.keep(rows)
         self._postings.keep(rows)
         self._removed = 0
+
+
+def _filled_up(rows: Rows, may: NDArray[np.bool_], count: int) -> Rows:
+    """Candidates with the newest units besides, up to a count: units that say no word asked for and have no vector."""
+    if len(rows) >= count:
+        return rows
+    rest = np.setdiff1d(np.flatnonzero(may).astype(np.int32), rows)
+    filled: Rows = np.union1d(rows, rest[len(rest) - min(count - len(rows), len(rest)) :]).astype(np.int32)
+    return filled

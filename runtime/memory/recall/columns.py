@@ -34,6 +34,9 @@ class Columns:
         self.after = np.empty(0, np.int32)
         self.parent = np.empty(0, np.int32)
         self.length = np.empty(0, np.float32)  # in terms
+        self.wording = np.empty(0, np.int64)  # the same for units that say the same
+        self.is_filler = np.empty(0, np.bool_)
+        self.short = np.empty(0, np.int64)  # the same for the same few words; 0: not short
         self.created = np.empty(0, np.float64)  # in seconds; NaN where it is not known
         self.cues = np.empty((0, len(CUES)), np.float32)
         self.vectors = np.empty((0, 0), np.float32)
@@ -115,7 +118,21 @@ class Columns:
 
 
 _LINKS = ("before", "after", "parent")
-_FLAT = (*_LINKS, "sequences", "alive", "said", "pinned", "group", "source", "length", "created", "has_vector")
+_FLAT = (
+    *_LINKS,
+    "sequences",
+    "alive",
+    "said",
+    "pinned",
+    "group",
+    "source",
+    "length",
+    "wording",
+    "is_filler",
+    "short",
+    "created",
+    "has_vector",
+)
 _EMPTY: dict[str, float] = {"before": NONE, "after": NONE, "parent": NONE, "created": np.nan}
 
 

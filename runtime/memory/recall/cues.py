@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from runtime.memory.recall.words import plain_words, word_set
+from runtime.memory.recall.words import is_unspaced, plain_words, word_set
 
+CHARS_OF_WORD = 1.6  # where no spaces are written, so that a text is about as long as in English
 _SELF = word_set("i my me mine myself we our ours us")
 _OTHER = word_set("you your yours yourself yourselves")
 _TIMES = word_set(
@@ -52,10 +53,11 @@ class QuestionCues(Struct, frozen=True):
 
 def cues_of_unit(content: str, words: Sequence[str], *, has_attachment: bool) -> UnitCues:
     """Reads a unit's cues off its content and the plain words of it."""
-    count = len(words) + 3
+    length = sum(len(word) / CHARS_OF_WORD if is_unspaced(word) else 1 for word in words)
+    count = length + 3
     ending = content[-_QUESTION_ENDS_CHARS:]
     return UnitCues(
-        length=math.log1p(len(words)),
+        length=math.log1p(length),
         is_question=float("?" in ending or "？" in ending),
         of_self=(sum(map(_SELF.__contains__, words)) + content.count("我")) / count,
         to_other=(sum(map(_OTHER.__contains__, words)) + content.count("你")) / count,
@@ -66,10 +68,6 @@ def cues_of_unit(content: str, words: Sequence[str], *, has_attachment: bool) ->
         tells_name=math.log1p(len(_NAME.findall(content))),
         has_attachment=float(has_attachment),
     )
-
-
-def _has_chinese_time(content: str) -> bool:
-    return not content.isascii() and _CHINESE_TIMES.search(content) is not None
 
 
 def cues_of_question(text: str) -> QuestionCues:

@@ -55,7 +55,9 @@ def _term(columns: Columns, postings: Postings, term: str, group_lengths: Floats
     return Term(posting, postings.rarity(term), float(np.log(1 + (of - having + 0.5) / (having + 0.5))), by_group)
 
 
-def by_words(columns: Columns, terms: Sequence[Term], may: NDArray[np.bool_], length_mean: float) -> Rows:
+def by_words(
+    columns: Columns, terms: Sequence[Term], may: NDArray[np.bool_], length_mean: float, *, at_most: int
+) -> Rows:
     """The units that the terms speak for most, with what stands beside them."""
     scores = np.zeros(len(columns.sequences), np.float32)
     common = max(COMMON_MIN, COMMON_SHARE * columns.used)
@@ -73,22 +75,21 @@ def by_words(columns: Columns, terms: Sequence[Term], may: NDArray[np.bool_], le
     with_neighbours = scores[rows] + AROUND * (
         scores[columns.before[rows]] + scores[columns.before[columns.before[rows]]] + scores[columns.after[rows]]
     )
-    return _best(rows, with_neighbours, BY_WORDS_MAX)
+    return _best(rows, with_neighbours, at_most)
 
 
 def by_meaning(
-    columns: Columns, vector: Floats, may: NDArray[np.bool_], nearest: Nearest | None, *, at_least: float
+    columns: Columns, vector: Floats, may: NDArray[np.bool_], nearest: Nearest | None, *, at_most: int
 ) -> Rows:
-    """The units nearest in meaning, and what was said before and after the nearest of them."""
+    """The units nearest in meaning, however near that is, and what was said before and after the nearest of them."""
     may = may & columns.has_vector
     count = int(np.count_nonzero(may))
     if nearest is None or columns.used <= EXACT_MAX or count <= EXACT_AMONG_MAX:
         rows, similarities = _exact(columns, vector, may, count)
     else:
-        rows, similarities = _indexed(columns, vector, may, nearest, is_all=count == np.count_nonzero(columns.alive))
-    close = similarities >= at_least
-    rows, similarities = rows[close], similarities[close]
-    rows = _best(rows, similarities, BY_MEANING_MAX)
+        allowed = None if count == np.count_nonzero(columns.alive) else columns.sequences[np.flatnonzero(may)]
+        rows, similarities = _indexed(columns, vector, may, nearest, allowed, at_most)
+    rows = _best(rows, similarities, at_most)
     beside = np.concatenate([columns.after[rows[:BESIDE_MAX]], columns.before[rows[:BESIDE_MAX]]])
     beside = beside[beside != NONE]
     return np.concatenate([rows, beside[may[beside]]])
@@ -102,11 +103,15 @@ def _exact(columns: Columns, vector: Floats, may: NDArray[np.bool_], count: int)
 
 
 def _indexed(
-    columns: Columns, vector: Floats, may: NDArray[np.bool_], nearest: Nearest, *, is_all: bool
+    columns: Columns,
+    vector: Floats,
+    may: NDArray[np.bool_],
+    nearest: Nearest,
+    allowed: NDArray[np.int64] | None,
+    at_most: int,
 ) -> tuple[Rows, Floats]:
     """What the index finds, as far as it is still there and allowed."""
-    allowed = None if is_all else columns.sequences[np.flatnonzero(may)]
-    sequences, similarities = nearest.search(vector, BY_MEANING_MAX, allowed)
+    sequences, similarities = nearest.search(vector, at_most, allowed)
     by_sequence = np.argsort(sequences)
     sequences, similarities = sequences[by_sequence], similarities[by_sequence]
     here = np.isin(sequences, columns.sequences[: columns.used][may[: columns.used]])

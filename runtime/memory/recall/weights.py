@@ -1,8 +1,8 @@
 """How much each signal counts: fitted weights, read from `weights.json` and checked.
 
 A signal is brought to mean 0 and scale 1 with the figures it had when the weights were fitted, then weighted, and the
-sum brought between 0 and 1 by the logistic function. Meaning differs by embedder, so each has its own set; an embedder
-that none was fitted for gets the most cautious one, and its similarities are first brought to the scale of that set's.
+sum brought between 0 and 1 by the logistic function. Embedders differ in how much meaning is worth, so each has its own
+set; an embedder that none was fitted for gets one that was fitted to several.
 The file is written by `tests/benchmarks/fit_recall.py`.
 """
 
@@ -17,12 +17,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from runtime.memory.recall.postings import Floats
-from runtime.memory.recall.signals import ASKED, LIKE, MEANING, SIGNALS
+from runtime.memory.recall.signals import ASKED, LIKE, MEANING, SIGNALS, Usual
 
-VERSION = 1
+VERSION = 2
 OTHER = "other"
-SIMILARITIES_MIN = 32  # fewer say nothing of what is usual
-SIMILARITIES_MAX = 1_000  # more say nothing new
 
 
 class Weight(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,20 +34,21 @@ class Weight(Struct, frozen=True, forbid_unknown_fields=True):
 class Ranker(Struct, frozen=True, forbid_unknown_fields=True):
     """A linear model over named signals.
 
-    `slope` and `intercept` bring its sum between 0 and 1. `near` is the cosine similarity from which a unit that shares
-    no word is looked at all the same.
+    `slope` and `intercept` bring its sum between 0 and 1. `usual` are the similarities of the embedder, where it is
+    known which that is.
     """
 
     signals: dict[str, Weight]
     slope: float
     intercept: float
-    near: float = -1.0
+    usual: Usual | None = None
 
     def shares(self, signals: Mapping[str, Floats]) -> dict[str, Floats]:
         """What each signal adds for each candidate: nothing, where it is not known."""
         shares = {}
+        nothing = np.full(len(next(iter(signals.values()))), np.nan, np.float32)
         for name, usual in self.signals.items():
-            share = (signals[name] - np.float32(usual.mean)) * np.float32(usual.weight / usual.scale)
+            share = (signals.get(name, nothing) - np.float32(usual.mean)) * np.float32(usual.weight / usual.scale)
             share[np.isnan(share)] = 0
             shares[name] = share
         return shares
@@ -90,13 +89,16 @@ def read_weights(text: bytes) -> Weights:
 def _check(ranker: Ranker, which: str, known: Set[str]) -> None:
     if strange := ranker.signals.keys() - known:
         raise ValueError(f"weights of recall, {which}: there is no signal {sorted(strange)[0]!r}")
-    numbers = [ranker.slope, ranker.intercept, ranker.near]
+    numbers = [ranker.slope, ranker.intercept]
+    if ranker.usual is not None:
+        numbers += [ranker.usual.mean, ranker.usual.deviation]
     for weight in ranker.signals.values():
         numbers += [weight.weight, weight.mean, weight.scale]
     if not all(map(math.isfinite, numbers)) or ranker.slope <= 0:
         raise ValueError(f"weights of recall, {which}: a number is not finite, or the slope is not above 0")
-    if any(weight.scale <= 0 for weight in ranker.signals.values()):
-        raise ValueError(f"weights of recall, {which}: a scale is not above 0")
+    scales = [weight.scale for weight in ranker.signals.values()]
+    if any(scale <= 0 for scale in scales) or (ranker.usual is not None and ranker.usual.deviation <= 0):
+        raise ValueError(f"weights of recall, {which}: a scale or deviation is not above 0")
 
 
 @functools.cache
@@ -114,23 +116,3 @@ def set_of(embedder: str, rankers: Mapping[str, Ranker]) -> str:
 def _bare(name: str) -> str:
     """A name without signs: a model's stands in a folder's name or a package's in many ways."""
     return "".join(character for character in name.casefold() if character.isalnum())
-
-
-class Usual(Struct, frozen=True):
-    """What similarities of a question are usual in a bank: brings them to the scale that weights were fitted on."""
-
-    mean: float
-    deviation: float
-
-    def to_scale_of(self, weight: Weight, similarities: Floats) -> Floats:
-        """The similarities as they would be there."""
-        return (similarities - np.float32(self.mean)) * np.float32(weight.scale / self.deviation) + np.float32(
-            weight.mean
-        )
-
-
-def usual_of(similarities: Floats) -> Usual | None:
-    """What is usual, by a sample; None where there are too few to say."""
-    if len(similarities) < SIMILARITIES_MIN:
-        return None
-    return Usual(float(similarities.mean()), max(float(similarities.std()), 1e-3))

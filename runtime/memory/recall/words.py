@@ -62,11 +62,16 @@ def terms_in(words: Sequence[str]) -> list[str]:
     """The terms of plain words."""
     terms: list[str] = []
     for word in words:
-        if not word.isascii() and _IS_UNSPACED.match(word):
+        if is_unspaced(word):
             terms.extend(_characters(word))
         elif word not in _STOP:
             terms.append(_stem(word[:TERM_CHARS_MAX]))
     return terms
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether a plain word is of a script that writes no spaces between words."""
+    return not word.isascii() and _IS_UNSPACED.match(word) is not None
 
 
 def _characters(run: str) -> Iterator[str]:

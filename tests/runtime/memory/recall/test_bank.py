@@ -55,10 +55,23 @@ def test_nothing_is_found_where_nothing_shares_a_word() -> None:
     assert ask(Bank("wordllama"), "volcano") == []
 
 
-def test_nothing_is_found_where_nothing_is_near() -> None:
-    bank = bank_of("I walk the dog", "It rains")
+def test_k_units_are_found_however_far_they_are() -> None:
+    bank = bank_of("I walk the dog", "It rains", "Snow fell")
     bank.set_vectors(np.array([1, 2]), np.stack([towards(1, 0, 0), towards(0, 1, 0)]))
-    assert ask(bank, "volcano", vector=towards(0, 0, 1)) == []
+    far = towards(0, 0, -1)
+    assert sorted(ask(bank, "volcano", vector=far)) == [1, 2, 3]
+    assert sorted(ask(bank, vector=far, k=2)) == [1, 2]
+    assert ask(bank, "volcano", vector=far, min_score=0.9) == []
+
+
+def test_as_many_as_asked_for_of_a_large_memory() -> None:
+    chance = np.random.default_rng(3)
+    vectors = chance.standard_normal((700, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    bank = bank_of(*(f"number {at}" for at in range(700)))
+    bank.set_vectors(np.arange(1, 701), vectors)
+    for strategy in ("hybrid", "dense"):
+        assert len(ask(bank, "volcano", vector=-vectors[0], k=600, strategy=strategy)) == 600
 
 
 def test_chinese_is_found_by_its_characters() -> None:
@@ -67,19 +80,21 @@ def test_chinese_is_found_by_its_characters() -> None:
 
 
 def test_an_answer_is_found_by_the_question_before_it() -> None:
-    bank = bank_of("How is the parrot?", "Fine, thank you", "Lovely weather today", "Bye")
+    bank = bank_of("How is the parrot?", "He talks again", "Lovely weather today", "The end")
     assert ask(bank, "parrot")[:2] == [1, 2]
     assert 4 not in ask(bank, "parrot")
 
 
 def test_neighbours_are_within_a_group() -> None:
     bank = Bank("wordllama")
-    bank.add([entry(1, "How is the parrot?"), entry(2, "Fine, thank you", "tuesday"), entry(3, "Yes")])
+    bank.add([entry(1, "How is the parrot?"), entry(2, "He talks again", "tuesday"), entry(3, "He sleeps")])
     assert ask(bank, "parrot") == [1, 3]
 
 
 def test_neighbours_of_a_removed_unit_become_neighbours() -> None:
-    bank = bank_of("How is the parrot?", "Wait", "Hold on", "I see", "Fine, thank you", "Bye", "x", "y", "z", "a", "b")
+    bank = bank_of(
+        "How is the parrot?", "Wait", "Hold on", "Look there", "He talks again", "The end", "x", "y", "z", "a", "b"
+    )
     assert 5 not in ask(bank, "parrot")
     bank.remove([2, 3, 4])
     assert ask(bank, "parrot")[:2] == [1, 5]
@@ -88,7 +103,7 @@ def test_neighbours_of_a_removed_unit_become_neighbours() -> None:
 def test_what_follows_the_removed_last_unit_is_linked_to_the_one_before() -> None:
     bank = bank_of("How is the parrot?", "Wait")
     bank.remove([2])
-    bank.add([entry(3, "Fine, thank you")])
+    bank.add([entry(3, "He talks again")])
     assert ask(bank, "parrot") == [1, 3]
 
 
@@ -223,13 +238,13 @@ def test_a_hit_is_explained_by_its_signals() -> None:
 def test_time_takes_no_more_than_the_floor_leaves() -> None:
     bank = Bank("wordllama")
     old, new = NOW - timedelta(days=3_650), NOW - timedelta(days=1)
-    same = "We adopted a parrot"
+    same = "We adopted a parrot"  # by four people, so that they are not one result
     bank.add(
         [
-            entry(1, same, group="a", created_at=old),
-            entry(2, same, group="b", created_at=old, is_pinned=True),
-            entry(3, same, group="c", created_at=new),
-            entry(4, same, group="d"),
+            entry(1, same, group="a", source="Ana", created_at=old),
+            entry(2, same, group="b", source="Ben", created_at=old, is_pinned=True),
+            entry(3, same, group="c", source="Cem", created_at=new),
+            entry(4, same, group="d", source="Dot"),
         ]
     )
     decay = Decay(half_life_s=86_400 * 30, floor=0.8)
@@ -262,7 +277,7 @@ class _Index:
 def test_with_many_vectors_the_index_is_asked_and_its_hits_are_joined_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "EXACT_MAX", 5)
     monkeypatch.setattr(finding, "EXACT_AMONG_MAX", 3)
-    bank = bank_of(*("word" for _ in range(9)))
+    bank = bank_of(*(f"word {at}" for at in range(9)))
     bank.set_vectors(np.arange(1, 10), np.stack([towards(1, at) for at in range(9)]))
     index = _Index()
     found = bank.search(Question(vector=towards(0, 1), excluded={4}), index)
@@ -276,7 +291,7 @@ def test_with_many_vectors_the_index_is_asked_and_its_hits_are_joined_back(monke
 def test_common_words_find_nothing_where_rarer_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "COMMON_MIN", 3)
     bank = Bank("wordllama")
-    bank.add(entry(at, "dog" if at != 4 else "dog parrot", group=f"g{at}") for at in range(1, 10))
+    bank.add(entry(at, f"dog {at}" if at != 4 else "dog parrot", group=f"g{at}") for at in range(1, 10))
     assert ask(bank, "dog parrot") == [4]
     assert len(ask(bank, "dog")) == 9
     assert len(ask(bank, "dog volcano")) == 9

@@ -16,7 +16,8 @@ def test_there_are_weights_for_words_alone_and_for_each_known_embedder() -> None
     assert not set(weights.lexical.signals) & set(MEANING)
     for rankers in (weights.hybrid, weights.dense):
         assert rankers.keys() == {"wordllama", "all-MiniLM-L6-v2", OTHER}
-        assert rankers[OTHER].near == -1
+        assert rankers[OTHER].usual is None
+        assert rankers["wordllama"].usual is not None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def _with(weight: dict[str, float]) -> Ranker:
         (encoded(version=VERSION + 1), f"have version {VERSION}, not {VERSION + 1}"),
         (encoded(hybrid={}), "hybrid weights of recall need a set 'other'"),
         (encoded(lexical=shipped_weights().hybrid[OTHER]), "lexical: there is no signal 'meaning'"),
-        (encoded(lexical=_with({"weight": 1, "mean": 0, "scale": 0})), "a scale is not above 0"),
+        (encoded(lexical=_with({"weight": 1, "mean": 0, "scale": 0})), "a scale or deviation is not above 0"),
         (encoded(lexical=Ranker({}, slope=-1, intercept=0)), "the slope is not above 0"),
     ],
 )
