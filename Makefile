@@ -45,6 +45,7 @@ bench: .venv/dev
 bench-memory: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_memory.py
 	$(BIN)/python tests/benchmarks/bench_memory_index.py
+	$(BIN)/python tests/benchmarks/bench_memory_set.py
 ifneq ($(LOCOMO),)
 	$(BIN)/python tests/benchmarks/bench_memory_locomo.py
 else

@@ -318,3 +318,51 @@ async def test_no_collection_is_called_as_the_latest_one_is(home: Any) -> None:
             await memory.add("LATEST", "hello")
         assert await memory.memories.start_group(*OWNER, "diary") == "diary"
         assert await memory.memories.start_group(*OWNER, "LATEST") == "diary"
+
+
+async def test_k_units_are_found_where_no_word_is_shared(home: Any) -> None:
+    async with home(embedder="wordllama") as memory:
+        days = ("Monday", "Tuesday", "Wednesday", "Thursday")
+        for group in range(4):
+            said = [f"On {days[group]} I cooked dish {at} for cousin {at * group}" for at in range(100)]
+            await memory.add(f"g{group}", *said)
+        await memory.add("g4", "The landlord wants us out of the flat by spring", "It rained")
+        query = Query(text="Are they being evicted from the apartment?", k=10, long_term_only=True)
+        assert len(texts(await memory.memories.query(*OWNER, query))) == 10  # also before there are vectors
+        await memory.worked()
+        found = texts(await memory.memories.query(*OWNER, query))
+        assert len(found) == 10
+        assert ["The landlord wants us out of the flat by spring"] in found[:3]
+        chance = np.random.default_rng(1).standard_normal(256).astype(np.float32)
+        assert len(texts(await memory.memories.query(*OWNER, Query(vector=chance, k=10)))) == 10
+        none = Query(text="Are they being evicted from the apartment?", k=10, min_score=0.999)
+        assert texts(await memory.memories.query(*OWNER, none)) == []
+
+
+async def test_results_are_distinct_with_count_and_times(home: Any) -> None:
+    async with home() as memory:
+        first = datetime(2025, 3, 1, tzinfo=UTC)
+        for day in range(5):
+            when = first + timedelta(days=day)
+            await memory.add("diary", "I take the blue pill at night", creation_time=when)
+        near = "I take the small blue pill with water at night before {} I go to my bed upstairs in peace"
+        await memory.add("notes", near.format("that"), near.format("this"), "The pill costs 9 pounds")
+        await memory.worked()
+        for _ in range(2):
+            found = await memory.memories.query(*OWNER, Query(text="Which pill?", k=5, long_term_only=True))
+            hits = {chain.units[0].unit.content: chain.units[0] for chain in found.chains}
+            assert len(hits) == len(found.chains) == 3
+            pill = hits["I take the blue pill at night"]
+            assert pill.count == 5
+            assert pill.times == [first + timedelta(days=day) for day in range(5)]
+            assert sorted(hit.count for hit in hits.values()) == [1, 2, 5]
+
+
+async def test_fillers_are_recalled_only_by_a_filter(home: Any) -> None:
+    async with home() as memory:
+        await memory.add("talk", "ok", "I adopted a parrot", "ok", "thanks", "The parrot sings")
+        await memory.worked()
+        found = texts(await memory.memories.query(*OWNER, Query(text="ok", k=5)))
+        assert sorted(text for chain in found for text in chain) == ["I adopted a parrot", "The parrot sings"]
+        named = Query(text="ok", k=5, filters=parse({"content": "ok"}))
+        assert texts(await memory.memories.query(*OWNER, named)) == [["ok"]]

@@ -280,7 +280,7 @@ def test_with_many_vectors_the_index_is_asked_and_its_hits_are_joined_back(monke
     bank = bank_of(*(f"word {at}" for at in range(9)))
     bank.set_vectors(np.arange(1, 10), np.stack([towards(1, at) for at in range(9)]))
     index = _Index()
-    found = bank.search(Question(vector=towards(0, 1), excluded={4}), index)
+    found = bank.search(Question(vector=towards(0, 1), excluded={4}, k=3), index)
     assert {7} <= set(sequences(found)) <= {5, 6, 7, 8}
     assert index.allowed == [1, 2, 3, 5, 6, 7, 8, 9]
     bank.search(Question(vector=towards(0, 1)), index)

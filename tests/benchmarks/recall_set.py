@@ -1,7 +1,7 @@
 """Our own questions to two memories, in English and in Chinese: what recall is compared by with plain methods.
 
 `data/recall/LANGUAGE-units.jsonl` has what was said in sessions of counselling, `LANGUAGE-questions.jsonl` questions of
-eight kinds with the ids of the units that answer each. A question is answered where one of these is among the first ten.
+eight kinds with the ids of the units that answer each. One is answered where one of these is among the first ten.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from runtime.memory.recall.asking import Entry, Question, Strategy
 from runtime.memory.recall.bank import Bank
 from runtime.memory.recall.words import plain_words
 
-FOLDER = Path(__file__).parent / "data/recall"
+FOLDER = Path(__file__).parents[1] / "data/recall"
 LANGUAGES = ("english", "chinese")
 DEPTH = 10
 
@@ -56,9 +56,7 @@ class RecallSet(Struct, frozen=True):
     def entries(self) -> list[Entry]:
         """The units as a bank takes them."""
         return [
-            Entry(
-                sequence=number, group=unit.session, source=unit.source, created_at=unit.at, content=unit.content
-            )
+            Entry(sequence=number, group=unit.session, source=unit.source, created_at=unit.at, content=unit.content)
             for number, unit in enumerate(self.units, 1)
         ]
 
