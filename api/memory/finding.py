@@ -110,7 +110,7 @@ def _found(
             now=now,
             min_score=query.min_score,
             explain=query.explain,
-            with_fillers=query.filters is not None,
+            with_fillers=query.filters is not None or not query.text.strip(),
         )
         return loaded.bank.search(question, loaded.index)
 

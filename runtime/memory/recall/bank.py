@@ -205,8 +205,9 @@ class Bank:
     def search(self, question: Question, nearest: Nearest | None = None) -> list[Found]:
         """The units that answer to a question best, the best first; of units that say the same only the best.
 
-        These are k units where there are so many: with a vector all may be, however far they are; by words alone those
-        that share a word, or stand beside one that does. Only `min_score` leaves out more.
+        These are k units where there are so many. By meaning alone all that have a vector may be, however far they are;
+        by words alone those that share a word, or stand beside one that does; by both, all. Only `min_score` leaves out
+        more.
 
         `nearest` finds by meaning where the bank has more vectors than are looked at one by one. Raises ValueError if
         the question's vector is of another dimension than the bank's.
@@ -230,7 +231,8 @@ class Bank:
         columns = self._columns
         vector = self._vector_of(question)
         terms = self._terms_of(question)
-        if not len(self) or (not terms and vector is None and question.vector is None):
+        is_filled = question.vector is not None and bool(question.text) and question.strategy == "hybrid"
+        if not len(self) or (not terms and vector is None and not is_filled):
             return None
         may = self._allowed(question)
         ranker = self._ranker(words=bool(terms), meaning=vector is not None)
@@ -241,8 +243,9 @@ class Bank:
         if vector is not None:
             at_most = max(BY_MEANING_MAX, question.k) * widened
             near = by_meaning(columns, vector, may, nearest, at_most=at_most)
+            is_cut = is_cut or at_most < int(np.count_nonzero(may & columns.has_vector))
             rows = np.union1d(rows, near).astype(np.int32)
-        if question.vector is not None and question.strategy != "lexical":
+        if is_filled:
             rows = _filled_up(rows, may, question.k * widened)
             is_cut = len(rows) < int(np.count_nonzero(may))
         if not len(rows):
@@ -296,11 +299,13 @@ class Bank:
         return usual_of(np.vecdot(self._columns.vectors[sample], vector), of_embedder)
 
     def _scored(self, looked: Looked) -> tuple[NDArray[np.float64], dict[str, Floats]]:
-        """Each candidate's score, and the share of each signal in it. One without a vector is judged by its words."""
+        """Each candidate's score, and the share of each signal in it. Without a known meaning words alone judge."""
         shares = looked.ranker.shares(looked.signals)
         scores = looked.ranker.scores(shares)
-        meant = self._columns.has_vector[looked.rows]
-        if looked.ranker is self._weights.lexical or meant.all() or "words" not in looked.signals:
+        if "meaning" not in looked.signals or "words" not in looked.signals:
+            return scores, shares
+        meant = ~np.isnan(looked.signals["meaning"])
+        if meant.all():
             return scores, shares
         by_words = self._weights.lexical.shares(looked.signals)
         nothing = np.zeros(len(meant), np.float32)

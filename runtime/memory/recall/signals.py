@@ -71,8 +71,10 @@ class Usual(Struct, frozen=True):
     deviation: float
 
     def standardized(self, similarities: Floats) -> Floats:
-        """Similarities in standard deviations from the mean."""
-        standard: Floats = (similarities - np.float32(self.mean)) / np.float32(max(self.deviation, DEVIATION_MIN))
+        """Similarities in standard deviations from the mean; NaN where there is none, as of a single unit."""
+        if not self.deviation:
+            return np.full(similarities.shape, np.nan, np.float32)
+        standard: Floats = (similarities - np.float32(self.mean)) / np.float32(self.deviation)
         return standard
 
 
@@ -88,7 +90,9 @@ def usual_of(similarities: Floats, of_embedder: Usual | None) -> Usual:
         share = SIMILARITIES_MIN / (SIMILARITIES_MIN + count)
         mean += share * (of_embedder.mean - mean)
         square += share * (of_embedder.mean**2 + of_embedder.deviation**2 - square)
-    return Usual(mean, math.sqrt(max(square - mean**2, 0.0)))
+    if count < 2 and of_embedder is None:
+        return Usual(mean, 0.0)
+    return Usual(mean, max(math.sqrt(max(square - mean**2, 0.0)), DEVIATION_MIN))
 
 
 class Term(Struct, frozen=True):
