@@ -1,7 +1,7 @@
 """What the consciousness form does when something is seen, as actions."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -37,9 +37,15 @@ class Acting(Struct):
     replace: Template | None = None
 
 
-def acting(trees: list[Tree], crisis: Scalar | None, detector: Detector, reader: Reader) -> Acting:
-    """The actions of a detector; the one for crisis words comes first."""
-    builder = _Builder(detector, reader)
+def acting(
+    trees: list[Tree], crisis: Scalar | None, detector: Detector, reader: Reader, labels: Collection[str]
+) -> Acting:
+    """The actions of a detector; the one for crisis words comes first. `labels` name what it looks for.
+
+    Where crisis words have an action of their own, the others leave those words to it: a safety word is no sign of
+    what the detector looks for, unless one of its labels is the same.
+    """
+    builder = _Builder(detector, reader, spares_crisis=crisis is not None and CRISIS not in map(id_of, labels))
     if crisis is not None:
         builder.crisis(crisis)
     for tree in trees:
@@ -48,11 +54,12 @@ def acting(trees: list[Tree], crisis: Scalar | None, detector: Detector, reader:
 
 
 class _Builder:
-    def __init__(self, detector: Detector, reader: Reader) -> None:
+    def __init__(self, detector: Detector, reader: Reader, *, spares_crisis: bool) -> None:
         self.actions: list[Action] = []
         self.replace: Template | None = None
         self._detector = detector
         self._reader = reader
+        self._spares_crisis = spares_crisis
 
     def _id(self, name: str) -> str:
         taken = {action.id for action in self.actions}
@@ -88,7 +95,7 @@ class _Builder:
         return self._say if re.search(r"^(say|respond|reply|send_message|message)", name) else self._tell
 
     def _set(self, kind: Scalar, held: dict[str, Tree]) -> None:
-        when = self._condition(held)
+        when = self._condition(kind, held)
         target = next((held.pop(key) for key in _KEYS if isinstance(held.get(key), Scalar)), None)
         if not isinstance(target, Scalar) or not target.text.isidentifier():
             message = f"`{kind.text}` names no variable, so nothing would be set"
@@ -110,7 +117,7 @@ class _Builder:
     def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
         reason = held.pop("reason", None)
         text = reason.text if isinstance(reason, Scalar) else kind.text
-        self.actions.append(End(id=self._id(kind.text), reason=text, when=self._condition(held), at=kind.at))
+        self.actions.append(End(id=self._id(kind.text), reason=text, when=self._condition(kind, held), at=kind.at))
         self._rest(held)
 
     def _replace(self, kind: Scalar, held: dict[str, Tree]) -> None:
@@ -126,7 +133,7 @@ class _Builder:
         if text is None:
             self._tell(kind, held)
             return
-        self.actions.append(Say(id=self._id(kind.text), texts=(text,), when=self._condition(held), at=kind.at))
+        self.actions.append(Say(id=self._id(kind.text), texts=(text,), when=self._condition(kind, held), at=kind.at))
         self._rest(held)
 
     def _text(self, held: dict[str, Tree]) -> Template | None:
@@ -135,7 +142,7 @@ class _Builder:
 
     def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
         """Everything else is told to the application, with all that the file says of it."""
-        when = self._condition(held)
+        when = self._condition(kind, held)
         event = next((held.pop(key) for key in _EVENTS if isinstance(held.get(key), Scalar)), kind)
         data = {id_of(key): Expression(literal(plain_value(value)), value.at) for key, value in held.items()}
         self._emit(event.text if isinstance(event, Scalar) else kind.text, {**_sent(kind.at), **data}, when, kind.at)
@@ -154,7 +161,15 @@ class _Builder:
 
     # -- conditions -------------------------------------------------------------------------------------------------
 
-    def _condition(self, held: dict[str, Tree]) -> Expression | None:
+    def _condition(self, kind: Scalar, held: dict[str, Tree]) -> Expression | None:
+        """When an action is done; None: always."""
+        own = self._own_condition(held)
+        if not self._spares_crisis or (own is not None and CRISIS in own.source):
+            return own
+        spared = f'detected.label != "{CRISIS}"'
+        return Expression(f"({own.source}) and {spared}" if own is not None else spared, own.at if own else kind.at)
+
+    def _own_condition(self, held: dict[str, Tree]) -> Expression | None:
         tree = held.pop("condition", None) or held.pop("when", None)
         if not isinstance(tree, Scalar) or tree.value is None:
             return None

@@ -144,7 +144,7 @@ class _Reading:
             marks={"detector": name.at},
         )
         detector = structs.replace(detector, **structs.asdict(self._watching))
-        acts = acting(self._outputs(body.get("output_config")), crisis_action, detector, self._reader)
+        acts = acting(self._outputs(body.get("output_config")), crisis_action, detector, self._reader, parts.labels)
         detector = structs.replace(detector, actions=acts.actions, replace=acts.replace)
         return structs.replace(detector, examples=tuple(self._examples(detector)))
 

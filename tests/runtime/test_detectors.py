@@ -348,3 +348,23 @@ async def test_a_verdict_out_of_bounds_is_brought_within(drive, score):
 
 def test_a_state_saved_before_there_were_detectors_is_still_read():
     assert decode(b'{"seed":1,"locale":"en","version":1}').watches == {}
+
+
+CONTRADICTIONS = """
+consciousness:
+  consciousness_id: contradictions
+  detection_config: {keywords: [on second thought]}
+  output_config:
+    trigger_actions: [{action_type: log_event, config: {event_type: contradiction_detected}}]
+  safety_baseline:
+    keyword_check: {enabled: true, crisis_keywords: [kill myself], crisis_action: immediate_alert}
+"""
+
+
+async def test_a_safety_word_emits_only_its_own_event(drive):
+    session = await drive(CONTRADICTIONS)
+    emitted = []
+    for said in ("I want to kill myself", "on second thought, no"):
+        await session.reply(said)
+        emitted.append([body.event for body in session.happened(Emitted)])
+    assert emitted == [["immediate_alert"], ["contradiction_detected"]]

@@ -85,13 +85,26 @@ def test_its_actions_act_on_what_was_detected():
     assert isinstance(keep, Set)
     assert keep.assignments["last_contradiction"].source == "detected.label"
     assert isinstance(look, Emit)
-    assert look.when.source == "detected.severity >= 0.7 and detected.label != 'x'"
+    assert look.when.source == """(detected.severity >= 0.7 and detected.label != 'x') and detected.label != "crisis\""""
     assert isinstance(summon, Emit)
     assert summon.signal.event == "summon_supervisor"
     assert {name: value.source for name, value in summon.signal.data.items() if name in {"team", "urgent"}} == {
         "team": '"night"',
         "urgent": "true",
     }
+
+
+def test_a_safety_word_with_an_action_is_nothing_else():
+    stop, *others = read(CONTRADICTION).script.detectors[0].actions
+    assert [action.when.source.endswith('detected.label != "crisis"') for action in others] == [True] * 3
+    without = CONTRADICTION.replace(", crisis_action: end_session", "")
+    keep, look, summon = read(without).script.detectors[0].actions
+    assert (keep.when, summon.when) == (None, None)
+    assert "crisis" not in look.when.source
+    about = CONTRADICTION.replace("label != 'x'", "label == 'crisis'")
+    assert read(about).script.detectors[0].actions[2].when.source.count("crisis") == 1
+    looked_for = CONTRADICTION.replace("type: factual", "type: crisis")
+    assert read(looked_for).script.detectors[0].actions[1].when is None
 
 
 def test_its_examples_run_and_those_that_need_a_model_say_so():
