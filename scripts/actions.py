@@ -244,6 +244,11 @@ class Call(Step, frozen=True, kw_only=True):
     output: Mapping[str, str] = {}
     loop: Loop | None = field(name="foreach", default=None)
 
+    @property
+    def assigned(self) -> tuple[str, ...]:
+        """The variables that its outputs go to; with `foreach` there are none, its outputs are fields of records."""
+        return () if self.loop is not None else tuple(self.output)
+
 
 class Signal(Node, frozen=True, kw_only=True):
     """What an `emit` tells the application: the name of an event and its data."""

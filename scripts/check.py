@@ -450,9 +450,8 @@ class _Checker:
         if action.loop is not None:
             self.expression(action.loop.items)
             self.name(action.loop.name, action.loop.at)
-        for name in action.output:
-            if action.loop is None:
-                self.writes(name, action.mark("output"))
+        for name in action.assigned:
+            self.writes(name, action.mark("output"))
         if skill is None:
             fix = suggest(action.skill, [skill.id for skill in self.script.skills], otherwise="")
             self.add("SKILL_UNKNOWN", f"there is no skill {action.skill}", action.mark("call"), fix)

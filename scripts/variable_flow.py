@@ -94,15 +94,26 @@ class VariableFlow:
         if read.place.ids in writers:
             return False
         path = "/".join(read.place.ids).strip("/")
-        lasting = (writer for writer in writers if writer[0] not in {"", ":"})  # a skill's variables end with it
-        others = sorted(map("/".join, lasting))
-        if others and read.place.skill is None:
+        setter = self._setter(writers, read.place.ids)
+        if setter and read.place.skill is None:
             code = "CROSS_TOPIC_READ" if self._script.default_scope == "session" else "VARIABLE_UNDECLARED"
-            problems.add(code, f"`{read.name}` is set in {others[0]}", read.at, path=path)
+            problems.add(code, f"`{read.name}` is set in {setter}", read.at, path=path)
             return True
         fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
         problems.add("VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path=path, fix=fix)
         return True
+
+    def _setter(self, writers: set[tuple[str, str]], reader: tuple[str, str]) -> str:
+        """The topic whose value a reader finds in the order of the script: the last before it, else the first after.
+
+        Empty where no topic writes; the variables of skills and interrupts end with them.
+        """
+        topics = [(phase.id, topic.id) for phase in self._script.phases for topic in phase.topics]
+        phases = [phase for phase, _ in topics]
+        here = phases.index(reader[0]) if reader[0] in phases else 0  # where the `when` of a phase or topic is read
+        here = topics.index(reader) if reader in topics else here
+        setters = [topic for topic in (*reversed(topics[:here]), *topics[here:]) if topic in writers]
+        return "/".join(setters[0]) if setters else ""
 
     def _known(self) -> Iterator[str]:
         yield from self._writers

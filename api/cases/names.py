@@ -107,7 +107,7 @@ def _variables(part: object) -> Iterator[str]:
         case Set():
             yield from part.assignments
         case Call():
-            yield from part.output
+            yield from part.assigned
         case Recall():
             yield part.into
         case _:

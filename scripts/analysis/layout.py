@@ -201,8 +201,8 @@ def names_written(actions: tuple[Action, ...], sheets: tuple[FormSheet, ...] = (
         match deed.body:
             case Pick() as pick:
                 yield pick.put.name
-            case Run() as run if run.call.loop is None:
-                yield from run.call.output
+            case Run() as run:
+                yield from run.call.assigned
             case _:
                 pass
 

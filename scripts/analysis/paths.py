@@ -208,7 +208,8 @@ class _Paths(Within):
                 mask |= known.masks.get((Level.GLOBAL, name), ABSENT)
             self._conditions.forget(known, name)
             known.set((Level.GLOBAL, name), mask, after.doubts.get((Level.GLOBAL, name), ""))
-        for variable, name in run.call.output.items() if run.call.loop is None else ():
+        for variable in run.call.assigned:
+            name = run.call.output[variable]
             mask = after.masks.get((Level.TOPIC, name), ABSENT)
             key = self._sight.key(variable)
             if mask & ABSENT:

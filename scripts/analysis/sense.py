@@ -251,7 +251,7 @@ def _given(action: Action) -> Iterator[tuple[str, Nature | None]]:
         case _:
             pass
     if isinstance(action, Call):
-        yield from ((name, None) for name in action.output)
+        yield from ((name, None) for name in action.assigned)
     if isinstance(action, Recall):
         yield action.into, Nature("list")  # as which it comes where nobody declares another type
 

@@ -160,7 +160,7 @@ def _written(action: Action) -> Iterator[tuple[str, Location]]:
     deed = deed_of(action)
     yield from ((step.name, step.at) for step in deed.steps if isinstance(step, Put))
     if isinstance(deed.body, Run):
-        yield from ((name, action.mark("output")) for name in deed.body.call.output)
+        yield from ((name, action.mark("output")) for name in deed.body.call.assigned)
 
 
 def _note(name: str, at: Location, read: set[str], problems: Problems, path: str) -> None:

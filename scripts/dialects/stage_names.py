@@ -144,7 +144,7 @@ def written_by(action: Action, forms: Iterable[FormSheet] = ()) -> Iterator[str]
         case Choose():
             yield action.variable
         case Call():
-            yield from action.output if action.loop is None else ()
+            yield from action.assigned
         case _:
             pass
     for item in outputs_of(action):

@@ -85,7 +85,9 @@ def test_its_actions_act_on_what_was_detected():
     assert isinstance(keep, Set)
     assert keep.assignments["last_contradiction"].source == "detected.label"
     assert isinstance(look, Emit)
-    assert look.when.source == """(detected.severity >= 0.7 and detected.label != 'x') and detected.label != "crisis\""""
+    assert (
+        look.when.source == """(detected.severity >= 0.7 and detected.label != 'x') and detected.label != "crisis\""""
+    )
     assert isinstance(summon, Emit)
     assert summon.signal.event == "summon_supervisor"
     assert {name: value.source for name, value in summon.signal.data.items() if name in {"team", "urgent"}} == {

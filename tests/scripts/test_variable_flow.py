@@ -141,3 +141,42 @@ def test_a_slip_of_the_pen_is_told_the_name_that_was_meant(read):
     )
     problem = next(problem for problem in reading.problems if problem.code == NEVER)
     assert (problem.fix, problem.path) == ("Did you mean `nickname`?", "one/first")
+
+
+@pytest.mark.parametrize(
+    ("setters", "named"), [((2, 4), "p2/t"), ((1, 2, 4), "p2/t"), ((4,), "p4/t"), ((4, 5), "p4/t"), ((10, 2), "p2/t")]
+)
+def test_the_setter_that_comes_before_the_read_is_named(read, setters, named):
+    bodies = dict.fromkeys(setters, SET_X) | {3: SAY_X}
+    phases = "\n".join(
+        f"- phase: p{number}\n  topics: [{{topic: t, actions: [{body.removeprefix('- ')}]}}]"
+        for number, body in sorted({n: bodies.get(n, QUIET) for n in range(1, 11)}.items())
+    )
+    problems = read(f"script: talk\ndefault_scope: session\nphases:\n{phases}\n").problems
+    assert [each.message for each in problems if each.code == CROSS] == [f"`x` is set in {named}"]
+
+
+RATED = """
+script: talk
+skills:
+- skill: rate
+  params: [{var: name}]
+  returns: [strength, since]
+  actions:
+  - {ask: How strong?, id: how, output: [{get: strength, type: number}, {get: since}]}
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - {ask: What is it?, id: what, output: [{tolist: all, fields: [name]}]}
+    - {call: rate, id: each, foreach: all as complaint, input: {name: complaint.name}, output: {force: strength}}
+    - {foreach: all as complaint, id: sum, do: [{say: "{{ complaint.name }}: {{ complaint.force }}", id: s}]}
+"""
+
+
+def test_outputs_of_a_call_for_each_record_are_its_fields(read):
+    assert [str(each) for each in read(RATED).problems if each.code == "VARIABLE_NEVER_READ"] == []
+    once = RATED.replace("foreach: all as complaint, input: {name: complaint.name}, ", "input: {name: '1'}, ")
+    told = [each.message for each in read(once).problems if each.code == "VARIABLE_NEVER_READ"]
+    assert told == ["nothing reads `force`, and it ends here"]
