@@ -10,7 +10,8 @@ from runtime.program import PlaceLost
 from runtime.run import Run
 from runtime.state import Cell
 from scripts.actions import Action, AiAsk, AiThink, Ask, Choose, Form, Set
-from scripts.expressions import BUILTINS, compile_expression
+from scripts.expressions import compile_expression
+from scripts.members import BUILTINS
 from scripts.model import FormField, Scope
 from scripts.nodes import Expression
 from scripts.values import Value

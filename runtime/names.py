@@ -6,7 +6,9 @@ from typing import Protocol
 from runtime.events import HISTORY_MAX, Message
 from runtime.recalling import Remembering, in_text
 from runtime.scopes import Scopes
+from scripts.members import SPEAKER_PARTS, Speaker
 from scripts.memories import K_MAX, Recollections
+from scripts.model import Role
 from scripts.sandbox import MISSING, ExpressionFailed, said
 from scripts.values import Value
 
@@ -83,12 +85,19 @@ def _recall_function(run: Sight) -> Callable[..., Recollections]:
     return recall
 
 
+def _speaker(roles: Mapping[str, Role], role: str) -> Speaker:
+    """Who speaks; a role that the script does not describe goes by its id."""
+    known = roles.get(role) or Role(id=role)
+    parts = {part: getattr(known, part) for part in SPEAKER_PARTS}
+    return Speaker(role, parts | {"name": known.name or role})
+
+
 _BUILTINS: Mapping[str, Callable[[Sight], object]] = {
     "now": lambda run: run.now(),
     "today": lambda run: run.now().date(),
     "round": lambda run: run.state.progress.round if run.state.progress else 0,
     "user": lambda run: {"id": run.state.user_id},
-    "role": lambda run: run.role,
+    "role": lambda run: _speaker(run.program.roles, run.role),
     "history": _history_function,
     "recall": _recall_function,
     "vars": _Variables,

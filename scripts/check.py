@@ -42,9 +42,11 @@ from scripts.analysis.within import where
 from scripts.backtracking import ambiguous_part
 from scripts.detectors.check import check_detector, unable
 from scripts.detectors.judge import DETECTORS_MAX
-from scripts.diagnostics import Problems
+from scripts.diagnostics import Problems, Severity
 from scripts.experiments import OF_A_WHOLE, Arm, ExperimentPlan, Fault, block_faults, plan_faults, unused
 from scripts.expressions import Compiled, compile_expression, compile_template, is_reserved
+from scripts.member_faults import Fault as MemberFault
+from scripts.members import DETECTED
 from scripts.memories import sources_in
 from scripts.model import Detector, FormField, FormSheet, Interrupt, Phase, Role, Script, Skill, Topic
 from scripts.nodes import ID_CHARS_MAX, Expression, Location, Template
@@ -606,6 +608,17 @@ class _Checker:
             self.may_remember(where(source, "recall"))
         for name in sorted(compiled.reads - set(self.loop_names)):
             self.flow.read(name, where(source, name), self.place)
+        for fault in compiled.facts.faults:
+            if fault.root not in self.loop_names or fault.root == DETECTED:
+                self.member(fault, source)
+
+    def member(self, fault: MemberFault, source: Template | Expression) -> None:
+        if fault.root == DETECTED and DETECTED not in self.loop_names:
+            return  # a variable of that name
+        below = fault.line - 1
+        at = Location(source.at.line + below, 1 if below else source.at.column, source.at.file)
+        severity: Severity | None = None if fault.is_fatal else "warning"
+        self.problems.add("MEMBER_UNKNOWN", fault.message, at, path=self.path(), fix=fault.fix, severity=severity)
 
 
 def _above(low: int | float | str, high: int | float | str) -> bool:

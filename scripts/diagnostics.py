@@ -72,6 +72,9 @@ CODES: dict[str, Code] = {
     # Texts, expressions, variables
     "TEMPLATE_INVALID": Code("error", "The placeholders of a text are not valid.", "Write {{ name }}."),
     "EXPRESSION_INVALID": Code("error", "The expression is not valid.", 'Write e.g. age >= 18 and city == "Paris".'),
+    "MEMBER_UNKNOWN": Code(
+        "error", "A built-in name has nothing called so, or is used as what it is not.", "Write what it names instead."
+    ),
     "PLACEHOLDER_INVALID": Code("warning", "The braces hold no variable's name.", "Write {name}."),
     "VARIABLE_NEVER_SET": Code(
         "warning",

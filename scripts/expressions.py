@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from scripts.facts import Facts, facts_of
 from scripts.meaning import text_of
+from scripts.members import BUILTINS
 from scripts.sandbox import (
     MISSING,
     OUTPUT_CHARS_MAX,
@@ -30,9 +31,6 @@ COMPILED_MAX = 10_000  # compiled sources kept
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Stretches of a text, from and up to a character: those that came from values, not from the script."""
-
-BUILTINS = frozenset({"now", "today", "round", "user", "role", "history", "recall", "vars", "range"})
-"""Names the runtime gives to every template and expression; no variable may be called so."""
 
 _WORDS = frozenset({"true", "false", "none", "True", "False", "None"})
 _WORDS |= {"and", "or", "not", "in", "is", "if", "else", "self", "loop"}

@@ -30,6 +30,7 @@ from scripts.conditions import (
     nulls,
     parts,
 )
+from scripts.member_faults import Fault, member_faults
 from scripts.sandbox import SANDBOX
 from scripts.values import Value
 
@@ -83,6 +84,7 @@ class Facts(Struct, frozen=True):
     is_plain: bool = False
     reads_any: bool = False  # `vars` other than by a written name
     carried: frozenset[str] = frozenset()  # of an expression: the names whose values may be in what it comes to
+    faults: tuple[Fault, ...] = ()  # of the built-in names
 
 
 def facts_of(tree: nodes.Template, source: str, *, is_text: bool) -> Facts:
@@ -90,12 +92,13 @@ def facts_of(tree: nodes.Template, source: str, *, is_text: bool) -> Facts:
     reader = _Reader()
     if is_text:
         reader.statements(tree.body, _Around())
-        return reader.facts(is_plain=_is_plain(tree, source))
+        return reader.facts(tree, is_plain=_is_plain(tree, source))
     assigned = tree.body[0]
     expression: nodes.Expr = assigned.node  # type: ignore[attr-defined]  # the one assignment that is ours
     reader.whole(expression)
     null_with, is_null_able = nulls(expression)
     return reader.facts(
+        tree,
         is_plain=_is_plain(tree, source),
         when_true=Outcome(implied(expression, True), tuple(literals(expression, True))),
         when_false=Outcome(implied(expression, False), tuple(literals(expression, False))),
@@ -148,7 +151,7 @@ class _Reader:
         self._atoms: dict[str, Atom] = {}
         self._reads_any = False
 
-    def facts(self, **known: Any) -> Facts:
+    def facts(self, tree: nodes.Template, **known: Any) -> Facts:
         return Facts(
             names=frozenset(self._names),
             quoted=frozenset(self._quoted),
@@ -156,6 +159,7 @@ class _Reader:
             comparisons=tuple(self._comparisons),
             reads_any=self._reads_any,
             atoms=tuple(self._atoms.values()),
+            faults=member_faults(tree, frozenset(self._names)),
             **known,
         )
 

@@ -91,7 +91,7 @@ def text_of(value: object) -> str:
             return str(value)
         case Recollections():
             return value.as_text
-        case list() | tuple():
+        case list() | tuple() | range():
             return ", ".join(text_of(item) for item in value)
         case dict():
             return ", ".join(f"{key}: {text_of(item)}" for key, item in value.items())

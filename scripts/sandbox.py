@@ -17,6 +17,7 @@ from jinja2.tests import TESTS
 from jinja2.visitor import NodeTransformer, NodeVisitor
 
 from scripts.meaning import SIGNS, compare, text_of
+from scripts.members import DATE_PARTS, LOOP_PARTS, SPEAKER_PARTS, TEXT_METHODS, Speaker
 from scripts.values import shorten
 
 OUTPUT_CHARS_MAX = 20_000
@@ -27,11 +28,6 @@ NUMBER_BITS_MAX = 128
 MISSING = object()
 """What a look-up gives for a name that has no value."""
 
-_TEXT_METHODS = frozenset(
-    {"upper", "lower", "strip", "title", "capitalize", "startswith", "endswith", "split", "count", "find", "isdigit"}
-)
-_DATE_PARTS = frozenset({"year", "month", "day", "hour", "minute", "weekday", "isoformat", "date"})
-_LOOP_PARTS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
 _FILTERS = frozenset(
     {"abs", "capitalize", "default", "d", "dictsort", "first", "float", "int", "items", "join", "last", "length"}
     | {"count", "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "round", "select"}
@@ -80,7 +76,7 @@ class Meter:
 
     def each(self, items: Any, body: int = 1) -> Iterator[Any]:
         """The items of a loop, each of them charged with the size of the body it is given to."""
-        if not isinstance(items, Iterable):
+        if isinstance(items, LoopContext) or not isinstance(items, Iterable):
             raise ExpressionFailed(f"cannot go through {_kind(items)}: it is no list")
         for item in items:
             self.charge(body)
@@ -183,6 +179,8 @@ def said(value: object) -> str:
     """A value as it stands in a text. Raises ExpressionFailed for what is no value."""
     if isinstance(value, Undefined):
         return str(value)
+    if isinstance(value, LoopContext):
+        raise ExpressionFailed("`loop` is nothing that can be said")
     try:
         return text_of(value)
     except TypeError as error:
@@ -213,7 +211,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return self._member(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        if isinstance(argument, int) and isinstance(obj, str | list | tuple):
+        if isinstance(argument, int) and isinstance(obj, str | list | tuple | range):
             return obj[argument] if -len(obj) <= argument < len(obj) else Unset(name=str(argument))
         if isinstance(argument, slice) and isinstance(obj, str | list | tuple):
             return obj[argument]
@@ -224,16 +222,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return obj[name]
         if isinstance(obj, Mapping):
             return obj.get(name, Unset(name=str(name))) if isinstance(name, str | int) else Unset(name=str(name))
+        if isinstance(obj, Speaker) and name in SPEAKER_PARTS:
+            return obj.part(name)
         if self.is_safe_attribute(obj, name, None):
             return getattr(obj, name)
         raise ExpressionFailed(f"{_kind(obj)} has nothing called {shorten(name)}")
 
     def is_safe_attribute(self, obj: Any, attr: Any, value: Any) -> bool:
         if isinstance(obj, str):
-            return attr in _TEXT_METHODS
+            return attr in TEXT_METHODS
         if isinstance(obj, date):
-            return attr in _DATE_PARTS and hasattr(obj, attr)
-        return isinstance(obj, LoopContext) and attr in _LOOP_PARTS
+            return attr in DATE_PARTS and hasattr(obj, attr)
+        return isinstance(obj, LoopContext) and attr in LOOP_PARTS
 
     def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
         if not callable(obj) or isinstance(obj, Undefined):

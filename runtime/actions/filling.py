@@ -17,8 +17,9 @@ from runtime.sheets import DrawnColumn, DrawnField, DrawnForm
 from runtime.state import Wait
 from runtime.validation import Refused
 from scripts.actions import Action, Form, rounds_of
-from scripts.expressions import BUILTINS, compile_expression
+from scripts.expressions import compile_expression
 from scripts.form_sheets import as_output, kind_of
+from scripts.members import BUILTINS
 from scripts.model import FormField, FormSheet
 from scripts.nodes import Expression
 from scripts.values import Value, ValueRefused, bounded, is_given

@@ -5,9 +5,9 @@ from enum import IntEnum
 from typing import TypeAlias, TypeVar
 
 from scripts.conditions import Atom, Literal, equality
-from scripts.expressions import BUILTINS
 from scripts.facts import Outcome
 from scripts.meaning import compare
+from scripts.members import BUILTINS
 from scripts.values import Value
 from scripts.variables import Declaration
 

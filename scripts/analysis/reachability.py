@@ -8,7 +8,7 @@ from scripts.actions import Action, If, Repeat, arms, walk
 from scripts.analysis.deeds import Again, Branch, Each, Leave, Pick, Run, deed_of, facts_in, goes_on, passes, truth_of
 from scripts.analysis.layout import Layout, Spot, names_written
 from scripts.diagnostics import Problems
-from scripts.expressions import BUILTINS
+from scripts.members import BUILTINS
 from scripts.model import Script
 from scripts.nodes import Expression, Location
 from scripts.targets import resolve_target

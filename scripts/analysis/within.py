@@ -25,8 +25,8 @@ from scripts.analysis.deeds import (
 from scripts.analysis.known import ABSENT, NULL, VALUE, Conditions, Known, Level, Sight
 from scripts.analysis.layout import Layout, Node, Spot
 from scripts.conditions import UNKNOWN, Atom, Unknown, equality
-from scripts.expressions import BUILTINS
 from scripts.facts import Outcome
+from scripts.members import BUILTINS
 from scripts.nodes import Expression, Location, Template
 from scripts.values import Value, number_in
 

@@ -97,7 +97,7 @@ def test_its_actions_act_on_what_was_detected():
 
 
 def test_a_safety_word_with_an_action_is_nothing_else():
-    stop, *others = read(CONTRADICTION).script.detectors[0].actions
+    _, *others = read(CONTRADICTION).script.detectors[0].actions
     assert [action.when.source.endswith('detected.label != "crisis"') for action in others] == [True] * 3
     without = CONTRADICTION.replace(", crisis_action: end_session", "")
     keep, look, summon = read(without).script.detectors[0].actions
