@@ -52,6 +52,7 @@ from scripts.model import Detector, FormField, FormSheet, Interrupt, Phase, Role
 from scripts.nodes import ID_CHARS_MAX, Expression, Location, Template
 from scripts.renames import check_migrations
 from scripts.sandbox import ExpressionInvalid
+from scripts.slips import hidden_character
 from scripts.suggest import expression_fix, suggest
 from scripts.targets import resolve_target
 from scripts.values import Value, ValueRefused, coerce, number_in
@@ -59,7 +60,7 @@ from scripts.variable_flow import Place, VariableFlow
 from scripts.variables import Assignment, Declaration, Output, OutputItem, Records
 from scripts.written_context import Context, faults_of
 
-_SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})")
+_SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})|｛+\s*([^\W\d]\w*)\s*｝+")
 _ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions keep those of the older forms
 _EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
@@ -215,7 +216,7 @@ class _Checker:
         for node in nodes:
             at = node.mark(key)
             if not _ID.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
-                self.add("ID_INVALID", f"{node.id!r} is no id", at)
+                self.add("ID_INVALID", f"{node.id!r} is no id", at, hidden_character(node.id))
             if node.id in seen:
                 self.add("DUPLICATE_ID", f"{kind} {node.id} stands already in line {seen[node.id].line}", at)
             seen.setdefault(node.id, at)
@@ -567,7 +568,8 @@ class _Checker:
             try:
                 coerce(str(limit) if wanted == "date" else limit, "date" if wanted == "date" else "number")
             except ValueRefused as refused:
-                self.add("RANGE_INVALID", f"`{key}`: {refused}", output.mark(key))
+                fix = f"Write a {wanted}, such as `{key}: {'2026-01-31' if wanted == 'date' else 10}`."
+                self.add("RANGE_INVALID", f"`{key}`: {refused}", output.mark(key), fix)
                 return
         if output.min is not None and output.max is not None and _above(output.min, output.max):
             self.add("RANGE_INVALID", "`min` is above `max`", output.mark("min"))
@@ -583,7 +585,7 @@ class _Checker:
             if text is not None:
                 self.compiled(text, "TEMPLATE_INVALID")
                 for match in _SINGLE_BRACES.finditer(text.source) if self.script.form == "native" else ():
-                    self.flow.mention(match[1], _below(text, match.start()))
+                    self.flow.mention(match[1] or match[2], match[0], _below(text, match.start()))
 
     def expression(self, expression: Expression | None) -> None:
         if expression is None:

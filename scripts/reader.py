@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
@@ -20,9 +20,10 @@ from scripts.actions import ChoiceItem, Loop, OnFail, Onward, Policy
 from scripts.diagnostics import Problems, Severity
 from scripts.model import After, FormField, FormSheet, Trigger
 from scripts.nodes import Expression, Location, Node, Reference, Template
+from scripts.slips import hidden_character, space_missing
 from scripts.source import Mapping, Scalar, Tree, plain_value
 from scripts.source import Sequence as SequenceTree
-from scripts.suggest import suggest
+from scripts.suggest import SURE, likeness, suggest
 from scripts.unknown_keys import is_passed_over
 from scripts.values import Value, ValueRefused, bounded, number_in, shorten
 
@@ -51,6 +52,18 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "
 _FAILED: Any = object()  # a part that could not be read; its problem is recorded
 _PII = "Declare the variable where it lives: `declare: [{var: NAME, pii: true}]`."
 _FULL_WIDTH = "A full-width ：stands here; write `: `, plain and with a space."
+_QUOTES = "'\""
+_BRANCHES = {
+    "elif": "Write an `if` of its own in the list of `else`: `else: [{if: …, then: […]}]`.",
+    "elseif": "Write an `if` of its own in the list of `else`: `else: [{if: …, then: […]}]`.",
+    "else if": "Write an `if` of its own in the list of `else`: `else: [{if: …, then: […]}]`.",
+    "else": "Begin `else` right under the `then` of its `if`, without a dash.",
+    "then": "Begin `then` right under its `if`, without a dash.",
+}
+_INSIDE = {
+    "actions": "Actions stand in a topic, topics in a phase: phases: [{phase: a, topics: [{topic: b, actions: […]}]}].",
+    "topics": "Topics stand in a phase: phases: [{phase: a, topics: […]}].",
+}
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
 
@@ -163,7 +176,7 @@ class Reader:
             fix = f"Write {literal(meant)}, without quotes."
             self.add("TYPE_MISMATCH", f"expected {_KIND_NAMES[kind]}, found a text", tree.at, fix, severity="warning")
             return meant
-        return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind])
+        return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
 
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
         if set(members) >= {list[Any], dict[str, Any]}:
@@ -185,7 +198,8 @@ class Reader:
         if isinstance(tree, Scalar) and tree.plain and (kind := _shorthand(members)) is not None:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
-            return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}")
+            fix = space_missing(tree.text) if isinstance(tree, Scalar) else ""
+            return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
         if not verbs:
             return self._no_verb(tree, by_verb)
@@ -201,9 +215,8 @@ class Reader:
         unknown = [key for key, _ in tree.pairs if key.text not in common]
         at = unknown[0].at if unknown else tree.at
         word = f"`{unknown[0].text}` is no action" if unknown else "this item names no action"
-        fix = suggest(unknown[0].text if unknown else "", list(by_verb))
-        if unknown and "：" in unknown[0].text:
-            fix = _FULL_WIDTH
+        written = unknown[0].text if unknown else ""
+        fix = _slip_in(written) or _BRANCHES.get(written) or suggest(written, list(by_verb))
         self.add("ACTION_TYPE_UNKNOWN", word, at, fix)
         return _FAILED
 
@@ -227,7 +240,7 @@ class Reader:
         if isinstance(tree, Scalar) and tree.value is None:
             return ()
         if not isinstance(tree, SequenceTree):
-            return self._mismatch(tree, "a list", "Begin each item with a dash.")
+            return self._mismatch(tree, "a list", _dash_fix(tree))
         parts = []
         for index, each in enumerate(tree.items):
             with self.inside(f"[{index}]"):
@@ -312,14 +325,23 @@ class Reader:
         allowed = [field.key for field in fields.values() if not field.instead]
         empty = isinstance(value, Scalar) and value.plain and not value.text
         comma = "A comma inside { } ends a value; put quotes around a text that has one."
-        fix = suggest(key.text, allowed, otherwise=comma if empty else None)
-        if "：" in key.text:
-            fix = _FULL_WIDTH
-        if key.text == "pii":
-            fix = _PII
+        fix = _slip_in(key.text) or self._elsewhere(key.text, fields)
+        if empty and not fix and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
+            fix = comma
+        if " " in key.text.strip() and not fix:
+            fix = "If the text above goes on here, put quotes around the whole text; else correct the key or remove it."
+        fix = fix or suggest(key.text, allowed)
         is_note = self.lenient and is_passed_over(key.text, value, allowed)
         severity: Severity | None = "warning" if is_note else None
         self.add("UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at, fix, severity=severity)
+
+    def _elsewhere(self, key: str, fields: dict[str, _Field]) -> str:
+        """Where a key belongs, if that is known."""
+        if key in _BRANCHES and "then" in fields:
+            return _BRANCHES[key]
+        if key in _INSIDE and "phases" in fields:
+            return _INSIDE[key]
+        return _PII if key == "pii" else ""
 
     def _older(self, key: Scalar, field: _Field) -> None:
         self.add(
@@ -350,6 +372,8 @@ class Reader:
     def _expression(self, tree: Tree) -> Any:
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
             return Expression(tree.text, _content_at(tree))
+        if isinstance(tree, Mapping) and tree.pairs and all(_is_empty(value) for _, value in tree.pairs):
+            return self._mismatch(tree, "an expression", "Write it without { }.")
         value = self._value(tree)
         return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
 
@@ -425,6 +449,11 @@ _KIND_NAMES: dict[type, str] = {
     float: "a number",
     bool: "true or false",
 }
+_KIND_FIXES: dict[type, str] = {
+    int: "Write a whole number in digits, such as 3, without quotes.",
+    float: "Write a number in digits, such as 0.5, without quotes.",
+    bool: "Write true or false.",
+}
 _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Template: Reader._template,
     Expression: Reader._expression,
@@ -445,6 +474,26 @@ def _meant(written: str, kind: type) -> int | float | bool | None:
         return _TRUTHS.get(written.strip().lower())
     number = number_in(written)
     return number if kind is float or isinstance(number, int) else None
+
+
+def _is_empty(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and tree.plain and not tree.text
+
+
+def _slip_in(word: str) -> str:
+    """The cure for a word that holds a character of another keyboard, or one that nobody sees."""
+    return _FULL_WIDTH if "：" in word else hidden_character(word)
+
+
+def _dash_fix(tree: Tree) -> str:
+    """How to write what stands where a list belongs."""
+    if isinstance(tree, Mapping) and tree.pairs:
+        key, value = tree.pairs[0]
+        shown = f" {shorten(value.text, 40).strip(_QUOTES)}" if isinstance(value, Scalar) and value.text else ""
+        return f"Begin each item with a dash: `- {key.text}:{shown}`."
+    if isinstance(tree, Scalar) and tree.text[:1] in "【［":
+        return "Write the plain brackets [ and ]."
+    return "Begin each item with a dash."
 
 
 def _content_at(tree: Scalar) -> Location:

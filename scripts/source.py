@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from scripts.diagnostics import Problems
 from scripts.nodes import Location
+from scripts.slips import slip_at
 from scripts.values import Value, number_in
 
 FILE_CHARS_MAX = 1_000_000
@@ -66,11 +67,6 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,40}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,3})?")
 
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}  # every other kind shows from what is written
-
-
-_WIDE = {"：": ": ", "，": ", ", "【": "[", "】": "]", "｛": "{", "｝": "}", "“": '"', "”": '"', "\u3000": " "}
-_WIDE_COLON = re.compile(r"[\s\u3000-]*(?:[^\W]{1,40}：|\u3000)")
-_WIDE_MARK = re.compile(r"(?<=[\w\"'\]}])[：，]|[【】｛｝“”]")
 
 
 def _resolve(text: str) -> Value:
@@ -129,57 +125,11 @@ def _add_bad_character(text: str, position: int, problems: Problems) -> None:
 
 
 def _add_syntax_error(text: str, error: yaml.MarkedYAMLError, problems: Problems) -> None:
-    mark = error.problem_mark or error.context_mark
-    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    lines = text.splitlines()
-    if (slip := _wide_slip(lines, line)) is not None:
-        at, char, plain = slip
-        message, fix = f"a full-width {char} stands here", f"YAML knows only the plain {plain!r}; write that."
-        problems.add("SYNTAX_ERROR", message, _location(problems, *at), fix=fix)
-        return
-    opened = error.context_mark
-    if error.context and "quoted scalar" in error.context and opened is not None:
-        # libyaml notices at the end of the file; the author needs the line where the quote was opened
-        line, column = opened.line + 1, opened.column + 1
-        problems.add(
-            "SYNTAX_ERROR",
-            "this quote is never closed",
-            _location(problems, line, column),
-            fix="Close the quote at the end of the text.",
-        )
-        return
-    written = lines[line - 1] if line <= len(lines) else ""
-    problems.add(
-        "SYNTAX_ERROR",
-        (error.problem or "not valid YAML") + (f" ({error.context})" if error.context else ""),
-        _location(problems, line, column),
-        fix=_syntax_fix(error.problem or "", written, column),
-    )
+    slip = slip_at(text, error)
+    problems.add("SYNTAX_ERROR", slip.message, _location(problems, slip.line, slip.column), fix=slip.fix)
 
 
-def _wide_slip(lines: list[str], line: int) -> tuple[tuple[int, int], str, str] | None:
-    """Chinese punctuation where YAML needs its own: in the line of an error, or above it, where YAML went astray."""
-    for number in (line, line - 1):
-        written = lines[number - 1] if 0 < number <= len(lines) else ""
-        match = _WIDE_COLON.match(written) or (_WIDE_MARK.search(written) if "{" in written or "[" in written else None)
-        if match is not None:
-            char = match[0][-1]
-            return (number, match.end()), char, _WIDE[char]
-    return None
-
-
-def _syntax_fix(problem: str, written: str, column: int) -> str:
-    if "\t" in written[: len(written) - len(written.lstrip())] or "\\t" in problem:
-        return "Indent with spaces; YAML does not take tabs."
-    if "mapping values are not allowed" in problem and ":" not in written[: column - 1]:
-        return "Begin the line where the keys beside it begin; if it goes on with the text above, that needs quotes."
-    if "mapping values are not allowed" in problem:
-        return 'A text that contains ": " needs quotes around it.'
-    if "cannot start any token" in problem:
-        return "A text that begins with @, ` or % needs quotes around it."
-    if "could not find expected ':'" in problem:
-        return "Write `key: value`, with a colon and a space."
-    return ""
+_BRACES = 'Put quotes around the whole text: "{{ name }} …".'
 
 
 class _Builder:
@@ -229,7 +179,12 @@ class _Builder:
 
     def open_node(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, depth: int) -> Tree:
         if event.tag is not None and event.tag not in _TAGS:
-            raise self.refuse("SYNTAX_ERROR", f"the tag {event.tag} has no meaning here", event, "Remove the tag.")
+            raise self.refuse(
+                "SYNTAX_ERROR",
+                f"the tag {event.tag} has no meaning here",
+                event,
+                "A text that begins with ! needs quotes.",
+            )
         if isinstance(event, yaml.ScalarEvent):
             plain = event.style is None or event.style == ""
             at = self.place(event)
@@ -252,12 +207,16 @@ class _Builder:
             key = self.node(event, depth + 1)
             value = self.node(next(self.events), depth + 1)
             if not isinstance(key, Scalar):
-                raise self.refuse("SYNTAX_ERROR", "a key must be a word", event, 'Texts with {…} need quotes: "{x}".')
+                raise self.refuse("SYNTAX_ERROR", "braces or brackets stand here without quotes", event, _BRACES)
             if key.plain and key.text == "<<":
                 merged.append(value)
             elif key.text in pairs:
                 first = pairs[key.text][0].at.line
-                self.problems.add("DUPLICATE_KEY", f"`{key.text}` stands here already, in line {first}", key.at)
+                message = f"`{key.text}` stands here already, in line {first}"
+                fix = (
+                    f"If a new item of the list begins here, write a dash before it: `- {key.text}:`. Else remove one."
+                )
+                self.problems.add("DUPLICATE_KEY", message, key.at, fix=fix)
             else:
                 pairs[key.text] = (key, value)
         for tree in merged:
@@ -277,8 +236,9 @@ class _Builder:
         anchor = str(event.anchor)
         if anchor not in self.anchors:
             close = difflib.get_close_matches(anchor, list(self.anchors), 1)
-            fix = f"Did you mean *{close[0]}?" if close else "Write the anchor (&name) before its alias."
-            raise self.refuse("SYNTAX_ERROR", f"no anchor &{anchor} stands before this alias", event, fix)
+            fix = f"Put quotes around a text that begins with *; or mark the part that is meant: &{anchor}."
+            message = f"*{anchor} repeats a part that is marked &{anchor}, and there is none above"
+            raise self.refuse("SYNTAX_ERROR", message, event, f"Did you mean *{close[0]}?" if close else fix)
         tree = self.anchors[anchor]
         if tree is None:
             raise self.refuse("ALIAS_LIMIT", f"*{anchor} contains itself", event)

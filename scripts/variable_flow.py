@@ -52,7 +52,7 @@ class VariableFlow:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._reads: list[_Read] = []
-        self._mentions: list[tuple[str, Location]] = []
+        self._mentions: list[tuple[str, str, Location]] = []
         self._by_detectors: set[str] = set()  # which is the session's where nobody declares it
         self._writers: dict[str, set[tuple[str, str]]] = {}  # by name, the places that write it
 
@@ -67,9 +67,9 @@ class VariableFlow:
         if place.ids[1]:
             self._writers.setdefault(name, set()).add(place.ids)
 
-    def mention(self, name: str, at: Location) -> None:
-        """A name stands in a text in single braces, which only the older forms take for a variable."""
-        self._mentions.append((name, at))
+    def mention(self, name: str, written: str, at: Location) -> None:
+        """A name stands in a text in braces that only the older forms, or nobody, takes for a variable's."""
+        self._mentions.append((name, written, at))
 
     def check(self, problems: Problems) -> frozenset[tuple[str, tuple[str, str]]]:
         """Adds a problem for every read of what no action here sets; the names of those reads, with their place."""
@@ -82,10 +82,10 @@ class VariableFlow:
             is_known = read.name in in_sight or read.name in read.place.declared
             if not is_known and self._check(read, known, problems):
                 told.add((read.name, read.place.ids))
-        for name, at in self._mentions:
+        for name, written, at in self._mentions:
             if name in known:
                 fix = f"Write {{{{ {name} }}}}."
-                problems.add("PLACEHOLDER_INVALID", f"{{{name}}} will be shown as it stands", at, fix=fix)
+                problems.add("PLACEHOLDER_INVALID", f"{written} will be shown as it stands", at, fix=fix)
         return frozenset(told)
 
     def _check(self, read: _Read, known: set[str], problems: Problems) -> bool:
