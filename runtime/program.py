@@ -1,9 +1,12 @@
 """A script prepared for running: every node by its id, every list of actions by its place."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from runtime.state import DETECTORS, INTERRUPTS
 from scripts.actions import Action, arms, walk
+from scripts.analysis.arithmetic import counted_answers
+from scripts.analysis.layout import Layout
 from scripts.detectors.estimate import Vocabulary
 from scripts.model import FormSheet, Interrupt, Locale, Phase, Script, Skill, Topic
 from scripts.strings import localised, own_locale, table_for
@@ -51,6 +54,15 @@ class Program:
         self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
         self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
         self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}
+
+    @cached_property
+    def _counted(self) -> frozenset[tuple[str, str, str]]:
+        found = counted_answers(Layout(self.script))
+        return frozenset((*each.spot, each.output.get) for each in found if each.output.pattern is None)
+
+    def is_counted(self, home: tuple[str, str], name: str) -> bool:
+        """Whether the script counts with an answer of a topic or skill, so that only a number will do."""
+        return (*home, name) in self._counted
 
     def _add_topic(self, phase: Phase, topic: Topic) -> None:
         self.topics[phase.id, topic.id] = topic

@@ -319,17 +319,17 @@ class Run:
         """A text with its placeholders filled, and where they stood. Raises ActionFailed."""
         if template is None or "{" not in template.source:
             return Wording(template.source if template is not None else "")
-        rendered = self._noted(self._evaluated(template))
+        rendered = self._noted(template, self._evaluated(template))
         return Wording(rendered.text, rendered.spans)
 
     def value(self, expression: Expression, given: Mapping[str, Value] | None = None) -> Value:
         """The value of an expression, with names that are given besides. Raises ActionFailed."""
-        return self._noted(self._evaluated(expression, given)).value
+        return self._noted(expression, self._evaluated(expression, given)).value
 
     def holds(self, expression: Expression, given: Mapping[str, Value] | None = None) -> bool:
         """Whether a condition holds; one that cannot be evaluated does not, and leaves a warning."""
         try:
-            return bool(self._noted(self._evaluated(expression, given)).value)
+            return bool(self._noted(expression, self._evaluated(expression, given)).value)
         except ActionFailed as error:
             self.warn("expression_failed", str(error))
             return False
@@ -343,7 +343,9 @@ class Run:
         except ExpressionFailed as error:
             raise ActionFailed(f"line {source.at.line}: {error}") from error
 
-    def _noted(self, rendered: Rendered) -> Rendered:
+    def _noted(self, source: Template | Expression, rendered: Rendered) -> Rendered:
+        for failure in rendered.failures:
+            self.warn("expression_failed", f"line {source.at.line}: {failure}")
         for name in rendered.unset:
             self.warn("undefined_variable", f"`{name}` has no value")
         for mismatch in dict.fromkeys(rendered.mismatches):

@@ -168,6 +168,9 @@ CODES: dict[str, Code] = {
     "TYPE_CLASH": Code(
         "warning", "A value does not go with the type of its variable.", "Change the value or the type."
     ),
+    "TYPE_MISSING": Code(
+        "warning", "The script counts with an answer that has no type.", "Add `type: number` to the output."
+    ),
     "TOPIC_UNREACHABLE": Code("warning", "No path leads into this topic or phase.", "Lead there, or remove it."),
     "ACTION_UNREACHABLE": Code("warning", "No path leads to this action.", "Move it up, or remove it."),
     "LOOP_ENDLESS": Code(

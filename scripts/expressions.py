@@ -1,6 +1,6 @@
 """Templates and expressions, compiled once and evaluated against names: Jinja2 in the language's own sandbox."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -23,11 +23,13 @@ from scripts.sandbox import (
     Meter,
     Metered,
     Unset,
+    kind_of,
 )
 from scripts.values import Value, ValueRefused, bounded, shorten
 
 SOURCE_CHARS_MAX = 20_000
 COMPILED_MAX = 10_000  # compiled sources kept
+HELD_MAX = 5  # variables that a message names
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Stretches of a text, from and up to a character: those that came from values, not from the script."""
@@ -56,12 +58,14 @@ class Names(Protocol):
 class Rendered(Struct, frozen=True):
     """What came of a template or expression, and what its author should hear of.
 
-    `spans` are the stretches of a text that came from values.
+    `spans` are the stretches of a text that came from values. `failures` are what could not be worked out, and so has
+    no value.
     """
 
     value: Value
     unset: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     spans: Spans = ()
 
     @property
@@ -107,8 +111,15 @@ class Compiled:
         except RecursionError as error:
             raise ExpressionFailed("nested too deeply") from error
         except _EVALUATION_ERRORS as error:
-            raise ExpressionFailed(_reason(error)) from error
-        return Rendered(value, tuple(meter.unset), tuple(meter.mismatches), tuple(spans))
+            raise ExpressionFailed(f"{_reason(error)}{self._held(scope)}") from error
+        failures = tuple(f"{failure}{self._held(scope)}" for failure in meter.failures)
+        return Rendered(value, tuple(meter.unset), tuple(meter.mismatches), failures, tuple(spans))
+
+    def _held(self, scope: Mapping[str, object]) -> str:
+        """What the variables of the source hold, by their kinds: their values may be nobody's business."""
+        names = sorted(name for name in self.reads & scope.keys() if not isinstance(scope[name], Unset))
+        held = ", ".join(f"`{name}` is {kind_of(scope[name])}" for name in names[:HELD_MAX])
+        return f" ({held})" if held else ""
 
     def _text(self, scope: dict[str, Any], spans: list[tuple[int, int]], chars_max: int) -> str:
         parts, length = [], 0

@@ -30,6 +30,7 @@ from scripts.conditions import (
     nulls,
     parts,
 )
+from scripts.counting import counted_names
 from scripts.member_faults import Fault, member_faults
 from scripts.sandbox import SANDBOX
 from scripts.values import Value
@@ -85,6 +86,7 @@ class Facts(Struct, frozen=True):
     reads_any: bool = False  # `vars` other than by a written name
     carried: frozenset[str] = frozenset()  # of an expression: the names whose values may be in what it comes to
     faults: tuple[Fault, ...] = ()  # of the built-in names
+    counted: frozenset[str] = frozenset()  # the names that it counts with
 
 
 def facts_of(tree: nodes.Template, source: str, *, is_text: bool) -> Facts:
@@ -160,6 +162,7 @@ class _Reader:
             reads_any=self._reads_any,
             atoms=tuple(self._atoms.values()),
             faults=member_faults(tree, frozenset(self._names)),
+            counted=counted_names(tree),
             **known,
         )
 

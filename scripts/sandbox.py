@@ -52,6 +52,10 @@ class ExpressionFailed(ValueError):
     """A compiled source that could not be evaluated; the message is for the script's author."""
 
 
+class ValuesClash(ExpressionFailed):
+    """Values that an operator or filter can do nothing with: what it makes of them is no value."""
+
+
 class Meter:
     """Counts the work of one rendering, and keeps what its author should hear of."""
 
@@ -59,6 +63,12 @@ class Meter:
         self.steps = 0
         self.unset: dict[str, None] = {}
         self.mismatches: list[str] = []
+        self.failures: dict[str, None] = {}
+
+    def fail(self, what: str) -> "Unset":
+        """Notes what could not be worked out, and gives the value it then has: none."""
+        self.failures[what] = None
+        return Unset(meter=self)
 
     def charge(self, steps: int) -> None:
         """Counts steps. Raises ExpressionFailed past `STEPS_MAX`."""
@@ -77,7 +87,7 @@ class Meter:
     def each(self, items: Any, body: int = 1) -> Iterator[Any]:
         """The items of a loop, each of them charged with the size of the body it is given to."""
         if isinstance(items, LoopContext) or not isinstance(items, Iterable):
-            raise ExpressionFailed(f"cannot go through {_kind(items)}: it is no list")
+            raise ExpressionFailed(f"cannot go through {kind_of(items)}: it is no list")
         for item in items:
             self.charge(body)
             yield item
@@ -226,7 +236,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return obj.part(name)
         if self.is_safe_attribute(obj, name, None):
             return getattr(obj, name)
-        raise ExpressionFailed(f"{_kind(obj)} has nothing called {shorten(name)}")
+        raise ExpressionFailed(f"{kind_of(obj)} has nothing called {shorten(name)}")
 
     def is_safe_attribute(self, obj: Any, attr: Any, value: Any) -> bool:
         if isinstance(obj, str):
@@ -246,11 +256,20 @@ class Sandbox(ImmutableSandboxedEnvironment):
             if isinstance(side, Unset):
                 side.note()
                 return side
+        meter = _meter_of(context)
         _check_growth(sign, left, right)
-        return _meter_of(context).weigh(super().call_binop(context, sign, left, right))
+        try:
+            return meter.weigh(super().call_binop(context, sign, left, right))
+        except ZeroDivisionError:
+            return meter.fail("division by zero")
+        except TypeError:
+            return meter.fail(f"`{sign}` cannot be done with {kind_of(left)} and {kind_of(right)}")
 
     def call_unop(self, context: Context, sign: str, arg: Any) -> Any:
-        return arg if isinstance(arg, Unset) else super().call_unop(context, sign, arg)
+        try:
+            return arg if isinstance(arg, Unset) else super().call_unop(context, sign, arg)
+        except TypeError:
+            return _meter_of(context).fail(f"`{sign}` cannot be done with {kind_of(arg)}")
 
 
 def _meter_of(context: Context) -> Meter:
@@ -258,10 +277,10 @@ def _meter_of(context: Context) -> Meter:
     return meter
 
 
-def _kind(obj: object) -> str:
-    return {str: "a text", list: "a list", int: "a number", float: "a number", bool: "a boolean"}.get(
-        type(obj), "this value"
-    )
+def kind_of(obj: object) -> str:
+    """What a value is, in a message."""
+    kinds = {str: "a text", list: "a list", int: "a number", float: "a number", bool: "a boolean", dict: "a record"}
+    return "a date" if isinstance(obj, date) else kinds.get(type(obj), "this value")
 
 
 def _check_growth(sign: str, left: Any, right: Any) -> None:
@@ -281,7 +300,7 @@ def _check_growth(sign: str, left: Any, right: Any) -> None:
             raise ExpressionFailed("the number would be too large")
 
 
-def _metered(function: Callable[..., Any], context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
+def _metered(name: str, function: Callable[..., Any], context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
     """A filter of Jinja's whose input is charged, and whose input and result stay within bounds."""
     meter = _meter_of(context)
     if isinstance(value, Iterator):
@@ -296,7 +315,12 @@ def _metered(function: Callable[..., Any], context: Context, value: Any, *args: 
             raise ExpressionFailed("the result would be too long")
     passed = getattr(function, "jinja_pass_arg", None)
     first = {"context": (context,), "eval_context": (context.eval_ctx,), "environment": (context.environment,)}
-    return meter.weigh(function(*(first[passed.name] if passed else ()), value, *args, **kwargs))
+    try:
+        return meter.weigh(function(*(first[passed.name] if passed else ()), value, *args, **kwargs))
+    except ValuesClash as clash:
+        return meter.fail(str(clash))
+    except TypeError:
+        return meter.fail(f"`{name}` cannot be done with {kind_of(value)}")
 
 
 def _replace(text: object, old: str, new: str) -> str:
@@ -313,19 +337,20 @@ def _sum(environment: Environment, items: Any, attribute: str | None = None, sta
     """Jinja's `sum`, of numbers only: adding up lists takes the square of their length."""
     numbers = list(items if attribute is None else map(make_attrgetter(environment, attribute), items))
     if not all(isinstance(number, int | float) for number in (start, *numbers)):
-        raise ExpressionFailed("sum adds up numbers")
+        is_clash = all(isinstance(number, int | float | str) for number in (start, *numbers))
+        raise (ValuesClash if is_clash else ExpressionFailed)("sum adds up numbers")
     return sum(numbers, start)
 
 
-def _as_filter(function: Callable[..., Any]) -> Callable[..., Any]:
-    return pass_context(partial(_metered, function))
+def _as_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    return pass_context(partial(_metered, name, function))
 
 
 def _make_sandbox() -> Sandbox:
     sandbox = Sandbox(undefined=Unset, autoescape=False, optimized=False, finalize=_filled, keep_trailing_newline=True)
-    sandbox.filters = {name: _as_filter(FILTERS[name]) for name in _FILTERS} | {
-        "replace": _as_filter(_replace),
-        "sum": _as_filter(_sum),
+    sandbox.filters = {name: _as_filter(name, FILTERS[name]) for name in _FILTERS} | {
+        "replace": _as_filter("replace", _replace),
+        "sum": _as_filter("sum", _sum),
     }
     comparing: dict[str, Any] = {name: partial(_test, sign) for name, sign in _COMPARING_TESTS.items()}
     sandbox.tests = {name: TESTS[name] for name in _TESTS} | comparing

@@ -52,7 +52,8 @@ def typed_as_declared(run: Run, output: Output) -> Output:
         return output
     declared = run.scopes.declaration(run.scopes.target(output.get), output.get)
     if declared is None or (declared.type is None and not declared.choices):
-        return output
+        is_counted = output.fallback != "raw" and run.program.is_counted(run.state.home(), output.get)
+        return msgspec.structs.replace(output, type="number") if is_counted else output
     return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
 
 

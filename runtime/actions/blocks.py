@@ -1,10 +1,11 @@
 """Actions that hold other actions: `if`, `foreach`, `repeat`; and what happens at the end of an arm."""
 
 from runtime.outcomes import DONE, Enter, Outcome
-from runtime.run import ActionFailed, Run
+from runtime.run import Run
 from runtime.state import Frame
 from scripts.actions import Action, Foreach, If, Loop, Repeat
-from scripts.values import Value, shorten
+from scripts.sandbox import kind_of
+from scripts.values import Value
 
 
 def branch(run: Run, action: If) -> Outcome:
@@ -20,11 +21,11 @@ def foreach(run: Run, action: Foreach) -> Outcome:
 
 
 def items_of(run: Run, loop: Loop) -> list[Value]:
-    """The list a loop walks; an unset one is empty, and its warning on record. Raises ActionFailed."""
+    """The list a loop walks; what is no list is an empty one, and leaves a warning. Raises ActionFailed."""
     items = run.value(loop.items)
     if items is not None and not isinstance(items, list):
-        raise ActionFailed(f"foreach goes through a list, not {shorten(items)}")
-    return list(items or [])
+        run.warn("expression_failed", f"line {loop.items.at.line}: foreach goes through a list, not {kind_of(items)}")
+    return list(items) if isinstance(items, list) else []
 
 
 def repeat(action: Repeat) -> Outcome:

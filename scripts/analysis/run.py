@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from scripts.analysis.answer_words import check_answer_words
+from scripts.analysis.arithmetic import check_arithmetic
 from scripts.analysis.copies import check_copies
 from scripts.analysis.layout import Layout, Spot
 from scripts.analysis.paths import find_unset
@@ -26,6 +27,7 @@ def analyse(script: Script, problems: Problems, told: Collection[tuple[str, Spot
             _add_unset(finding, problems)
     check_reachability(layout, problems)
     check_sense(layout, problems)
+    check_arithmetic(layout, problems)
     check_questions(layout, problems)
     check_names(layout, problems)
     check_copies(script, problems)

@@ -64,10 +64,12 @@ async def test_foreach_over_nothing_does_nothing(drive, items):
 
 
 @pytest.mark.parametrize("items", ["'abc'", "5", "{'a': 1}"])
-async def test_foreach_over_anything_but_a_list_fails(drive, items):
-    with pytest.raises(TurnFailed, match="foreach goes through a list") as failed:
-        await drive(f'- {{id: each, foreach: "{items} as item", do: [{{say: never}}]}}')
-    assert (failed.value.kind, failed.value.place) == ("action", ("only", "talk", "each"))
+async def test_foreach_over_anything_but_a_list_does_nothing_and_warns(drive, items):
+    session = await drive(f'- {{id: each, foreach: "{items} as item", do: [{{say: never}}]}}\n- say: end')
+    assert session.said == ["end"]
+    ((code, message),) = session.warnings
+    assert code == "expression_failed"
+    assert message.startswith("line 7: foreach goes through a list, not ")
 
 
 async def test_an_item_hides_a_variable_of_its_name_inside_the_loop_only(drive):
