@@ -260,8 +260,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         _check_growth(sign, left, right)
         try:
             return meter.weigh(super().call_binop(context, sign, left, right))
-        except ZeroDivisionError:
-            return meter.fail("division by zero")
         except TypeError:
             return meter.fail(f"`{sign}` cannot be done with {kind_of(left)} and {kind_of(right)}")
 

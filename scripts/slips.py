@@ -314,7 +314,7 @@ class _Diagnosis:
             return None
         if not written.strip():
             return None
-        fix = "If the text above goes on here, begin it further right than the key of that text; else give it a key."
+        fix = "Begin it further right if the text above goes on here; else give it a key and a colon."
         return Slip(self._line, _indent(written) + 1, "this line is neither `key: value` nor an item with a dash", fix)
 
 

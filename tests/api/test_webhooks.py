@@ -157,7 +157,7 @@ async def test_what_happened_before_a_webhook_was_made_is_not_told(api: Any, rec
 
 async def test_a_turn_that_fails_is_not_told(api: Any, receiver: Any) -> None:
     await api.keep("script: broken\nphases: [{phase: p, topics: [{topic: t, actions: [{ask: A?, id: a}, "
-                   "{set: {x: \"1 + 'a'\"}, id: b}, {ask: B?, id: b2}]}]}]", strict=False)  # fmt: skip
+                   "{set: {x: 1 / 0}, id: b}, {ask: B?, id: b2}]}]}]", strict=False)  # fmt: skip
     webhook = await hooked(api, receiver, "turn")
     session = await api.begin("broken")
     assert (await api.message(session, {"content": "go"})).status_code == 500

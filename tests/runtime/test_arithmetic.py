@@ -51,7 +51,6 @@ async def test_the_answer_of_another_topic_is_its_own(drive):
         ("set: {next: -old}", "`-` cannot be done with a text (`old` is a text)"),
         ("set: {next: '[1, old] | sum'}", "sum adds up numbers (`old` is a text)"),
         ("set: {next: '[1, old] | max'}", "`max` cannot be done with a list (`old` is a text)"),
-        ("set: {next: 1 / zero}", "division by zero (`zero` is a number)"),
         (
             "set: {next: old + zero}",
             "`+` cannot be done with a text and a number (`old` is a text, `zero` is a number)",

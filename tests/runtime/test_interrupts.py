@@ -184,10 +184,10 @@ async def test_without_a_model_an_intent_is_not_seen(drive):
 
 async def test_a_failure_within_an_interrupt_changes_nothing(drive):
     session = await drive(
-        INTENT.replace("{say: high, id: s}", "{foreach: \"'x' as y\", id: f, do: [{say: a, id: s}]}"),
+        INTENT.replace("{say: high, id: s}", "{set: {x: 1 / 0}, id: s}"),
     )
     before = session.state
-    with pytest.raises(TurnFailed, match="foreach goes through a list"):
+    with pytest.raises(TurnFailed, match="division by zero"):
         await session.reply("help me")
     assert session.state == before
     await session.reply("fine")

@@ -143,8 +143,8 @@ def test_what_cannot_be_read_is_refused_with_one_problem(text, code):
     ("text", "fix"),
     [
         ("a:\n\tb: 1", "spaces"),
-        ("a: b: c", "A text that contains"),
-        ("- id: x\n    exit: y", "Begin the line where the keys beside it begin"),
+        ("a: b: c", 'Put quotes around the text: a: "b: c"'),
+        ("- id: x\n    exit: y", "Begin `exit` in column 3, under `id` of line 1"),
         ("a: @b", "quotes"),
         ("a: &mood 1\nb: *moood", "Did you mean *mood?"),
         ("a: 1\nb\nc: 2", "colon"),
