@@ -73,7 +73,7 @@ def _do(run: Run, action: Action) -> Finish | None:
         case Remember():
             remembering.remember(run, action)
         case End():
-            return Finish(action.reason or "")
+            return assigning.end(action)
         case _:
             raise ActionFailed(f"`{action_type(action)}` is nothing that can be done at once")
     return None

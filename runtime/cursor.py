@@ -5,7 +5,7 @@ The cursor records what it enters and leaves; what an action does is none of its
 
 from runtime.actions import blocks, calls
 from runtime.events import ActionLeft, Ended, ScopeEntered, ScopeLeft, ScopeSkipped
-from runtime.outcomes import CallSkill, Enter
+from runtime.outcomes import CallSkill, Enter, Finish
 from runtime.program import Place
 from runtime.run import LimitExceeded, Run
 from runtime.state import Frame
@@ -171,7 +171,7 @@ class Cursor:
             if self._enter_first(phase.topics):
                 return
             self._leave_phase()
-        self.complete("")
+        self.complete(Finish("", "script"))
 
     def _to_topic(self, topics: tuple[Topic, ...]) -> None:
         """Enters the first of these topics of the present phase that it can, else goes on after the phase."""
@@ -237,9 +237,9 @@ class Cursor:
             if each.value is not None:
                 self._run.assign_in(scope, each.var, each.value, "default")
 
-    def complete(self, reason: str) -> None:
+    def complete(self, finish: Finish) -> None:
         """The end of the conversation."""
         self._leave_topic()
         self._leave_phase()
-        self._state.status, self._state.end_reason = "completed", reason
-        self._run.record(Ended(reason))
+        self._state.status, self._state.end_reason = "completed", finish.reason
+        self._run.record(Ended(finish.reason, finish.by, finish.action_id))

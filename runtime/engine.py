@@ -310,7 +310,7 @@ class _Engine:
         intervening.carry_out(self._run, given)
         if isinstance(given, End):
             self._state.wait = None
-            self._follow(self._cursor.current(), Finish(given.reason))
+            self._follow(self._cursor.current(), Finish(given.reason, "application"))
         elif isinstance(given, SetVariables) and self._state.wait is not None:
             self._draw(msgspec.structs.replace(self._state.wait, form=None))  # it may show what was set
 
@@ -449,4 +449,4 @@ class _Engine:
             case Finish():
                 self._cursor.leave_action(action)
                 self._cursor.leave_blocks()
-                self._cursor.complete(outcome.reason)
+                self._cursor.complete(outcome)

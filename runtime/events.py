@@ -257,10 +257,18 @@ class Resized(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="re
     tokens: int = 0  # about how many the account has
 
 
-class Ended(Struct, frozen=True, tag_field="kind", tag="ended"):
+EndedBy: TypeAlias = Literal["script", "end_action", "user", "application", "rounds"]
+"""What ended a conversation: the script came to its end; an `end` of it; the user, by an interrupt or a repair; the
+application; or a question that got no usable reply in the rounds it has.
+"""
+
+
+class Ended(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="ended"):
     """The conversation is over."""
 
     reason: str
+    by: EndedBy | None = None  # null in records of versions that did not write it
+    action_id: str = ""  # the action that ended it, where one did
 
 
 Body: TypeAlias = (

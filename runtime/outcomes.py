@@ -6,6 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from runtime.answers import Choice
+from runtime.events import EndedBy
 from runtime.state import Source, Wait
 from scripts.values import Value
 
@@ -52,6 +53,8 @@ class Finish(Struct, frozen=True):
     """End the conversation."""
 
     reason: str
+    by: EndedBy
+    action_id: str = ""
 
 
 Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish

@@ -38,7 +38,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "migrated": ("verdict", "old_place", "new_place"),
     "intervention": ("what", "scope", "turn", "first", "last", "keep"),
     "resized": ("strategy", "type", "after", "summary_to", "memo_to", "by", "tokens"),
-    "ended": (),
+    "ended": ("by", "action_id"),
 }
 """By kind the fields of its data that stay; `a.b` is a field of an object, `a[].b` one of each object in a list."""
 

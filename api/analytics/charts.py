@@ -15,6 +15,11 @@ class Funnel(Struct, frozen=True, kw_only=True, tag_field="kind", tag="funnel"):
     """The column with its length."""
     share: str | None = None
     """The column with its share, from 0 to 1; without one the share of the first bar is reckoned."""
+    previous: str | None = None
+    """The column with how many could have come to it, and `share_of_previous` with the share of those that did; without
+    them it is the step before in the table.
+    """
+    share_of_previous: str | None = None
     unit: str = ""
     """See Bars.unit."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from runtime.actions.leading_away import USER_ENDED, reasons_of
 from runtime.state import DETECTORS, INTERRUPTS
 from scripts.actions import (
     Action,
@@ -11,6 +12,7 @@ from scripts.actions import (
     Ask,
     Chat,
     Choose,
+    End,
     Form,
     Say,
     UserSay,
@@ -20,7 +22,14 @@ from scripts.actions import (
 from scripts.model import Detector, Script
 from scripts.nodes import Template
 from scripts.variables import Declaration
-from store.analytics.outlines import ActionOutline, LabelOutline, Outline, VariableOutline
+from store.analytics.outlines import (
+    ActionOutline,
+    ArmOutline,
+    EndReasonOutline,
+    LabelOutline,
+    Outline,
+    VariableOutline,
+)
 
 SAYS_CHARS_MAX = 200
 UNKNOWN = "*"
@@ -35,6 +44,8 @@ def outline(digest: str, script: Script) -> Outline:
         list(_actions(digest, script)),
         list(_variables(digest, script)),
         [LabelOutline(digest, label) for label in labels],
+        list(_arms(digest, script)),
+        [EndReasonOutline(digest, reason) for reason in sorted(_end_reasons(script))],
     )
 
 
@@ -46,12 +57,14 @@ def unreadable(digest: str) -> Outline:
 
 def joined(outlines: Iterable[Outline]) -> Outline:
     """Several of them as one."""
-    whole = Outline([], [], [], [])
+    whole = Outline([], [], [], [], [], [])
     for each in outlines:
         whole.digests.extend(each.digests)
         whole.actions.extend(each.actions)
         whole.variables.extend(each.variables)
         whole.labels.extend(each.labels)
+        whole.arms.extend(each.arms)
+        whole.end_reasons.extend(each.end_reasons)
     return whole
 
 
@@ -60,6 +73,28 @@ def _labels(detector: Detector) -> Iterator[str]:
     yield detector.id
     yield from (rule.label for rule in detector.rules if rule.label)
     yield from (pattern.id for pattern in detector.patterns)
+
+
+def _arms(digest: str, script: Script) -> Iterator[ArmOutline]:
+    for plan in script.experiments:
+        for position, arm in enumerate(plan.arms, 1):
+            yield ArmOutline(
+                digest=digest,
+                script_id=script.id,
+                experiment=plan.id,
+                unit=plan.by,
+                arm=arm.id,
+                position=position,
+                weight=arm.weight,
+                define=arm.define or None,
+            )
+
+
+def _end_reasons(script: Script) -> set[str]:
+    """Every reason with which a conversation ends unless an application ends it."""
+    actions = [each for *_, listed in _homes(script) for each in walk(listed)]
+    written = {each.reason for each in actions if isinstance(each, End) and each.reason}
+    return written | {USER_ENDED} | {reason for each in actions for reason in reasons_of(each.id)}
 
 
 def _actions(digest: str, script: Script) -> Iterator[ActionOutline]:

@@ -8,12 +8,30 @@ from api.analytics.charts import Bars, Chart, Funnel, Heat, Lines
 from store.analytics.reporting import report_named
 
 _CHARTS: Mapping[str, Chart] = {
-    "funnel": Funnel(title="", labels=("step",), value="reached", share="share_of_started", unit="sessions"),
+    "funnel": Funnel(
+        title="",
+        labels=("step",),
+        value="reached",
+        share="share_of_started",
+        previous="previous",
+        share_of_previous="share_of_previous",
+        unit="sessions",
+    ),
     "drop_off": Bars(title="", labels=("step",), values=("sessions",), unit="sessions"),
     "completion": Bars(
         title="",
         labels=("script_id", "script_version"),
-        values=("completed", "abandoned", "going_on", "paused", "failed"),
+        values=(
+            "finished",
+            "ended_by_action",
+            "ended_by_user",
+            "ended_by_application",
+            "ended_by_rounds",
+            "abandoned",
+            "going_on",
+            "paused",
+            "failed",
+        ),
         stacked=True,
         unit="sessions",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from runtime.events import Body, Migrated, Remembered, Warned
+from runtime.events import Body, Ended, Migrated, Remembered, Warned
 from runtime.state import State, decode
 from store.rows import TurnRow
 
@@ -118,6 +118,8 @@ def _event(kind: str, data: Mapping[str, Any], same_script: bool) -> _Happening:
         body = msgspec.structs.replace(body, message="")
     if isinstance(body, Remembered):
         body = msgspec.structs.replace(body, unit_id="")
+    if isinstance(body, Ended):  # older records do not say what ended it
+        body = msgspec.structs.replace(body, by=None, action_id="")
     if isinstance(body, Migrated):
         body = msgspec.structs.replace(body, why=())
     value = {name: part for name, part in msgspec.to_builtins(body).items() if name not in {"kind", "action_id"}}

@@ -26,6 +26,6 @@ def goto(run: Run, action: Goto) -> Outcome:
     return jump(run, action.target)
 
 
-def end(action: End) -> Outcome:
+def end(action: End) -> Finish:
     """Ends the conversation."""
-    return Finish(action.reason or "")
+    return Finish(action.reason or "", "end_action", action.id)

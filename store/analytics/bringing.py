@@ -9,7 +9,15 @@ import msgspec
 
 from store.analytics.delta import META, Delta, Known
 from store.analytics.file import MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
-from store.analytics.outlines import OUTLINES, ActionOutline, LabelOutline, Outline, VariableOutline
+from store.analytics.outlines import (
+    OUTLINES,
+    ActionOutline,
+    ArmOutline,
+    EndReasonOutline,
+    LabelOutline,
+    Outline,
+    VariableOutline,
+)
 from store.database import quoted
 from store.errors import AnalyticsUnreadable
 from store.event_fields import kept_of_event
@@ -89,6 +97,8 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         ("actions", ActionOutline, outline.actions),
         ("variables", VariableOutline, outline.variables),
         ("labels", LabelOutline, outline.labels),
+        ("arms", ArmOutline, outline.arms),
+        ("end_reasons", EndReasonOutline, outline.end_reasons),
     ):
         shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
         connection.execute(

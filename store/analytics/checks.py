@@ -18,7 +18,7 @@ from store.verification.findings import FOUND_MAX, Finding
 
 ENCLOSURE = "SET enable_external_access = false; SET lock_configuration = true"
 MASKED: dict[str, tuple[str, ...]] = {
-    "sessions": ("key", "metadata", "end_reason"),
+    "sessions": ("key", "metadata"),
     "failed_turns": ("message",),
     "messages": ("content", "metadata"),
     "action_visits": ("exit_reason",),
@@ -295,6 +295,8 @@ def _masking() -> Iterator[_Rule]:
     for table, columns in MASKED.items():
         for column in columns:
             yield _unmasked(table, column, f"{column} IS NOT NULL")
+    unwritten = "end_reason IS NOT NULL AND end_reason NOT IN (SELECT reason FROM internal.end_reasons)"
+    yield _unmasked("sessions", "a reason for the end that stands in no script", unwritten)
     for table, columns in PERSONAL.items():
         filled = " OR ".join(f'"{column}" IS NOT NULL' for column in columns)
         yield _unmasked(table, "a value of a personal variable", f"is_pii AND ({filled})")

@@ -43,6 +43,26 @@ class LabelOutline(msgspec.Struct, frozen=True):
     label: str
 
 
+class ArmOutline(msgspec.Struct, frozen=True):
+    """One arm of an experiment; the columns of `script_arms`."""
+
+    digest: str
+    script_id: str
+    experiment: str
+    unit: str
+    arm: str
+    position: int
+    weight: int
+    define: str | None
+
+
+class EndReasonOutline(msgspec.Struct, frozen=True):
+    """One reason for an end that stands in a script, or that the runtime gives; an application may give any other."""
+
+    digest: str
+    reason: str
+
+
 class Outline(msgspec.Struct, frozen=True):
     """Those of some texts of scripts, by digest."""
 
@@ -50,3 +70,5 @@ class Outline(msgspec.Struct, frozen=True):
     actions: list[ActionOutline]
     variables: list[VariableOutline]
     labels: list[LabelOutline] = []
+    arms: list[ArmOutline] = []
+    end_reasons: list[EndReasonOutline] = []

@@ -15,6 +15,7 @@ DAY_OF: Mapping[str, str | None] = {
     "scripts": None,
     "script_actions": None,
     "script_variables": None,
+    "script_arms": None,
     "users": None,
     "sessions": "created_at",
     "turns": "finished_at",

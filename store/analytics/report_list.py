@@ -47,6 +47,9 @@ ABOUT_CALLS = (
     UNTIL_THEN,
 )
 IDLE_DAYS = Parameter("idle_days", "number", "days without a turn after which a session counts as given up", 7)
+MILESTONE = Parameter(
+    "milestone", "text", "id of an action or topic that counts as reached; the end of the script unless it is given"
+)
 PERIODS = ("day", "week", "month")
 PERIOD = Parameter("period", "text", "how long the periods are", "week", PERIODS)
 ZONE = Parameter("zone", "text", "time zone in which days begin, such as Asia/Shanghai", "UTC")
@@ -58,11 +61,13 @@ REPORTS: tuple[Report, ...] = (
         "funnel",
         "How far sessions come",
         "The phases, topics or actions of a script in the order they are written, with the sessions that reached each, "
-        "skipped it because of its condition, or stand at it unfinished.",
+        "skipped it because of its condition, or stand at it unfinished, and of those that could have come from a step "
+        "before, the share that did.",
         (
             THE_SCRIPT,
             Parameter("level", "text", "which steps", "phase", ("phase", "topic", "action")),
             *OF_SESSIONS,
+            MILESTONE,
         ),
     ),
     Report(
@@ -79,14 +84,15 @@ REPORTS: tuple[Report, ...] = (
     Report(
         "completion",
         "What becomes of sessions",
-        "Sessions by the version of the script they began with: completed, abandoned, going on, paused, failed.",
-        (*ABOUT_SESSIONS, IDLE_DAYS),
+        "Sessions by the version of the script they began with: completed, and what ended those, abandoned, going on, "
+        "paused, failed; and how many reached the end of the script or a milestone.",
+        (*ABOUT_SESSIONS, IDLE_DAYS, MILESTONE),
     ),
     Report(
         "time_to_complete",
-        "How long completed sessions took",
-        "From creation to end, by the version of the script a session began with.",
-        ABOUT_SESSIONS,
+        "How long sessions took to the end",
+        "From creation to the end of the script or a milestone, by the version of the script a session began with.",
+        (*ABOUT_SESSIONS, MILESTONE),
     ),
     Report(
         "time_to_answer",
@@ -119,7 +125,7 @@ REPORTS: tuple[Report, ...] = (
     Report(
         "activity",
         "What happens day by day",
-        "Sessions begun, completed and gone on with, users, turns and messages by day, week or month.",
+        "Sessions begun, completed, finished and gone on with, users, turns and messages by day, week or month.",
         (SCRIPT, SINCE_THEN, UNTIL_THEN, Parameter("period", "text", "how long the periods are", "day", PERIODS), ZONE),
     ),
     Report(
@@ -161,15 +167,23 @@ REPORTS: tuple[Report, ...] = (
     Report(
         "experiments",
         "Whether the arms of experiments differ",
-        "Sessions or users of each arm, how many reached the goal, the 95 % interval of that share, and a test of the "
-        "difference to the base arm.",
+        "Sessions or users of each arm, how many reached the goal, and the difference to the base arm: 95 % intervals "
+        "after Wilson and Newcombe, and a z-test, or Fisher's exact test where fewer than ten cases are expected.",
         (
             Parameter("experiment", "text", "the experiment; all unless it is given"),
             *ABOUT_SESSIONS,
-            Parameter("unit", "text", "what is counted", "session", ("session", "user")),
-            Parameter("base", "text", "the arm that others are compared with; the first by name unless it is given"),
             Parameter(
-                "goal_phase", "text", "reaching this phase is the goal; the end of the session unless one is named"
+                "unit",
+                "text",
+                "what is counted; what the experiment assigns to arms unless it is given",
+                None,
+                ("session", "user"),
+            ),
+            Parameter(
+                "base", "text", "the arm that others are compared with; the first in the script unless it is given"
+            ),
+            Parameter(
+                "goal_phase", "text", "reaching this phase is the goal; the end of the script unless one is named"
             ),
             Parameter("goal_topic", "text", "reaching this topic is the goal"),
             Parameter("goal_action", "text", "reaching this action is the goal"),

@@ -170,7 +170,7 @@ async def test_end_finishes_from_within_blocks_with_its_reason(drive):
         - say: never
     """)
     assert (session.said, session.state.end_reason) == ([], "enough")
-    assert session.happened(Ended) == [Ended("enough")]
+    assert [(each.reason, each.by) for each in session.happened(Ended)] == [("enough", "end_action")]
 
 
 async def test_an_action_that_is_done_is_not_carried_out_again_on_resuming(drive):

@@ -19,8 +19,10 @@ class _Step(Struct, frozen=True):
     value: float | None
     share: float | None
     change: float | None
-    """Against the step before: as a rule fewer, but more where some came past that one."""
+    """Against those who could have come: as a rule fewer, but more where some came past the step before."""
     change_share: float | None
+    could: float | None
+    """How many could have come."""
 
 
 def draw_funnel(table: Table, chart: Funnel) -> Drawing:
@@ -42,13 +44,22 @@ def _steps(table: Table, chart: Funnel) -> list[_Step]:
     if below is not None:
         raise NoPicture(f"a funnel counts down to nothing, but `{chart.value}` of {below} is negative")
     shares = numbers(table, chart.share) if chart.share else _shares(values)
-    steps = []
-    before: float | None = None
-    for name, value, share in zip(told, values, shares, strict=True):
-        change = value - before if before is not None and value is not None else None
-        steps.append(_Step(name, value, share, change, change / before if change is not None and before else None))
-        before = value
-    return steps
+    changes = _changes(table, chart, values)
+    return [
+        _Step(name, value, share, change, change / could if change is not None and could else None, could)
+        for name, value, share, (change, could) in zip(told, values, shares, changes, strict=True)
+    ]
+
+
+def _changes(table: Table, chart: Funnel, values: list[float | None]) -> list[tuple[float | None, float | None]]:
+    """How many fewer, or more, came to each step than could have come, and how many could."""
+    if chart.previous is None or chart.share_of_previous is None:
+        pairs = zip(values, [None, *values], strict=False)
+        return [(None if None in (value, could) else value - could, could) for value, could in pairs]  # type: ignore[operator]
+    found = zip(numbers(table, chart.previous), numbers(table, chart.share_of_previous), strict=True)
+    return [
+        (None, None) if could is None or came is None else (round((came - 1) * could), could) for could, came in found
+    ]
 
 
 def _shares(values: list[float | None]) -> list[float | None]:
@@ -66,13 +77,13 @@ def _rows(sheet: Sheet, y: float, steps: list[_Step], unit: str) -> float:
     for end, name in ((value_end, "reached"), (share_end, "share"), (change_end, "to the step before")):
         sheet.text(end, y + 8, name, size=style.SMALL, fill=style.FAINT, anchor="end")
     y += 16
-    before = 0.0
     for step in steps:
         middle = y + _ROW / 2
         length = whole * step.value / largest if step.value is not None and largest else 0.0
         frame.named(sheet, style.MARGIN, middle, step.name, room)
+        before = whole * step.could / largest if step.could is not None and largest else 0.0
         if before > length:
-            sheet.rectangle(left, middle - _BAR / 2, before, _BAR, fill=style.GHOST)
+            sheet.rectangle(left, middle - _BAR / 2, min(before, whole), _BAR, fill=style.GHOST)
         tells = f"{step.name}: {_told(step, unit)}"
         sheet.rectangle(left, middle - _BAR / 2, length, _BAR, fill=style.SERIES[0], tells=tells)
         sheet.text(value_end, middle + 4.5, said(step.value, unit), anchor="end", strong=True)
@@ -80,7 +91,6 @@ def _rows(sheet: Sheet, y: float, steps: list[_Step], unit: str) -> float:
         if step.change:
             colour = style.LOSS if step.change < 0 else style.FAINT
             sheet.text(change_end, middle + 4.5, _change(step, unit), anchor="end", fill=colour)
-        before = length
         y += _ROW
     return y
 

@@ -136,7 +136,7 @@ INSERT INTO detections BY NAME
 DELETE FROM exposures USING touched AS t WHERE exposures.session_id = t.session_id;
 INSERT INTO exposures BY NAME
     SELECT d.session_id, t.user_id, t.script_id, t.script_version, d.experiment, d.arm, d.turn, d.seq,
-        nullif(d.action_id, '') AS action_id, d.recorded_at AS exposed_at
+        nullif(d.action_id, '') AS action_id, coalesce(d.by, 'user') AS unit, d.recorded_at AS exposed_at
     FROM placed AS d JOIN turns AS t ON t.session_id = d.session_id AND t.turn = d.turn WHERE d.kind = 'exposed';
 
 -- 5. Sessions.
@@ -151,14 +151,16 @@ INSERT INTO sessions BY NAME
         t.script_version, t.digest, s.script_version AS first_version, s.locale, s.metadata, s.forked_from, s.created_at,
         t.finished_at AS updated_at, CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at,
         epoch_us(t.finished_at - s.created_at) / 1e6 AS seconds, t.status,
-        CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, e.reason AS end_reason,
+        CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, 
+        e.last.reason AS end_reason, e.last.ended_by AS ended_by, e.last.action_id AS end_action_id,
         t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind, t.turn, l.message_count,
         coalesce(u.user_messages, 0) AS user_messages, l.event_count, s.is_reduced
     FROM internal.starts AS s SEMI JOIN touched USING (session_id)
     JOIN lasts AS l USING (session_id)
     JOIN turns AS t ON t.session_id = s.session_id AND t.turn = l.turn
     LEFT JOIN (SELECT session_id, arg_max(script_uuid, turn) AS script_uuid FROM moves GROUP BY session_id) AS m ON m.session_id = s.session_id
-    LEFT JOIN (SELECT session_id, arg_max(reason, seq) AS reason FROM placed WHERE kind = 'ended' GROUP BY session_id) AS e
+    LEFT JOIN (SELECT session_id, arg_max({'reason': reason, 'ended_by': ended_by, 'action_id': action_id}, seq) AS last
+        FROM internal.ends SEMI JOIN touched USING (session_id) GROUP BY session_id) AS e
         ON e.session_id = s.session_id AND t.status = 'completed'
     LEFT JOIN (SELECT session_id, count(*)::INTEGER AS user_messages FROM messages SEMI JOIN touched USING (session_id)
         WHERE role = 'user' GROUP BY session_id) AS u ON u.session_id = s.session_id

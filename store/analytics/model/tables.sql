@@ -97,6 +97,26 @@ COMMENT ON COLUMN script_variables.type IS 'The declared type; null where none i
 COMMENT ON COLUMN script_variables.define IS 'What it means, as the author wrote it';
 COMMENT ON COLUMN script_variables.is_pii IS 'Whether the author marked it as personal';
 
+CREATE TABLE script_arms (
+    digest VARCHAR NOT NULL,
+    script_id VARCHAR NOT NULL,
+    experiment VARCHAR NOT NULL,
+    unit VARCHAR NOT NULL,
+    arm VARCHAR NOT NULL,
+    position INTEGER NOT NULL,
+    weight INTEGER NOT NULL,
+    define VARCHAR
+);
+COMMENT ON TABLE script_arms IS 'One row an arm of an experiment that a script has.';
+COMMENT ON COLUMN script_arms.digest IS 'The exact text it ran on';
+COMMENT ON COLUMN script_arms.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN script_arms.experiment IS 'The experiment';
+COMMENT ON COLUMN script_arms.unit IS 'What is assigned to an arm: user or session';
+COMMENT ON COLUMN script_arms.arm IS 'The arm';
+COMMENT ON COLUMN script_arms.position IS 'Place of the arm in the experiment, from 1';
+COMMENT ON COLUMN script_arms.weight IS 'Its weight among the arms';
+COMMENT ON COLUMN script_arms.define IS 'What it is, as the author wrote it';
+
 CREATE TABLE users (
     user_id VARCHAR NOT NULL,
     first_seen_at TIMESTAMPTZ,
@@ -135,6 +155,8 @@ CREATE TABLE sessions (
     status VARCHAR NOT NULL,
     execution_status VARCHAR NOT NULL,
     end_reason VARCHAR,
+    ended_by VARCHAR,
+    end_action_id VARCHAR,
     phase_id VARCHAR,
     topic_id VARCHAR,
     action_id VARCHAR,
@@ -165,7 +187,9 @@ COMMENT ON COLUMN sessions.completed_at IS 'When it was completed; null before';
 COMMENT ON COLUMN sessions.seconds IS 'From its creation to its latest turn';
 COMMENT ON COLUMN sessions.status IS 'active, paused, completed or failed';
 COMMENT ON COLUMN sessions.execution_status IS 'running, waiting_input, paused, completed or error';
-COMMENT ON COLUMN sessions.end_reason IS 'Why it ended, where that was said; the script''s or application''s word';
+COMMENT ON COLUMN sessions.end_reason IS 'Why it ended, where a reason is given; masked, only reasons that stand in a script';
+COMMENT ON COLUMN sessions.ended_by IS 'What ended it: script (it came to the end of the script), end_action (an end of the script), user, application, rounds (a question got no usable reply); null while it is not completed, and where retention dropped it';
+COMMENT ON COLUMN sessions.end_action_id IS 'The action that ended it; null where none did';
 COMMENT ON COLUMN sessions.phase_id IS 'Phase it stands in';
 COMMENT ON COLUMN sessions.topic_id IS 'Topic it stands in';
 COMMENT ON COLUMN sessions.action_id IS 'Action it stands at';
@@ -611,6 +635,7 @@ CREATE TABLE exposures (
     turn INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     action_id VARCHAR,
+    unit VARCHAR NOT NULL,
     exposed_at TIMESTAMPTZ NOT NULL
 );
 COMMENT ON TABLE exposures IS 'One row a session that met an experiment.';
@@ -623,6 +648,7 @@ COMMENT ON COLUMN exposures.arm IS 'The arm the session got';
 COMMENT ON COLUMN exposures.turn IS 'The turn it met it in';
 COMMENT ON COLUMN exposures.seq IS 'Number of the event';
 COMMENT ON COLUMN exposures.action_id IS 'The action it met it at';
+COMMENT ON COLUMN exposures.unit IS 'What is assigned to an arm: user or session';
 COMMENT ON COLUMN exposures.exposed_at IS 'When the turn finished';
 
 CREATE TABLE memory_units (
@@ -699,3 +725,12 @@ CREATE TABLE internal.starts (
 );
 CREATE TABLE internal.outlines (digest VARCHAR NOT NULL);
 CREATE TABLE internal.labels (digest VARCHAR NOT NULL, label VARCHAR NOT NULL);
+CREATE TABLE internal.end_reasons (digest VARCHAR NOT NULL, reason VARCHAR NOT NULL);
+CREATE TABLE internal.ends (
+    session_id UUID NOT NULL,
+    turn INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    ended_by VARCHAR,
+    action_id VARCHAR,
+    reason VARCHAR
+);

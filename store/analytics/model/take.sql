@@ -23,19 +23,23 @@ DELETE FROM turns USING delta_gone AS g WHERE turns.session_id = g.session_id;
 DELETE FROM messages USING delta_gone AS g WHERE messages.session_id = g.session_id;
 DELETE FROM events USING delta_gone AS g WHERE events.session_id = g.session_id;
 DELETE FROM variable_history USING delta_gone AS g WHERE variable_history.session_id = g.session_id;
+DELETE FROM internal.ends USING delta_gone AS g WHERE internal.ends.session_id = g.session_id;
 DELETE FROM internal.starts USING delta_gone AS g WHERE internal.starts.session_id = g.session_id;
 CREATE OR REPLACE TEMP TABLE again AS FROM first_turns SEMI JOIN turns ON turns.session_id = first_turns.session_id AND turns.turn >= first;
 DELETE FROM turns USING again AS a WHERE turns.session_id = a.session_id AND turn >= first;
 DELETE FROM messages USING again AS a WHERE messages.session_id = a.session_id AND turn >= first;
 DELETE FROM events USING again AS a WHERE events.session_id = a.session_id AND turn >= first;
 DELETE FROM variable_history USING again AS a WHERE variable_history.session_id = a.session_id AND turn >= first;
+DELETE FROM internal.ends USING again AS a WHERE internal.ends.session_id = a.session_id AND turn >= first;
 
 -- what is small is taken whole
 DELETE FROM scripts;
 INSERT INTO scripts BY NAME FROM delta_scripts;
 INSERT INTO script_actions BY NAME FROM delta_actions ANTI JOIN internal.outlines USING (digest);
 INSERT INTO script_variables BY NAME FROM delta_variables ANTI JOIN internal.outlines USING (digest);
+INSERT INTO script_arms BY NAME FROM delta_arms ANTI JOIN internal.outlines USING (digest);
 INSERT INTO internal.labels BY NAME FROM delta_labels ANTI JOIN internal.outlines USING (digest);
+INSERT INTO internal.end_reasons BY NAME FROM delta_end_reasons ANTI JOIN internal.outlines USING (digest);
 INSERT INTO internal.outlines FROM delta_outlines ANTI JOIN internal.outlines USING (digest);
 DELETE FROM failed_turns;
 INSERT INTO failed_turns BY NAME
@@ -88,6 +92,25 @@ INSERT INTO events BY NAME
     SELECT session_id, user_id, turn, seq, kind, data ->> '$.action_id' AS action_id,
         CASE WHEN getvariable('is_masked') THEN kept_data(kind, named_things(kind, data)) ELSE data END AS data, recorded_at
     FROM new_events;
+
+-- How conversations ended. A reason is kept where it is masked if it stands in a script, since an application may give any
+-- words as one. Versions before `by` was recorded wrote none: then the other events of the turn and the runtime's own
+-- reasons tell it, which retention may have dropped.
+SET VARIABLE end_reasons = (SELECT coalesce(list(DISTINCT reason), []) FROM internal.end_reasons);
+INSERT INTO internal.ends BY NAME
+    SELECT e.session_id, e.turn, e.seq,
+        coalesce(e.data ->> '$.by', CASE WHEN a.session_id IS NOT NULL THEN 'application' WHEN x.session_id IS NOT NULL THEN 'end_action'
+            WHEN e.reason = '' THEN 'script' WHEN e.reason = 'the user ended it' THEN 'user'
+            WHEN regexp_matches(e.reason, '^no (valid )?answer to ') THEN 'rounds' END) AS ended_by,
+        CASE WHEN json_exists(e.data, '$.by') THEN nullif(e.data ->> '$.action_id', '') WHEN a.session_id IS NULL
+            THEN coalesce(x.action_id, nullif(regexp_extract(e.reason, '^no (?:valid )?answer to (.+)$', 1), '')) END AS action_id,
+        CASE WHEN NOT getvariable('is_masked') OR list_contains(getvariable('end_reasons'), e.reason) THEN nullif(e.reason, '') END AS reason
+    FROM (SELECT *, data ->> '$.reason' AS reason FROM new_events WHERE kind = 'ended') AS e
+    LEFT JOIN (SELECT DISTINCT session_id, turn FROM new_events WHERE kind = 'intervention' AND data ->> '$.what' = 'end') AS a
+        ON a.session_id = e.session_id AND a.turn = e.turn
+    ASOF LEFT JOIN (SELECT session_id, turn, seq, data ->> '$.action_id' AS action_id FROM new_events
+        WHERE kind = 'action_entered' AND data ->> '$.action_type' = 'end') AS x
+        ON x.session_id = e.session_id AND x.turn = e.turn AND x.seq <= e.seq;
 
 -- Names of personal variables, of any scope: one that means two things in a script is masked in both. A script that
 -- cannot be read any more has a row named *, since nobody knows what it marked.

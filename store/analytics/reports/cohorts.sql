@@ -3,7 +3,7 @@
 -- users: how many there are in the cohort; came: of those, who began a session in that week; share: came of users.
 -- `since` and `until` are about the first session. Weeks begin on Monday, by the clocks of a time zone.
 CREATE OR REPLACE MACRO cohorts(script := NULL, since := NULL, until := NULL, period := 'week', zone := 'UTC') AS TABLE
-WITH firsts AS (
+WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_period(period) AS is_valid), firsts AS (
     SELECT c.user_id, period_of(min(c.created_at), period, zone) AS cohort FROM chosen_sessions(script) AS c GROUP BY c.user_id
     HAVING (since IS NULL OR min(c.created_at) >= since::TIMESTAMPTZ) AND (until IS NULL OR min(c.created_at) < until::TIMESTAMPTZ)
 ), begun AS (
@@ -18,4 +18,5 @@ WITH firsts AS (
 )
 SELECT s.cohort, s.later, s.users, coalesce(c.came, 0) AS came, coalesce(c.came, 0) / s.users AS share
 FROM (SELECT cohort, users, unnest(range(last + 1)) AS later FROM sizes) AS s LEFT JOIN came AS c USING (cohort, later)
+WHERE (SELECT is_valid FROM asked)
 ORDER BY s.cohort, s.later;

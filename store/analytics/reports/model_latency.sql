@@ -3,6 +3,7 @@
 -- words where it was streamed; percentiles are interpolated. failed_share: of all calls; attempts: of an answered call, on
 -- the average; degraded: answered calls whose reply had to be taken as plain text.
 CREATE OR REPLACE MACRO model_latency(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
+WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT model, purpose, calls, failed_share, times[1] AS p50_ms, times[2] AS p90_ms, times[3] AS p95_ms, mean_ms,
     firsts[1] AS first_words_p50_ms, firsts[2] AS first_words_p95_ms, attempts, degraded
 FROM (
@@ -17,4 +18,5 @@ FROM (
         AND (since IS NULL OR c.started_at >= since::TIMESTAMPTZ) AND (until IS NULL OR c.started_at < until::TIMESTAMPTZ)
     GROUP BY ALL
 )
+WHERE (SELECT is_valid FROM asked)
 ORDER BY calls DESC, model, purpose;

@@ -33,6 +33,44 @@ SELECT script_id, phase_id, topic_id, action_id, position, CASE WHEN level = 'ac
 FROM written
 QUALIFY row_number() OVER (PARTITION BY script_id, phase_id, topic_id, action_id ORDER BY number DESC) = 1;
 
+-- Whether a parameter is one of the values that it may have; an error that names them where it is not. Null stands for no choice.
+CREATE OR REPLACE MACRO is_one_of(name, given, allowed) AS CASE WHEN given IS NULL OR list_contains(allowed, given::VARCHAR) THEN true
+    ELSE error('`' || name || '` is one of ' || array_to_string(allowed, ', ') || ', not `' || given::VARCHAR || '`') END;
+CREATE OR REPLACE MACRO is_not_negative(name, given) AS CASE WHEN given IS NULL OR given >= 0 THEN true
+    ELSE error('`' || name || '` is a number from 0, not ' || given::VARCHAR) END;
+
+-- Whether there is something of a name; an error with the nearest name, or some of those there are, where there is not.
+CREATE OR REPLACE MACRO hint(given, names) AS coalesce(
+    '; did you mean `' || list_sort([[lpad(damerau_levenshtein(lower(name), lower(given))::VARCHAR, 9, '0'), name] FOR name IN names
+        IF damerau_levenshtein(lower(name), lower(given)) <= least(3, length(given) // 2)])[1][2] || '`?',
+    '; there are ' || nullif(array_to_string(list_sort(names)[:20], ', '), ''), '');
+CREATE OR REPLACE MACRO is_known(what, given, names) AS CASE WHEN given IS NULL OR list_contains(coalesce(names, []), given::VARCHAR) THEN true
+    ELSE error('there is no ' || what || ' `' || given::VARCHAR || '`' || hint(given::VARCHAR, coalesce(names, []))) END;
+CREATE OR REPLACE MACRO is_script(script) AS is_known('script', script, (SELECT list(DISTINCT names.script_id)
+    FROM (SELECT script_id FROM scripts UNION ALL SELECT script_id FROM sessions UNION ALL SELECT script_id FROM script_actions) AS names));
+CREATE OR REPLACE MACRO is_version(script, version) AS is_known('version', version::INTEGER, (SELECT list(DISTINCT numbers.number::VARCHAR) FROM (
+    SELECT k.script_id, k.version AS number FROM scripts AS k UNION ALL SELECT s.script_id, s.first_version FROM sessions AS s
+    UNION ALL SELECT s.script_id, s.script_version FROM sessions AS s) AS numbers WHERE script IS NULL OR numbers.script_id = script));
+CREATE OR REPLACE MACRO is_period(period) AS is_one_of('period', period, ['day', 'week', 'month']);
+-- A milestone is an action or a topic.
+CREATE OR REPLACE MACRO is_milestone(script, milestone) AS is_known('action or topic', milestone, (SELECT list(DISTINCT ids.id) FROM (
+    SELECT w.script_id, w.action_id AS id FROM script_actions AS w UNION ALL SELECT w.script_id, w.topic_id FROM script_actions AS w
+    WHERE w.phase_position > 0) AS ids WHERE script IS NULL OR ids.script_id = script));
+
+-- Whether a session came to the end of its script: an end that the script, its user or an application made before is none. Of a
+-- session whose reason retention dropped before it was recorded what ended it, nobody knows, and it counts.
+CREATE OR REPLACE MACRO is_finished(status, ended_by) AS status = 'completed' AND coalesce(ended_by, 'script') = 'script';
+
+-- The sessions that reached a milestone, an action or topic that they entered, and when; without one, those that finished.
+CREATE OR REPLACE MACRO reached_sessions(milestone := NULL) AS TABLE
+SELECT s.session_id, s.completed_at AS reached_at, s.turn AS reached_turn FROM sessions AS s
+WHERE milestone IS NULL AND is_finished(s.status, s.ended_by)
+UNION ALL
+SELECT v.session_id, min(v.entered_at), min(v.entered_turn) FROM (
+    SELECT a.session_id, a.action_id AS id, a.entered_at, a.entered_turn FROM action_visits AS a WHERE a.outcome != 'skipped'
+    UNION ALL SELECT b.session_id, b.topic_id, b.entered_at, b.entered_turn FROM scope_visits AS b WHERE b.scope = 'topic' AND b.outcome != 'skipped'
+) AS v WHERE v.id = milestone GROUP BY v.session_id;
+
 -- Whether nothing has happened for so many days up to the moment the file shows.
 CREATE OR REPLACE MACRO is_idle(last_at, days) AS
     epoch_us((SELECT a.as_of FROM about AS a)) - epoch_us(last_at) >= days * 86_400_000_000;
@@ -46,6 +84,23 @@ CREATE OR REPLACE MACRO wilson_low(hits, cases) AS greatest(0, (hits + 1.9207294
     - 1.959963984540054 * sqrt(hits * (cases - hits) / cases + 0.9603647051735503)) / (cases + 3.841458820694201));
 CREATE OR REPLACE MACRO wilson_high(hits, cases) AS least(1, (hits + 1.9207294103471005
     + 1.959963984540054 * sqrt(hits * (cases - hits) / cases + 0.9603647051735503)) / (cases + 3.841458820694201));
+
+-- The ends of the 95 % confidence interval of the difference of two shares, after Newcombe (1998, method 10): Wilson's intervals
+-- of both, put together.
+CREATE OR REPLACE MACRO newcombe_low(hits, cases, base_hits, base_cases) AS hits / cases - base_hits / base_cases
+    - sqrt((hits / cases - wilson_low(hits, cases)) ** 2 + (wilson_high(base_hits, base_cases) - base_hits / base_cases) ** 2);
+CREATE OR REPLACE MACRO newcombe_high(hits, cases, base_hits, base_cases) AS hits / cases - base_hits / base_cases
+    + sqrt((wilson_high(hits, cases) - hits / cases) ** 2 + (base_hits / base_cases - wilson_low(base_hits, base_cases)) ** 2);
+
+-- Fisher's exact test, two-sided: of all tables with the same sums, the chance of those that are no likelier than the one found.
+-- Logarithms of equal chances differ by rounding, some 1e-9 for a million cases; those that differ by less than 1e-7 count as equal.
+CREATE OR REPLACE MACRO log_choose(n, k) AS lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
+CREATE OR REPLACE MACRO log_table(k, hits, cases, base_cases) AS
+    log_choose(cases, k) + log_choose(base_cases, hits - k) - log_choose(cases + base_cases, hits);
+CREATE OR REPLACE MACRO fisher_p(hits, cases, base_hits, base_cases) AS least(1, list_sum(list_transform(
+    range(greatest(0, hits + base_hits - base_cases), least(hits + base_hits, cases) + 1),
+    lambda k: CASE WHEN log_table(k, hits + base_hits, cases, base_cases) <= log_table(hits, hits + base_hits, cases, base_cases) + 1e-7
+        THEN exp(log_table(k, hits + base_hits, cases, base_cases)) ELSE 0 END)));
 
 -- The chance that a standard normal value lies further from 0 than z: erfc(|z| / sqrt 2), by the Chebyshev fit of Numerical
 -- Recipes in C (2nd edition, 6.2), whose relative error is below 1.2e-7.

@@ -2,7 +2,7 @@
 -- sessions: begun in the period; users: who began them; new_users: those of them whose first session of all (of the
 -- script, where one is named) began in it; returning_users: those whose first session began in an earlier period.
 CREATE OR REPLACE MACRO returning_users(script := NULL, since := NULL, until := NULL, period := 'week', zone := 'UTC') AS TABLE
-WITH firsts AS (
+WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_period(period) AS is_valid), firsts AS (
     SELECT c.user_id, min(c.created_at) AS first_at FROM chosen_sessions(script) AS c GROUP BY ALL
 ), begun AS MATERIALIZED (
     SELECT period_of(c.created_at, period, zone) AS begins, c.user_id, period_of(f.first_at, period, zone) AS first_begins
@@ -14,4 +14,5 @@ SELECT p.begins, count(b.user_id) AS sessions, count(DISTINCT b.user_id) AS user
     count(DISTINCT b.user_id) FILTER (b.first_begins = p.begins) AS new_users,
     count(DISTINCT b.user_id) FILTER (b.first_begins < p.begins) AS returning_users
 FROM periods AS p LEFT JOIN begun AS b USING (begins)
+WHERE (SELECT is_valid FROM asked)
 GROUP BY p.begins ORDER BY p.begins;

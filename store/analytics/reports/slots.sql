@@ -4,7 +4,7 @@
 -- rounds: replies that a visit of the question took, on the average, where it got any; asked_again: visits that took more
 -- than one. A variable that nobody has filled yet is not listed.
 CREATE OR REPLACE MACRO slots(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
-WITH chosen AS MATERIALIZED (SELECT c.session_id FROM chosen_sessions(script, version, since, until) AS c),
+WITH valid AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid), chosen AS MATERIALIZED (SELECT c.session_id FROM chosen_sessions(script, version, since, until) AS c),
 visited AS NOT MATERIALIZED (
     SELECT v.session_id, v.script_id, v.phase_id, v.topic_id, coalesce(v.skill, v.interrupt, v.detector) AS within, v.action_id,
         v.seq, v.left_seq, v.visit, v.rounds
@@ -26,4 +26,5 @@ SELECT f.script_id, f.scope, f.name, concat_ws('/', f.phase_id, f.topic_id, f.wi
 FROM filled AS f JOIN asked AS a
     ON a.script_id = f.script_id AND a.action_id = f.action_id AND a.phase_id IS NOT DISTINCT FROM f.phase_id
         AND a.topic_id IS NOT DISTINCT FROM f.topic_id AND a.within IS NOT DISTINCT FROM f.within
+WHERE (SELECT is_valid FROM valid)
 ORDER BY f.script_id, share, f.name, step, f.scope;

@@ -3,6 +3,7 @@
 -- application ended, paused or moved the session); seconds from the end of the asking turn to the reply, percentiles
 -- interpolated. A wait in a skill counts where the skill was called.
 CREATE OR REPLACE MACRO time_to_answer(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
+WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT script_id, concat_ws('/', phase_id, topic_id, action_id) AS step, kind, waits, answered, still_open,
     answered / waits AS answered_share, times[1] AS p50_seconds, times[2] AS p90_seconds, times[3] AS p95_seconds, mean_seconds
 FROM (
@@ -13,4 +14,5 @@ FROM (
     FROM waits AS w SEMI JOIN chosen_sessions(script, version, since, until) AS c ON c.session_id = w.session_id
     GROUP BY ALL
 )
+WHERE (SELECT is_valid FROM asked)
 ORDER BY p50_seconds DESC NULLS LAST, script_id, step, kind;

@@ -92,6 +92,19 @@ def test_a_funnel_has_bars_in_proportion_and_says_what_was_lost() -> None:
     } <= set(shown)
 
 
+def test_a_funnel_of_branches_counts_who_could_have_come() -> None:
+    answer = table(
+        "step:VARCHAR reached:BIGINT previous:BIGINT share:DOUBLE",
+        ("start", 100, None, None), ("this way", 70, 100, 0.7), ("that way", 30, 100, 0.3), ("end", 95, 100, 0.95),
+    )  # fmt: skip
+    chart = Funnel(
+        title="t", labels=("step",), value="reached", share=None, previous="previous", share_of_previous="share"
+    )
+    shown = texts(parsed(answer, chart))
+    assert {"−30 (−30 %)", "−70 (−70 %)", "−5 (−5 %)"} <= set(shown)
+    assert not any("+" in each for each in shown)
+
+
 def test_a_funnel_without_shares_reckons_them_from_its_first_step() -> None:
     answer = table("step:VARCHAR n:BIGINT", ("a", 50), ("b", 20))
     assert "40 %" in texts(parsed(answer, Funnel(title="t", labels=("step",), value="n")))

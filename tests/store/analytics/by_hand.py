@@ -50,6 +50,23 @@ def fits(session: SimpleNamespace, given: Mapping[str, str]) -> bool:
     )
 
 
+def is_finished(session: SimpleNamespace) -> bool:
+    return bool(session.status == "completed" and session.ended_by in {"script", None})
+
+
+def reached_at(model: Any, milestone: str | None) -> dict[Any, tuple[datetime, int]]:
+    """By session when it reached the milestone, and in which turn; without one, when it came to its script's end."""
+    if milestone is None:
+        return {each.session_id: (each.completed_at, each.turn) for each in model.sessions if is_finished(each)}
+    found: dict[Any, tuple[datetime, int]] = {}
+    for visit in (*model.action_visits, *(each for each in model.scope_visits if each.scope == "topic")):
+        name = getattr(visit, "action_id", visit.topic_id)
+        if name == milestone and visit.outcome != "skipped":
+            there = (visit.entered_at, visit.entered_turn)
+            found[visit.session_id] = min(found.get(visit.session_id, there), there)
+    return found
+
+
 def within(moment: datetime, given: Mapping[str, str]) -> bool:
     return ("since" not in given or moment >= FROM) and ("until" not in given or moment < TILL)
 

@@ -71,8 +71,16 @@ async def converse(folder: Path) -> None:
     scripts = folder / "scripts"
     shutil.copytree(EXAMPLES, scripts)
     shutil.copy(ERRANDS, scripts)
+    await play(folder, scripts, dice, 13)
+    intake = scripts / "intake.yaml"
+    intake.write_text(intake.read_text("utf-8") + "\n# once more\n", "utf-8")
+    await play(folder, scripts, dice, 13)
+
+
+async def play(folder: Path, scripts: Path, dice: random.Random, sessions: int) -> None:
+    """Play sessions of the scripts as they are now."""
     async with open_runtime(folder, scripts=scripts) as cuebook:
-        for number in range(26):
+        for number in range(sessions):
             started = await cuebook.sessions.create(f"user {number % 7}", dice.choice(PLAYED))
             for turn in range(dice.randrange(18)):
                 with suppress(CuebookError):  # a session that has ended, or a reply that does not do

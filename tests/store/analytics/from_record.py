@@ -24,7 +24,7 @@ def rows_of(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[SimpleNamespace
 
 def fill(model: Model, record: duckdb.DuckDBPyConnection, about_scripts: duckdb.DuckDBPyConnection) -> None:
     """Fill the tables; those of scripts come from where somebody read them."""
-    for table in ("scripts", "script_actions"):
+    for table in ("scripts", "script_actions", "script_arms"):
         for row in rows_of(about_scripts, f"FROM {table}"):
             model.add(table, **vars(row))
     model.as_of = rows_of(about_scripts, "FROM about")[0].as_of
@@ -47,6 +47,7 @@ class Reading:
         }
         self.turn = turns[0]
         self.seq = 0
+        self.ended_by: str | None = None
         self.scopes: dict[str, SimpleNamespace] = {}
         self.visits: list[SimpleNamespace] = []
         self.open: list[SimpleNamespace] = []
@@ -64,6 +65,7 @@ class Reading:
             "sessions", **self.of, first_version=self.start.script_version,
             forked_from=metadata.get("forkedFrom", {}).get("sessionId"), created_at=self.start.created_at,
             updated_at=last.finished_at, completed_at=last.finished_at if last.status == "completed" else None,
+            ended_by=self.ended_by if last.status == "completed" else None,
             status=last.status, turn=last.turn, phase_id=last.phase_id, topic_id=last.topic_id,
             action_id=last.action_id, user_messages=sum(each["role"] == "user" for each in messages),
         )  # fmt: skip
@@ -96,6 +98,8 @@ class Reading:
                 self._end(visit, "cut_short")
             self.open = []
         match kind:
+            case "ended":
+                self.ended_by = data["by"]
             case "scope_entered" | "scope_skipped":
                 self._enter_scope(data["scope"], data["id"], skipped=kind == "scope_skipped")
             case "scope_left":
@@ -118,7 +122,8 @@ class Reading:
         if not skipped:
             self.counts[key] = self.counts.get(key, 0) + 1
         return self.of | {
-            "seq": self.seq, "entered_turn": self.turn.turn, "visit": 0 if skipped else self.counts[key],
+            "seq": self.seq, "entered_turn": self.turn.turn, "entered_at": self.turn.finished_at,
+            "visit": 0 if skipped else self.counts[key],
             "left_seq": self.seq if skipped else None, "left_turn": self.turn.turn if skipped else None,
             "outcome": "skipped" if skipped else "open",
         }  # fmt: skip

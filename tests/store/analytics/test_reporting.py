@@ -13,7 +13,7 @@ from store.analytics.report_list import REPORTS, Report
 from store.analytics.reporting import report_named, statement
 from store.errors import ReportRefused
 
-NEEDED = {"script": "intake", "words": "river", "session": "00000000-0000-0000-0000-000000000001"}
+NEEDED = {"script": "intake", "words": "river", "session": str(Traffic(1).model.sessions[0].session_id)}
 EVERY = pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
 HOSTILE = ["'; DROP TABLE turns; --", "\\'", "$$", "'''", "--"]
 _BUILDING = {"chosen_sessions", "script_steps"}
@@ -62,7 +62,7 @@ def test_a_picture_shows_columns_that_the_report_has(connection: duckdb.DuckDBPy
         named.extend(getattr(chart, name, ()))
     named += [
         getattr(chart, name)
-        for name in ("value", "share", "series", "x", "row", "column")
+        for name in ("value", "share", "previous", "share_of_previous", "series", "x", "row", "column")
         if getattr(chart, name, None)
     ]
     assert set(named) <= columns

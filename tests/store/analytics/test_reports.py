@@ -15,11 +15,13 @@ from by_hand import (
     begins,
     chosen,
     grouped,
+    is_finished,
     is_given_up,
     mean,
     path,
     periods,
     quantile,
+    reached_at,
     report,
     same,
     says_of,
@@ -33,12 +35,50 @@ LATER = {"script": "intake", "version": "2", "since": "2025-03-11", "until": "20
 CHOICES = pytest.mark.parametrize("given", [ALL, OF_INTAKE, LATER], ids=["all", "a script", "a version, a time"])
 
 
+MILESTONES = pytest.mark.parametrize("milestone", [ALL, {"milestone": "ask_1"}, {"milestone": "hello"}], ids=str)
+Step = tuple[str, ...]
+
+
+def milestone_in(model: Any, milestone: Mapping[str, str]) -> Mapping[str, str]:
+    """The same kind of milestone in the scripts of a record."""
+    there = {"ask_1": "ask_name", "hello": "hello"}
+    return milestone if model.file is None else {name: there[value] for name, value in milestone.items()}
+
+
+def rows_of(model: Any, level: str) -> list[tuple[SimpleNamespace, Step]]:
+    """Visits of steps of a level in their order, those in skills and the like left out, each with its step."""
+    if level == "action":
+        rows = [each for each in model.action_visits if not (each.skill or each.interrupt or each.detector)]
+    else:
+        rows = [each for each in model.scope_visits if each.scope == level]
+    rows.sort(key=lambda each: each.seq)
+    parts = [(each.phase_id, each.topic_id, getattr(each, "action_id", None)) for each in rows]
+    return [(row, tuple(x for x in part if x is not None)) for row, part in zip(rows, parts, strict=True)]
+
+
+def steps_before(rows: list[tuple[SimpleNamespace, Step]], sessions: Any, steps: list[Step]) -> dict[Step, set[Step]]:
+    """By step those further up in the script from which a session went straight on to it."""
+    found: dict[Step, set[Step]] = defaultdict(set)
+    latest: dict[Any, Step] = {}
+    for row, step in rows:
+        if row.session_id in sessions and row.outcome != "skipped":
+            earlier = latest.get(row.session_id)
+            if earlier in steps and step in steps and steps.index(earlier) < steps.index(step):
+                found[step].add(earlier)
+            latest[row.session_id] = step
+    return found
+
+
 # -- how far sessions come ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("level", ["phase", "topic", "action"])
 @pytest.mark.parametrize("given", [OF_INTAKE, LATER], ids=["a script", "a version, a time"])
-def test_a_funnel_counts_how_far_sessions_come(model: Any, asked: Ask, given: Mapping[str, str], level: str) -> None:
+@MILESTONES
+def test_a_funnel_counts_how_far_sessions_come(
+    model: Any, asked: Ask, given: Mapping[str, str], level: str, milestone: Mapping[str, str]
+) -> None:
+    milestone = milestone_in(model, milestone)
     depth = {"phase": 1, "topic": 2, "action": 3}[level]
     newest: dict[tuple[str, ...], tuple[int, int, str]] = {}
     versions = {each.digest: each.version for each in model.scripts}
@@ -51,10 +91,9 @@ def test_a_funnel_counts_how_far_sessions_come(model: Any, asked: Ask, given: Ma
     sessions = {each.session_id: each for each in chosen(model, given)}
     reached, skipped, stopped = (defaultdict(set) for _ in range(3))
     latest: dict[Any, tuple[int, tuple[str, ...]]] = {}
-    for row in model.action_visits if level == "action" else [v for v in model.scope_visits if v.scope == level]:
-        if row.session_id not in sessions or (level == "action" and (row.skill or row.interrupt or row.detector)):
+    for row, step in rows_of(model, level):
+        if row.session_id not in sessions:
             continue
-        step = tuple(x for x in (row.phase_id, row.topic_id, getattr(row, "action_id", None)) if x is not None)
         (skipped if row.outcome == "skipped" else reached)[step].add(row.session_id)
         if row.outcome == "open" and sessions[row.session_id].status != "completed":
             latest[row.session_id] = max(latest.get(row.session_id, (0, ())), (row.seq, step))
@@ -62,8 +101,12 @@ def test_a_funnel_counts_how_far_sessions_come(model: Any, asked: Ask, given: Ma
         stopped[step].add(session_id)
     others = sorted((reached.keys() | skipped.keys()) - newest.keys())
     steps = [*sorted(newest, key=lambda step: (newest[step][1], step)), *others]
-    reckoned, before = [], 0
+    before = steps_before(rows_of(model, level), sessions.keys(), [step for step in steps if step in newest])
+    converted = reached_at(model, milestone.get("milestone"))
+    reckoned = []
     for number, step in enumerate(steps, 1):
+        could = set().union(*(reached[each] for each in before[step]))
+        done = len(reached[step] & converted.keys())
         reckoned.append(
             {
                 "position": number if step in newest else None,
@@ -72,12 +115,15 @@ def test_a_funnel_counts_how_far_sessions_come(model: Any, asked: Ask, given: Ma
                 "reached": len(reached[step]),
                 "skipped": len(skipped[step] - reached[step]),
                 "stopped": len(stopped[step]),
+                "previous": len(could) or None,
                 "share_of_started": share(len(reached[step]), len(sessions)),
-                "share_of_previous": share(len(reached[step]), before),
+                "share_of_previous": share(len(reached[step] & could), len(could)),
+                "converted": done,
+                "conversion_rate": share(done, len(reached[step])),
             }
         )
-        before = len(reached[step])
-    found = report(asked, "funnel", {**given, "level": level})
+    found = report(asked, "funnel", {**given, **milestone, "level": level})
+    assert all(0 <= (row["share_of_previous"] or 0) <= 1 for row in found)
     assert [row["step"] for row in found] == [row["step"] for row in reckoned]
     same(found, reckoned)
 
@@ -107,8 +153,13 @@ def test_drop_off_counts_where_sessions_are_given_up(
 
 
 @CHOICES
-def test_completion_tells_what_became_of_sessions(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+@MILESTONES
+def test_completion_tells_what_became_of_sessions(
+    model: Any, asked: Ask, given: Mapping[str, str], milestone: Mapping[str, str]
+) -> None:
     reckoned = []
+    milestone = milestone_in(model, milestone)
+    there = reached_at(model, milestone.get("milestone"))
     for (script, version), started in grouped(chosen(model, given), "script_id", "first_version"):
         count = Counter(each.status for each in started)
         lost = sum(is_given_up(model, each) for each in started)
@@ -118,24 +169,40 @@ def test_completion_tells_what_became_of_sessions(model: Any, asked: Ask, given:
                 "script_version": version,
                 "started": len(started),
                 "completed": count["completed"],
+                "finished": sum(map(is_finished, started)),
+                "ended_by_action": sum(each.ended_by == "end_action" for each in started),
+                "ended_by_user": sum(each.ended_by == "user" for each in started),
+                "ended_by_application": sum(each.ended_by == "application" for each in started),
+                "ended_by_rounds": sum(each.ended_by == "rounds" for each in started),
+                "reached": sum(each.session_id in there for each in started),
                 "abandoned": lost,
                 "going_on": count["active"] - lost,
                 "paused": count["paused"],
                 "failed": count["failed"],
                 "silent": sum(each.user_messages == 0 for each in started),
-                "completion_rate": count["completed"] / len(started),
+                "completion_rate": sum(each.session_id in there for each in started) / len(started),
                 "abandonment_rate": lost / len(started),
             }
         )
-    same(report(asked, "completion", given), reckoned)
+    same(report(asked, "completion", {**given, **milestone}), reckoned)
 
 
 @CHOICES
-def test_time_to_complete_is_that_of_completed_sessions(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+@MILESTONES
+def test_time_to_complete_is_that_to_the_end_or_a_milestone(
+    model: Any, asked: Ask, given: Mapping[str, str], milestone: Mapping[str, str]
+) -> None:
     reckoned = []
-    done = [each for each in chosen(model, given) if each.completed_at is not None]
+    milestone = milestone_in(model, milestone)
+    there = reached_at(model, milestone.get("milestone"))
+    done = [each for each in chosen(model, given) if each.session_id in there]
+    replies = Counter(
+        each.session_id
+        for each in model.messages
+        if each.role == "user" and each.session_id in there and each.turn <= there[each.session_id][1]
+    )
     for (script, version), rows in grouped(done, "script_id", "first_version"):
-        seconds = [(each.completed_at - each.created_at).total_seconds() for each in rows]
+        seconds = [(there[each.session_id][0] - each.created_at).total_seconds() for each in rows]
         reckoned.append(
             {
                 "script_id": script,
@@ -145,11 +212,11 @@ def test_time_to_complete_is_that_of_completed_sessions(model: Any, asked: Ask, 
                 "p90_seconds": quantile(seconds, 0.9),
                 "p95_seconds": quantile(seconds, 0.95),
                 "mean_seconds": mean(seconds),
-                "median_turns": quantile([each.turn for each in rows], 0.5),
-                "median_replies": quantile([each.user_messages for each in rows], 0.5),
+                "median_turns": quantile([there[each.session_id][1] for each in rows], 0.5),
+                "median_replies": quantile([replies[each.session_id] for each in rows], 0.5),
             }
         )
-    same(report(asked, "time_to_complete", given), reckoned)
+    same(report(asked, "time_to_complete", {**given, **milestone}), reckoned)
 
 
 @CHOICES
@@ -163,6 +230,8 @@ def test_next_steps_follow_one_another(model: Any, asked: Ask, given: Mapping[st
             if each.session_id == session.session_id and each.scope == "topic" and each.outcome != "skipped"
         )
         ends = "completed" if session.status == "completed" else "stands"
+        if session.status == "completed" and not is_finished(session):
+            ends = f"ended by {session.ended_by.replace('_', ' ')}"
         steps = [step for _, step in visits]
         moves += [(step, after, session.session_id) for step, after in zip(steps, [*steps[1:], ends], strict=False)]
     times = Counter((step, after) for step, after, _ in moves)
@@ -363,6 +432,11 @@ def test_activity_counts_what_happened_in_each_period(
         for each in of_script
         if each.completed_at is not None and within(each.completed_at, given)
     )
+    finished = Counter(
+        begins(each.completed_at, period, zone)
+        for each in of_script
+        if is_finished(each) and within(each.completed_at, given)
+    )
     days = {*begun, *ended, *(day for day, _ in turns)}
     same(
         report(asked, "activity", {**given, "period": period, "zone": zone}),
@@ -371,6 +445,7 @@ def test_activity_counts_what_happened_in_each_period(
                 "begins": day,
                 "begun": begun[day],
                 "completed": ended[day],
+                "finished": finished[day],
                 "sessions": len({each.session_id for at, each in turns if at == day}),
                 "users": len({each.user_id for at, each in turns if at == day}),
                 "turns": sum(at == day for at, _ in turns),

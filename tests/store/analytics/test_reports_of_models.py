@@ -3,13 +3,15 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from fractions import Fraction
 from typing import Any
 
 import duckdb
 import pytest
-from by_hand import Ask, chosen, grouped, mean, quantile, report, same, within
-from traffic import Traffic
+from by_hand import Ask, chosen, grouped, is_finished, mean, quantile, report, same, within
+from traffic import ARMS, START, Traffic
 
 ALL: Mapping[str, str] = {}
 OF_INTAKE = {"script": "intake"}
@@ -151,7 +153,7 @@ def has_reached(model: Any, exposure: Any, goal: Mapping[str, str]) -> bool:
         ),
     }
     if not goal:
-        return any(each.session_id == exposure.session_id and each.status == "completed" for each in model.sessions)
+        return any(each.session_id == exposure.session_id and is_finished(each) for each in model.sessions)
     return all(held[name] for name in goal if name in held)
 
 
@@ -163,46 +165,96 @@ def wilson(hits: int, cases: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
+def newcombe(hits: int, cases: int, base_hits: int, base_cases: int) -> tuple[float, float]:
+    one, other = hits / cases, base_hits / base_cases
+    (low, high), (base_low, base_high) = wilson(hits, cases), wilson(base_hits, base_cases)
+    below, above = math.hypot(one - low, base_high - other), math.hypot(high - one, other - base_low)
+    return one - other - below, one - other + above
+
+
+def fisher(hits: int, cases: int, base_hits: int, base_cases: int) -> float:
+    """In whole numbers: of all tables with these sums those that are no likelier."""
+    reached = hits + base_hits
+    tables = [
+        math.comb(cases, k) * math.comb(base_cases, reached - k)
+        for k in range(max(0, reached - base_cases), min(reached, cases) + 1)
+    ]
+    found = math.comb(cases, hits) * math.comb(base_cases, base_hits)
+    return float(Fraction(sum(each for each in tables if each <= found), math.comb(cases + base_cases, reached)))
+
+
+def normal(hits: int, cases: int, base_hits: int, base_cases: int) -> float:
+    pooled = (hits + base_hits) / (cases + base_cases)
+    spread = math.sqrt(pooled * (1 - pooled) * (1 / cases + 1 / base_cases))
+    return math.erfc(abs(hits / cases - base_hits / base_cases) / spread / math.sqrt(2))
+
+
+def compared(k: int, n: int, k0: int, n0: int) -> dict[str, Any]:
+    """What is said of an arm beside the base arm."""
+    least = min(n, n0) * Fraction(min(k + k0, n + n0 - k - k0), n + n0)
+    test = fisher if least < 10 else normal
+    low, high = newcombe(k, n, k0, n0)
+    return {
+        "difference": k / n - k0 / n0,
+        "difference_low": low,
+        "difference_high": high,
+        "p_value": test(k, n, k0, n0),
+        "test": "fisher" if test is fisher else "z",
+    }
+
+
+def first_arm(model: Any, experiment: str, arms: Collection[str]) -> str:
+    """Of these arms the one that the newest version has first."""
+    versions = {each.digest: each.version for each in model.scripts}
+    places: dict[str, tuple[int, int]] = {}
+    for row in model.script_arms:
+        if row.experiment == experiment and row.arm in arms:
+            places[row.arm] = max(places.get(row.arm, (0, 0)), (versions[row.digest], row.position))
+    return min(arms, key=lambda arm: (places[arm][1], arm))
+
+
 @GOALS
-@pytest.mark.parametrize(("unit", "base"), [("session", None), ("user", "b")])
+@pytest.mark.parametrize(("unit", "base"), [(None, None), ("session", None), ("user", "b")])
 @pytest.mark.parametrize("given", [ALL, OF_INTAKE], ids=["all", "a script"])
 def test_experiments_compare_their_arms(
-    model: Any, asked: Ask, given: Mapping[str, str], unit: str, base: str | None, goal: Mapping[str, str]
+    model: Any, asked: Ask, given: Mapping[str, str], unit: str | None, base: str | None, goal: Mapping[str, str]
 ) -> None:
     known = {each.session_id for each in chosen(model, given)}
     arms: dict[str, dict[str, dict[Any, bool]]] = defaultdict(lambda: defaultdict(dict))
     for each in model.exposures:
         if each.session_id in known:
-            who = each.user_id if unit == "user" else each.session_id
+            who = each.user_id if (unit or each.unit) == "user" else each.session_id
             counted = arms[each.experiment][each.arm]
             counted[who] = counted.get(who, False) or has_reached(model, each, goal)
     reckoned = []
     for experiment, of in arms.items():
-        first = base if base in of else min(of)
+        first = base if base in of else first_arm(model, experiment, of)
         n0, k0 = len(of[first]), sum(of[first].values())
         for arm, counted in of.items():
             n, k = len(counted), sum(counted.values())
-            pooled = (k + k0) / (n + n0)
-            spread = math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / n0))
-            is_other = arm != first
             low, high = wilson(k, n)
             reckoned.append(
                 {
                     "experiment": experiment,
                     "arm": arm,
+                    "unit": unit or ARMS[experiment][0],
                     "counted": n,
                     "reached": k,
                     "rate": k / n,
                     "low": low + 0.0,
                     "high": high,
-                    "difference": k / n - k0 / n0 if is_other else None,
-                    "p_value": math.erfc(abs(k / n - k0 / n0) / spread / math.sqrt(2)) if is_other and spread else None,
+                    **(compared(k, n, k0, n0) if arm != first else dict.fromkeys(compared(1, 2, 1, 2))),
                 }
             )
-    asking = {**given, **goal, "unit": unit} | ({} if base is None else {"base": base})
+    asking = {**given, **goal} | ({} if base is None else {"base": base}) | ({} if unit is None else {"unit": unit})
+    if model.file is not None:  # no script there has an experiment, and but for the variable any of these
+        is_known = base is None and goal.keys() <= {"goal_variable", "goal_value"}
+        with nullcontext() if is_known else pytest.raises(duckdb.Error, match="there is no"):
+            assert report(asked, "experiments", asking) == []
+        return
     found = report(asked, "experiments", asking)
     for row in (*found, *reckoned):  # near 0 and in the p-value rounding shows
-        for name, places in (("p_value", 5), ("low", 9), ("difference", 9)):
+        for name, places in (("p_value", 5), ("low", 9), *((each, 9) for each in row if "difference" in each)):
             row[name] = None if row[name] is None else round(row[name], places) + 0.0
     same(found, reckoned)
 
@@ -210,6 +262,56 @@ def test_experiments_compare_their_arms(
 @pytest.mark.parametrize("z", [0.0, 0.5, 1.0, 1.96, 3.3, 6.0, 12.0])
 def test_the_chance_of_a_difference_is_that_of_the_normal_distribution(asked: Ask, z: float) -> None:
     assert asked(f"SELECT two_sided_p({z}) AS p")[0]["p"] == pytest.approx(math.erfc(z / math.sqrt(2)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("hits", "cases", "base_hits", "base_cases"),
+    [(3, 10, 8, 12), (0, 10, 0, 12), (1, 1, 0, 1), (7, 1000, 1, 900), (12, 4000, 31, 3900), (995, 1000, 870, 880)],
+)
+def test_fisher_s_test_is_exact(asked: Ask, hits: int, cases: int, base_hits: int, base_cases: int) -> None:
+    found = asked(f"SELECT fisher_p({hits}, {cases}, {base_hits}, {base_cases}) AS p")[0]["p"]
+    assert found == pytest.approx(fisher(hits, cases, base_hits, base_cases), rel=1e-6)
+
+
+def test_the_interval_of_a_difference_is_newcombes(asked: Ask) -> None:
+    ends = asked("SELECT newcombe_low(56, 70, 48, 80) AS low, newcombe_high(56, 70, 48, 80) AS high")[0]
+    assert (round(ends["low"], 4), round(ends["high"], 4)) == (0.0524, 0.3339)  # Newcombe (1998), table II, method 10
+
+
+def masked(variables: list[dict[str, Any]]) -> duckdb.DuckDBPyConnection:
+    """A masked file of sessions that met an experiment and wrote these variables afterwards."""
+    model = Traffic(1).model
+    model.variable_history = []
+    for exposure in model.exposures:
+        for each in variables:
+            model.add(
+                "variable_history", session_id=exposure.session_id, user_id="", turn=0, seq=exposure.seq + 1,
+                written_at=START, scope="session", source="user", is_pii=False, **each,
+            )  # fmt: skip
+    connection = model.written()
+    connection.execute("UPDATE about SET is_masked = true")
+    return connection
+
+
+def test_masked_values_are_no_goal() -> None:
+    with (
+        masked([{"name": "city", "type": "text", "new": None, "new_text": None}]) as connection,
+        pytest.raises(duckdb.InvalidInputException, match="the values of `city` are masked here: ask with --unmasked"),
+    ):
+        connection.execute("FROM experiments(goal_variable := 'city', goal_value := 'Rome')").fetchall()
+
+
+def test_masked_files_count_choices_and_values_of_any_kind() -> None:
+    with masked(
+        [
+            {"name": "city", "type": "text", "new": None, "new_text": None},
+            {"name": "mood", "type": "choice", "new": '"low"', "new_text": "low"},
+        ]
+    ) as connection:
+        for goal in ("goal_variable := 'mood', goal_value := 'low'", "goal_variable := 'city'"):
+            rows = connection.execute(f"SELECT counted, reached FROM experiments({goal})").fetchall()
+            assert rows
+            assert all(counted == reached for counted, reached in rows)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------

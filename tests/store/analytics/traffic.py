@@ -15,8 +15,8 @@ from store.analytics.file import report_macros, run_sql, sql_of
 START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 AS_OF = START + timedelta(days=45)
 TABLES = (
-    "scripts", "script_actions", "sessions", "turns", "messages", "action_visits", "scope_visits", "waits",
-    "variable_history", "llm_calls", "detections", "exposures",
+    "scripts", "script_actions", "script_arms", "sessions", "turns", "messages", "action_visits", "scope_visits",
+    "waits", "variable_history", "llm_calls", "detections", "exposures",
 )  # fmt: skip
 SCRIPTS = {
     ("intake", 1): {
@@ -30,6 +30,8 @@ SCRIPTS = {
     },
     ("check", 1): {"only": {"hello": ["ask_1", "ask_2"]}, "never": {"never": ["say_1"]}},
 }
+ARMS = {"greeting": ("user", ["b", "a", "c"]), "length": ("session", ["c", "b", "a"])}
+ENDS = ("script", "script", "script", "end_action", "user", "application", "rounds", None)
 QUESTIONS = ("ask", "ai_ask", "choose", "form")
 
 
@@ -105,6 +107,12 @@ class Traffic:
         self.model.add(
             "scripts", script_id=script, version=version, digest=digest, status="published", script_uuid="", name=""
         )
+        for experiment, (unit, arms) in ARMS.items():
+            for position, arm in enumerate(arms if version == 1 else sorted(arms), 1):
+                self.model.add(
+                    "script_arms", digest=digest, script_id=script, experiment=experiment, unit=unit, arm=arm,
+                    position=position, weight=1,
+                )  # fmt: skip
         number = 0
         topics = [
             (p, phase, t, topic) for p, (phase, of) in enumerate(phases.items(), 1) for t, topic in enumerate(of, 1)
@@ -140,6 +148,7 @@ class Traffic:
             forked_from=UUID(int=dice.getrandbits(128)) if self.chance(0.1) else None, created_at=created,
             updated_at=last, completed_at=last if status == "completed" else None,
             seconds=(last - created).total_seconds(), status=status, execution_status="", turn=walk.turn,
+            ended_by=dice.choice(ENDS) if status == "completed" else None,
             phase_id=walk.stands[0], topic_id=walk.stands[1], action_id=walk.stands[2], message_count=walk.heard * 2,
             user_messages=walk.heard, event_count=walk.seq, is_reduced=False,
         )  # fmt: skip
@@ -264,7 +273,7 @@ class Walk:
             "turns", **self.of, turn=self.turn, started_at=self.now, finished_at=self.now, messages=2, writes=0,
             events=3, status="active", execution_status="", digest="", seconds=0.0,
         )  # fmt: skip
-        for role in ("user", "assistant"):
+        for role in ("user", "assistant") if self.turn else ("assistant",):
             words = " ".join(self.dice.choices(["Garden", "river", "Fluß", "睡眠", "焦虑.*", "a+b"], k=3))
             self.model.add(
                 "messages", **self.of, turn=self.turn, seq=self.turn * 2 + (role == "assistant"), message_id="",
@@ -296,8 +305,9 @@ class Walk:
         )  # fmt: skip
         if not any(each.session_id == self.session_id for each in self.model.exposures):
             self.seq += 1
+            experiment = self.dice.choice(list(ARMS))
             self.model.add(
-                "exposures", **self.of, experiment=self.dice.choice(["greeting", "length"]),
+                "exposures", **self.of, experiment=experiment, unit=ARMS[experiment][0],
                 arm=self.dice.choice(["a", "b", "c"]), turn=self.turn, seq=self.seq, action_id=action,
                 exposed_at=self.now,
             )  # fmt: skip
