@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from runtime.actions.asking import typed_as_declared
+from runtime.actions.choosing import as_output
 from runtime.form_answers import as_named_output
 from runtime.program import PlaceLost
 from runtime.run import Run
@@ -53,7 +54,7 @@ def _asked(run: Run, action: Action | None, name: str) -> Output | None:
             outputs = (item for item in action.outputs if isinstance(item, Output))
             return next((output for output in outputs if output.get == name), None)
         case Choose() if all(choice.value is None for choice in action.choices):
-            return Output(get=name, type="choice", choices=tuple(choice.key for choice in action.choices))
+            return as_output(action)
         case _:
             return None
 
@@ -66,7 +67,7 @@ def _field(run: Run, action: Form, name: str) -> FormField | None:
 def correct(run: Run, values: Mapping[str, tuple[Answered, Value]]) -> list[str]:
     """Writes the new values and works out anew what depends on them; the names of everything that changed."""
     for name, (given, value) in values.items():
-        run.assign_in(given.scope, name, value, "user", given.by)
+        run.assign_in(given.scope, name, value, "user", given.by, given.output)
     changed = list(values)
     computed = sorted(_computed(run), key=lambda each: each[1].last_updated)
     for _ in computed:  # what depends on what depends …: each is worked out at most once
@@ -77,7 +78,7 @@ def correct(run: Run, values: Mapping[str, tuple[Answered, Value]]) -> list[str]
             changed.append(name)
             found = run.scopes.cell(name)
             if found is not None and found[1] is cell:
-                run.assign_in(found[0], name, run.value(expression), "script", cell.by)
+                run.assign_in(found[0], name, run.value(expression), "script", cell.by, _worked_out(run, cell, name))
     return changed
 
 
@@ -93,6 +94,13 @@ def _computed(run: Run) -> Iterator[tuple[str, Cell, Expression, frozenset[str]]
         # one that counts on from its own value would count twice
         if name not in reads and all(read in in_sight or run.scopes.find(read) for read in reads - BUILTINS):
             yield name, cell, expression, reads
+
+
+def _worked_out(run: Run, cell: Cell, name: str) -> Output | None:
+    """The computed field of a form that a variable is, which may name a type."""
+    action = _writer(run, cell)
+    field = _field(run, action, name) if isinstance(action, Form) else None
+    return as_named_output(run, field) if field is not None else None
 
 
 def _expression(run: Run, action: Action | None, name: str) -> Expression | None:

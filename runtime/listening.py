@@ -33,7 +33,7 @@ async def keep_up(run: Run, action: Action, said: str) -> None:
     for output in outputs:
         value = checked(run, output, values.get(output.get))
         if not isinstance(value, Refused) and is_given(value):
-            run.assign(output.get, value, "user")
+            run.assign(output.get, value, "user", output)
 
 
 def _asked(run: Run, action: Action) -> frozenset[str]:

@@ -278,17 +278,23 @@ class Run:
 
     # -- variables --------------------------------------------------------------------------------------------------
 
-    def assign(self, name: str, value: object, source: Source) -> None:
-        """Writes a variable where it belongs. Raises WriteRefused."""
-        self.assign_in(self.scopes.target(name), name, value, source)
+    def assign(self, name: str, value: object, source: Source, output: Output | None = None) -> None:
+        """Writes a variable where it belongs, `output` being what took the value. Raises WriteRefused."""
+        self.assign_in(self.scopes.target(name), name, value, source, output=output)
 
     def assign_in(
-        self, scope: Scope, name: str, value: object, source: Source, by: tuple[str, str, str] | None = None
+        self,
+        scope: Scope,
+        name: str,
+        value: object,
+        source: Source,
+        by: tuple[str, str, str] | None = None,
+        output: Output | None = None,
     ) -> None:
         """Writes a variable of a given scope; `by` is the action it counts as written by. Raises WriteRefused."""
         if by is None and self.action_id:
             by = (*self.state.home(), self.action_id)
-        write = self.scopes.write(scope, name, value, source, self.now(), by)
+        write = self.scopes.write(scope, name, value, source, self.now(), by, output)
         self.record(
             VariableChanged(
                 scope=write.scope,

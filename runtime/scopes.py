@@ -14,8 +14,8 @@ from runtime.state import Cell, Source, State
 from scripts.expressions import is_reserved
 from scripts.model import Scope
 from scripts.nodes import ID_CHARS_MAX
-from scripts.values import DeclaredType, Value, ValueRefused, ValueType, bounded, coerce, infer_type, shorten
-from scripts.variables import Declaration
+from scripts.values import DeclaredType, Value, ValueRefused, ValueType, bounded, coerce, shorten
+from scripts.variables import Declaration, Output, taken_type
 
 CELLS_MAX = 1_000  # in one scope
 
@@ -128,8 +128,12 @@ class Scopes:
         source: Source,
         now: datetime,
         by: tuple[str, str, str] | None = None,
+        output: Output | None = None,
     ) -> Write:
-        """Writes one cell. Raises WriteRefused and changes nothing where the value does not fit."""
+        """Writes one cell. Its type is the declared one, else that of the `output` which took the value, else inferred.
+
+        Raises WriteRefused and changes nothing where the value does not fit.
+        """
         require_name(name)
         if (scope == "topic" and not self._state.topic) or (scope in {"phase", "topic"} and not self._state.phase):
             raise WriteRefused(f"there is no {scope} to keep `{name}` in")
@@ -138,7 +142,7 @@ class Scopes:
         if name not in cells and len(cells) >= CELLS_MAX:
             raise WriteRefused(f"a scope holds at most {CELLS_MAX} variables")
         old = cells[name].value if name in cells else self._default(scope, name)
-        kind = (self._type(scope, name) if new is not None else None) or infer_type(new)
+        kind = (self._type(scope, name) if new is not None else None) or taken_type(new, output)
         cells[name] = Cell(new, kind, now, source, by)
         return Write(scope, name, old, new, kind)
 

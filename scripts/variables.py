@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from scripts.nodes import Expression, Node, Template
-from scripts.values import DeclaredType, Value
+from scripts.values import DeclaredType, Value, ValueRefused, ValueType, coerce, infer_type
 
 
 class Declaration(Node, frozen=True, kw_only=True):
@@ -45,6 +45,19 @@ class Output(Node, frozen=True, kw_only=True):
     def kind(self) -> DeclaredType | None:
         """Its type; choices alone make it a choice."""
         return "choice" if self.choices and self.type is None else self.type
+
+
+def taken_type(value: Value, output: Output | None) -> ValueType:
+    """Return the type of a value that an output took for a variable nobody declared.
+
+    It is the output's type where the value fits it; what `fallback: raw` keeps is text unless it is one of the choices.
+    """
+    if value is None or output is None or output.kind is None or (output.kind == "choice" and not output.choices):
+        return infer_type(value)
+    try:
+        return output.kind if coerce(value, output.kind, output.choices) == value else infer_type(value)
+    except ValueRefused:
+        return infer_type(value)
 
 
 class Assignment(Node, frozen=True, kw_only=True):

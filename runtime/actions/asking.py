@@ -337,7 +337,7 @@ def _write(run: Run, items: Iterable[OutputItem], source: Source) -> None:
     for item in items:
         match item:
             case Output() if item.get in values:
-                run.assign(item.get, values[item.get], source)
+                run.assign(item.get, values[item.get], source, item)
             case Records():
                 if found := records.list_of(values, item):
                     known = run.scopes.find(item.tolist)
@@ -354,7 +354,7 @@ def _unset(run: Run, action: Ask | AiAsk) -> tuple[Output, ...]:
 
 def _default_or_warn(run: Run, output: Output, reason: str) -> None:
     if output.default is not None:
-        run.assign(output.get, output.default, "default")
+        run.assign(output.get, output.default, "default", output)
     else:
         run.warn("value_missing", f"`{output.get}` stays unset: {reason}")
 

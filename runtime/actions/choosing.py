@@ -6,7 +6,9 @@ from runtime.outcomes import DONE, Enter, Outcome, Waits, offering
 from runtime.phrases import phrase
 from runtime.run import Run
 from runtime.state import Wait
-from scripts.actions import Choose, UserSay, rounds_of
+from scripts.actions import ChoiceItem, Choose, UserSay, rounds_of
+from scripts.values import Value
+from scripts.variables import Output
 
 
 def choose(run: Run, action: Choose) -> Outcome:
@@ -24,7 +26,7 @@ def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outc
     key = match_choice(reply, choices, run.state.locale) if key is None else key
     picked = next((choice for choice in action.choices if choice.key == key), None)
     if picked is not None:
-        run.assign(action.variable, picked.key if picked.value is None else picked.value, "user")
+        run.assign(action.variable, _value(picked), "user", as_output(action))
         return Enter(picked.key) if picked.actions else DONE
     if run.progress.round < rounds_of(action):
         texts, own = tuple(choice.text for choice in choices), run.program.script.phrases
@@ -33,6 +35,16 @@ def answer_choose(run: Run, action: Choose, reply: str, key: str | None) -> Outc
         return _offer(run, action, run.progress.complaint)
     run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")
     return after_failure(run, action.on_fail, action.id) or DONE
+
+
+def as_output(action: Choose) -> Output:
+    """Return what it takes, as an output: one of the texts that its choices become."""
+    values = (_value(choice) for choice in action.choices)
+    return Output(get=action.variable, type="choice", choices=tuple(each for each in values if isinstance(each, str)))
+
+
+def _value(choice: ChoiceItem) -> Value:
+    return choice.key if choice.value is None else choice.value
 
 
 def _offer(run: Run, action: Choose, text: str) -> Outcome:

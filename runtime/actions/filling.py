@@ -233,9 +233,9 @@ def _finish(run: Run, action: Form, fields: tuple[FormField, ...]) -> Outcome:
         has_value = found is not None and is_given(found[1])
         if field.name in values:
             if has_value or is_given(values[field.name]):
-                run.assign(field.name, values[field.name], "user")
+                run.assign(field.name, values[field.name], "user", as_output(field))
         elif field.default is not None and (found is None or not has_value or not _fits(run, field, found[1])):
-            run.assign(field.name, field.default, "default")
+            run.assign(field.name, field.default, "default", as_output(field))
     for field in run.program.form(action.sheet).fields:
         if field.computed is not None:
             _compute(run, field, field.computed)
@@ -255,7 +255,8 @@ def _compute(run: Run, field: FormField, expression: Expression) -> None:
         reason = _left_open(run, expression)
     if reason:
         run.warn("value_missing", f"`{field.name}` stays unset: {reason}")
-    run.assign(field.name, None if reason or isinstance(outcome, Refused) else outcome, "script")
+    value = None if reason or isinstance(outcome, Refused) else outcome
+    run.assign(field.name, value, "script", as_output(field))
 
 
 def _left_open(run: Run, expression: Expression) -> str:
