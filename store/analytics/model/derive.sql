@@ -8,33 +8,52 @@ CREATE OR REPLACE TEMP TABLE told AS
     LATERAL (SELECT unnest(from_json(e.data, '{"action_type": "VARCHAR", "rounds": "INTEGER", "skill": "VARCHAR",
         "interrupt": "VARCHAR", "detector": "VARCHAR", "scope": "VARCHAR", "id": "VARCHAR", "source": "VARCHAR", "reason": "VARCHAR",
         "what": "VARCHAR", "wait": {"kind": "VARCHAR"}, "label": "VARCHAR", "score": "DOUBLE",
-        "severity": "DOUBLE", "by": "VARCHAR", "message": "JSON", "experiment": "VARCHAR", "arm": "VARCHAR"}'))) AS d
+        "severity": "DOUBLE", "by": "VARCHAR", "verdict": "VARCHAR", "old_place": "VARCHAR", "new_place": "VARCHAR", "message": "JSON", "experiment": "VARCHAR", "arm": "VARCHAR"}'))) AS d
     WHERE e.kind IN ('action_entered', 'action_left', 'action_skipped', 'exit', 'scope_entered', 'scope_left', 'scope_skipped', 'wait', 'ended',
         'intervention', 'detected', 'exposed', 'migrated');
 CREATE OR REPLACE TEMP TABLE placed AS
     SELECT *,
         last_value(CASE WHEN kind = 'scope_entered' AND scope = 'phase' THEN id END IGNORE NULLS) OVER so_far AS phase_id,
         last_value(CASE WHEN kind = 'scope_entered' AND scope = 'topic' THEN id END IGNORE NULLS) OVER so_far AS topic_id,
+        -- the conversation goes back: by a rewind, or by the undoing of a move to another version that had put it elsewhere
+        (kind = 'intervention' AND what = 'rewind') OR (kind = 'migrated' AND verdict = 'undone' AND old_place != new_place) AS goes_back,
         -- where the conversation went elsewhere: what was under way there is cut short
-        min(CASE WHEN kind IN ('scope_left', 'ended', 'migrated') OR (kind = 'intervention' AND what = 'rewind') THEN seq END)
+        min(CASE WHEN kind IN ('scope_left', 'ended') OR goes_back THEN seq END)
             OVER (PARTITION BY session_id ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS elsewhere_seq
     FROM told
     WINDOW so_far AS (PARTITION BY session_id ORDER BY seq ROWS UNBOUNDED PRECEDING);
--- A rewind, and a move to another version, puts the session at an action that it does not enter again by itself.
+-- Going back puts the session at an action that it does not enter again by itself. A move to another version does not: the
+-- question that was asked stays asked, under its new name, or the topic begins again with events of its own.
 CREATE OR REPLACE TEMP TABLE put_back AS
     SELECT b.* REPLACE ('action_entered' AS kind, t.action_id AS action_id, t.action_type AS action_type,
         e.skill AS skill, e.interrupt AS interrupt, e.detector AS detector, t.phase_id AS phase_id, t.topic_id AS topic_id,
         {'kind': t.wait_kind} AS wait)
-    FROM (FROM placed SEMI JOIN (FROM placed WHERE kind = 'migrated' OR (kind = 'intervention' AND what = 'rewind')) USING (session_id, turn)
+    FROM (FROM placed SEMI JOIN (FROM placed WHERE goes_back) USING (session_id, turn)
         QUALIFY row_number() OVER (PARTITION BY session_id, turn ORDER BY seq DESC) = 1) AS b  -- the last event of such a turn
     JOIN turns AS t ON t.session_id = b.session_id AND t.turn = b.turn AND t.action_id IS NOT NULL
     ASOF LEFT JOIN (FROM placed WHERE kind = 'action_entered') AS e
         ON e.session_id = t.session_id AND e.action_id = t.action_id AND e.seq <= b.seq;
+-- The action that a session stood at may have another name in the other version: the visit ends under that.
+CREATE OR REPLACE TEMP TABLE renamed AS
+    SELECT session_id, seq, regexp_extract(old_place, '[^/]*$') AS action_id, regexp_extract(new_place, '[^/]*$') AS new_action_id
+    FROM placed WHERE kind = 'migrated' AND verdict = 'mapped'
+        AND regexp_extract(old_place, '[^/]*$') != regexp_extract(new_place, '[^/]*$');
 CREATE OR REPLACE TEMP TABLE paired AS
-    SELECT *, lead(kind) OVER same AS next_kind, lead(seq) OVER same AS next_seq, lead(rounds) OVER same AS next_rounds,
-        lead(turn) OVER same AS next_turn, lead(recorded_at) OVER same AS next_at
-    FROM (FROM placed WHERE kind IN ('action_entered', 'action_left') UNION ALL FROM put_back)
-    WINDOW same AS (PARTITION BY session_id, action_id, skill, interrupt, detector ORDER BY seq);
+    SELECT p.* REPLACE (coalesce(l.kind, p.next_kind) AS next_kind, coalesce(l.seq, p.next_seq) AS next_seq,
+            coalesce(l.rounds, p.next_rounds) AS next_rounds, coalesce(l.turn, p.next_turn) AS next_turn,
+            coalesce(l.recorded_at, p.next_at) AS next_at),
+        CASE WHEN r.seq < least(coalesce(p.next_seq, 2147483647), coalesce(p.elsewhere_seq, 2147483647)) THEN r.new_action_id END AS new_action_id,
+        r.seq AS renamed_seq
+    FROM (
+        SELECT *, lead(kind) OVER same AS next_kind, lead(seq) OVER same AS next_seq, lead(rounds) OVER same AS next_rounds,
+            lead(turn) OVER same AS next_turn, lead(recorded_at) OVER same AS next_at
+        FROM (FROM placed WHERE kind IN ('action_entered', 'action_left') UNION ALL FROM put_back)
+        WINDOW same AS (PARTITION BY session_id, action_id, skill, interrupt, detector ORDER BY seq)
+    ) AS p
+    ASOF LEFT JOIN renamed AS r ON r.session_id = p.session_id AND r.action_id = p.action_id AND p.seq < r.seq
+    ASOF LEFT JOIN (SELECT session_id, action_id, kind, seq, rounds, turn, recorded_at FROM placed WHERE kind IN ('action_entered', 'action_left')) AS l
+        ON l.session_id = p.session_id AND l.action_id = CASE WHEN p.kind = 'action_entered' AND r.seq < least(
+            coalesce(p.next_seq, 2147483647), coalesce(p.elsewhere_seq, 2147483647)) THEN r.new_action_id END AND r.seq < l.seq;
 
 DELETE FROM action_visits USING touched AS t WHERE action_visits.session_id = t.session_id;
 CREATE OR REPLACE TEMP TABLE new_visits AS
@@ -44,7 +63,7 @@ CREATE OR REPLACE TEMP TABLE new_visits AS
         CASE WHEN v.next_kind = 'action_left' THEN v.next_seq ELSE e.seq END AS left_seq,
         CASE WHEN v.next_kind = 'action_left' THEN v.next_turn ELSE e.turn END AS left_turn,
         CASE WHEN v.next_kind = 'action_left' THEN v.next_at ELSE e.recorded_at END AS left_at,
-        CASE WHEN v.next_kind = 'action_left' THEN v.next_rounds END AS rounds
+        CASE WHEN v.next_kind = 'action_left' THEN v.next_rounds END AS rounds, v.new_action_id, v.renamed_seq
     FROM paired AS v
     LEFT JOIN placed AS e ON e.session_id = v.session_id
         AND e.seq = CASE WHEN v.next_kind = 'action_entered' THEN least(v.next_seq, v.elsewhere_seq) ELSE v.elsewhere_seq END
@@ -78,13 +97,19 @@ INSERT INTO scope_visits BY NAME
 -- 2. Waits, and the reply each got: the next turn in which the user said something, unless another wait came before it.
 CREATE OR REPLACE TEMP TABLE replies AS
     SELECT session_id, turn, min(seq) AS seq FROM messages SEMI JOIN touched USING (session_id) WHERE role = 'user' GROUP BY ALL;
+CREATE OR REPLACE TEMP TABLE visits_by_name AS
+    SELECT session_id, action_id, seq AS named_seq, seq, action_type FROM new_visits WHERE outcome != 'skipped'
+    UNION ALL SELECT session_id, new_action_id, renamed_seq, seq, action_type FROM new_visits WHERE new_action_id IS NOT NULL;
+-- A form that is drawn again since something in it has changed asks nothing again.
+CREATE OR REPLACE TEMP TABLE redrawn AS SELECT DISTINCT session_id, turn FROM placed
+    WHERE (kind = 'migrated' AND verdict != 'restart_topic') OR (kind = 'intervention' AND what = 'set_variables');
 CREATE OR REPLACE TEMP TABLE new_waits AS
     SELECT w.session_id, w.seq, w.turn, w.phase_id, w.topic_id, w.action_id, w.wait.kind AS kind, w.recorded_at AS asked_at,
         v.seq AS visit_seq, v.action_type,
         lead(w.turn) OVER (PARTITION BY w.session_id ORDER BY w.seq) AS next_wait
-    FROM (FROM placed WHERE kind = 'wait' UNION ALL FROM put_back WHERE wait.kind IS NOT NULL) AS w
-    ASOF LEFT JOIN (FROM new_visits WHERE outcome != 'skipped') AS v
-        ON v.session_id = w.session_id AND v.action_id = w.action_id AND v.seq <= w.seq;
+    FROM (FROM placed ANTI JOIN redrawn USING (session_id, turn) WHERE kind = 'wait'
+        UNION ALL FROM put_back WHERE wait.kind IS NOT NULL) AS w
+    ASOF LEFT JOIN visits_by_name AS v ON v.session_id = w.session_id AND v.action_id = w.action_id AND v.named_seq <= w.seq;
 CREATE OR REPLACE TEMP TABLE answered_waits AS
     SELECT w.*, CASE WHEN w.next_wait IS NULL OR r.turn <= w.next_wait THEN r.turn END AS answered_turn,
         row_number() OVER (PARTITION BY w.session_id, w.visit_seq ORDER BY w.seq) AS round

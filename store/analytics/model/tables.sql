@@ -455,7 +455,7 @@ COMMENT ON COLUMN waits.round IS 'Which wait of this visit of the action it is, 
 COMMENT ON COLUMN waits.asked_at IS 'When the asking turn finished';
 COMMENT ON COLUMN waits.answered_at IS 'When the answering turn started';
 COMMENT ON COLUMN waits.seconds IS 'Between the two';
-COMMENT ON COLUMN waits.outcome IS 'answered; open (it still waits); ended (the application ended, paused or moved the session)';
+COMMENT ON COLUMN waits.outcome IS 'answered; open (it still waits); ended (the application ended or rewound the session, or its topic began again)';
 
 CREATE TABLE variable_history (
     session_id UUID,

@@ -4,7 +4,7 @@ CREATE OR REPLACE MACRO message_search(
     words, script := NULL, role := NULL, since := NULL, until := NULL, hits_max := 100
 ) AS TABLE
 WITH allowed AS MATERIALIZED (
-    SELECT is_script(script) AND is_one_of('role', role, ['user', 'assistant', 'system', 'tool']) AND is_not_negative('hits_max', hits_max)
+    SELECT is_script(script) AND is_one_of('role', role, ['user', 'assistant', 'system', 'tool'])
         AND CASE WHEN a.is_masked THEN error('what was said is masked here: ask with --unmasked, over HTTP with masked=false') ELSE true END
         AS is_allowed FROM about AS a
 )

@@ -1,6 +1,6 @@
 -- How long users take to reply where a session waits for them, by action; those that take longest first.
 -- waits: how often it waited; answered: of those, how often the user replied; still_open: it waits still (else the
--- application ended, paused or moved the session); seconds from the end of the asking turn to the reply, percentiles
+-- application ended or rewound the session, or its topic began again); seconds from the end of the asking turn to the reply, percentiles
 -- interpolated. A wait in a skill counts where the skill was called.
 CREATE OR REPLACE MACRO time_to_answer(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)

@@ -76,10 +76,7 @@ class Reading:
         for event in events:
             self.seq = event["seq"]
             self._event(event["kind"], event["data"], writes)
-        if (
-            any(each["kind"] == "migrated" or each["data"].get("what") == "rewind" for each in events)
-            and turn.action_id
-        ):
+        if any(each["data"].get("what") == "rewind" for each in events) and turn.action_id:
             self._put_back()
         self.model.add(
             "turns", **self.of, turn=turn.turn, started_at=turn.started_at, finished_at=turn.finished_at,
@@ -93,7 +90,7 @@ class Reading:
             )  # fmt: skip
 
     def _event(self, kind: str, data: dict[str, Any], writes: list[dict[str, Any]]) -> None:
-        if kind in {"scope_left", "ended", "migrated"} or (kind == "intervention" and data["what"] == "rewind"):
+        if kind in {"scope_left", "ended"} or (kind == "intervention" and data["what"] == "rewind"):
             for visit in self.open:
                 self._end(visit, "cut_short")
             self.open = []

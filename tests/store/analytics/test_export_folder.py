@@ -90,7 +90,7 @@ def whole(file: Path, table: str) -> list[tuple[Any, ...]]:
 
 def test_a_table_is_read_back_by_its_days(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
-    assert export(file, folder) == 3 + 4
+    assert export(file, folder) == 3 + 5
     assert exported(folder, "messages") == whole(file, "messages")
     assert exported(folder, "scripts") == whole(file, "scripts")
     assert {each.name for each in (folder / "messages").iterdir()} == {f"day={day}" for day in DAYS}
@@ -172,14 +172,14 @@ def test_two_exports_to_one_folder_do_not_mix(file: Path, tmp_path: Path) -> Non
     with pytest.raises(FolderRefused, match="under way"):
         ExportFolder(tmp_path / "parquet", SOURCE)
     first.close()
-    assert export(file, tmp_path / "parquet") == 7
+    assert export(file, tmp_path / "parquet") == 8
 
 
 def test_another_model_writes_everything_anew(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
     export(file, folder)
     later = ExportFolder(folder, Source("default", is_masked=False, model_version=2))
-    assert len(later.begin(parts(file, tmp_path).parts, None, exporting.datetime.now(exporting.UTC))) == 7
+    assert len(later.begin(parts(file, tmp_path).parts, None, exporting.datetime.now(exporting.UTC))) == 8
     later.close()
 
 

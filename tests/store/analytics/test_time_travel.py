@@ -89,9 +89,12 @@ def test_without_a_turn_it_is_the_latest(turns: list[Any], file: duckdb.DuckDBPy
     )
 
 
-def test_a_session_or_turn_that_is_not_there_has_no_rows(turns: list[Any], file: duckdb.DuckDBPyConnection) -> None:
-    assert rows_of(file, f"FROM session_at('{uuid4()}', 1)") == []
-    assert rows_of(file, f"FROM variables_at('{turns[0].session_id}', 1000)") == []
+def test_an_unknown_session_or_turn_is_an_error(turns: list[Any], file: duckdb.DuckDBPyConnection) -> None:
+    unknown, last = uuid4(), max(each.turn for each in turns if each.session_id == turns[0].session_id)
+    with pytest.raises(duckdb.InvalidInputException, match=f"there is no session `{unknown}`"):
+        rows_of(file, f"FROM session_at('{unknown}', 1)")
+    with pytest.raises(duckdb.InvalidInputException, match=f"no turn 1000; its turns are 0 to {last}"):
+        rows_of(file, f"FROM variables_at('{turns[0].session_id}', 1000)")
 
 
 def test_variables_of_the_user_are_as_everybody_had_set_them_by_then() -> None:
