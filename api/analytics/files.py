@@ -195,9 +195,10 @@ class AnalyticsFiles:
         done, _ = await asyncio.wait({task}, timeout=WAIT_S)
         if not done:
             at = state.making or Making(0, 0)
+            far = f": {at.done:,} of {at.total:,} turns are in" if at.total else ""
             raise ApiError(
                 "ANALYTICS_NOT_READY",
-                "the analytics are being made from the record; ask again",
+                f"the analytics are being made from the record{far}; ask again",
                 details={"turns": at.done, "of": at.total},
                 retry_after_s=1,
             )
@@ -218,7 +219,7 @@ class AnalyticsFiles:
             try:
                 while True:
                     try:
-                        delta = await self._bring(tenant, state, masking, units=units)
+                        delta = await self._bring(tenant, state, masking, done, units=units)
                     except AnalyticsUnreadable as error:
                         if is_anew:
                             raise
@@ -234,14 +235,15 @@ class AnalyticsFiles:
             finally:
                 state.making = None
 
-    async def _bring(self, tenant: str, state: _State, masking: Masking, *, units: bool) -> Delta:
-        """Take one delta."""
+    async def _bring(self, tenant: str, state: _State, masking: Masking, done: int, *, units: bool) -> Delta:
+        """Take one delta, after so many turns."""
         prefix = f"{state.place.path.stem}{DELTA}"
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=prefix, dir=self._folder))
         try:
             known, began = state.place.known(), time.monotonic()
             delta = await self._record.analytics.delta(tenant, folder, known, units=units)
             took = time.monotonic() - began
+            state.making = Making(done, done + delta.turns + delta.left)
             state.next_look = time.monotonic() + took * (SHARE - 1)
             if known.sessions is None or not delta.is_empty(known):
                 outlines = await self._outlines(tenant, delta.digests)

@@ -241,6 +241,8 @@ def _stand_back(pid: int) -> None:
 
 def _why(code: int) -> QueryStopped:
     """What an exit code without an answer means."""
-    if code in {-signal.SIGXCPU, -signal.SIGKILL}:
+    if code == -signal.SIGXCPU:
         return QueryStopped("it took more time than it may and was stopped")
+    if code == -signal.SIGKILL:
+        return QueryStopped("its process was killed from outside, as by a machine that runs out of memory; ask again")
     return QueryStopped("it broke off: it needs more memory than there may be, or is nested too deeply")

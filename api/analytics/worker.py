@@ -84,7 +84,8 @@ def _bound(order: Order) -> None:
     """Past these the process gets no memory, or is killed; the query's own bounds are below them."""
     space = order.memory_bytes_max + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
-    resource.setrlimit(resource.RLIMIT_CPU, (order.cpu_s, order.cpu_s))
+    # with a soft limit below the hard one it is SIGXCPU that ends the process, and SIGKILL is from somebody else
+    resource.setrlimit(resource.RLIMIT_CPU, (order.cpu_s, order.cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

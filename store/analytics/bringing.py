@@ -19,7 +19,7 @@ from store.analytics.outlines import (
     VariableOutline,
 )
 from store.database import quoted
-from store.errors import AnalyticsUnreadable
+from store.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 from store.event_fields import kept_of_event
 from store.insert import roll_back
 from store.masking import masking_sql
@@ -62,7 +62,7 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
     # sessions go, and what was written before a new version calls its name personal is masked afterwards
     is_worn = not is_new and (place.is_worn() or delta.gone > 0 or bool(delta.digests))
     place.known_rest.unlink(missing_ok=True)  # what it says is not so any more, until this is done
-    connection = connect(place.path, spill)
+    connection = _open(place, spill)
     try:
         _read(connection, folder)
         connection.execute("BEGIN")
@@ -85,6 +85,18 @@ def bring(place: Place, folder: Path, masking: Masking) -> Delta:
         connection.close()
         shutil.rmtree(spill, ignore_errors=True)
     return delta
+
+
+def _open(place: Place, spill: Path) -> duckdb.DuckDBPyConnection:
+    """A connection that writes. Who else has the file open, such as an analyst in a tool, holds a lock on it."""
+    try:
+        return connect(place.path, spill)
+    except DatabaseLocked:
+        try:
+            place.replace_by_copy()
+        except OSError as error:
+            raise StoreUnavailable(f"the analytics file is open elsewhere, and cannot be copied: {error}") from error
+        return connect(place.path, spill)
 
 
 def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

@@ -4,6 +4,7 @@ Beside it lies what it knows of the record, for the next delta; what is there is
 """
 
 import hashlib
+import shutil
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -14,8 +15,9 @@ import duckdb
 import msgspec
 
 from store.analytics.delta import Known
-from store.database import quoted
-from store.errors import AnalyticsUnreadable
+from store.analytics.report_list import REPORTS, Report
+from store.database import quoted, why_not_open
+from store.errors import AnalyticsUnreadable, DatabaseLocked
 from store.event_fields import kept_of_event
 
 MODEL_VERSION = 1
@@ -24,7 +26,7 @@ MEMORY = "1GB"
 SHARED = "parts.sql"
 """The macros that several reports are made with."""
 _RULES = ("model", "reports")
-_PROGRAMS = ("delta.py", "bringing.py", "outlines.py")
+_PROGRAMS = ("delta.py", "bringing.py", "outlines.py", "report_list.py")
 _ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
 
 
@@ -95,6 +97,15 @@ class Place(NamedTuple):
         fresh.write_bytes(msgspec.json.encode(rest))
         fresh.replace(self.known_rest)
 
+    def replace_by_copy(self) -> None:
+        """Put a copy in the place of the file, which another program has open and holds locked.
+
+        The program keeps the file that it has opened; nobody writes to that, so it is copied as it is.
+        """
+        fresh = self.path.with_name(self.path.name + ".new")
+        shutil.copyfile(self.path, fresh)
+        fresh.replace(self.path)
+
     def remove(self) -> None:
         """Delete the file and what lies beside it; what it knows first, so that no half of it is ever believed."""
         for ending in reversed(_ENDINGS):
@@ -118,12 +129,21 @@ def sql_of(name: str) -> str:
 
 
 def report_macros() -> str:
-    """The statements that define the reports: first what they share."""
+    """The statements that define the reports, with a comment on each: first what they share."""
     found = resources.files("store.analytics").joinpath("reports").iterdir()
     files = sorted(
         (file for file in found if file.name.endswith(".sql")), key=lambda file: (file.name != SHARED, file.name)
     )
-    return "\n".join(file.read_text(encoding="utf-8").rstrip().rstrip(";") + "\n;" for file in files)
+    macros = [file.read_text(encoding="utf-8").rstrip().rstrip(";") + "\n;" for file in files]
+    return "\n".join([*macros, *(_comment(each) for each in REPORTS)])
+
+
+def _comment(report: Report) -> str:
+    means = f"{report.title}. {report.says} Parameters: " + "; ".join(
+        f"{each.name}: {each.says}" for each in report.parameters
+    )
+    doubled = means.replace("'", "''")
+    return f"COMMENT ON MACRO TABLE {report.name} IS '{doubled}';"
 
 
 @cache
@@ -146,7 +166,7 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
     """A connection whose default database is the file; what does not fit into memory goes into the folder `spill`.
 
-    Raises AnalyticsUnreadable.
+    Raises AnalyticsUnreadable, and DatabaseLocked where another program has the file open.
     """
     connection = duckdb.connect(
         ":memory:",
@@ -158,6 +178,9 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
         connection.execute("USE analytics")
     except duckdb.Error as error:
         connection.close()
+        why = why_not_open(path, error)
+        if isinstance(why, DatabaseLocked):
+            raise why from error
         raise AnalyticsUnreadable(f"{path} cannot be opened: {error}") from error
     return connection
 

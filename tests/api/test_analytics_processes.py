@@ -153,6 +153,21 @@ async def test_a_process_that_breaks_off_is_told_of(processes: Processes, file: 
     assert await is_answered(processes, file)
 
 
+async def test_a_process_that_is_killed_is_not_said_to_be_slow(processes: Processes, file: Path) -> None:
+    task, pid = await working(processes, file)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(QueryStopped, match="killed from outside"):
+        await task
+
+
+async def test_a_process_past_its_time_of_the_processor_says_so(processes: Processes, file: Path) -> None:
+    task, pid = await working(processes, file)
+    os.kill(pid, signal.SIGXCPU)
+    with pytest.raises(QueryStopped, match="took more time than it may"):
+        await task
+    assert await is_answered(processes, file)
+
+
 async def test_nobody_waits_for_a_query_that_was_given_up(processes: Processes, file: Path) -> None:
     task, pid = await working(processes, file, STUBBORN)
     task.cancel()

@@ -13,6 +13,7 @@ from typing import Any
 import bringing
 import eventful
 import pytest
+from structlog.testing import capture_logs
 
 from api.analytics.files import DELTA, FOLDER, AnalyticsFiles
 from api.analytics.lock import FILE_NAME as LOCK
@@ -20,6 +21,7 @@ from api.analytics.lock import FolderLock
 from api.analytics.process import Processes
 from api.app import utc_now
 from api.catalogue import Catalogue
+from api.errors import ApiError
 from api.metrics import Metrics
 from store.analytics.file import Place
 from store.errors import StoreBusy
@@ -232,3 +234,54 @@ async def test_where_the_secret_of_pseudonyms_is_lost_all_users_get_new_ones(fil
         await became(0, old_names)
         async with analytics.reading("default", masked=True) as place:
             assert len({row[1] for row in bringing.rows(place.path)["sessions"]}) == len(before)
+
+
+OPEN_ELSEWHERE = """
+import duckdb, sys
+connection = duckdb.connect(sys.argv[1], read_only=True)
+print(connection.execute("SELECT count(*) FROM sessions").fetchall()[0][0], flush=True)
+sys.stdin.readline()
+print(connection.execute("SELECT count(*) FROM sessions").fetchall()[0][0], flush=True)
+"""
+
+
+async def test_a_file_that_is_open_elsewhere_is_not_made_anew(files: Any) -> None:
+    async with files() as (made, record):
+        before = await sessions_in(made)
+        async with made.reading("default", masked=True) as place:
+            path = place.path
+            gone = str(bringing.rows(path)["sessions"][0][0])
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPEN_ELSEWHERE, str(path), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert other.stdout is not None
+        try:
+            async with asyncio.timeout(BOUND_S):
+                assert int(await other.stdout.readline()) == before
+            with capture_logs() as logs:
+                await record.delete_session("default", gone)
+                await became(before - 1, lambda: sessions_in(made))
+            assert logs == []  # that it is made anew would be told
+            told, _ = await asyncio.wait_for(other.communicate(b"\n"), BOUND_S)
+            assert int(told) == before
+        finally:
+            if other.returncode is None:
+                other.kill()
+                await other.wait()
+
+
+async def test_who_has_to_wait_is_told_how_far_it_is(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.analytics.files.WAIT_S", 0.01)
+    told: list[ApiError] = []
+    async with files() as (made, _), asyncio.timeout(BOUND_S):
+        while True:
+            try:
+                await sessions_in(made)
+            except ApiError as error:
+                told.append(error)
+            else:
+                break
+    far = [error for error in told if error.details["of"]]
+    assert far
+    assert all(0 <= error.details["turns"] <= error.details["of"] for error in far)
+    assert f"0 of {far[0].details['of']:,} turns are in" in str(far[0])

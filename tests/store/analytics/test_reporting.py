@@ -44,6 +44,14 @@ def test_a_report_is_listed_with_the_parameters_it_has(connection: duckdb.DuckDB
 
 
 @EVERY
+def test_a_report_has_a_comment_in_the_file(connection: duckdb.DuckDBPyConnection, report: Report) -> None:
+    found = connection.execute("SELECT comment FROM duckdb_functions() WHERE function_name = ?", [report.name])
+    ((comment,),) = found.fetchall()
+    assert comment.startswith(f"{report.title}. {report.says}")
+    assert all(f"{each.name}: {each.says}" in comment for each in report.parameters)
+
+
+@EVERY
 def test_a_parameter_that_is_left_out_is_its_default(connection: duckdb.DuckDBPyConnection, report: Report) -> None:
     left_out = connection.execute(statement(report, needed(report))).fetchall()
     given = {each.name: str(each.default) for each in report.parameters if each.default is not None}
