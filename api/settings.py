@@ -30,6 +30,7 @@ from runtime.models.hosted.settings import (
 from runtime.run import Limits
 from scripts.contexts import ContextSettings, read_settings
 from scripts.model import Locale
+from store.analytics.storage import OWN, StorageVersion
 from store.embedders.names import WORDLLAMA, named
 from store.retention import Policy, check_policies
 
@@ -121,6 +122,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     snapshot_folder: Path | None = None
     snapshot_keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
     snapshot_masked: bool = True
+    snapshot_storage_version: StorageVersion = OWN
     requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None  # none: only where there are keys
     cors_origins: list[str] = []
     auth_jwt_algorithm: Literal["HS256", "RS256", "EdDSA"] | None = None

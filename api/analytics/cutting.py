@@ -1,9 +1,6 @@
 """The analytics as Parquet files, by day: which there are, and some of them, for whoever keeps a folder of them."""
 
-import asyncio
-import shutil
 import tarfile
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
@@ -13,10 +10,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from api.analytics.files import PARTS, AnalyticsFiles
+from api.analytics.files import AnalyticsFiles, folder_beside
 from api.analytics.jobs import CutParts, ListParts
 from api.analytics.process import Processes
-from store.analytics.file import Place
 from store.analytics.parquet import Part, Parts, path_of
 from store.analytics.parquet import Place as PartPlace
 from store.errors import StoreUnavailable
@@ -52,38 +48,27 @@ class Cutting:
 
     async def listed(self, tenant: str, since: str | None, *, masked: bool) -> Listed:
         """Which parts there are, without days before one. Raises ApiError, StoreError."""
-        async with self._files.reading(tenant, masked=masked, units=True) as place, _folder(place) as folder:
+        async with self._files.reading(tenant, masked=masked, units=True) as place, folder_beside(place) as folder:
             job = ListParts(str(place.path), str(folder), since)
             found = await self._processes.run(job, Parts, timeout_s=JOB_S)
-            return Listed(found.parts, _moment(place))
+            return Listed(found.parts, self._as_of(tenant, masked=masked))
+
+    def _as_of(self, tenant: str, *, masked: bool) -> datetime:
+        as_of = self._files.as_of(tenant, masked=masked)
+        if as_of is None:
+            raise StoreUnavailable("the analytics file is not there")
+        return as_of
 
     @asynccontextmanager
     async def cut(self, tenant: str, places: Sequence[PartPlace], *, masked: bool) -> AsyncIterator[Cut]:
         """Parts as files, there meanwhile. Raises ApiError, StoreError."""
         async with AsyncExitStack() as held:
             async with self._files.reading(tenant, masked=masked, units=True) as place:
-                folder = await held.enter_async_context(_folder(place))
+                folder = await held.enter_async_context(folder_beside(place))
                 job = CutParts(str(place.path), str(folder), tuple(places))
                 found = await self._processes.run(job, Parts, timeout_s=JOB_S)
-                cut = Cut(folder, found.parts, _moment(place))
+                cut = Cut(folder, found.parts, self._as_of(tenant, masked=masked))
             yield cut
-
-
-@asynccontextmanager
-async def _folder(place: Place) -> AsyncIterator[Path]:
-    """A folder beside the file, gone again afterwards."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=f"{place.path.stem}{PARTS}", dir=place.path.parent))
-    try:
-        yield folder
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-
-def _moment(place: Place) -> datetime:
-    as_of = place.as_of()
-    if as_of is None:
-        raise StoreUnavailable("the analytics file is not there")
-    return as_of
 
 
 class Document(NamedTuple):

@@ -1,17 +1,19 @@
 """The analytics files of all tenants: brought up to date from the record before somebody reads them.
 
 The record writes what changed into a folder; a process of its own takes that into the file. Where readers are in it,
-others read what it shows already, for at most a minute; then those who come wait until it was brought up to date.
+others read what it shows already, as long as that is no older than they want; else they wait until it was brought up to
+date.
 """
 
 import asyncio
 import hashlib
+import math
 import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -28,6 +30,7 @@ from api.analytics.pseudonyms import salt_of
 from api.catalogue import Catalogue
 from api.errors import ApiError
 from api.metrics import Metrics
+from api.schemas.analytics import MAX_AGE_DEFAULT_S
 from store.analytics.bringing import Masking
 from store.analytics.delta import Delta
 from store.analytics.file import Place
@@ -42,7 +45,7 @@ _UNDER_WAY = (DELTA, PARTS)  # in the names of what is gone again soon
 BRING_S = 300.0  # for one delta
 WAIT_S = 20.0  # for a file that is being made; it goes on being made
 ENTER_S = 90.0  # for others who bring it up to date or read it
-STALE_S = 60.0  # how old what readers see may get because of other readers
+RENEW = timedelta(hours=1)  # after which a file of which nothing has changed tells a later moment all the same
 SHARE = 10  # of the time the record spends on deltas it spends nine times as much without them
 
 
@@ -64,6 +67,8 @@ class _State:
         self.gate = Gate()
         self.has_units = False  # and those of its last bringing up to date
         self.next_look = 0.0
+        self.looked_at = -math.inf  # when it was last found, or made, the same as the record; the clock is monotonic
+        self.as_of: datetime | None = None  # the moment of the record that this was
         self.making: Making | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -90,22 +95,29 @@ class AnalyticsFiles:
 
     @asynccontextmanager
     async def reading(
-        self, tenant: str, *, masked: bool, units: bool = False, whole: bool = False
+        self,
+        tenant: str,
+        *,
+        masked: bool,
+        units: bool = False,
+        whole: bool = False,
+        max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> AsyncIterator[Place]:
-        """The file, as up to date as it can be, with `units` of memory only where they are asked for; it stays as it is
-        meanwhile. Where it is to leave as a `whole`, it is made anew if anything was taken out of it before.
+        """The file, at most so many seconds behind the record, with `units` of memory only where they are asked for; it
+        stays as it is meanwhile. Where it is to leave as a `whole`, it is made anew if anything was taken out of it.
 
         Raises ApiError ANALYTICS_NOT_READY while a file takes long to be made, StoreBusy, StoreUnavailable.
         """
         state = self._state(tenant, masked=masked)
+        since = time.monotonic() - max_age_s
         async with self._lock.held(ENTER_S):
             async with state.gate.ahead(ENTER_S):
                 is_worn = whole and state.place.is_worn()
-                if is_worn or not self._may_stay(state, units=units):
+                if is_worn or not self._may_stay(state, since, units=units):
                     await state.gate.empty(ENTER_S)
                     if is_worn and not state.is_brought:
                         state.place.remove()
-                    await self._bring_or_wait(tenant, state, masked=masked, units=units)
+                    await self._bring_or_wait(tenant, state, since, masked=masked, units=units)
                 if state.place.as_of() is None:
                     raise StoreBusy("the analytics file was removed meanwhile")
                 state.gate.enter()
@@ -120,7 +132,9 @@ class AnalyticsFiles:
 
     def as_of(self, tenant: str, *, masked: bool) -> datetime | None:
         """The moment of the record that a file shows; null where there is none."""
-        return self._state(tenant, masked=masked).place.as_of()
+        state = self._state(tenant, masked=masked)
+        in_file = state.place.as_of()
+        return in_file if in_file is None or state.as_of is None else max(in_file, state.as_of)
 
     async def drop(self, tenant: str | None = None) -> None:
         """Remove the files of a tenant, or of all: those that queries are in too, which then fail or go on unlinked.
@@ -135,6 +149,7 @@ class AnalyticsFiles:
         for (whose, _), state in self._states.items():
             if tenant in {None, whose}:
                 state.next_look, state.has_units = 0.0, False
+                state.looked_at, state.as_of = -math.inf, None
 
     async def tidy(self) -> None:
         """Remove what a process that was killed has left under way; nobody else may have the record open."""
@@ -172,20 +187,19 @@ class AnalyticsFiles:
             known = self._states[tenant, masked] = _State(Place(self._folder / name))
         return known
 
-    def _may_stay(self, state: _State, *, units: bool) -> bool:
-        """Whether a file is read as it is, without looking for what is new."""
+    def _may_stay(self, state: _State, since: float, *, units: bool) -> bool:
+        """Whether a file is read as it is, without looking for what is new: it was the same as the record `since`,
+        and somebody reads it, or the record has spent its share of time.
+        """
         if state.is_brought or (units and not state.has_units) or state.place.known().sessions is None:
             return False
-        now = time.monotonic()
-        if state.gate.has_readers:
-            return now < state.next_look + STALE_S
-        return now < state.next_look
+        return state.looked_at >= since and (state.gate.has_readers or time.monotonic() < state.next_look)
 
-    async def _bring_or_wait(self, tenant: str, state: _State, *, masked: bool, units: bool) -> None:
+    async def _bring_or_wait(self, tenant: str, state: _State, since: float, *, masked: bool, units: bool) -> None:
         """Bring the file up to date, or wait for what does so already; it goes on when nobody waits any more."""
         is_joined = state.is_brought
         await self._brought(tenant, state, masked=masked, units=units)
-        if is_joined and units and not state.has_units:  # what was under way did not bring them
+        if is_joined and (state.looked_at < since or (units and not state.has_units)):  # it was under way before
             await self._brought(tenant, state, masked=masked, units=units)
 
     async def _brought(self, tenant: str, state: _State, *, masked: bool, units: bool) -> None:
@@ -218,6 +232,7 @@ class AnalyticsFiles:
                 state.place.remove()
             try:
                 while True:
+                    began = time.monotonic()
                     try:
                         delta = await self._bring(tenant, state, masking, done, units=units)
                     except AnalyticsUnreadable as error:
@@ -230,7 +245,7 @@ class AnalyticsFiles:
                     done += delta.turns
                     state.making = Making(done, done + delta.left)
                     if not delta.left:
-                        state.has_units = units
+                        state.has_units, state.looked_at, state.as_of = units, began, delta.as_of
                         return
             finally:
                 state.making = None
@@ -245,7 +260,8 @@ class AnalyticsFiles:
             took = time.monotonic() - began
             state.making = Making(done, done + delta.turns + delta.left)
             state.next_look = time.monotonic() + took * (SHARE - 1)
-            if known.sessions is None or not delta.is_empty(known):
+            is_old = delta.as_of - (state.place.as_of() or delta.as_of) > RENEW
+            if known.sessions is None or is_old or not delta.is_empty(known):
                 outlines = await self._outlines(tenant, delta.digests)
                 await asyncio.to_thread((folder / OUTLINES).write_bytes, msgspec.json.encode(outlines))
                 await self._processes.run(
@@ -266,6 +282,16 @@ class AnalyticsFiles:
             else:
                 found.append(outline(digest, program.script))
         return joined(found)
+
+
+@asynccontextmanager
+async def folder_beside(place: Place) -> AsyncIterator[Path]:
+    """A folder beside the file, gone again afterwards."""
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=f"{place.path.stem}{PARTS}", dir=place.path.parent))
+    try:
+        yield folder
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _stem(tenant: str) -> str:

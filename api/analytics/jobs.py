@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from api.analytics.answering import Question
 from store.analytics.bringing import Masking
+from store.analytics.storage import StorageVersion
 
 FRAME_BYTES_MAX = 500_000_000
 SPARE_S = 600
@@ -50,7 +51,23 @@ class CutParts(Struct, frozen=True, tag="cut"):
     places: tuple[tuple[str, str | None], ...]
 
 
-Job: TypeAlias = Question | Bring | ListParts | CutParts
+class Rewrite(Struct, frozen=True, tag="rewrite"):
+    """Copy an analytics file into one of another storage format of DuckDB."""
+
+    path: str
+    target: str
+    version: StorageVersion
+    folder: str
+    """For what does not fit into memory."""
+
+
+class Rewritten(Struct, frozen=True):
+    """The copy is there."""
+
+    size_bytes: int
+
+
+Job: TypeAlias = Question | Bring | ListParts | CutParts | Rewrite
 """Everything such a process can be asked to do; closed, and matched to the end in worker.py."""
 
 

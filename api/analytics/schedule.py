@@ -48,6 +48,7 @@ class Snapshots:
         self._every = timedelta(hours=settings.snapshot_every_h)
         self._keep = settings.snapshot_keep
         self._masked = settings.snapshot_masked
+        self._storage_version = settings.snapshot_storage_version
         self._clock = clock
         self._making = asyncio.Lock()
 
@@ -95,7 +96,8 @@ class Snapshots:
     async def _make(self, tenant: str) -> None:
         now = self._clock().astimezone(UTC)
         path = self._folder / f"{_stem(tenant)}{now.strftime(_FORM)}.duckdb"
-        with await self._analytics.snapshot(tenant, masked=self._masked) as copy:
+        snapshot = self._analytics.snapshot(tenant, masked=self._masked, storage_version=self._storage_version)
+        with await snapshot as copy:
             await asyncio.to_thread(_place, copy, path)
         self._remove(*self._of(tenant)[: -self._keep])
         log.info("snapshot made", tenant=tenant, bytes=path.stat().st_size)

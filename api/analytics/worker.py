@@ -28,12 +28,15 @@ from api.analytics.jobs import (
     Job,
     ListParts,
     Order,
+    Rewrite,
+    Rewritten,
     read_frame,
     write_frame,
 )
 from store.analytics.bringing import bring
 from store.analytics.file import Place
 from store.analytics.parquet import cut, parts
+from store.analytics.storage import rewrite
 from store.errors import QueryStopped, StoreError
 
 LONG_CPU_S = 2.0
@@ -114,6 +117,10 @@ def work(job: Job) -> Struct:
             return parts(Path(job.path), Path(job.folder), job.since)
         case CutParts():
             return cut(Path(job.path), job.places, Path(job.folder))
+        case Rewrite():
+            target = Path(job.target)
+            rewrite(Path(job.path), target, job.version, Path(job.folder))
+            return Rewritten(target.stat().st_size)
 
 
 if __name__ == "__main__":

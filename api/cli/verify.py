@@ -17,7 +17,7 @@ from api.cli.reach import Reach, reach, run
 from api.schemas.verification import flaw_view
 from api.settings import Settings
 from store.analytics.checks import check
-from store.errors import AnalyticsUnreadable
+from store.errors import AnalyticsUnreadable, DatabaseLocked
 
 PATH = "/api/operations/verify"
 TIMEOUT_S = 600.0  # of one stretch: a single long session may be run again in it
@@ -59,7 +59,7 @@ def _of_file(file: Path) -> dict[str, Any]:
     try:
         with counted_progress("checking rules") as tell:
             checked = check(file, tell)
-    except AnalyticsUnreadable as error:
+    except (AnalyticsUnreadable, DatabaseLocked) as error:
         fail(str(error))
     about, findings = checked.about, [flaw_view(finding) for finding in checked.findings]
     return {

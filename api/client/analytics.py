@@ -11,6 +11,7 @@ from api.client.wire import Wire
 from api.files import writing_whole
 from api.paths import in_path
 from api.schemas.analytics import (
+    MAX_AGE_DEFAULT_S,
     ROWS_DEFAULT,
     TIMEOUT_DEFAULT_S,
     AnalyticsStatus,
@@ -20,6 +21,7 @@ from api.schemas.analytics import (
     NewQuery,
     ReportList,
 )
+from store.analytics.storage import OWN, StorageVersion
 
 Parameters: TypeAlias = Mapping[str, str | int | float | datetime]
 
@@ -44,9 +46,10 @@ class Analytics:
         masked: bool = True,
         rows_max: int = ROWS_DEFAULT,
         timeout_s: float = TIMEOUT_DEFAULT_S,
+        max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> Answered:
-        """The answer of one SELECT; `rows` are dicts by column, as they are in JSON."""
-        new = NewQuery(sql=sql, masked=masked, rows_max=rows_max, timeout_s=timeout_s)
+        """The answer of one SELECT; `rows` are dicts by column, as they are in JSON. It is at most `max_age_s` old."""
+        new = NewQuery(sql=sql, masked=masked, rows_max=rows_max, timeout_s=timeout_s, max_age_s=max_age_s)
         return await _ready(
             lambda: self._wire.ask("POST", f"{_PATH}/query", Answered, body=new, answer_s=timeout_s + ROOM_S)
         )
@@ -60,21 +63,43 @@ class Analytics:
         rows_max: int = ROWS_DEFAULT,
         timeout_s: float = TIMEOUT_DEFAULT_S,
         title: str = "",
+        max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> bytes:
         """The answer as a document: `csv`, `parquet`, or a picture with a title as `svg` or `png`."""
-        new = NewQuery(sql=sql, format=form, masked=masked, rows_max=rows_max, timeout_s=timeout_s, title=title)
+        new = NewQuery(
+            sql=sql,
+            format=form,
+            masked=masked,
+            rows_max=rows_max,
+            timeout_s=timeout_s,
+            title=title,
+            max_age_s=max_age_s,
+        )
         return await _ready(lambda: self._wire.content("POST", f"{_PATH}/query", body=new, answer_s=timeout_s + ROOM_S))
 
-    async def report(self, name: str, parameters: Parameters | None = None, *, masked: bool = True) -> Answered:
-        """The answer of a report."""
-        given, answer_s = {**(parameters or {}), "masked": masked}, TIMEOUT_DEFAULT_S + ROOM_S
+    async def report(
+        self,
+        name: str,
+        parameters: Parameters | None = None,
+        *,
+        masked: bool = True,
+        max_age_s: float = MAX_AGE_DEFAULT_S,
+    ) -> Answered:
+        """The answer of a report, at most `max_age_s` old."""
+        given, answer_s = {**(parameters or {}), "masked": masked, "maxAgeS": max_age_s}, TIMEOUT_DEFAULT_S + ROOM_S
         return await _ready(lambda: self._wire.ask("GET", _report(name), Answered, parameters=given, answer_s=answer_s))
 
     async def report_as(
-        self, form: Form, name: str, parameters: Parameters | None = None, *, masked: bool = True
+        self,
+        form: Form,
+        name: str,
+        parameters: Parameters | None = None,
+        *,
+        masked: bool = True,
+        max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> bytes:
         """The answer of a report as a document, see `query_as`."""
-        given = {**(parameters or {}), "masked": masked, "format": form}
+        given = {**(parameters or {}), "masked": masked, "format": form, "maxAgeS": max_age_s}
         answer_s = TIMEOUT_DEFAULT_S + ROOM_S
         return await _ready(lambda: self._wire.content("GET", _report(name), parameters=given, answer_s=answer_s))
 
@@ -90,12 +115,22 @@ class Analytics:
         """Of which moment they are, and what is being brought in."""
         return await self._wire.ask("GET", f"{_PATH}/status", AnalyticsStatus, parameters={"masked": masked})
 
-    async def snapshot(self, file: Path | str, *, masked: bool = True) -> None:
-        """Writes all tables and reports as of now into a DuckDB file, whole or not at all. Raises OSError too."""
+    async def snapshot(
+        self,
+        file: Path | str,
+        *,
+        masked: bool = True,
+        storage_version: StorageVersion = OWN,
+        max_age_s: float = MAX_AGE_DEFAULT_S,
+    ) -> None:
+        """Writes all tables and reports into a DuckDB file, whole or not at all. An older `storage_version` is for
+        tools with an older DuckDB. Raises OSError too.
+        """
+        given = {"masked": masked, "storageVersion": storage_version, "maxAgeS": max_age_s}
 
         async def copy() -> None:
             with writing_whole(Path(file)) as output:
-                async with self._wire.stream("GET", f"{_PATH}/snapshot", parameters={"masked": masked}) as answer:
+                async with self._wire.stream("GET", f"{_PATH}/snapshot", parameters=given) as answer:
                     async for piece in answer.aiter_bytes():
                         output.write(piece)
 

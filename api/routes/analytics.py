@@ -20,6 +20,8 @@ from api.caller import caller_of, masks, tenant_of
 from api.errors import ApiError, described
 from api.routes.documents import answering_with
 from api.schemas.analytics import (
+    MAX_AGE_DEFAULT_S,
+    MAX_AGE_MAX_S,
     AnalyticsStatus,
     ColumnDescription,
     Form,
@@ -34,13 +36,14 @@ from store.analytics.describe import described_tables
 from store.analytics.file import MODEL_VERSION
 from store.analytics.report_list import REPORTS, Report
 from store.analytics.reporting import report_named
+from store.analytics.storage import OWN, StorageVersion
 from store.errors import ReportRefused
 
 _READ = ("REQUEST_INVALID", "DATABASE_ERROR", "SERVER_BUSY", "ANALYTICS_NOT_READY")
 _ANSWERS = (*_READ, "QUERY_INVALID", "QUERY_STOPPED")
 _CHUNK = 1 << 20
 _SNAPSHOT = "application/vnd.duckdb"
-_OURS = frozenset({"format", "masked"})  # parameters that are the route's own
+_OURS = frozenset({"format", "masked", "maxAgeS"})  # parameters that are the route's own
 
 _QUERIES = [
     Example(
@@ -58,6 +61,18 @@ Masked: TypeAlias = Annotated[
         name="masked",
         required=False,
         description="False: with what was said, personal values and users' own ids; needs the role `reader`.",
+    ),
+]
+
+
+MaxAge: TypeAlias = Annotated[
+    float,
+    QueryParameter(
+        name="maxAgeS",
+        required=False,
+        ge=0,
+        le=MAX_AGE_MAX_S,
+        description="How many seconds old the answer may be; 0: the record is looked at first.",
     ),
 ]
 
@@ -149,6 +164,7 @@ async def make_report(
     request: Request[Any, Any, Any],
     form: Annotated[Form, QueryParameter(name="format", required=False)] = "json",
     masked: Masked = True,
+    max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
 ) -> Response[bytes]:
     """The report in the format that was asked for."""
     hidden = masks(caller_of(request), masked)
@@ -156,7 +172,7 @@ async def make_report(
         meant = report_named(report)
     except ReportRefused as error:
         raise ApiError("REPORT_NOT_FOUND", str(error)) from error
-    work = analytics.report(tenant_of(request), meant, _parameters(request), form, masked=hidden)
+    work = analytics.report(tenant_of(request), meant, _parameters(request), form, masked=hidden, max_age_s=max_age_s)
     told = await while_awaited(request.receive, work)
     return _answered(told, form, masked=hidden)
 
@@ -165,15 +181,28 @@ async def make_report(
     "/snapshot",
     summary="A snapshot",
     operation_class=answering_with(_SNAPSHOT),
-    description="A DuckDB file of all tables and reports as of now, to be opened anywhere.",
-    responses=described(*_READ, "DISK_TOO_SMALL"),
+    description="A DuckDB file of all tables and reports, for DuckDB 2.0 unless an older version is named.",
+    responses=described(*_READ, "DISK_TOO_SMALL", "QUERY_STOPPED"),
 )
 async def snapshot(
-    analytics: NamedDependency[Analytics], request: Request[Any, Any, Any], masked: Masked = True
+    analytics: NamedDependency[Analytics],
+    request: Request[Any, Any, Any],
+    masked: Masked = True,
+    max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
+    storage_version: Annotated[
+        StorageVersion,
+        QueryParameter(
+            name="storageVersion",
+            required=False,
+            description="The oldest version of DuckDB that has to read it.",
+        ),
+    ] = OWN,
 ) -> Stream:
     """The file."""
     hidden = masks(caller_of(request), masked)
-    copy = await analytics.snapshot(tenant_of(request), masked=hidden)
+    copy = await analytics.snapshot(
+        tenant_of(request), masked=hidden, storage_version=storage_version, max_age_s=max_age_s
+    )
     headers = {
         "Content-Length": str(os.fstat(copy.fileno()).st_size),
         "Content-Disposition": 'attachment; filename="cuebook-analytics.duckdb"',

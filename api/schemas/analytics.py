@@ -13,6 +13,8 @@ ROWS_MAX = 1_000_000
 ROWS_DEFAULT = 10_000
 TIMEOUT_MAX_S = 600.0
 TIMEOUT_DEFAULT_S = 60.0
+MAX_AGE_DEFAULT_S = 60.0
+MAX_AGE_MAX_S = 3_600.0
 
 
 class NewQuery(Body, frozen=True, kw_only=True):
@@ -30,6 +32,8 @@ class NewQuery(Body, frozen=True, kw_only=True):
     rows_max: Annotated[int, Meta(ge=1, le=ROWS_MAX)] = ROWS_DEFAULT
     timeout_s: Annotated[float, Meta(gt=0, le=TIMEOUT_MAX_S)] = TIMEOUT_DEFAULT_S
     masked: bool = True
+    max_age_s: Annotated[float, Meta(ge=0, le=MAX_AGE_MAX_S)] = MAX_AGE_DEFAULT_S
+    """How many seconds old the answer may be; 0: the record is looked at first."""
     title: Annotated[str, Meta(max_length=200)] = ""
     """Of a picture."""
 

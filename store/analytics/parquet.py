@@ -108,7 +108,7 @@ def _parts(connection: duckdb.DuckDBPyConnection, table: str, since: str | None)
     if column is None:
         return [_fingerprint(connection, (table, None))]
     found = connection.execute(
-        f"""SELECT t.{column}::DATE::VARCHAR AS day, {_PRINT} FROM {table} AS t
+        f"""SELECT t.{column}::DATE::VARCHAR AS day, {_PRINT} FROM ({_texts(connection, table)}) AS t
         WHERE $since IS NULL OR t.{column} >= $since::DATE::TIMESTAMPTZ GROUP BY day ORDER BY day""",  # noqa: S608
         {"since": since},
     ).fetchall()
@@ -116,24 +116,37 @@ def _parts(connection: duckdb.DuckDBPyConnection, table: str, since: str | None)
 
 
 def _fingerprint(connection: duckdb.DuckDBPyConnection, place: Place) -> Part:
-    found = connection.execute(f"SELECT {_PRINT} FROM ({_rows(place)}) AS t", _given(place)).fetchall()  # noqa: S608
+    found = connection.execute(f"SELECT {_PRINT} FROM ({_rows(connection, place)}) AS t", _given(place)).fetchall()  # noqa: S608
     return Part(*place, *found[0])
 
 
 def _write(connection: duckdb.DuckDBPyConnection, place: Place, folder: Path) -> Part:
     target = folder / path_of(place)
     target.parent.mkdir(parents=True, exist_ok=True)
-    connection.execute(f"COPY ({_rows(place)}) TO {quoted(target)} (FORMAT parquet, COMPRESSION zstd)", _given(place))
+    rows = _rows(connection, place)
+    connection.execute(f"COPY ({rows}) TO {quoted(target)} (FORMAT parquet, COMPRESSION zstd)", _given(place))
     return _fingerprint(connection, place)
 
 
-def _rows(place: Place) -> str:
+def _texts(connection: duckdb.DuckDBPyConnection, table: str) -> str:
+    """The rows of a table with ids as text: Spark refuses Parquet's UUIDs, and polars reads bytes."""
+    columns = connection.execute(
+        """SELECT column_name FROM duckdb_columns()
+        WHERE database_name = current_database() AND schema_name = 'main' AND table_name = $table AND data_type = 'UUID'
+        ORDER BY column_index""",
+        {"table": table},
+    ).fetchall()
+    texts = ", ".join(f"{column}::VARCHAR AS {column}" for (column,) in columns)
+    return f"SELECT *{f' REPLACE ({texts})' if texts else ''} FROM {table}"  # noqa: S608
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, place: Place) -> str:
     table, day = place
     if day is None:
-        return f"SELECT * FROM {table}"  # noqa: S608
+        return _texts(connection, table)
     column = DAY_OF[table]
-    return f"""SELECT * FROM {table} WHERE {column} >= $day::DATE::TIMESTAMPTZ
-        AND {column} < ($day::DATE + 1)::TIMESTAMPTZ"""  # noqa: S608
+    return f"""{_texts(connection, table)} WHERE {column} >= $day::DATE::TIMESTAMPTZ
+        AND {column} < ($day::DATE + 1)::TIMESTAMPTZ"""
 
 
 def _given(place: Place) -> dict[str, str]:

@@ -75,6 +75,10 @@ def test_what_is_wrong_with_a_question_is_told(analyst: Cuebook, tmp_path: Path)
         (["report", "funnel"], "needs `script`"),
         (["report", "funnel", "visit"], "NAME=VALUE"),
         (["report", "funnel", "script=visit", "levl=topic"], "did you mean `level`?"),
+        (["report", "funnel", "script=vist"], "there is no script `vist`; did you mean `visit`?"),
+        (["query", "FROM funnel('visit', level := 'topics')"], "`level` is one of phase, topic, action"),
+        (["query", "FROM completion(idle_days := -1)"], "a number from 0, not -1"),
+        (["report", "completion", "--file", __file__, "--fresh"], "--fresh is nothing for a file"),
         (["snapshot", tmp_path / "none" / "a.duckdb"], "cannot be written"),
     ):
         result = analyst(*arguments, code=2)
@@ -99,7 +103,11 @@ def test_a_report_is_made_of_the_record_and_of_a_snapshot_alike(analyst: Cuebook
     made = analyst("snapshot", file)
     assert f"{file} written" in made.stderr.replace("\n", "")
     assert analyst(*asked).stdout == analyst(*asked, "--file", file).stdout
+    assert analyst(*asked).stdout == analyst(*asked, "--fresh").stdout
     assert "is there already" in analyst("snapshot", file, code=2).stderr
+    analyst("snapshot", tmp_path / "older.duckdb", "--storage-version", "v1.0.0", "--fresh")
+    assert (tmp_path / "older.duckdb").read_bytes()[12] == 64  # what DuckDB 1.0 reads
+    assert analyst(*asked).stdout == analyst(*asked, "--file", tmp_path / "older.duckdb").stdout
     analyst("snapshot", file, "--force", "--unmasked")
     said = "SELECT content FROM messages WHERE role = 'user' ORDER BY seq"
     assert analyst("query", said, "--file", file).stdout.splitlines() == ["content", "Zanzibar", "34"]

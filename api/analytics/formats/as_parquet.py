@@ -1,5 +1,6 @@
 """A table as Parquet, its columns of their own types."""
 
+import re
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -12,19 +13,22 @@ from store.analytics.table import Column, Table
 
 _LONG_MAX = 2**63
 _MEMORY = "512MB"
+_UUID = re.compile(r"(?<!\")\bUUID\b(?!\")")
+"""The type, also within lists and records, but no field of this name, which DuckDB quotes."""
 
 
 def as_parquet(table: Table) -> bytes:
     """The bytes of a Parquet file. Blocks.
 
     Parquet has no integers beyond 64 bits: sums (HUGEINT) are BIGINT where all of them fit, else DOUBLE, which is
-    DuckDB's choice. What has no type there (TUPLE) is JSON text.
+    DuckDB's choice. What has no type there (TUPLE) is JSON text. Ids (UUID) are text: Spark refuses the type, and
+    polars reads bytes.
     """
     with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(_connect()) as connection:
         path = Path(folder) / "table.parquet"
         columns = [_column(column, [row[place] for row in table.rows]) for place, column in enumerate(table.columns)]
         parts = ", ".join(
-            f"unnest(${place}::{kind}[]) AS {_quoted(name)}"
+            f"unnest(${place}::{kind}[]::{_UUID.sub('VARCHAR', kind)}[]) AS {_quoted(name)}"
             for place, (name, (kind, _)) in enumerate(zip(table.names(), columns, strict=True), 1)
         )
         connection.execute(

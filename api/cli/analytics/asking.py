@@ -14,6 +14,7 @@ from api.cli.analytics.inline import can_show
 from api.cli.output import errors, fail
 from api.cli.reach import Answered
 from api.files import writing_whole
+from api.schemas.analytics import MAX_AGE_DEFAULT_S
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -37,8 +38,18 @@ from_file = click.option(
 )
 
 
-def refuse_unmasked(snapshot: Path | None, unmasked: bool) -> None:
-    """A snapshot has what it was made with: nothing of it can be unmasked."""
+fresh = click.option("--fresh", is_flag=True, help="Look at the record first; else the answer is at most a minute old.")
+
+
+def age_of(fresh: bool) -> float:
+    """How many seconds old an answer may be."""
+    return 0.0 if fresh else MAX_AGE_DEFAULT_S
+
+
+def refuse_for_file(snapshot: Path | None, *, unmasked: bool, fresh: bool) -> None:
+    """A snapshot has what it was made with: nothing of it can be unmasked, or newer."""
+    if snapshot is not None and fresh:
+        fail(f"--fresh is nothing for a file: {snapshot} is as it was made; cuebook snapshot makes another")
     if snapshot is not None and unmasked:
         fail(
             f"--unmasked is nothing for a file: {snapshot} is as it was made; cuebook snapshot --unmasked makes another"

@@ -6,7 +6,17 @@ from typing import Any
 import click
 
 from api.cli.analytics.answers import Asked, ask, ask_snapshot
-from api.cli.analytics.asking import PATH, as_form, form_of, from_file, refuse_unmasked, to_file, unmasked
+from api.cli.analytics.asking import (
+    PATH,
+    age_of,
+    as_form,
+    form_of,
+    fresh,
+    from_file,
+    refuse_for_file,
+    to_file,
+    unmasked,
+)
 from api.cli.analytics.describing import describe
 from api.cli.options import settings_of, with_settings
 from api.cli.output import fail
@@ -26,6 +36,7 @@ from store.analytics.query import QueryLimits
 @click.option("--title", default="", help="Title of a picture.")
 @click.option("--describe", "describes", is_flag=True, help="Tell the tables, or the columns of the one named.")
 @unmasked
+@fresh
 @from_file
 @with_settings("data", "host", "port")
 def query(
@@ -37,17 +48,19 @@ def query(
     title: str,
     describes: bool,
     unmasked: bool,
+    fresh: bool,
     snapshot: Path | None,
     config: Path | None,
     **flags: Any,
 ) -> None:
     """Asks one SELECT. Nothing can be changed by it, and nothing but the tables be reached.
 
-    --describe tells the tables; reports are table macros, so FROM funnel('intake') works too. The answer is of this
-    moment, also while a server runs. What was said and what is personal is left out unless --unmasked.
+    --describe tells the tables; reports are table macros, so FROM funnel('intake') works too. It is answered while a
+    server runs too, and is then at most a minute old, or --fresh. What was said and what is personal is left out unless
+    --unmasked.
     """
     form = form_of(form, output)
-    refuse_unmasked(snapshot, unmasked)
+    refuse_for_file(snapshot, unmasked=unmasked, fresh=fresh)
     if describes:
         describe(sql, form)
         return
@@ -58,4 +71,5 @@ def query(
         ask_snapshot(snapshot, sql, form, output, limits, title, None)
         return
     body = {"sql": sql, "rowsMax": rows, "timeoutS": timeout, "title": title, "masked": not unmasked}
+    body |= {"maxAgeS": age_of(fresh)}
     ask(settings_of(config, **flags), Asked(method="POST", path=f"{PATH}/query", body=body), form, output, limits, None)

@@ -7,7 +7,17 @@ import click
 
 from api.analytics.reports import chart_of
 from api.cli.analytics.answers import Asked, ask, ask_snapshot
-from api.cli.analytics.asking import PATH, as_form, form_of, from_file, refuse_unmasked, to_file, unmasked
+from api.cli.analytics.asking import (
+    PATH,
+    age_of,
+    as_form,
+    form_of,
+    fresh,
+    from_file,
+    refuse_for_file,
+    to_file,
+    unmasked,
+)
 from api.cli.options import settings_of, with_settings
 from api.cli.output import console, fail, print_json, print_table
 from store.analytics.query import QueryLimits
@@ -23,6 +33,7 @@ from store.errors import ReportRefused
 @to_file
 @click.option("--describe", "describes", is_flag=True, help="Tell what the report means and takes.")
 @unmasked
+@fresh
 @from_file
 @with_settings("data", "host", "port")
 def report(
@@ -32,6 +43,7 @@ def report(
     output: Path | None,
     describes: bool,
     unmasked: bool,
+    fresh: bool,
     snapshot: Path | None,
     config: Path | None,
     **flags: Any,
@@ -41,7 +53,7 @@ def report(
     Each is a table macro of the same name in SQL: cuebook query "FROM funnel('intake', level := 'topic')".
     """
     form = form_of(form, output)
-    refuse_unmasked(snapshot, unmasked)
+    refuse_for_file(snapshot, unmasked=unmasked, fresh=fresh)
     if name is None:
         _list(form)
         return
@@ -61,7 +73,7 @@ def report(
     asked = Asked(
         method="GET",
         path=f"{PATH}/reports/{name}",
-        parameters={**given, "masked": str(not unmasked).lower()},
+        parameters={**given, "masked": str(not unmasked).lower(), "maxAgeS": str(age_of(fresh))},
     )
     ask(settings_of(config, **flags), asked, form, output, limits, chart)
 

@@ -1,8 +1,9 @@
 """Analytics files made from a record in this very process, and all that is in them."""
 
 import tempfile
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import msgspec
@@ -58,3 +59,10 @@ def rows(file: Path) -> dict[str, list[tuple[Any, ...]]]:
         tables = [table.name for table in described_tables() if table.name != "about"]
         found = {table: connection.execute(f"FROM {table} ORDER BY ALL").fetchall() for table in tables}
         return found | {"about": connection.execute("FROM (SELECT * EXCLUDE (as_of) FROM about)").fetchall()}
+
+
+def as_of(file: Path) -> datetime:
+    """The moment that a file tells."""
+    with duckdb.connect(str(file), read_only=True) as connection:
+        ((moment,),) = connection.execute("SELECT as_of FROM about").fetchall()
+        return cast(datetime, moment)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +286,52 @@ async def test_who_has_to_wait_is_told_how_far_it_is(files: Any, monkeypatch: py
     assert far
     assert all(0 <= error.details["turns"] <= error.details["of"] for error in far)
     assert f"0 of {far[0].details['of']:,} turns are in" in str(far[0])
+
+
+async def test_who_wants_the_latest_gets_it(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.analytics.files.SHARE", 1_000_000)  # the record is not looked at again by itself
+    async with files() as (made, record):
+        async with made.reading("default", masked=True) as place:
+            sessions = bringing.rows(place.path)["sessions"]
+        first = made.as_of("default", masked=True)
+        await record.delete_session("default", str(sessions[0][0]))
+        assert await sessions_in(made) == len(sessions)
+        async with made.reading("default", masked=True, max_age_s=0) as place:
+            assert len(bringing.rows(place.path)["sessions"]) == len(sessions) - 1
+        await record.delete_session("default", str(sessions[1][0]))
+        await asyncio.sleep(0.2)
+        async with made.reading("default", masked=True, max_age_s=0.1) as place:  # as old as it may be
+            assert len(bringing.rows(place.path)["sessions"]) == len(sessions) - 2
+        second = made.as_of("default", masked=True)
+        async with made.reading("default", masked=True, max_age_s=0):
+            third = made.as_of("default", masked=True)
+        assert first < second < third  # also where nothing had changed
+
+
+async def test_readers_do_not_keep_others_from_the_latest(files: Any) -> None:
+    async with files() as (made, record):
+        async with made.reading("default", masked=True) as place:
+            sessions = bringing.rows(place.path)["sessions"]
+            await record.delete_session("default", str(sessions[0][0]))
+            reading = asyncio.create_task(latest(made))
+            await asyncio.sleep(0.2)
+            assert not reading.done()  # what is read stays as it is
+        assert await asyncio.wait_for(reading, BOUND_S) == len(sessions) - 1
+
+
+async def latest(files: AnalyticsFiles) -> int:
+    async with files.reading("default", masked=True, max_age_s=0) as place:
+        return len(bringing.rows(place.path)["sessions"])
+
+
+async def test_a_file_of_a_quiet_record_tells_the_time(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with files() as (made, _):
+
+        async def told() -> Any:
+            async with made.reading("default", masked=True, max_age_s=0) as place:
+                return bringing.as_of(place.path)
+
+        first = await told()
+        assert await told() == first
+        monkeypatch.setattr("api.analytics.files.RENEW", timedelta(0))
+        assert await told() > first  # else nobody would ever count as idle there

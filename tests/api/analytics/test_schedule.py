@@ -60,7 +60,7 @@ def names(folder: Path) -> list[str]:
 
 
 async def test_one_is_made_when_it_is_due_and_the_oldest_go(scheduled: Any, data: Path) -> None:
-    async with scheduled(snapshot_every_h=6, snapshot_keep=2) as server:
+    async with scheduled(snapshot_every_h=6, snapshot_keep=2, snapshot_storage_version="v1.0.0") as server:
         await server.after(0)
         assert names(data / FOLDER) == ["cuebook-2025-03-01T120000Z.duckdb"]
         await server.after(5.9)
@@ -71,6 +71,7 @@ async def test_one_is_made_when_it_is_due_and_the_oldest_go(scheduled: Any, data
     with duckdb.connect(str(data / FOLDER / "cuebook-2025-03-02T040000Z.duckdb"), read_only=True) as snapshot:
         assert snapshot.execute("SELECT is_masked FROM about").fetchall() == [(True,)]
         assert snapshot.execute("SELECT count(*) > 5 FROM sessions").fetchall() == [(True,)]
+    assert (data / FOLDER / "cuebook-2025-03-02T040000Z.duckdb").read_bytes()[12] == 64  # what DuckDB 1.0 reads
 
 
 async def test_what_others_put_there_stays_and_what_a_kill_left_goes(

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import pytest
@@ -85,7 +86,8 @@ def whole(file: Path, table: str) -> list[tuple[Any, ...]]:
     with duckdb.connect(str(file), read_only=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         day = f", {column}::DATE AS day" if column else ""
-        return connection.execute(f"SELECT * {day} FROM {table} ORDER BY ALL").fetchall()
+        rows = connection.execute(f"SELECT * {day} FROM {table} ORDER BY ALL").fetchall()
+    return [tuple(str(value) if isinstance(value, UUID) else value for value in row) for row in rows]
 
 
 def test_a_table_is_read_back_by_its_days(file: Path, tmp_path: Path) -> None:
@@ -205,3 +207,10 @@ def test_whenever_it_is_killed_files_are_whole_and_the_next_one_ends_it(file: Pa
     export(file, folder)
     assert exported(folder, "messages") == whole(file, "messages")
     assert export(file, folder) == 0
+
+
+def test_ids_are_text_in_parquet(file: Path, tmp_path: Path) -> None:
+    export(file, tmp_path / "lake")
+    types = "SELECT DISTINCT type, converted_type FROM parquet_schema(?) WHERE name IN ('session_id', 'forked_from')"
+    found = duckdb.execute(types, [str(tmp_path / "lake" / "**" / "*.parquet")]).fetchall()
+    assert found == [("BYTE_ARRAY", "UTF8")]
