@@ -13,8 +13,8 @@ from store.analytics.table import Column, Table
 
 _LONG_MAX = 2**63
 _MEMORY = "512MB"
-_UUID = re.compile(r"(?<!\")\bUUID\b(?!\")")
-"""The type, also within lists and records, but no field of this name, which DuckDB quotes."""
+_UUID = re.compile(r"\bUUID\b(?!\"? )")
+"""The type, also within lists and records; a field of this name has a type after it."""
 
 
 def as_parquet(table: Table) -> bytes:

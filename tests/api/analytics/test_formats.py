@@ -119,13 +119,13 @@ def test_parquet_has_the_types_and_values_of_the_table(ask, tmp_path: Path) -> N
 def test_parquet_has_ids_as_text_wherever_they_are(ask, tmp_path: Path) -> None:
     path = tmp_path / "ids.parquet"
     one = "6f0a0e6c-5f6f-4d9e-9d0a-1f0c6a1f0b11"
-    select = f"""SELECT ['{one}'::UUID, NULL] AS ids, {{'id': '{one}'::UUID, 'uuid': 1}} AS pair,
+    select = f"""SELECT ['{one}'::UUID, NULL] AS ids, {{'id': '{one}'::UUID, 'UUID': 1}} AS pair,
         MAP {{'{one}'::UUID: 1}} AS by_id"""
     path.write_bytes(as_parquet(ask(select)))
     found = ask(f"FROM '{path}'")
-    types = ["VARCHAR[]", 'STRUCT(id VARCHAR, "uuid" INTEGER)', "MAP(VARCHAR, INTEGER)"]
+    types = ["VARCHAR[]", "STRUCT(id VARCHAR, UUID INTEGER)", "MAP(VARCHAR, INTEGER)"]
     assert [column.type for column in found.columns] == types
-    assert found.rows == [([one, None], {"id": one, "uuid": 1}, {one: 1})]
+    assert found.rows == [([one, None], {"id": one, "UUID": 1}, {one: 1})]
 
 
 def test_parquet_has_sums_as_whole_numbers_and_what_it_has_no_type_for_as_json(ask, tmp_path: Path) -> None:
