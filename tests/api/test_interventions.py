@@ -81,7 +81,7 @@ async def test_an_ended_session_takes_nothing_more(api: Any) -> None:
     ended = await do(api, session, "end", {"reason": "the user left"}, params={"events": True})
     assert (ended["status"], ended["executionStatus"], ended["wait"]) == ("completed", "completed", None)
     assert ended["events"][0]["kind"] == "intervention"
-    assert ended["events"][-1]["data"] == {"reason": "the user left"}
+    assert ended["events"][-1]["data"] == {"reason": "the user left", "by": "application"}
     assert (await do(api, session, "end"))["turn"] == ended["turn"]
     assert (await api.message(session, {"content": "Ana"})).json()["error"]["code"] == "SESSION_ENDED"
     for what, body in (("pause", None), ("resume", None), ("variables", {"variables": {"age": 1}})):
