@@ -216,15 +216,15 @@ _LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST"})
 """What the server logs when it happens, not with every request that it fails."""
 
 
-def log_failure(failure: ApiError, error: BaseException, request_id: str, path: str) -> None:
-    """Writes down what is no mistake of the client's."""
+def log_failure(failure: ApiError, error: BaseException, request_id: str, route: str) -> None:
+    """Writes down what is no mistake of the client's. `route` is a template: ids of a path may be words of a user."""
     if failure.kind.status >= 500 and failure.code not in _LOGGED_ONCE:
         message = "a turn failed; the session says why" if failure.code in _QUOTING else failure.message
         unexpected = None if isinstance(error, ApiError | DiskTooSmall) else error
-        fields = {"code": failure.code, "request_id": request_id, "path": path} | fields_of(error)
+        fields = {"code": failure.code, "request_id": request_id, "route": route} | fields_of(error)
         log.error(message, **fields, exc_info=unexpected)
     elif is_debugging():
-        log.debug("a request was refused", code=failure.code, request_id=request_id, path=path)
+        log.debug("a request was refused", code=failure.code, request_id=request_id, route=route)
 
 
 def translate(error: BaseException, sent_names: Mapping[str, str] | None = None) -> ApiError:

@@ -94,6 +94,11 @@ async def check_body(request: Request[Any, Any, Any]) -> None:
         raise ApiError("REQUEST_INVALID", f"the body is no JSON: {error}") from error
 
 
+def route_of(request: Request[Any, Any, Any]) -> str:
+    """Return the route of a request for the log, without the ids that a client put into its path; empty for none."""
+    return request.scope.get("path_template", "")
+
+
 def exception_handlers(
     clock: Clock, metrics: Metrics
 ) -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Any]]]:
@@ -102,7 +107,7 @@ def exception_handlers(
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
         failure = errors.translate(error, _sent_names(request))
         request_id = request.scope["state"]["request_id"]
-        errors.log_failure(failure, error, request_id, request.url.path)
+        errors.log_failure(failure, error, request_id, route_of(request))
         metrics.count_error(failure.code)
         body = errors.answer(failure, request_id, clock().isoformat())
         headers = errors.headers_of(failure, error)

@@ -34,7 +34,7 @@ class Asked(Struct, frozen=True):
     """The request that a stream answers."""
 
     request_id: str
-    path: str
+    route: str
     clients: tuple[str, ...] = ()
     """The key and the address that its stream counts for."""
 
@@ -100,7 +100,7 @@ class Streams:
             answer = await underway.answer()
         except Exception as error:  # noqa: BLE001  (the outermost place: the answer has begun, so this is its end)
             failure = errors.translate(error)
-            errors.log_failure(failure, error, asked.request_id, asked.path)
+            errors.log_failure(failure, error, asked.request_id, asked.route)
             self._metrics.count_error(failure.code)
             body = errors.answer(failure, asked.request_id, self._clock().isoformat())
             return encoded("error", body, underway.turn.base_id if underway.turn is not None else "")

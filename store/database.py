@@ -45,6 +45,7 @@ class Database:
         self.fresh = path.with_name(path.name + FRESH)
         self._wal = _log_of(path)
         self._wal_inode: int | None = None
+        self._is_closed = False
         opened = path.stat()
         self._files = [opened]  # that may be at the path: two of them, while one takes the place of the other
         self._written_ns = opened.st_mtime_ns
@@ -168,6 +169,9 @@ class Database:
         DuckDB empties the log where it can, and deletes it by its name. That is not done where another database may be
         at the path by now.
         """
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             self.require_file()
         except StoreUnavailable:

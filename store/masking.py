@@ -27,7 +27,7 @@ _USER: Mapping[str, Treatment] = {"user_id": "pseudonym"}
 
 MASKED: Mapping[str, Mapping[str, Treatment]] = {
     "users": _USER,
-    "sessions": {**_USER, "key": "words", "metadata": "words", "end_reason": "words"},
+    "sessions": {**_USER, "key": "words", "metadata": "words", "end_reason": "label"},
     "turns": _USER,
     "failed_turns": {"message": "words"},
     "messages": {**_USER, "content": "words", "metadata": "words"},

@@ -9,6 +9,7 @@ from litestar.openapi.spec import Example, OpenAPIMediaType, OpenAPIResponse, Op
 
 from api.access.guard import clients_of
 from api.frames import EVENT_STREAM
+from api.requests import route_of
 from api.streams import Asked
 
 _SESSION = "0b8a4a4e-5f0e-4c39-9e57-6f1f3a1c2d4e"
@@ -82,4 +83,4 @@ def _describe(operation: Operation, description: str, examples: Mapping[str, Map
 
 def asked_by(request: Request[Any, Any, Any]) -> Asked:
     """What a stream tells of the request it answers."""
-    return Asked(request.scope["state"]["request_id"], request.url.path, clients_of(request.scope))
+    return Asked(request.scope["state"]["request_id"], route_of(request), clients_of(request.scope))

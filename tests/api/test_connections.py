@@ -238,6 +238,9 @@ async def test_busy_connections_are_not_ended(serve: Any) -> None:
         session = await api.begin("diary")
         request = f"GET /api/sessions/{session['sessionId']}/events HTTP/1.1\r\nHost: localhost\r\n"
         stream.sendall(f"{request}Accept: text/event-stream\r\n\r\n".encode())
+        stream.setblocking(False)
+        loop = asyncio.get_running_loop()
+        assert (await asyncio.wait_for(loop.sock_recv(stream, 65_536), 20)).startswith(b"HTTP/1.1 200 ")
         async with connected(server.port, 200) as opened:
             await until(lambda: alive(opened) <= 64)
         assert alive([stream]) == 1

@@ -97,7 +97,7 @@ async def test_a_commit_that_fails_names_its_session(
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patched:
-            patched.setattr("store.database.Database.sync_new_log", fail)
+            patched.setattr("store.database.Database.sync_log", fail)
             answer = await api.message(session, {"content": "Ana"})
         assert answer.json()["error"]["code"] == "DATABASE_ERROR"
         (line,) = [each for each in lines() if each["level"] == "error"]

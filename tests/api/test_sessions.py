@@ -206,7 +206,7 @@ async def test_variables_flat_and_by_scope(api: Any) -> None:
     assert found == {
         "global": {"visits": (0, "number", "default")},
         "session": {"channel": ("web", "choice", "api"), "age": (30, "number", "user")},
-        "phase": {"mood": ("A", "text", "user")},
+        "phase": {"mood": ("A", "choice", "user")},
         "topic": {"nickname": ("Ana", "text", "user")},
     }
     assert is_utc(store["session"]["age"]["lastUpdated"])

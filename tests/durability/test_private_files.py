@@ -77,10 +77,12 @@ async def test_a_record_opened_in_a_program_is_private(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_files_of_others_is_left_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "cuebook.duckdb").touch(0o644)
-    (tmp_path / "analytics").mkdir(0o755)
+    (tmp_path / "cuebook.duckdb").touch()
+    (tmp_path / "cuebook.duckdb").chmod(0o644)  # whatever the umask is
     foreign = tmp_path / "letters"
-    foreign.mkdir(0o755)
+    for folder in (tmp_path / "analytics", foreign):
+        folder.mkdir()
+        folder.chmod(0o755)
     (tmp_path / "analytics" / "link").symlink_to(foreign)
     tmp_path.chmod(0o755)
     restricted = restrict(tmp_path)

@@ -31,12 +31,13 @@ SHOWN = {
         "digest script_id position phase_id phase_position topic_id topic_position action_id action_type "
         "is_question says"
     ),
+    "script_arms": "digest script_id experiment unit arm position weight define",
     "script_variables": "digest script_id scope phase_id topic_id name type define is_pii",
     "users": "first_seen_at last_seen_at sessions completed_sessions turns user_messages",
     "sessions": (
         "session_id number script_uuid script_id script_version digest first_version locale forked_from "
         "created_at updated_at completed_at seconds status execution_status phase_id topic_id action_id "
-        "action_type wait_kind turn message_count user_messages event_count is_reduced"
+        "action_type wait_kind turn message_count user_messages event_count is_reduced ended_by end_action_id"
     ),
     "turns": (
         "session_id turn script_id script_version digest started_at finished_at seconds status "
@@ -67,7 +68,7 @@ SHOWN = {
         "first_words_ms attempts parameters"
     ),
     "detections": "session_id script_id script_version turn seq detector score severity seen_by message detected_at",
-    "exposures": "session_id script_id script_version experiment arm turn seq action_id exposed_at",
+    "exposures": "session_id script_id script_version experiment unit arm turn seq action_id exposed_at",
     "memory_units": (
         "sequence session_id turn message rank level characters creation_time end_time visit_count last_visit "
         "never_delete trust is_extract is_stale valid_from valid_to"
