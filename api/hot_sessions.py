@@ -1,6 +1,8 @@
 """The sessions that are kept in memory, the last used, and those that come back from the record."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -18,6 +20,12 @@ from store.record import Record
 from store.rows import FailureRow, SessionHead, SessionRow, is_uuid
 
 
+class _Load:
+    """A session that is being read from the database; not current once the session has changed since."""
+
+    is_current = True
+
+
 class HotSessions:
     """At most `sessions_max` sessions of all tenants, over the record; the longest unused is let go first."""
 
@@ -27,25 +35,43 @@ class HotSessions:
         self._contexts = contexts
         self._sessions_max = sessions_max
         self._hot: OrderedDict[tuple[str, str], Hot] = OrderedDict()
-        self._changes = 0
+        self._loads: dict[tuple[str, str], set[_Load]] = {}  # as many as there are requests in them
 
     def __len__(self) -> int:
         return len(self._hot)
 
     async def load(self, tenant: str, session_id: str) -> Hot:
         """A session as it stands. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR."""
+        key = (tenant, session_id)
         while True:
-            hot = self._hot.get((tenant, session_id))
+            hot = self._hot.get(key)
             if hot is not None:
-                self._hot.move_to_end((tenant, session_id))
+                self._hot.move_to_end(key)
                 return hot
-            changes = self._changes
-            head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
-            if head is None:
-                raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-            hot = await self._thaw(head)
-            if changes == self._changes:  # else it may be gone, or called something else, since it was read
+            with self._loading(key) as load:
+                head = await self._record.session_head(tenant, session_id) if is_uuid(session_id) else None
+                if head is None:
+                    raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+                hot = await self._thaw(head)
+            if load.is_current:  # else it may be gone, renamed or a turn further since it was read
                 return self._remember(hot)
+
+    @contextmanager
+    def _loading(self, key: tuple[str, str]) -> Iterator[_Load]:
+        """Note a load, so that a change of its session while it lasts is known."""
+        load = _Load()
+        loads = self._loads.setdefault(key, set())
+        loads.add(load)
+        try:
+            yield load
+        finally:
+            loads.discard(load)
+            if not loads:
+                self._loads.pop(key, None)
+
+    def _note_change(self, key: tuple[str, str]) -> None:
+        for load in self._loads.get(key, ()):
+            load.is_current = False
 
     async def _thaw(self, head: SessionHead) -> Hot:
         try:
@@ -84,18 +110,18 @@ class HotSessions:
 
     def relabel(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
         """Follows what a session is called and what is noted of it, also while a turn of it is under way."""
-        self._changes += 1
+        self._note_change((tenant, session_id))
         hot = self._hot.get((tenant, session_id))
         if hot is not None:
             hot.session = msgspec.structs.replace(hot.session, key=key, metadata=metadata)
 
     def forget(self, session: SessionRow) -> None:
         """Lets go of a session: it is read from the record again."""
-        self._hot.pop((session.tenant, session.session_id), None)
+        self.remove(session.tenant, session.session_id)
 
     def remove(self, tenant: str, session_id: str) -> None:
         """Lets go of a session that the record does not have any more, or not as it was."""
-        self._changes += 1
+        self._note_change((tenant, session_id))
         self._hot.pop((tenant, session_id), None)
 
     def _remember(self, hot: Hot) -> Hot:
