@@ -7,6 +7,8 @@ from collections.abc import Awaitable
 import msgspec
 import pytest
 
+from store import commit
+from store.commit import Ledger, Proposal
 from store.database import Database
 from store.errors import KeyTaken, RowRefused, StoreBusy, StoreUnavailable, TurnConflict
 from store.readers import Readers
@@ -186,3 +188,38 @@ async def test_global_variables_follow_the_turns(record, rows) -> None:
     assert [(row.name, row.value) for row in kept] == [("age", {"years": 30}), ("name", "Annette")]
     await first.say(record, [rows.write_of("age", None, scope="global")])
     assert [row.name for row in await record.user_variables("clinic", "ana")] == ["name"]
+
+
+async def test_the_latest_numbers_of_few_sessions_are_in_memory(tmp_path, rows, monkeypatch) -> None:
+    """With room for three: of eight sessions the last three; a turn of any other is checked against the tables."""
+    monkeypatch.setattr(commit, "HEADS_MAX", 3)
+    database = Database.open(tmp_path)
+    ledger = Ledger(database.cursor())
+    talks = [rows.Conversation() for _ in range(8)]
+    starts = [Proposal(talk.next_turn(), NO_TURN, talk.session()) for talk in talks]
+    assert ledger.commit(starts[:6]) == [None] * 6  # one group may be larger than the bound
+    assert len(ledger._heads) == 3
+    assert ledger.commit(starts[6:]) == [None] * 2
+    assert ledger.commit([Proposal(talks[5].next_turn(), 0, None)]) == [None]
+    assert [session_id for _, session_id in ledger._heads] == [talks[n].session_id for n in (6, 7, 5)]
+    for talk in talks[:5]:
+        assert ledger.commit([Proposal(talk.next_turn(), 0, None)]) == [None]
+        talk.turns = 1
+        (refused,) = ledger.commit([Proposal(talk.next_turn(), 0, None)])
+        assert isinstance(refused, TurnConflict)
+        assert len(ledger._heads) == 3
+    assert [session_id for _, session_id in ledger._heads] == [talk.session_id for talk in talks[2:5]]
+    database.close()
+
+
+async def test_a_head_used_again_stays_in_memory(tmp_path, rows, monkeypatch) -> None:
+    monkeypatch.setattr(commit, "HEADS_MAX", 2)
+    database = Database.open(tmp_path)
+    ledger = Ledger(database.cursor())
+    one, two, three = (rows.Conversation() for _ in range(3))
+    for talk in (one, two):
+        ledger.commit([Proposal(talk.next_turn(), NO_TURN, talk.session())])
+    ledger.commit([Proposal(one.next_turn(), 0, None)])
+    ledger.commit([Proposal(three.next_turn(), NO_TURN, three.session())])
+    assert [session_id for _, session_id in ledger._heads] == [one.session_id, three.session_id]
+    database.close()
