@@ -1,6 +1,7 @@
 # make run    sets up and serves the example scripts; no key, no network needed once installed
 # make test   sets up and runs every test
 # make check  the gate: style, types, imports, dependencies, tests
+# make transcripts  plays the example scripts and writes what came of it to tests/transcripts, for a look at the diff
 # make fuzz   100,000 changed scripts, each of which must be read to its end
 # make bench  figures, printed beside a floor measured in the same run
 # make bench-analytics  each report over 100,000 simulated sessions, beside SQLite; SIM_DATA=FOLDER takes a record there is
@@ -12,7 +13,7 @@ PORT ?= 8000
 export LOCOMO ?= $(wildcard ../shared/data/locomo10.zip)
 BIN := .venv/bin
 
-.PHONY: run test check bench bench-memory bench-analytics fuzz reference clean
+.PHONY: run test check bench bench-memory bench-analytics fuzz reference transcripts clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -36,6 +37,9 @@ check: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(MAKE) test
+
+transcripts: .venv/dev
+	WRITE_TRANSCRIPTS=1 $(BIN)/pytest -q tests/transcripts
 
 bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_turns.py
