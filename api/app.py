@@ -1,6 +1,5 @@
 """The composition root: everything a server is made of, built and joined here."""
 
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -42,6 +41,7 @@ from api.metrics import Metrics
 from api.migrating import Migrating
 from api.models import close_model, log_lacking
 from api.openapi import description
+from api.random_ids import new_id
 from api.reloading import Reloader
 from api.removing import Removing
 from api.requests import check_body, exception_handlers, with_request_id
@@ -115,11 +115,6 @@ log = structlog.get_logger()
 def utc_now() -> datetime:
     """The time."""
     return datetime.now(UTC)
-
-
-def new_id() -> str:
-    """A random UUID."""
-    return str(uuid.uuid4())
 
 
 def create_app(

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from api.app import new_id, utc_now
+from api.app import utc_now
+from api.random_ids import new_id
 from runtime import detection, interrupts
 from runtime.actions import asking, chatting, filling, speaking
 from runtime.budgets import Unmetered

@@ -12,7 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.exceptions.http_exceptions import InternalServerException, RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import ParameterKwarg
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from api import errors
 from api.access.pages import SAFE
@@ -77,9 +77,10 @@ async def check_body(request: Request[Any, Any, Any]) -> None:
         raise
     except InternalServerException as error:  # by which Litestar says that the client went away
         raise ApiError("REQUEST_INCOMPLETE", "the connection ended before the whole body was there") from error
+    if not body and (request.method in SAFE or not _has_content_type(request.scope)):
+        return
     media_type, takes = request.content_type[0], request.route_handler.opt.get(TAKES, (JSON,))
-    is_said = request.method not in SAFE and "content-type" in request.headers
-    if (body or is_said) and media_type not in takes:
+    if media_type not in takes:
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"the body must be {' or '.join(takes)}")
     if not body or media_type != JSON:
         return
@@ -92,6 +93,10 @@ async def check_body(request: Request[Any, Any, Any]) -> None:
         raise ApiError("REQUEST_INVALID", "the body is nested too deeply") from error
     except msgspec.DecodeError as error:
         raise ApiError("REQUEST_INVALID", f"the body is no JSON: {error}") from error
+
+
+def _has_content_type(scope: HTTPScope) -> bool:
+    return any(name == b"content-type" for name, _ in scope["headers"])
 
 
 def route_of(request: Request[Any, Any, Any]) -> str:

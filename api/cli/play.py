@@ -9,7 +9,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.app import new_id, utc_now
+from api.app import utc_now
 from api.cases.compare import position_of
 from api.cassettes import check_place, write_cassette
 from api.cli.options import settings_of, with_settings
@@ -18,6 +18,7 @@ from api.cli.talking import Terminal, Unattended
 from api.cli.variables import variables_of
 from api.models import ModelUnknown, close_model, make_model
 from api.playing import Player
+from api.random_ids import new_id
 from runtime.engine import TurnFailed
 from runtime.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.models.cassette import CassetteUnwritable, ScriptedFileInvalid

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from api.app import new_id, utc_now
+from api.app import utc_now
 from api.budgets import Spending
 from api.caller import TENANT
 from api.catalogue import Catalogue
@@ -23,6 +23,7 @@ from api.memory.user_memory import SessionRoom, UserMemory
 from api.metrics import Metrics
 from api.models import close_model, make_model
 from api.quiet import warnings_only
+from api.random_ids import new_id
 from api.settings import Settings, load_settings
 from runtime.ports import Model
 from store.embedders.own import Embed, own_embedder

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from api.app import new_id, utc_now
+from api.app import utc_now
+from api.random_ids import new_id
 from api.playing import Player
 from runtime.models.offline import OfflineModel
 from runtime.program import Program
