@@ -1,5 +1,5 @@
-"""The columns that a masked analytics file does not show as they are: the one list that queries, snapshots, Parquet and
-masked exports of sessions follow.
+"""The columns that a masked analytics file does not show as they are: the one list that queries, snapshots, Parquet,
+masked exports of sessions and the check of analytics files follow.
 
 A column that is not listed is shown to everybody. `tests/api/analytics/test_masked_columns.py` holds every column of
 the model to one side or the other, so that a new one fails there until somebody has decided.

@@ -14,25 +14,12 @@ from msgspec import Struct
 from store.analytics.file import About, about, connect, run_sql, sql_of
 from store.errors import AnalyticsUnreadable
 from store.event_fields import kept_of_event
+from store.masking import HIDDEN, MASKED, Treatment
 from store.verification.findings import FOUND_MAX, Finding
 
 ENCLOSURE = "SET enable_external_access = false; SET lock_configuration = true"
-MASKED: dict[str, tuple[str, ...]] = {
-    "sessions": ("key", "metadata"),
-    "failed_turns": ("message",),
-    "messages": ("content", "metadata"),
-    "action_visits": ("exit_reason",),
-    "llm_calls": ("error", "reply"),
-    "memory_units": ("content", "metadata"),
-}
-"""Columns that are empty in every row of a masked file."""
-PERSONAL: dict[str, tuple[str, ...]] = {
-    "variable_history": ("old", "new", "old_text", "new_text", "old_number", "new_number"),
-    "variables_current": ("value", "value_text", "value_number"),
-}
-"""Those that are empty there in rows of personal variables."""
 TEXTS: dict[str, tuple[str, ...]] = {"variable_history": ("old", "new"), "variables_current": ("value",)}
-"""Those that hold no text there but of choices and dates, and no list or record."""
+"""Columns that hold no text in a masked file but of choices and dates, and no list or record."""
 PSEUDONYM = "^u_[0-9a-f]{16}$"
 
 
@@ -292,14 +279,16 @@ _RULES = (
 
 def _masking() -> Iterator[_Rule]:
     """What must not be in a masked file."""
-    for table, columns in MASKED.items():
-        for column in columns:
+    for table, columns_there in model_columns().items():
+        for column in columns_there.keys() & _treated(table, "words", "digest"):
             yield _unmasked(table, column, f"{column} IS NOT NULL")
+        for column in columns_there.keys() & _treated(table, "flag"):
+            yield _unmasked(table, column, f"{column} NOT IN ('', '{HIDDEN}')")
+        if values := _treated(table, "value"):
+            filled = " OR ".join(f'"{column}" IS NOT NULL' for column in sorted(values))
+            yield _unmasked(table, "a value of a personal variable", f"is_pii AND ({filled})")
     unwritten = "end_reason IS NOT NULL AND end_reason NOT IN (SELECT reason FROM internal.end_reasons)"
     yield _unmasked("sessions", "a reason for the end that stands in no script", unwritten)
-    for table, columns in PERSONAL.items():
-        filled = " OR ".join(f'"{column}" IS NOT NULL' for column in columns)
-        yield _unmasked(table, "a value of a personal variable", f"is_pii AND ({filled})")
     for table, columns in TEXTS.items():
         for column in columns:
             text = f"""json_type("{column}") IN ('ARRAY', 'OBJECT')
@@ -310,6 +299,11 @@ def _masking() -> Iterator[_Rule]:
     for table, columns_there in model_columns().items():
         if "user_id" in columns_there:
             yield _unmasked(table, "users under their own ids", f"NOT regexp_matches(user_id, '{PSEUDONYM}')")
+
+
+def _treated(table: str, *treatments: Treatment) -> set[str]:
+    """The columns of a table that are masked in one of these ways."""
+    return {column for column, treatment in MASKED.get(table, {}).items() if treatment in treatments}
 
 
 def _unmasked(table: str, what: str, where: str) -> _Rule:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from io import BytesIO
@@ -16,6 +17,7 @@ import pytest
 
 from runtime.models.offline import OfflineModel
 from runtime.ports import Hear, ModelReply, ModelRequest, Usage
+from store.analytics.checks import check
 from store.analytics.describe import described_tables
 from store.analytics.file import Place
 from store.database import Database
@@ -36,8 +38,8 @@ SHOWN = {
     "users": "first_seen_at last_seen_at sessions completed_sessions turns user_messages",
     "sessions": (
         "session_id number script_uuid script_id script_version digest first_version locale forked_from "
-        "created_at updated_at completed_at seconds status execution_status phase_id topic_id action_id "
-        "action_type wait_kind turn message_count user_messages event_count is_reduced ended_by end_action_id"
+        "created_at updated_at completed_at seconds status execution_status ended_by end_action_id phase_id topic_id "
+        "action_id action_type wait_kind turn message_count user_messages event_count is_reduced"
     ),
     "turns": (
         "session_id turn script_id script_version digest started_at finished_at seconds status "
@@ -68,7 +70,7 @@ SHOWN = {
         "first_words_ms attempts parameters"
     ),
     "detections": "session_id script_id script_version turn seq detector score severity seen_by message detected_at",
-    "exposures": "session_id script_id script_version experiment unit arm turn seq action_id exposed_at",
+    "exposures": "session_id script_id script_version experiment arm turn seq action_id unit exposed_at",
     "memory_units": (
         "sequence session_id turn message rank level characters creation_time end_time visit_count last_visit "
         "never_delete trust is_extract is_stale valid_from valid_to"
@@ -188,7 +190,17 @@ def test_a_masked_column_is_masked(files: Mapping[bool, Path], table: str, colum
                 keys = connection.execute("SELECT DISTINCT unnest(json_keys(data)) FROM events").fetchall()
             assert {key for (key,) in keys} <= allowed
         case "value" | "label":
-            assert eventful.WORD not in str(masked)
+            assert not [word for word in (eventful.WORD, *CANDIDATES) if word in str(masked)]
+
+
+@pytest.mark.parametrize("column", ["reply", "request_digest", "prompt_digest", "degraded"])
+def test_check_finds_an_unmasked_column(files: Mapping[bool, Path], tmp_path: Path, column: str) -> None:
+    assert [finding for finding in check(files[True]).findings if finding.code == "file_unmasked"] == []
+    damaged = tmp_path / "damaged.duckdb"
+    shutil.copyfile(files[True], damaged)
+    with duckdb.connect(str(damaged)) as connection:
+        connection.execute(f"UPDATE llm_calls SET {column} = '\"{eventful.WORD}\"'")
+    assert {finding.code for finding in check(damaged).findings} == {"file_unmasked"}
 
 
 def strings(path: Path) -> Iterator[str]:
