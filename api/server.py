@@ -41,8 +41,6 @@ from store.record import Record
 
 BACKLOG = 2_048  # connections that wait to be accepted, in the kernel
 HEADER_BYTES_MAX = 65_536
-log = structlog.get_logger()
-
 GOODBYE_S = 3.0  # how long clients have for the last of their answers when the server stops
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: where other commands reach it
 KEY_FILE = "server-key"  # and by which key: whoever may read it may read the record as well
@@ -73,7 +71,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     if not settings.scripts.is_dir():
         raise FolderMissing(f"there is no folder of scripts {settings.scripts}")
     configure_logging(settings.log_level)
-    connections = raise_open_files(settings.connections_max + RESERVE) - RESERVE
+    connections = raise_open_files(settings.connections_max, RESERVE)
     for misfit in misfits(settings):
         log.warning("settings do not fit", problem=misfit)
     model = make_model(settings)

@@ -15,12 +15,12 @@ _OPEN = "/dev/fd"
 log = structlog.get_logger()
 
 
-def raise_open_files(connections: int) -> int:
-    """Raise the soft limit of open files so that `connections` fit; give how many do.
+def raise_open_files(connections: int, reserve: int) -> int:
+    """Raise the soft limit of open files so that `connections` and a `reserve` of more fit; give how many beside it do.
 
     Logs a warning where the hard limit allows fewer. Raises SettingsInvalid where it allows less than CONNECTIONS_MIN.
     """
-    needed = connections + OTHER_FILES + len(open_files())
+    needed = connections + reserve + OTHER_FILES + len(open_files())
     limit = _raise_to(needed)
     if limit >= needed:
         return connections

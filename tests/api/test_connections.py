@@ -363,14 +363,14 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, int(sys.argv[1])), int(sys.
 from api.connections.files import raise_open_files
 from api.settings import SettingsInvalid
 try:
-    print(raise_open_files(int(sys.argv[2])), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    print(raise_open_files(int(sys.argv[2]), int(sys.argv[3])), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 except SettingsInvalid as error:
     print(error)
 """
 
 
-def limited(hard: int, connections: int) -> str:
-    command = [sys.executable, "-c", LIMITED, str(hard), str(connections)]
+def limited(hard: int, connections: int, reserve: int = 0) -> str:
+    command = [sys.executable, "-c", LIMITED, str(hard), str(connections), str(reserve)]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -387,3 +387,10 @@ def test_a_low_hard_limit_of_open_files_is_said_at_start() -> None:
     assert soft == 1_000
     assert 400 <= possible < 500
     assert limited(300, 2_000).startswith("connections_max: the limit of open files is 300; raise it to 25")
+
+
+def test_the_reserve_is_not_taken_from_the_connections() -> None:
+    """With 700 files there is room for the reserve of 256 and no connection beside it."""
+    assert limited(700, 8_192, 256).startswith("connections_max: the limit of open files is 700; raise it to 89")
+    possible = int(limited(1_000, 8_192, 256).splitlines()[-1].split()[0])
+    assert 64 <= possible <= 1_000 - 512 - 256
