@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from runtime.memory.units import MemoryUnit
@@ -24,6 +25,8 @@ ROWS_MAX = 512  # of units that are compared with all others at a time
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
 _NUMBER = re.compile(r"\d+|[一二三四五六七八九十百千万两]+")
+_SIGN = regex.compile(r"[\p{Sm}\p{Sc}\p{So}%#&@]|(?<![\w-])-(?=\d)|(?<=\d)[.,:/](?=\d)")
+"""Signs that change what words say: of C++, -5, 1.5, 5 %, $5; and pictures."""
 
 Links = Mapping[str, str]
 """By unit the earlier one that says the same; that one itself is a duplicate of none."""
@@ -34,15 +37,30 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-def wording_of(unit: MemoryUnit) -> tuple[str, str] | None:
-    """What two units have in common that say the same: their source and their words; None for one without words."""
+_NEGATIONS = frozenset(
+    words_of(
+        "not no never none nobody nothing neither nor without cannot t nicht nein kein keine keinen keinem keiner nie "
+        "niemals ohne pas ne non jamais sans ni nunca sin nada não sem mai senza niet geen nooit не нет ни никогда без "
+        "不没無无非别未莫勿"
+    )
+)
+"""`t` is of don't."""
+
+
+def signs_of(text: str) -> str:
+    """Return the signs in a text that change what its words say, in their order."""
+    return "".join(_SIGN.findall(unicodedata.normalize("NFKC", text)))
+
+
+def wording_of(unit: MemoryUnit) -> tuple[str, str, str] | None:
+    """What two units have in common that say the same: source, words and signs; None for one without words."""
     words = " ".join(words_of(unit.content))
-    return (unit.source, words) if words else None
+    return (unit.source, words, signs_of(unit.content)) if words else None
 
 
 def exact_duplicates(units: Sequence[MemoryUnit]) -> Links:
     """Which units say in the same words what one of the same source said earlier; oldest first."""
-    first: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, str, str], str] = {}
     links: dict[str, str] = {}
     for unit in units:
         wording = wording_of(unit)
@@ -58,21 +76,24 @@ def near_duplicates(
     """Which units, from place `begin` on, say nearly the same as an earlier one of the same source; oldest first.
 
     With `vectors`, one row of length 1 for each unit, by their cosine; without, by the words they have in common. Units
-    with different numbers in them never say the same.
+    with other numbers, signs or negations in them never say the same.
     """
     pairs = _by_words(units, begin) if vectors is None else _by_vectors(units, vectors, begin)
     links: dict[str, str] = {}
     for later, earlier in sorted(pairs):
         found = units[earlier]
-        if _numbers_of(found.content) != _numbers_of(units[later].content):
+        if _decisive(found.content) != _decisive(units[later].content):
             continue
         original = links.get(found.unit_id) or found.duplicate_of or found.unit_id
         links.setdefault(units[later].unit_id, original)
     return links
 
 
-def _numbers_of(text: str) -> Counter[str]:
-    return Counter(_NUMBER.findall(unicodedata.normalize("NFKC", text)))
+def _decisive(text: str) -> tuple[Counter[str], str]:
+    """What makes nearly the same words say something else: numbers and negations, and signs."""
+    found = Counter(_NUMBER.findall(unicodedata.normalize("NFKC", text)))
+    found.update(word for word in words_of(text) if word in _NEGATIONS)
+    return found, signs_of(text)
 
 
 def holds_at(unit: MemoryUnit, moment: datetime) -> bool:

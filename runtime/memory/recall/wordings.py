@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from runtime.memory.duplicates import signs_of
 from runtime.memory.recall.asking import Entry
 from runtime.memory.recall.columns import Columns
 from runtime.memory.recall.fillers import is_filler, is_routine, is_short
@@ -13,7 +14,8 @@ from runtime.memory.recall.postings import Rows
 
 
 class Wordings:
-    """The wordings of a bank's units, in its columns: units of one source and rank in the same words have the same."""
+    """The wordings of a bank's units, in its columns: units of one source and rank in the same words and signs
+    have the same."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -23,7 +25,7 @@ class Wordings:
         """Notes the wording of a new row."""
         columns = self._columns
         wording = " ".join(words) or entry.content
-        columns.wording[row] = hash((entry.rank, entry.source, wording))
+        columns.wording[row] = hash((entry.rank, entry.source, wording, signs_of(entry.content)))
         columns.is_filler[row] = is_filler(words) and not entry.has_attachment
         columns.short[row] = hash(wording) if is_short(words) else 0
         if columns.short[row]:

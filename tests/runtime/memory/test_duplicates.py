@@ -54,6 +54,21 @@ def test_a_unit_with_nearly_the_same_words_is_a_near_duplicate_and_one_with_anot
     assert near_duplicates(memory.units) == {second.unit_id: first.unit_id}
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I am allergic to penicillin", "I am not allergic to penicillin"),
+        ("我昨天吃了药，感觉好多了", "我昨天没吃药，感觉好多了"),
+        ("it was 5 degrees", "it was -5 degrees"),
+        ("he knows C", "he knows C++"),
+    ],
+)
+def test_negations_and_signs_say_something_else(memory, one, other):
+    memory.say(f"{LONG}, and {one}", f"{LONG}, and {other}")
+    assert exact_duplicates(memory.units) == near_duplicates(memory.units) == {}
+    assert near_duplicates(memory.units, np.ones((2, 1), np.float32)) == {}
+
+
 def test_vectors_tell_near_duplicates_from_what_is_only_alike(memory):
     first, second, _ = memory.say("one", "two", "three")
     angles = np.array([0.0, 0.2, 0.5])

@@ -42,6 +42,20 @@ def test_units_in_the_same_words_are_one_result() -> None:
     assert ask(bank, "Which pill?", allowed={5})[0].same == ()
 
 
+@pytest.mark.parametrize(
+    ("question", "contents"),
+    [
+        ("knows", ["He knows C", "He knows C++", "He knows C#"]),
+        ("degrees", ["It was -5 degrees", "It was 5 degrees"]),
+        ("dose", ["The dose is 1.5 mg", "The dose is 1/5 mg"]),
+        ("paid", ["I paid 5%", "I paid $5", "I paid 5"]),
+        ("pizza", ["👍 pizza", "👎 pizza"]),
+    ],
+)
+def test_other_signs_are_another_result(question: str, contents: list[str]) -> None:
+    assert {hit.sequence for hit in ask(bank_of(*contents), question, k=5)} == set(range(1, len(contents) + 1))
+
+
 def test_the_same_words_of_another_source_are_another_result() -> None:
     bank = Bank("")
     bank.add(Entry(sequence=at, group="g", source=who, content="I like tea") for at, who in ((1, "Ana"), (2, "Ben")))
