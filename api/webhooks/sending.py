@@ -92,12 +92,12 @@ class Sender:
 
     async def _connections(self) -> httpcore.AsyncConnectionPool:
         is_open = self._rules.is_open()
-        if self._pool is not None and self._was_open and not is_open:
+        was_open, self._was_open = self._was_open, is_open
+        if self._pool is not None and was_open and not is_open:
             # connections to this machine that were permitted until there were keys
             pool, self._pool = self._pool, None
             await pool.aclose()
         if self._pool is None:
-            self._was_open = is_open
             self._pool = httpcore.AsyncConnectionPool(
                 max_connections=self._connections_max,
                 max_keepalive_connections=self._connections_max,

@@ -15,6 +15,8 @@ import pytest
 
 from api.cli.reach import reach
 from api.settings import Settings
+from api.webhooks.addresses import Rules
+from api.webhooks.sending import Sender
 from api.webhooks.signing import verify
 
 QUICK = {"webhook_retry_s": 0.01}
@@ -533,6 +535,16 @@ async def test_once_there_are_keys_this_machine_is_a_target_only_where_it_is_lis
         other = {"url": "http://127.0.0.1:9/", "events": ["*"]}
         assert (await api.post("/api/webhooks", json=other, headers=admin)).status_code == 400
     assert len(receiver.deliveries) == 2
+
+
+async def test_connections_close_when_a_server_closes_again(receiver: Any) -> None:
+    """Without keys after it had some: connections to this machine that were opened since then are not used on."""
+    open_now = [False]
+    sender = Sender(Settings(), Rules(http=True, is_open=lambda: open_now[0]))
+    for is_open, error in ((False, "refused"), (True, None), (False, "refused")):
+        open_now[0] = is_open
+        assert (await sender.send(receiver.url, {}, b"{}")).trouble == error
+    await sender.close()
 
 
 async def test_a_redirect_is_not_followed(api: Any, receiver: Any) -> None:
