@@ -33,7 +33,7 @@ from api.metrics import Metrics
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
 from store.analytics.bringing import Masking
 from store.analytics.delta import Delta
-from store.analytics.file import Place
+from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.errors import AnalyticsUnreadable, StoreBusy
 from store.record import Record
@@ -41,7 +41,7 @@ from store.record import Record
 FOLDER = "analytics"
 DELTA = "-delta-"
 PARTS = "-parts-"
-_UNDER_WAY = (DELTA, PARTS)  # in the names of what is gone again soon
+_UNDER_WAY = (DELTA, PARTS, COPY)  # in the names of what is gone again soon
 BRING_S = 300.0  # for one delta
 WAIT_S = 20.0  # for a file that is being made; it goes on being made
 ENTER_S = 90.0  # for others who bring it up to date or read it

@@ -37,7 +37,7 @@ from store.analytics.bringing import bring
 from store.analytics.file import Place
 from store.analytics.parquet import cut, parts
 from store.analytics.storage import rewrite
-from store.errors import QueryStopped, StoreError
+from store.errors import DatabaseLocked, QueryStopped, StoreError
 
 LONG_CPU_S = 2.0
 ROOM_BYTES = 1_000_000_000
@@ -106,7 +106,18 @@ def _said(job: Job) -> Done | Failed:
 
 
 def work(job: Job) -> Struct:
-    """Do a job. Raises StoreError."""
+    """Do a job. A file that another program has open for writing, as DuckDB's own shell does, is replaced by a copy.
+
+    Raises StoreError.
+    """
+    try:
+        return _done(job)
+    except DatabaseLocked:
+        Place(Path(job.path)).replace_by_copy()
+        return _done(job)
+
+
+def _done(job: Job) -> Struct:
     match job:
         case Question():
             return answer(job)

@@ -19,7 +19,7 @@ from store.analytics.outlines import (
     VariableOutline,
 )
 from store.database import quoted
-from store.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
+from store.errors import AnalyticsUnreadable, DatabaseLocked
 from store.event_fields import kept_of_event
 from store.insert import roll_back
 from store.masking import masking_sql
@@ -92,10 +92,7 @@ def _open(place: Place, spill: Path) -> duckdb.DuckDBPyConnection:
     try:
         return connect(place.path, spill)
     except DatabaseLocked:
-        try:
-            place.replace_by_copy()
-        except OSError as error:
-            raise StoreUnavailable(f"the analytics file is open elsewhere, and cannot be copied: {error}") from error
+        place.replace_by_copy()
         return connect(place.path, spill)
 
 

@@ -4,6 +4,7 @@ Beside it lies what it knows of the record, for the next delta; what is there is
 """
 
 import hashlib
+import os
 import shutil
 from datetime import datetime
 from functools import cache
@@ -17,7 +18,7 @@ import msgspec
 from store.analytics.delta import Known
 from store.analytics.report_list import REPORTS, Report
 from store.database import quoted, why_not_open
-from store.errors import AnalyticsUnreadable, DatabaseLocked
+from store.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 from store.event_fields import kept_of_event
 
 MODEL_VERSION = 1
@@ -25,6 +26,8 @@ MODEL_VERSION = 1
 MEMORY = "1GB"
 SHARED = "parts.sql"
 """The macros that several reports are made with."""
+COPY = ".copy-"
+"""In the names of copies under way."""
 _RULES = ("model", "reports")
 _PROGRAMS = ("delta.py", "bringing.py", "outlines.py", "report_list.py")
 _ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
@@ -100,11 +103,16 @@ class Place(NamedTuple):
     def replace_by_copy(self) -> None:
         """Put a copy in the place of the file, which another program has open and holds locked.
 
-        The program keeps the file that it has opened; nobody writes to that, so it is copied as it is.
+        The program keeps the file that it has opened; nobody writes to that, so it is copied as it is. Raises
+        StoreUnavailable.
         """
-        fresh = self.path.with_name(self.path.name + ".new")
-        shutil.copyfile(self.path, fresh)
-        fresh.replace(self.path)
+        fresh = self.path.with_name(f"{self.path.name}{COPY}{os.getpid()}")  # several processes may do this at a time
+        try:
+            shutil.copyfile(self.path, fresh)
+            fresh.replace(self.path)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise StoreUnavailable(f"the analytics file is open elsewhere, and cannot be copied: {error}") from error
 
     def remove(self) -> None:
         """Delete the file and what lies beside it; what it knows first, so that no half of it is ever believed."""

@@ -271,6 +271,41 @@ async def test_a_file_that_is_open_elsewhere_is_not_made_anew(files: Any) -> Non
                 await other.wait()
 
 
+WRITES_ELSEWHERE = """
+import duckdb, sys
+connection = duckdb.connect(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("age", [0, 3_600])
+async def test_a_file_open_for_writing_elsewhere_is_read(app: Any, tmp_path: Path, age: int) -> None:
+    new = {"sql": "SELECT count(*) AS n FROM turns", "maxAgeS": age}
+    async with app(tmp_path, embedder="none") as api:
+        answer = await api.post("/api/analytics/query", json=new)
+        assert answer.status_code == 200, answer.text
+        (path,) = (tmp_path / "analytics").glob("*-masked.duckdb")
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", WRITES_ELSEWHERE, str(path), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert other.stdout is not None
+        try:
+            async with asyncio.timeout(BOUND_S):
+                assert await other.stdout.readline() == b"open\n"
+            for asking in (
+                api.post("/api/analytics/query", json=new),
+                api.get("/api/analytics/snapshot", params={"storageVersion": "v1.4.0"}),
+                api.get("/api/analytics/days"),
+            ):
+                answer = await asking
+                assert answer.status_code == 200, answer.text
+        finally:
+            other.kill()
+            await other.wait()
+        assert not [*path.parent.glob("*.copy-*")]
+
+
 async def test_who_has_to_wait_is_told_how_far_it_is(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.analytics.files.WAIT_S", 0.01)
     told: list[ApiError] = []
