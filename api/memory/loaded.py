@@ -78,7 +78,7 @@ class Loaded:
         self.asked: deque[NDArray[np.float32]] = deque(maxlen=ASKED_MAX)  # vectors of questions, the latest last
         self.losses = 0  # how often units went, or were told of that are to go
         self.stale: set[int] = set()  # summaries that are withdrawn until they are made again
-        self._superseded: set[int] = set()
+        self.superseded: set[int] = set()  # units that do not hold at all times, or did not once
 
     @property
     def id(self) -> OwnerId:
@@ -146,7 +146,7 @@ class Loaded:
 
     def not_valid(self, at: datetime) -> list[int]:
         """The units that did not hold at a time: superseded before, or not yet so; or not there yet."""
-        return [sequence for sequence in self._superseded if not holds_at(self.units[sequence], at)]
+        return [sequence for sequence in self.superseded if not holds_at(self.units[sequence], at)]
 
     def not_of(self, ranks: Collection[int]) -> list[int]:
         """The units of other ranks."""
@@ -157,7 +157,7 @@ class Loaded:
         return [
             sequence
             for sequence, unit in self.units.items()
-            if unit.creation_time > at or (sequence in self._superseded and not holds_at(unit, at))
+            if unit.creation_time > at or (sequence in self.superseded and not holds_at(unit, at))
         ]
 
     def take(self, change: MemoryChange) -> None:
@@ -266,8 +266,9 @@ class Loaded:
     def _note(self, unit: MemoryUnit) -> None:
         """Whether a unit is one of those that are not always given."""
         (self.stale.add if unit.is_stale else self.stale.discard)(unit.sequence)
-        if unit.valid_to is not None or (unit.valid_from is not None and unit.valid_from != unit.creation_time):
-            self._superseded.add(unit.sequence)
+        is_later = unit.valid_from is not None and unit.valid_from != unit.creation_time
+        if unit.valid_to is not None or unit.superseded_by is not None or is_later:
+            self.superseded.add(unit.sequence)
 
     def _remove(self, sequences: Iterable[int]) -> None:
         gone = [sequence for sequence in sequences if sequence in self.units]
@@ -277,7 +278,7 @@ class Loaded:
             self.rows.pop(sequence)
             self.without_vector.pop(sequence, None)
             self.seen_otherwise.pop(sequence, None)
-            self._superseded.discard(sequence)
+            self.superseded.discard(sequence)
             self.stale.discard(sequence)
             self.of_rank[unit.rank].discard(sequence)
             if self.sequence_of.get(unit.unit_id) == sequence:
