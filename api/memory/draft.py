@@ -141,7 +141,7 @@ class Draft:
         """Make units valid again that these superseded, so that a removal leaves the earlier fact to be found."""
         if not gone:
             return
-        for sequence in [*self._loaded.superseded, *self._units]:
+        for sequence in {*self._loaded.superseded, *self._relations, *self._units}:
             if self._is_there(sequence):
                 unit = self.unit(sequence)
                 if unit.superseded_by in gone:

@@ -8,12 +8,18 @@ import pytest
 
 from api.memory.asked import NewUnit, Query
 from api.memory.care import ChangedMeanwhile
+from api.memory.draft import Draft
 from api.memory.listing import Which
+from api.memory.loaded import Loaded
 from api.memory.refusals import MemoryRefused
 from api.memory.transfers.exporting import export_memory
+from runtime.memory.recall.bank import Bank
 from runtime.memory.summarising import Passage, Told
+from runtime.memory.units import MemoryUnit
+from store.memory.rows import OwnerRow
 
 OWNER = ("default", "ana")
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def said(recalled: Any) -> list[str]:
@@ -225,3 +231,20 @@ async def test_summary_cannot_be_superseded(home: Any) -> None:
             pass
         with pytest.raises(MemoryRefused, match="is a summary"):
             await memory.add("diary", "no boat", supersedes="diary")
+
+
+def test_a_draft_restores_what_it_superseded_itself() -> None:
+    """A turn that supersedes a note and the rewind before it may be admitted at once."""
+    owner = OwnerRow(tenant="t", user_id="u", memory_id="m", sequence=0, created_at=AT)
+    loaded = Loaded(owner, Bank(""), None, 0)
+    first = Draft(loaded, AT)
+    old = first.add(MemoryUnit(unit_id="old", content="I run", creation_time=AT, end_time=AT, group_id="g"))
+    change = first.change()
+    assert change is not None
+    loaded.take(change)
+    draft = Draft(loaded, AT)
+    new = draft.add(MemoryUnit(unit_id="new", content="I swim", creation_time=AT, end_time=AT, group_id="g"))
+    draft.supersede(old.sequence, new.unit_id, AT)
+    assert draft.unit(old.sequence).superseded_by == "new"
+    draft.take_back([new.sequence])
+    assert draft.unit(old.sequence).superseded_by is None
