@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from api.app import utc_now
-from api.random_ids import new_id
 from api.playing import Player
+from api.random_ids import new_id
 from runtime.models.offline import OfflineModel
 from runtime.program import Program
 from runtime.run import Limits
