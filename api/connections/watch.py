@@ -49,9 +49,12 @@ class Watch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        await self._begin()
+        has_begun = False
         while True:
             try:
+                if not has_begun:
+                    await self._begin()
+                    has_begun = True
                 self._ended += await asyncio.to_thread(self._look)
             except Exception:  # (the outermost place of a task that nobody waits for)
                 log.exception("the connections could not be looked at")

@@ -117,7 +117,7 @@ def _supersede(draft: Draft, loaded: Loaded, unit: MemoryUnit, about: str) -> No
     """An earlier note about the same holds no more."""
     for earlier in (*loaded.units.values(), *draft.added()):
         is_same = earlier.metadata.get(ABOUT) == about and earlier.sequence != unit.sequence
-        if is_same and earlier.superseded_by is None:
+        if is_same and draft.holds(earlier.sequence):  # of two notes in one batch the first is superseded only once
             draft.supersede(earlier.sequence, unit.unit_id, unit.creation_time)
 
 

@@ -186,6 +186,10 @@ class Draft:
     def _is_there(self, sequence: int) -> bool:
         return sequence not in self._removed and (sequence in self._units or sequence in self._loaded.units)
 
+    def holds(self, sequence: int) -> bool:
+        """Whether a unit is there as this draft leaves it, and superseded by none."""
+        return self._is_there(sequence) and self.unit(sequence).superseded_by is None
+
     def unit(self, sequence: int) -> MemoryUnit:
         """Return a unit as this draft leaves it."""
         drafted = self._units.get(sequence)

@@ -224,6 +224,27 @@ async def test_deleted_session_leaves_the_earlier_fact(app: Any, tmp_path: Any) 
         assert await found() == ["Ana lives in Lisbon"]
 
 
+async def test_each_note_on_a_subject_supersedes_the_one_before(app: Any, tmp_path: Any) -> None:
+    twice = (
+        NOTES.replace("script: notes", "script: twice")
+        + """\
+          - {ask: And now?, id: ask_now, output: [{get: place}]}
+          - {remember: "Ana lives in {{ place }}", id: note_now, about: home}
+"""
+    )
+    async with app(tmp_path, embedder="none") as api:
+        await api.keep(NOTES)
+        await api.keep(twice)
+        await api.say(await api.begin("notes"), "Lisbon")
+        await api.read("/api/memory/units", userId="ana")
+        await api.say(await api.begin("twice"), "Porto", "Faro")
+        listed = (await api.read("/api/memory/units", userId="ana"))["data"]
+        notes = {unit["content"].split()[-1]: unit for unit in listed}
+        assert notes["Lisbon"]["supersededBy"] == notes["Porto"]["unitId"]
+        assert notes["Porto"]["supersededBy"] == notes["Faro"]["unitId"]
+        assert notes["Faro"]["supersededBy"] is None
+
+
 async def test_summary_cannot_be_superseded(home: Any) -> None:
     async with home(embedder="none") as memory:
         await memory.add("diary", "the blue boat", "the red door")
