@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from runtime.languages import LANGUAGES
 from runtime.languages.language import Language, NumberWords
-from runtime.languages.spelling import any_of, fold, unaccented
+from runtime.languages.spelling import any_of, fold, spelled, unaccented
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+(?:-[^\W\d_]+)*|\S")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
@@ -54,6 +54,7 @@ class _Grammar(Struct, frozen=True):
     rough: re.Pattern[str]
     minus: re.Pattern[str]
     negated: re.Pattern[str]
+    either: re.Pattern[str]
 
 
 @lru_cache(maxsize=len(LANGUAGES))
@@ -73,6 +74,7 @@ def _compiled(language: Language, words: NumberWords) -> _Grammar:
     suffixes = "|".join(re.escape(each) for each in sorted(language.ordinal_suffixes, key=len, reverse=True))
     joined = "|".join(map(re.escape, words.joined_half)) or "(?!)"
     no = language.yes_no.no if language.yes_no is not None else ()
+    scales = "|".join(spelled(fold(each), language.digraphs) for each in sorted(words.scales, key=len, reverse=True))
     return _Grammar(
         words=words,
         articles=tuple(map(fold, words.articles)),
@@ -84,10 +86,11 @@ def _compiled(language: Language, words: NumberWords) -> _Grammar:
         joined_half=re.compile(rf"(?<!\w)(\w{{2,30}}?)(?:{joined})(?!\w)"),
         half=re.compile(half),
         and_half=re.compile(rf"({_NUMBER})((?: \w+)?) {HALF}"),
-        scaled=re.compile(rf"({_NUMBER}) ?({of(*words.scales)}|k(?!\w))"),
+        scaled=re.compile(rf"({_NUMBER}) ?((?:{scales}|k)(?!\w))"),
         rough=re.compile(rf"{of(*words.rough)}|{HALF}"),
         minus=re.compile(rf"{of(*words.minus)} (?=[0-9])"),
         negated=re.compile(rf"{of(*no)} (?=[0-9])"),
+        either=re.compile(rf"{of(*words.articles)} (?={of(*words.between, *words.decimals)} (\w+))"),
     )
 
 
@@ -100,6 +103,7 @@ def with_words_as_digits(text: str, code: str) -> str:
     text = grammar.ignored.sub(NOTHING, "\n".join(map(fold, text.splitlines())))
     text = grammar.ordinal.sub(NOTHING, text)
     text = grammar.one_and_half.sub("1.5", text)
+    text = grammar.either.sub(lambda match: match[0] if small_number(match[1], code) is None else "1 ", text)
     text = grammar.fixed.sub(lambda match: grammar.words.fixed[match[0]], text)
     text = grammar.joined_half.sub(lambda match: _joined_half(match, code), grammar.half.sub(HALF, text))
     text = grammar.scaled.sub(lambda match: _scaled(match, grammar), text)

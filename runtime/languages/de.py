@@ -109,10 +109,11 @@ LANGUAGE = Language(
     ),
     numbers=NumberWords(
         articles=("ein", "eine", "einen", "einem", "einer", "eines"),
+        between=("oder", "bis", "und"),
         no_counts=("ein paar", "ein bisschen", "ein wenig", "eine menge", "gib acht", "acht geben", "in acht"),
         rough=("dutzend", "dutzende", "hunderte", "tausende", "millionen von", "viertel", "drittel", "dreiviertel",
                "halb", "halbe", "halber", "halbes", "halben", "einhalb"),
-        scales={"hundert": 100, "tausend": 10**3, "million": 10**6, "millionen": 10**6, "mio": 10**6,
+        scales={"hundert": 100, "tausend": 10**3, "tsd": 10**3, "million": 10**6, "millionen": 10**6, "mio": 10**6,
                 "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9},
         decimals=frozenset({"komma"}),
         minus=("minus",),

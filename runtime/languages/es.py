@@ -103,6 +103,7 @@ LANGUAGE = Language(
     ),
     numbers=NumberWords(
         articles=("un", "una", "uno"),
+        between=("o", "a", "y"),
         no_counts=("un poco", "un par", "uno de", "una de", "un montón", "cada uno", "cada una", "mil gracias"),
         rough=("docena", "docenas", "decena", "decenas", "veintena", "centenar", "centenares", "cientos de", "miles",
                "millones de veces", "cuartos", "tercio", "tercios", "medio", "media", "mitad"),

@@ -106,6 +106,7 @@ LANGUAGE = Language(
     ),
     numbers=NumberWords(
         articles=("un", "une"),
+        between=("ou", "à", "et"),
         no_counts=("un peu", "un tas", "une fois pour toutes", "l'un", "d'un", "quelqu'un"),
         rough=("dizaine", "dizaines", "douzaine", "douzaines", "quinzaine", "vingtaine", "trentaine", "quarantaine",
                "cinquantaine", "soixantaine", "centaine", "centaines", "millier", "milliers", "quart", "quarts",

@@ -106,6 +106,7 @@ LANGUAGE = Language(
     ),
     numbers=NumberWords(
         articles=("un", "una", "uno"),
+        between=("o", "a", "e"),
         no_counts=("un po", "un poco", "uno di", "una di", "un sacco", "un paio", "tu sei", "ci sei", "mille grazie",
                    "ognuno", "uno dei", "una delle"),
         rough=("dozzina", "dozzine", "decina", "decine", "ventina", "trentina", "quarantina", "cinquantina",

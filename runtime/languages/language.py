@@ -28,12 +28,14 @@ class YesNo(Struct, frozen=True):
 class NumberWords(Struct, frozen=True):
     """What number words need beside the library that reads them.
 
-    `articles` are numbers only in some places, and count as the first of them; `no_counts` only look like numbers;
+    `articles` are numbers only in some places, and count as the first of them; `between` are words between two numbers
+    of which an answer is one or the other; `no_counts` only look like numbers;
     `rough` words make a number unreadable; `at_least` words do not negate; `respelled` maps spellings without accents
     to those the library knows; `fixed` are words with a value of their own.
     """
 
     articles: tuple[str, ...]
+    between: tuple[str, ...]
     no_counts: tuple[str, ...]
     rough: tuple[str, ...]
     scales: Mapping[str, int]

@@ -102,6 +102,7 @@ LANGUAGE = Language(
     ),
     numbers=NumberWords(
         articles=("een", "ene"),
+        between=("of", "tot", "en"),
         no_counts=("een paar", "een beetje", "een hoop", "een van", "een voor een", "een of andere", "ten eerste"),
         rough=("dozijn", "tiental", "tientallen", "twintigtal", "honderdtal", "honderden", "duizenden", "kwart",
                "kwartier", "derden",

@@ -104,6 +104,7 @@ LANGUAGE = Language(
     ),
     numbers=NumberWords(
         articles=("um", "uma"),
+        between=("ou", "a", "e"),
         no_counts=("um pouco", "um par", "um monte", "um dos", "uma das", "cada um", "cada uma", "mil desculpas"),
         rough=("dúzia", "dúzias", "dezena", "dezenas", "vintena", "centena", "centenas", "centenas de", "milhar",
                "milhares", "quartos", "terço", "terços", "meio", "meia", "metade"),

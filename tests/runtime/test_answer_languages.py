@@ -141,6 +141,27 @@ NUMBERS = {
     "tlh": {"1,234.5": 1234.5},
 }  # fmt: skip
 
+ONE_OR_TWO = {
+    "de": "ein oder zwei|eine bis zwei Stunden|zwischen ein und zwei",
+    "es": "uno o dos|una o dos veces|entre uno y dos",
+    "fr": "un ou deux|un à deux|entre un et deux",
+    "it": "uno o due|una o due volte|tra uno e due",
+    "pt": "um ou dois|uma ou duas|entre um e dois",
+    "nl": "een of twee|een tot twee|tussen een en twee",
+}
+
+
+@pytest.mark.parametrize("locale", ONE_OR_TWO)
+def test_one_or_two_is_not_two(locale) -> None:
+    assert [parse_number(reply, locale) for reply in ONE_OR_TWO[locale].split("|")] == [None] * 3
+
+
+def test_a_scale_may_touch_its_digits() -> None:
+    written = {"de": "5Mio", "it": "10mila", "fr": "10mille", "es": "5mil", "nl": "2duizend"}
+    read = {locale: parse_number(reply, locale) for locale, reply in written.items()}
+    assert read == {"de": 5_000_000, "it": 10_000, "fr": 10_000, "es": 5_000, "nl": 2_000}
+    assert parse_number("2 Tsd.", "de") == 2_000
+
 
 @pytest.mark.parametrize("locale", NUMBERS)
 def test_numbers_are_read_as_the_locale_writes_them(locale) -> None:
