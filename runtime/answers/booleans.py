@@ -7,7 +7,7 @@ import re
 import unicodedata
 from itertools import islice
 
-from runtime.answers.yes_no_words import Says, clause_says, says_both
+from runtime.answers.yes_no_words import Says, clause_says, is_plain_no, says_both
 from runtime.languages import LANGUAGES
 from scripts.model import Locale
 from scripts.strings import language
@@ -73,6 +73,7 @@ _SHORT_ENGLISH = re.compile(
 _NO_IS_ANOTHER_WORD = frozenset(
     {"bs", "cs", "et", "fi", "hr", "hu", "lt", "lv", "pl", "ro", "sk", "sl", "sr", "tr", "vi"}  # a Polish "no" is a yes
 )
+_PLAIN_NO = re.compile(r"(?:no|nope|nah)(?: thanks| thank you)?|不(?:是的?|要|了|行|可以|同意|愿意)?", re.ASCII)
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _WORDS = re.compile(r"[^\W\d_]+")
 
@@ -87,15 +88,22 @@ def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
     if _BOTH.search(folded[:40]) or (_has_words(code) and says_both(folded, code)):
         return None
     hummed = False
-    for match in islice(_CLAUSE.finditer(folded), CLAUSES_MAX):
-        clause = " ".join(match[0].split())
+    clauses = [" ".join(match[0].split()) for match in islice(_CLAUSE.finditer(folded), CLAUSES_MAX)]
+    for at, clause in enumerate(clauses):
         if _HAN_HUM.fullmatch(clause) and not (_has_words(code) and clause_says(clause, code)):
             hummed = hummed or clause[0] in "嗯恩"
             continue
         said = _clause_says(clause) if code in _BY_GRAMMAR else _foreign_clause_says(clause, code)
+        if said == "yes" and any(_is_plain_no(after, code) for after in clauses[at + 1 :]):
+            return None
         if said is not None:
             return said == "yes" if said != "open" else None
     return True if hummed else None
+
+
+def _is_plain_no(clause: str, code: str) -> bool:
+    """Whether a clause is a no and nothing else, so that it takes back a yes before it: ``okay, no``."""
+    return _PLAIN_NO.fullmatch(clause) is not None or (_has_words(code) and is_plain_no(clause, code))
 
 
 def _has_words(code: str) -> bool:

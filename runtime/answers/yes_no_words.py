@@ -23,6 +23,7 @@ class _Grammar(Struct, frozen=True):
     plain_yes: re.Pattern[str]  # the one word for yes, also without its accents
     agrees: re.Pattern[str]
     no: re.Pattern[str]
+    plain_no: re.Pattern[str]  # the one word for no, and polite words
     no_then_yes: re.Pattern[str]
     no_alone: re.Pattern[str]
     unsure: re.Pattern[str]
@@ -52,6 +53,7 @@ def _compiled(language: Language, words: YesNo) -> _Grammar:
         plain_yes=re.compile(any_of(words.yes[:1])),
         agrees=re.compile(rf"{agrees}(?: {polite})*"),
         no=re.compile(of(*words.no)),
+        plain_no=re.compile(rf"{plain_no}(?: {of(*words.polite)})*"),
         no_then_yes=re.compile(rf"{of(*words.no)}(?: \w+)? {plain_yes}"),
         no_alone=re.compile(rf"{of(*words.no_alone)}(?: {of(*words.polite)})*"),
         unsure=re.compile(of(*words.unsure)),
@@ -63,6 +65,11 @@ def _compiled(language: Language, words: YesNo) -> _Grammar:
 def says_both(reply: str, code: str) -> bool:
     """Whether a reply begins with a yes and a no: ``ja, nein``."""
     return _grammar(code).both.match(fold(reply[:80])) is not None
+
+
+def is_plain_no(clause: str, code: str) -> bool:
+    """Whether a clause is the word for no and nothing else, polite words aside."""
+    return _grammar(code).plain_no.fullmatch(" ".join(_NOT_WORDS.sub(" ", fold(clause)).split())) is not None
 
 
 def clause_says(clause: str, code: str) -> Says | None:

@@ -79,6 +79,34 @@ def test_yes_and_no_are_read_in_the_locale_s_words(said, replies) -> None:
     assert {key: parse_boolean(key[1], key[0]) for key in wanted} == wanted
 
 
+TAKEN_BACK = {
+    "en": "ok, no|Okay. No.|right, no thanks|yes, sorry, no",
+    "de": "ok, nein|gut, nein|klar, nein danke|ja, äh, nein",
+    "fr": "d'accord, non|bien, non merci|je crois, non",
+    "es": "bueno, no|bueno... no, gracias|vale, no",
+    "it": "va bene, no|certo, no grazie",
+    "pt": "ok, não|claro, não obrigado",
+    "nl": "oké, nee|goed, nee dank je",
+    "zh": "好吧，不|好，不要|可以，不同意",
+}
+
+
+@pytest.mark.parametrize("locale", TAKEN_BACK)
+def test_a_yes_that_a_no_follows_is_open(locale) -> None:
+    replies = TAKEN_BACK[locale].split("|")
+    assert {reply: parse_boolean(reply, locale) for reply in replies} == dict.fromkeys(replies)
+
+
+def test_a_no_that_agrees_takes_nothing_back() -> None:
+    assert parse_boolean("sure, no problem", "en") is parse_boolean("ja, kein Problem", "de") is True
+
+
+def test_regret_does_not_hide_the_answer() -> None:
+    said = {"de": "leider ja", "fr": "malheureusement oui", "es": "por desgracia sí", "it": "purtroppo sì"}
+    assert [parse_boolean(reply, locale) for locale, reply in said.items()] == [True] * 4
+    assert parse_boolean("leider nein", "de") is False
+
+
 @pytest.mark.parametrize("code", BY_WORDS)
 def test_each_word_of_a_language_says_what_its_table_says(code) -> None:
     words = LANGUAGES[code].yes_no
