@@ -35,6 +35,7 @@ _NAMES_ASIDE = {"chinese", "zh", "chinese_name", "display_name", "label", "title
 _SEVERITIES = {"severity", "risk_level", "severity_level", "level", "urgency", "priority"}
 _SCORES = {"confidence", "score", "weight"}
 _CRITERIA = {"detection_criteria", "criteria", "conditions", "detection_rules"}
+_ACTIONS = re.compile(r"(^|_)actions?$")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 _DEGREES = {
     1.0: {"critical", "extreme", "emergency", "urgent", "极高", "紧急", "危急"},
@@ -86,6 +87,15 @@ def pass_over(reader: Reader, key: str, value: Tree) -> None:
     reader.add("KEY_IGNORED", f"`{key}` has no effect on a detector here", value.at, severity="note")
 
 
+def _holds_action(key: str, tree: Tree) -> bool:
+    """Whether a part says what is to be done, which belongs elsewhere in the file."""
+    items = tree.items if isinstance(tree, SequenceTree) else (tree,)
+    mappings = [item for item in items if isinstance(item, MappingTree)]
+    if any(item.get("action_type") is not None for item in mappings):
+        return True
+    return _ACTIONS.search(key) is not None and any(item.get("type") is not None for item in mappings)
+
+
 class Collector:
     """Walks through a configuration and keeps what it means."""
 
@@ -95,7 +105,10 @@ class Collector:
 
     def take(self, key: str, tree: Tree, path: str = "") -> None:
         """Takes a part of the configuration that stands under a key."""
-        if isinstance(tree, MappingTree) and "threshold" in key:
+        if _holds_action(key, tree):
+            message = f"nothing under `{key}` would be done here"
+            self._reader.add("UNKNOWN_KEY", message, tree.at, "Move it into `output_config: {trigger_actions: […]}`.")
+        elif isinstance(tree, MappingTree) and "threshold" in key:
             self._thresholds(tree)
         elif key in _SURE_WORDS | _LIKELY_WORDS and texts_in(tree):
             self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)

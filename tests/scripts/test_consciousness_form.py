@@ -243,6 +243,23 @@ def test_an_action_that_would_not_be_done_is_an_error(action, code, mode):
     assert code in {problem.code for problem in reading.errors}
 
 
+@pytest.mark.parametrize("place", ["trigger_actions", "actions", "on_detection"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_actions_that_stand_elsewhere_are_an_error(place, inside):
+    actions = f"{place}: [{{action_type: say, config: {{message: Hello}}}}]"
+    detects = f"keywords: [b], {actions}}}" if inside else f"keywords: [b]}}, {actions}"
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, detection_config: {{{detects}}}"))
+    assert [(each.code, each.severity) for each in reading.problems] == [("UNKNOWN_KEY", "error")]
+    assert "trigger_actions" in reading.problems[0].fix
+
+
+def test_actions_by_type_alone_are_an_error_elsewhere():
+    text = (
+        "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, actions: [{type: say, text: Hello}]}"
+    )
+    assert [each.code for each in read_script(Source(text)).problems] == ["UNKNOWN_KEY"]
+
+
 def test_one_action_needs_no_list():
     action = "{action_type: say, config: {message: Hello}}"
     text = "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, output_config: {trigger_action: "
