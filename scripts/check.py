@@ -611,12 +611,17 @@ class _Checker:
         for name in sorted(compiled.reads - set(self.loop_names)):
             self.flow.read(name, where(source, name), self.place)
         for fault in compiled.facts.faults:
-            if fault.root not in self.loop_names or fault.root == DETECTED:
+            if self.is_given(fault.root):
                 self.member(fault, source)
 
+    def is_given(self, name: str) -> bool:
+        """Whether a built-in name is what the runtime gives here, and no variable of the script."""
+        if name != DETECTED:
+            return name not in self.loop_names
+        is_seen = self.detector is not None or (self.interrupt is not None and bool(self.interrupt.on.detector))
+        return is_seen and self.loop_names.count(DETECTED) == 1
+
     def member(self, fault: MemberFault, source: Template | Expression) -> None:
-        if fault.root == DETECTED and DETECTED not in self.loop_names:
-            return  # a variable of that name
         below = fault.line - 1
         at = Location(source.at.line + below, 1 if below else source.at.column, source.at.file)
         severity: Severity | None = None if fault.is_fatal else "warning"

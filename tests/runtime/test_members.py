@@ -116,3 +116,19 @@ async def test_a_role_nobody_describes_goes_by_its_id(drive):
     session = await drive("- {set: {it: role}, role: guide}\n- {ask: '{{ it }}', output: [{get: more}]}")
     assert session.said == ["guide"]
     assert type(session.values["it"]) is str
+
+
+def test_a_loop_may_call_its_item_detected():
+    text = """
+script: a
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        declare: [{var: rows, type: list, value: []}]
+        actions:
+          - foreach: rows as detected
+            id: each
+            do: [{say: "{{ detected.kind.name }}", id: told}]
+"""
+    assert "MEMBER_UNKNOWN" not in {problem.code for problem in read_script(Source(text)).problems}
