@@ -15,7 +15,9 @@ NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
 _PLACEHOLDER = re.compile(
     rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%\s*(?P<system>{NAME})\s*%\}}|\$?\{{\s*(?P<single>{NAME})\s*\}}"
 )
-_ODD_PLACEHOLDER = re.compile(r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40})\s*\}")
+_ODD_PLACEHOLDER = re.compile(
+    r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1} counts nothing
+)
 _JINJA_MARK = re.compile(r"\{\{|\{%|\{#|\{$")  # the last: what follows may begin with a brace
 
 SYSTEM: Mapping[str, str] = {

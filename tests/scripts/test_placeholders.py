@@ -75,6 +75,7 @@ def test_a_value_is_never_looked_at_again(render, value):
         ("ok\n{变量@名}", [("变量@名", 3)]),
         ("```\n{1st}\n``` {2nd}", [("2nd", 14)]),
         ('{"json": 1} {}', []),
+        ("{age + 1} and {age*2}", [("age + 1", 0), ("age*2", 14)]),
     ],
 )
 def test_braces_that_hold_no_name_are_found(written, odd):
