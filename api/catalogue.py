@@ -5,6 +5,7 @@ from collections import OrderedDict
 from pathlib import Path
 from uuid import UUID, uuid5
 
+import structlog
 from msgspec import Struct
 
 from api.errors import ApiError
@@ -22,6 +23,8 @@ from scripts.strings import table_for
 from store.record import Record
 from store.rows import ScriptRow, ScriptStatus, ScriptTextRow
 from store.script_texts import ScriptChanges
+
+log = structlog.get_logger()
 
 PROGRAMS_MAX = 500
 NAMESPACE = UUID("6f1c2a52-6c55-4b7e-9d6e-0c1f7f3f7a11")
@@ -45,6 +48,7 @@ class Catalogue:
         self._record = record
         self._clock = clock
         self._programs: OrderedDict[tuple[str, str, str], Program] = OrderedDict()  # tenant, digest, string table
+        self._invalid: dict[tuple[str, str], tuple[Problem, ...]] = {}  # errors of scripts that sessions run on
         self._saving = asyncio.Lock()  # two imports of one script must not both become version n
 
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> Saved:
@@ -215,14 +219,29 @@ class Catalogue:
         return await self._reading(row.tenant, row.digest)
 
     async def program(self, tenant: str, digest: str) -> Program:
-        """The script of a digest, ready to run. Raises ApiError SCRIPT_NOT_FOUND."""
+        """The script of a digest, ready to run. Raises ApiError SCRIPT_NOT_FOUND.
+
+        A text that an earlier version of Cuebook accepted runs as far as it can be read, since sessions run on it;
+        `require_valid` says whether a session may begin with it.
+        """
         program = self._programs.get((tenant, digest, ""))
         if program is None:
             reading = await self._reading(tenant, digest)
-            if reading.script is None:  # kept by a version of Cuebook that could run it
+            if reading.draft is None:
                 raise unusable(reading.errors)
-            program = Program(reading.script)
+            if reading.script is None:
+                self._invalid[tenant, digest] = reading.errors
+                first = reading.errors[0]
+                log.warning("sessions run on a script that has errors now", digest=digest, problem=str(first))
+            program = Program(reading.draft)
         return self._remember((tenant, digest, ""), program)
+
+    async def require_valid(self, tenant: str, digest: str) -> None:
+        """Raise ApiError where a script that was accepted once has errors now, so that no session begins with it."""
+        await self.program(tenant, digest)
+        errors = self._invalid.get((tenant, digest))
+        if errors is not None:
+            raise unusable(errors)
 
     async def program_in(self, locale: Locale, tenant: str, digest: str) -> Program:
         """The script of a digest with the texts of a language. Raises ApiError SCRIPT_NOT_FOUND."""
@@ -237,7 +256,8 @@ class Catalogue:
         self._programs[key] = program
         self._programs.move_to_end(key)
         if len(self._programs) > PROGRAMS_MAX:
-            self._programs.popitem(last=False)
+            (owner, oldest, _), _ = self._programs.popitem(last=False)
+            self._invalid.pop((owner, oldest), None)
         return program
 
     async def _reading(self, tenant: str, digest: str) -> Reading:

@@ -63,11 +63,15 @@ class Source(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """What came of reading a source: the script, unless an error keeps it from being run, and every problem."""
+    """What came of reading a source: the script, unless an error keeps it from being run, and every problem.
+
+    `draft` is the script as far as it could be read, also where there are errors.
+    """
 
     source: Source
     script: Script | None
     problems: tuple[Problem, ...]
+    draft: Script | None = None
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -140,7 +144,7 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
             problems.soften(_ODD_BUT_RUNS)
         check_script(script, problems)
         check_strings(script, problems)
-    return Reading(source, None if problems.fatal else script, problems.sorted())
+    return Reading(source, None if problems.fatal else script, problems.sorted(), script)
 
 
 def read_side_file(source: Source, mode: Mode = "compat") -> Reading:

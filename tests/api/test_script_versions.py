@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from store.database import Database
+
 HELLO = """\
 script: hello
 title: A greeting
@@ -219,3 +221,38 @@ async def test_pages_of_filtered_scripts(api: Any) -> None:
             break
         asked["cursor"] = page["nextCursor"]
     assert found == ["s4", "s3", "s2", "s1", "s0"]
+
+
+ACCEPTED_ONCE = """\
+sessions:
+  - session: visit
+    stages:
+      - stage: only
+        steps:
+          - goal: talk
+            actions:
+              - say: Welcome.
+              - ai_ask: How are you?
+                id: how
+              - aks: Are you safe?
+              - say: Goodbye.
+"""
+
+
+async def test_sessions_go_on_with_a_script_that_has_errors_now(app: Any, tmp_path: Path) -> None:
+    """What an earlier version accepted with a warning is an error now: what runs stays, nothing new begins with it."""
+    async with app(tmp_path) as api:
+        sound = ACCEPTED_ONCE.replace("              - aks: Are you safe?\n", "")
+        await api.keep(sound, strict=False)
+        session = await api.begin("visit")
+    database = Database.open(tmp_path)
+    cursor = database.cursor()
+    cursor.execute("UPDATE script_texts SET text = $text", {"text": ACCEPTED_ONCE})
+    cursor.close()
+    database.close()
+    async with app(tmp_path) as api:
+        said = await api.say(session, "Fine, thank you.")
+        assert [each["content"] for each in said["messages"]][-1] == "Goodbye."
+        refused = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "visit"})
+        assert refused.status_code == 422
+        assert "aks" in refused.text
