@@ -11,7 +11,6 @@ from scripts.brought import SideFile
 from scripts.diagnostics import Problems
 from scripts.dialects import consciousness_form, stage_sections, technique_form
 from scripts.dialects.session_form import RESPELL
-from scripts.dialects.speakers import with_speakers
 from scripts.dialects.stage_links import linked
 from scripts.dialects.stage_repairs import read_repaired
 from scripts.model import Script, all_actions
@@ -73,8 +72,6 @@ def with_side_files(script: Script, files: Mapping[str, str], problems: Problems
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *brought)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
     script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
-    older = in_stages | ({script.at.file} if script.form != "native" else set())
-    script = with_speakers(script, older) if older else script
     return _with_shown_forms(script, problems, lenient=lenient) if script.form == "stage" else script
 
 

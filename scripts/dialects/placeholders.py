@@ -23,7 +23,7 @@ _JINJA_MARK = re.compile(r"\{\{|\{%|\{#|\{$")  # the last: what follows may begi
 SYSTEM: Mapping[str, str] = {
     "user": "user.id",
     "time": '((now ~ "")[:16]|replace("T", " "))',
-    "who": '(role or "AI")',
+    "who": '(role.name or "AI")',
 }
 """What ``{%name%}`` stands for where the runtime knows it, as expressions; no variable takes its place."""
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scripts.dialects.placeholders import odd_placeholders, reference, to_expression, to_template
 from scripts.expressions import compile_expression, compile_template
+from scripts.members import SPEAKER_PARTS, Speaker
 
 VALUES = {
     "姓名": "Leo",
@@ -57,9 +58,13 @@ def test_every_spelling_of_a_placeholder_means_the_variable(render, written, sai
 )
 def test_what_the_runtime_knows_has_a_value(render, written, said):
     now = datetime(2026, 3, 1, 9, 30, 12, tzinfo=UTC)
-    given = {"user": {"id": "ana"}, "now": now, "role": "guide", "time": "noon"}
+    given = {"user": {"id": "ana"}, "now": now, "role": speaker("guide"), "time": "noon"}
     assert render(to_template(written), **given).text == said
-    assert render(to_template("{%who%}"), role="").text == "AI"
+    assert render(to_template("{%who%}"), role=speaker("")).text == "AI"
+
+
+def speaker(name: str) -> Speaker:
+    return Speaker(name, dict.fromkeys(SPEAKER_PARTS, "") | {"id": name, "name": name})
 
 
 @pytest.mark.parametrize("value", ["$$5 and $& end", "{name}", "{{ name }}", "{% set a = 1 %}", "{task}", "1+1"])
