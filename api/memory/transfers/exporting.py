@@ -14,8 +14,10 @@ from store.memory.record import MemoryRecord
 from store.memory.rows import OwnerRow, UnitRow
 
 PAGE_UNITS = 1_000
-ATTEMPTS_MAX = 3
-"""A memory whose units come and go meanwhile is written anew."""
+ATTEMPTS_MAX = 7
+"""A memory whose units come and go meanwhile is written again."""
+PAUSE_S = 0.1
+"""Before the second attempt, and twice as long before each further one: 6.3 s in all, for the work on it to end."""
 
 
 class Exported(Struct, frozen=True):
@@ -40,7 +42,9 @@ async def export_memory(
 
     Raises StoreBusy where it does not stay the same for long enough, OSError, and what reading the record raises.
     """
-    for _ in range(ATTEMPTS_MAX):
+    for attempt in range(ATTEMPTS_MAX):
+        if attempt:
+            await asyncio.sleep(PAUSE_S * 2 ** (attempt - 1))
         owner = await memory.owner(tenant, user_id)
         if owner is None:
             return None

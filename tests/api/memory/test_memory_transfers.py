@@ -1,5 +1,6 @@
 """A memory goes to a file and comes back the same; a file that is none is refused whole, and told where."""
 
+import asyncio
 import base64
 import json
 import sqlite3
@@ -188,6 +189,18 @@ async def test_taken_ids_are_renamed_where_that_is_wanted(record: Record, tmp_pa
     assert {finding.code for finding in await record.memory.check()} == {"summary_stale"}
     again = await import_memory(record.memory, wanted, path, "parquet")
     assert again.renamed["diary"] == "diary~3"
+
+
+async def test_export_waits_for_a_memory_that_changes(record: Record, tmp_path: Path) -> None:
+    async def change() -> None:
+        for sequence in range(100, 160):
+            owner = OwnerRow(tenant="t", user_id="busy", memory_id="m", sequence=sequence, created_at=MOMENT)
+            await record.memory.change(MemoryChange(tenant="t", user_id="busy", owner=owner))
+
+    changing = asyncio.create_task(change())
+    await asyncio.sleep(0.05)
+    assert await export_memory(record.memory, "t", "busy", tmp_path / "m", "json") is not None
+    await changing
 
 
 async def test_the_words_of_messages_go_with_them(app: Any, opened: Any, tmp_path: Path) -> None:
