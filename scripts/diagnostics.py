@@ -67,7 +67,11 @@ CODES: dict[str, Code] = {
     "PARAMETER_MISSING": Code("error", "The skill needs this parameter.", "Add it to `input`."),
     "RETURN_UNKNOWN": Code("error", "The skill returns no such value.", "Use one of those it lists in `returns`."),
     "GOTO_IN_SKILL": Code("error", "A skill cannot jump out of itself.", "Return a value and decide after the call."),
-    "EMPTY_TEXT": Code("warning", "The text is empty, so nothing will be said.", "Write the text."),
+    "EMPTY_TEXT": Code(
+        "warning",
+        "The text is empty, so nothing will be said.",
+        "Write the text; put quotes around one that begins with `#`, which begins a comment.",
+    ),
     "NO_ACTIONS": Code("warning", "Nothing happens here.", "Add actions, or remove it."),
     # Texts, expressions, variables
     "TEMPLATE_INVALID": Code("error", "The placeholders of a text are not valid.", "Write {{ name }}."),
