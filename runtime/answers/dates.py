@@ -1,13 +1,13 @@
 """One calendar day out of a free reply, by the Gregorian calendar; relative ones are counted from ``today``.
 
-Digits and Chinese are read here, the words of other languages in `spoken_days` and `library_days`.
+Digits and Chinese are read here, the words of other languages in `spoken_days` and `relative_days`.
 """
 
 import re
 from datetime import date, timedelta
 
-from runtime.answers.library_days import library_day
 from runtime.answers.numbers import parse_number
+from runtime.answers.relative_days import relative_day
 from runtime.answers.spoken_days import spoken_days
 from runtime.languages import LANGUAGES
 from runtime.languages.cldr import conventions
@@ -72,7 +72,7 @@ def _in_words(text: str, today: date, locale: Locale, *, is_alone: bool) -> set[
     own = spoken_days(text, today, locale)
     days = set(own.days) | spoken_days(own.rest, today, "en").days
     if is_alone and not days and code not in LANGUAGES:
-        found = library_day(text, today, locale)
+        found = relative_day(text, today, locale)
         return set() if found is None else {found}
     return days
 

@@ -13,7 +13,7 @@ _DIGIT = re.compile(r"[0-9]")
 _YEAR = re.compile(r"[0-9]{4}")
 
 
-def library_day(text: str, today: date, locale: Locale) -> date | None:
+def relative_day(text: str, today: date, locale: Locale) -> date | None:
     """The day that a short text names by words that count from today, or None.
 
     Raises OverflowError for a day that is not in the calendar.
