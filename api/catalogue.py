@@ -41,14 +41,20 @@ class Saved(Struct, frozen=True):
     new: bool
 
 
+class _Prepared(Struct, frozen=True):
+    """A script ready to run, and what is wrong with it by now."""
+
+    program: Program
+    errors: tuple[Problem, ...] = ()
+
+
 class Catalogue:
     """Scripts of all tenants, over the record."""
 
     def __init__(self, record: Record, clock: Clock) -> None:
         self._record = record
         self._clock = clock
-        self._programs: OrderedDict[tuple[str, str, str], Program] = OrderedDict()  # tenant, digest, string table
-        self._invalid: dict[tuple[str, str], tuple[Problem, ...]] = {}  # errors of scripts that sessions run on
+        self._programs: OrderedDict[tuple[str, str, str], _Prepared] = OrderedDict()  # tenant, digest, string table
         self._saving = asyncio.Lock()  # two imports of one script must not both become version n
 
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> Saved:
@@ -221,27 +227,16 @@ class Catalogue:
     async def program(self, tenant: str, digest: str) -> Program:
         """The script of a digest, ready to run. Raises ApiError SCRIPT_NOT_FOUND.
 
-        A text that an earlier version of Cuebook accepted runs as far as it can be read, since sessions run on it;
-        `require_valid` says whether a session may begin with it.
+        A text that an earlier version of Cuebook accepted runs as far as it can be read, since sessions run on it.
         """
-        program = self._programs.get((tenant, digest, ""))
-        if program is None:
-            reading = await self._reading(tenant, digest)
-            if reading.draft is None:
-                raise unusable(reading.errors)
-            if reading.script is None:
-                self._invalid[tenant, digest] = reading.errors
-                first = reading.errors[0]
-                log.warning("sessions run on a script that has errors now", digest=digest, problem=str(first))
-            program = Program(reading.draft)
-        return self._remember((tenant, digest, ""), program)
+        return (await self._prepared(tenant, digest)).program
 
-    async def require_valid(self, tenant: str, digest: str) -> None:
-        """Raise ApiError where a script that was accepted once has errors now, so that no session begins with it."""
-        await self.program(tenant, digest)
-        errors = self._invalid.get((tenant, digest))
-        if errors is not None:
-            raise unusable(errors)
+    async def valid_program(self, tenant: str, digest: str) -> Program:
+        """The same for a session that begins or moves to it; a script that has errors now is refused with them."""
+        prepared = await self._prepared(tenant, digest)
+        if prepared.errors:
+            raise unusable(prepared.errors)
+        return prepared.program
 
     async def program_in(self, locale: Locale, tenant: str, digest: str) -> Program:
         """The script of a digest with the texts of a language. Raises ApiError SCRIPT_NOT_FOUND."""
@@ -250,15 +245,26 @@ class Catalogue:
         if table is None:
             return program
         key = (tenant, digest, table.locale.casefold())
-        return self._remember(key, self._programs.get(key) or program.in_locale(locale))
+        return self._remember(key, self._programs.get(key) or _Prepared(program.in_locale(locale))).program
 
-    def _remember(self, key: tuple[str, str, str], program: Program) -> Program:
-        self._programs[key] = program
+    async def _prepared(self, tenant: str, digest: str) -> "_Prepared":
+        prepared = self._programs.get((tenant, digest, ""))
+        if prepared is None:
+            reading = await self._reading(tenant, digest)
+            if reading.draft is None:
+                raise unusable(reading.errors)
+            prepared = _Prepared(Program(reading.draft), reading.errors)
+            if reading.errors:
+                problem = str(reading.errors[0])
+                log.warning("sessions run on a script that has errors now", digest=digest, problem=problem)
+        return self._remember((tenant, digest, ""), prepared)
+
+    def _remember(self, key: tuple[str, str, str], prepared: "_Prepared") -> "_Prepared":
+        self._programs[key] = prepared
         self._programs.move_to_end(key)
         if len(self._programs) > PROGRAMS_MAX:
-            (owner, oldest, _), _ = self._programs.popitem(last=False)
-            self._invalid.pop((owner, oldest), None)
-        return program
+            self._programs.popitem(last=False)
+        return prepared
 
     async def _reading(self, tenant: str, digest: str) -> Reading:
         text = await self._record.script_text(tenant, digest)

@@ -118,8 +118,7 @@ class Chat:
                 require_text(known)
                 return await self._started_before(known, underway)
             script = await self._catalogue.offered(tenant, new.script_id)
-            await self._catalogue.require_valid(tenant, script.digest)
-            program = await self._catalogue.program(tenant, script.digest)
+            program = await self._catalogue.valid_program(tenant, script.digest)
             locale = new.locale or self._settings.locale or program.locale
             program = await self._catalogue.program_in(locale, tenant, script.digest)
             session_id = await self._running.new_session_id(tenant, key)

@@ -8,7 +8,7 @@ import asyncio
 import inspect
 from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from api.client.errors import CuebookError
 from api.message_stores import MessageStore, StoreConversations
@@ -30,6 +30,7 @@ _OVER = frozenset({"SESSION_NOT_FOUND", "SESSION_TEXT_DROPPED"})
 KNOWN_MAX = 1_000  # conversations whose sessions are remembered, so that they need not be looked up
 
 
+@runtime_checkable
 class Conversations(Protocol):
     """What keeps the conversations: `sessions` of a client, or of an embedded runtime."""
 
@@ -156,9 +157,7 @@ with_history = WithHistory
 
 
 def _conversations(given: Conversations | MessageStore) -> Conversations:
-    if isinstance(given, MessageStore) and not hasattr(given, "get_or_create"):
-        return StoreConversations(given)
-    return cast("Conversations", given)
+    return given if isinstance(given, Conversations) else StoreConversations(given)
 
 
 async def _pieces(answered: object) -> AsyncIterator[object]:

@@ -6,7 +6,7 @@ The interface is that of seed 003's `MemoryStore`: append, load and clear by ses
 import asyncio
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -14,7 +14,6 @@ from runtime.context.messages import message_of, record_of
 from runtime.context.windows import recent
 
 
-@runtime_checkable
 class MessageStore(Protocol):
     """Messages by session id. The methods may be plain or asynchronous."""
 

@@ -121,7 +121,7 @@ class Migrating:
             source = Source(wanted.yaml_content, file="", side_files=wanted.files)
             return Target((await self._trial(source)).in_locale(locale), source.digest)
         script = await self._catalogue.version(tenant, wanted.script_id or hot.session.script_uuid, wanted.version)
-        await self._catalogue.require_valid(tenant, script.digest)
+        await self._catalogue.valid_program(tenant, script.digest)
         program = await self._catalogue.program_in(locale, tenant, script.digest)
         return Target(program, script.digest, script.script_uuid, script.script_id, script.version)
 

@@ -256,3 +256,24 @@ async def test_sessions_go_on_with_a_script_that_has_errors_now(app: Any, tmp_pa
         refused = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "visit"})
         assert refused.status_code == 422
         assert "aks" in refused.text
+
+
+async def test_no_translation_hides_that_a_script_has_errors_now(
+    app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.catalogue.PROGRAMS_MAX", 1)
+    library = Path(__file__).parents[2] / "scripts" / "library" / "check_in"
+    text = (library / "check_in.yaml").read_text("utf-8")
+    async with app(tmp_path) as api:
+        await api.keep(text, files={"check_in.zh.yaml": (library / "check_in.zh.yaml").read_text("utf-8")})
+        session = await api.begin("check_in", locale="zh")
+    database = Database.open(tmp_path)
+    cursor = database.cursor()
+    cursor.execute("UPDATE script_texts SET text = text || $more", {"more": "nobody_knows_this: 1\n"})
+    cursor.close()
+    database.close()
+    async with app(tmp_path) as api:
+        await api.say(session, "跑五公里")
+        refused = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "check_in"})
+        assert refused.status_code == 422
+        assert "nobody_knows_this" in refused.text

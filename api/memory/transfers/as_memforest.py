@@ -32,9 +32,9 @@ class MemForestSource:
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
         self._connection = connection
         self._now = now
-        self.count: int = connection.execute("SELECT count(*) FROM memory_units").fetchone()[0]
-        if self.count > UNITS_MAX:
-            raise DocumentInvalid(f"table memory_units: at most {UNITS_MAX:,} units can be read, it has {self.count:,}")
+        rows: int = connection.execute("SELECT count(*) FROM memory_units").fetchone()[0]
+        if rows > UNITS_MAX:
+            raise DocumentInvalid(f"table memory_units: at most {UNITS_MAX:,} units can be read, it has {rows:,}")
         self._memories = [str(row[0]) for row in self._rows("SELECT id FROM long_term_memories ORDER BY rowid")]
         self._sessions = {
             str(row[0]): self._time(row[1], f"session {row[0]}") or now
