@@ -1,34 +1,67 @@
-# make run    sets up and serves the example scripts; no key, no network needed once installed
-# make test   sets up and runs every test
-# make check  the gate: style, types, imports, dependencies, tests
-# make transcripts  plays the example scripts and writes what came of it to tests/transcripts, for a look at the diff
-# make fuzz   100,000 changed scripts, each of which must be read to its end
-# make bench  figures, printed beside a floor measured in the same run
-# make bench-analytics  each report over 100,000 simulated sessions, beside SQLite; SIM_DATA=FOLDER takes a record there is
-# make reference  the README's tables of the model and the reports, from their comments
-# make bench-memory  the same for memory: how fast, and with LOCOMO=locomo10.zip how much of what matters it recalls
+# make run         sets up and serves the example scripts; needs no key, and no network once installed
+# make test        sets up and runs the tests, but for the slow ones
+# make check       style, types, imports, dependencies
+# make test-all    make test, then kills, fuzzing, documentation, generated clients, others' scripts, embedding models
+# make soak        the long runs: ten times the kills and examples; hours
+# make transcripts writes tests/e2e/transcripts again, so that a change of them shows in the diff
+# make reference   writes the generated pages of docs/reference
+# make docs        builds the documentation into site/, which the server then serves at /docs
+# make fuzz        100,000 mutated scripts, each of which must be read without a crash
+# make mutants     changes the core in thousands of ways, and prints how many of the changes no test notices; hours
+# make bench       benchmarks of turns, streams and sessions, beside a baseline measured in the same run
+# make size        prints the lines of code by folder, and the longest functions
+# make trace       prints the path of one message: its frames and modules
+# make bench-memory, make bench-analytics  the same for memory (LOCOMO=locomo10.zip) and analytics (SIM_DATA=FOLDER)
 
 PYTHON ?= python3
 PORT ?= 8000
+# of the tests; on two cores the third one runs while others wait for processes and timers
+WORKERS ?= 3
 export LOCOMO ?= $(wildcard ../shared/data/locomo10.zip)
 BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt
+# compiled modules are reused, whatever the shell says: without them each process compiles all of the code
+export PYTHONDONTWRITEBYTECODE :=
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run test check bench bench-memory bench-analytics fuzz reference transcripts clean
+.PHONY: run test test-all soak check size trace bench bench-memory bench-analytics fuzz mutants reference docs transcripts clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e .
+	$(PIP) -e .
 	touch $@
 
 .venv/dev: .venv/base
-	$(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev,embeddings]'
+	$(PIP) -e '.[dev]'
+	touch $@
+
+.venv/embeddings: .venv/dev
+	$(PIP) -e '.[embedding-tests]'
+	touch $@
+
+.venv/clients: .venv/dev
+	$(PIP) -e '.[client-tests]'
+	touch $@
+
+.venv/mutants: .venv/dev
+	$(PIP) -e '.[mutation-tests]'
+	touch $@
+
+.venv/docs: .venv/base
+	$(PIP) -e '.[docs]'
 	touch $@
 
 run: .venv/base
 	$(BIN)/cuebook serve --port $(PORT)
 
 test: .venv/dev
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+	TEST_EFFORT=0.2 $(PYTEST) -m 'not slow and not embeddings'
+
+test-all: test .venv/embeddings .venv/clients .venv/docs
+	$(PYTEST) -m 'slow or embeddings'
+
+soak: .venv/embeddings .venv/clients .venv/docs
+	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000
 
 check: .venv/dev
 	$(BIN)/ruff check
@@ -36,17 +69,23 @@ check: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
-	$(MAKE) test
 
 transcripts: .venv/dev
-	WRITE_TRANSCRIPTS=1 $(BIN)/pytest -q tests/transcripts
+	WRITE_TRANSCRIPTS=1 $(BIN)/pytest -q tests/e2e/transcripts
 
 bench: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_turns.py
 	$(BIN)/python tests/benchmarks/bench_streams.py
 	$(BIN)/python tests/benchmarks/bench_sessions.py
+	$(BIN)/python tests/benchmarks/bench_check.py
 
-bench-memory: .venv/dev
+size: .venv/dev
+	$(BIN)/python tests/benchmarks/code_size.py
+
+trace: .venv/dev
+	$(BIN)/python tests/benchmarks/trace_turn.py
+
+bench-memory: .venv/embeddings
 	$(BIN)/python tests/benchmarks/bench_memory.py
 	$(BIN)/python tests/benchmarks/bench_memory_index.py
 	$(BIN)/python tests/benchmarks/bench_memory_set.py
@@ -60,11 +99,18 @@ bench-analytics: .venv/dev
 	$(BIN)/python tests/benchmarks/bench_analytics.py
 	$(BIN)/python tests/benchmarks/bench_analytics_turns.py
 
-reference: .venv/base
-	$(BIN)/python -m api.analytics.reference README.md
+reference: .venv/dev
+	$(BIN)/python docs/generate
+
+docs: .venv/docs
+	$(BIN)/zensical build --clean --strict
 
 fuzz: .venv/dev
-	$(BIN)/python tests/scripts/mutants.py --count 100000
+	$(BIN)/python tests/slow/mutate_scripts.py --count 100000
+
+mutants: .venv/mutants
+	PATH="$(CURDIR)/$(BIN):$$PATH" TEST_EFFORT=0.05 $(BIN)/mutmut run --max-children $(WORKERS) $(if $(MUTANTS),'$(MUTANTS)')
+	$(BIN)/python tests/benchmarks/mutation_score.py
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv mutants .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache site

@@ -1,1 +1,1 @@
-"""The edges: HTTP, command line and settings; the only place that knows everything below."""
+"""HTTP API, command line and settings: the top layer, which depends on all other packages."""

@@ -1,6 +1,6 @@
-"""Cuebook within a Python program: sessions over a data folder, without a server and without a port.
+"""Cuebook inside a Python program: sessions in a data folder, without a server and without a port.
 
-The same application as a server's answers, so that everything it promises holds here as well.
+Requests go to the same application as on a server, so that the same guarantees hold.
 """
 
 import asyncio
@@ -10,19 +10,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from litestar import Litestar
-
 from api.app import create_app
 from api.client.client import Client
 from api.client.in_process import InProcess
+from api.http.application import Application
+from api.logs.configuration import warnings_only
 from api.models import make_model
-from api.quiet import warnings_only
 from api.settings import load_settings
-from runtime.context.resizing import Handlers
-from runtime.ports import Model
-from store.record import Record
+from runtime.context.resize import Handlers
+from runtime.state.ports import Model
+from store.store import Store
 
-STOP_S = 60.0  # for what is under way when the program ends
+STOP_S = 60.0  # for running turns and requests when the program ends
 
 
 @asynccontextmanager
@@ -34,33 +33,33 @@ async def open_runtime(
     settings: Mapping[str, Any] | None = None,
     context_handlers: Handlers | None = None,
 ) -> AsyncIterator[Client]:
-    """A client of the sessions in a data folder, which is made if it is new: ``async with open_runtime("data") as
-    cuebook``. No server may hold the folder meanwhile, as this does.
+    """Return a client of the sessions in a data folder, which is created if it is new: ``async with
+    open_runtime("data") as cuebook``. The folder is locked meanwhile; no server may use it.
 
     `scripts` is the folder whose scripts are published, `model` a model or the name of one as in the settings. Other
-    settings are those of `cuebook.toml` and the environment, and `settings` before them. `context_handlers` do in the
-    program's own way what the context strategies `lite` and `memo` do.
+    settings come from `cuebook.toml` and the environment; `settings` override them. `context_handlers` replace the
+    context strategies `lite` and `memo`.
 
-    A program that has not set up structlog hears of warnings only.
+    If the program has not configured structlog, only warnings are logged.
 
-    Raises SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what Record.open raises.
+    Raises SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what Store.open raises.
     """
     named = model if isinstance(model, str) else None
-    given = {"data": str(data), "scripts": None if scripts is None else str(scripts), "model": named}
-    own = load_settings(flags={**(settings or {}), **given})
+    arguments = {"data": str(data), "scripts": None if scripts is None else str(scripts), "model": named}
+    own = load_settings(flags={**(settings or {}), **arguments})
     warnings_only()
-    talker = make_model(own) if model is None or isinstance(model, str) else model
-    record = await asyncio.to_thread(Record.open, own.data)
-    key = secrets.token_urlsafe(32)  # whoever may read the folder needs none of those in the record
-    app = create_app(own, record, talker, operator_key=key, context_handlers=context_handlers)
+    language_model = make_model(own) if model is None or isinstance(model, str) else model
+    store = await asyncio.to_thread(Store.open, own.data)
+    key = secrets.token_urlsafe(32)  # file access replaces the keys of the database
+    app = create_app(own, store, language_model, operator_key=key, context_handlers=context_handlers)
     async with running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:
         yield client
 
 
 @asynccontextmanager
-async def running(app: Litestar) -> AsyncIterator[None]:
-    """The application from its start to its stop, both in one task: a program may enter here in one and leave in
-    another.
+async def running(app: Application) -> AsyncIterator[None]:
+    """Run the application from start to stop in one task, because a program may enter this context in one task and
+    leave it in another.
     """
     started, stop = asyncio.Event(), asyncio.Event()
 
@@ -75,7 +74,7 @@ async def running(app: Litestar) -> AsyncIterator[None]:
     starting.cancel()
     try:
         if life.done():
-            await life  # why it did not start
+            await life  # raises the error of the start
         yield
     finally:
         stop.set()

@@ -1,19 +1,19 @@
-"""Every way a request can fail, in one table, and the one shape in which clients hear of it."""
+"""The table of error codes, and the shape of an error answer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import structlog
 from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from api.memory.refusals import MemoryRefused, TooManyJobs, UnitTaken
-from api.turn_log import fields_of
-from api.wording import worded
-from store.debugging import is_debugging
-from store.errors import (
+from api.logs.turn_fields import fields_of
+from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
+from api.validation_messages import humanize_validation_error
+from store.interface.debug_logging import is_debugging
+from store.interface.errors import (
     CompactionRunning,
     CursorInvalid,
     DatabaseFileLost,
@@ -34,85 +34,104 @@ ErrorType: TypeAlias = Literal["syntax", "configuration", "runtime", "session", 
 
 
 class Kind(Struct, frozen=True):
-    """What a code means to a client."""
+    """The status, the type and the recovery of a code."""
 
     status: int
     type: ErrorType
     suggestion: str
-    retry_action: str = ""  # empty: trying again does not help
+    retry_action: str = ""  # empty: a retry does not help
     retry_after_s: int = 0
 
 
 CODES: Mapping[str, Kind] = {
     "REQUEST_INVALID": Kind(400, "configuration", "Correct the request as the message says."),
-    "UNAUTHENTICATED": Kind(401, "configuration", "Send a key that is good: `Authorization: Bearer KEY`."),
-    "FORBIDDEN": Kind(403, "configuration", "Use a key that may do this."),
+    "UNAUTHENTICATED": Kind(401, "configuration", "Send a valid key: `Authorization: Bearer KEY`."),
+    "FORBIDDEN": Kind(403, "configuration", "Use a key whose role permits this."),
     "RATE_LIMITED": Kind(429, "system", "Send fewer requests at a time.", "wait", 1),
-    "REQUESTS_FULL": Kind(429, "system", "Wait for the answers to the requests that are open.", "wait", 1),
+    "REQUESTS_FULL": Kind(429, "system", "Wait until open requests are answered.", "wait", 1),
     "REQUEST_TIMEOUT": Kind(408, "system", "Send the whole body at once.", "resend"),
     "KEY_NOT_FOUND": Kind(404, "configuration", "Correct the id; `GET /api/keys` lists them."),
-    "NOT_FOUND": Kind(404, "configuration", "The API is described at /schema."),
-    "METHOD_NOT_ALLOWED": Kind(405, "configuration", "The API is described at /schema."),
-    "REQUEST_INCOMPLETE": Kind(400, "configuration", "Send the whole body: the connection ended before."),
+    "NOT_FOUND": Kind(404, "configuration", "See the description of the API at /schema."),
+    "METHOD_NOT_ALLOWED": Kind(405, "configuration", "See the description of the API at /schema."),
+    "REQUEST_INCOMPLETE": Kind(400, "configuration", "Send the whole body; the connection ended before its end."),
     "PAYLOAD_TOO_LARGE": Kind(413, "configuration", "Send less at once."),
     "UNSUPPORTED_MEDIA_TYPE": Kind(415, "configuration", "Send JSON, with `Content-Type: application/json`."),
     "SCRIPT_NOT_FOUND": Kind(404, "configuration", "Import the script, or correct its id."),
     "SCRIPT_NOT_PUBLISHED": Kind(409, "configuration", "Publish a version of the script, or use another."),
-    "SCRIPT_PARSE_ERROR": Kind(400, "syntax", "Mend the YAML at the places in `details`."),
-    "SCRIPT_VALIDATION_ERROR": Kind(422, "configuration", "Mend the script at the places in `details`."),
+    "SCRIPT_PARSE_ERROR": Kind(400, "syntax", "Fix the YAML at the places in `details`."),
+    "SCRIPT_VALIDATION_ERROR": Kind(422, "configuration", "Fix the script at the places in `details`."),
     "SESSION_NOT_FOUND": Kind(404, "session", "Correct the id, or create a session."),
-    "TURN_NOT_FOUND": Kind(404, "session", "Ask for a turn that the session has taken; `snapshots` lists them."),
+    "TURN_NOT_FOUND": Kind(404, "session", "Name a turn of the session; `snapshots` lists them."),
     "SESSION_BUSY": Kind(409, "session", "Send one message at a time, or `Prefer: busy=queue`.", "wait", 1),
     "SESSION_ENDED": Kind(409, "session", "Create a new session."),
-    "SESSION_TEXT_DROPPED": Kind(410, "session", "Create a new session; of this one only what is counted is left."),
+    "SESSION_REDACTED": Kind(410, "session", "Create a new session; only the counts of this one remain."),
     "SESSION_PAUSED": Kind(409, "session", "Resume the session first."),
-    "INTERVENTION_REFUSED": Kind(409, "session", "Look at the session's status, and ask for what it allows."),
+    "INTERVENTION_REFUSED": Kind(409, "session", "Read the session's status and send a request that it permits."),
     "SESSION_EXISTS": Kind(409, "session", "Import it with `replace` or with `copy`."),
-    "SESSION_KEY_TAKEN": Kind(409, "session", "Use the session that has this key, or another key."),
-    "MIGRATION_BLOCKED": Kind(409, "session", "Leave the session where it is, or move it to a version that you name."),
-    "TURN_CONFLICT": Kind(412, "session", "Read the session again and decide anew.", "reload"),
-    "DOCUMENT_INVALID": Kind(422, "configuration", "Mend the document as the message says; nothing was imported."),
+    "SESSION_KEY_EXISTS": Kind(409, "session", "Use the session that has this key, or another key."),
+    "MIGRATION_BLOCKED": Kind(409, "session", "Leave the session on its version, or name another version."),
+    "TURN_CONFLICT": Kind(412, "session", "Read the session again, then decide.", "reload"),
+    "DOCUMENT_INVALID": Kind(422, "configuration", "Fix the document as the message says; nothing was imported."),
     "IDEMPOTENCY_MISMATCH": Kind(422, "configuration", "Use a new Idempotency-Key for a new request."),
-    "IDEMPOTENCY_IN_FLIGHT": Kind(409, "session", "The same request is still being answered.", "wait", 1),
-    "ACTION_EXECUTION_ERROR": Kind(500, "runtime", "Mend the action in the script; the session stays where it was."),
-    "LIMIT_EXCEEDED": Kind(500, "runtime", "Mend the action that never ends; the session stays where it was."),
+    "IDEMPOTENCY_IN_FLIGHT": Kind(409, "session", "Wait for the answer to the same request.", "wait", 1),
+    "ACTION_EXECUTION_ERROR": Kind(500, "runtime", "Fix the action in the script; the session did not change."),
+    "LIMIT_EXCEEDED": Kind(500, "runtime", "Fix the action that does not end; the session did not change."),
     "LLM_SERVICE_ERROR": Kind(503, "runtime", "Send the same message again.", "resend", 5),
-    "LLM_CALL_INTERRUPTED": Kind(503, "runtime", "Send the same message again: the call is made anew.", "resend", 1),
+    "LLM_CALL_INTERRUPTED": Kind(503, "runtime", "Send the same message again; the call is repeated.", "resend", 1),
     "MEMORY_FAILED": Kind(503, "runtime", "Send the same message again.", "resend", 5),
     "VARIABLE_STORE_INIT_ERROR": Kind(500, "system", "The saved session needs another version of Cuebook."),
     "DATABASE_ERROR": Kind(500, "system", "See the log for this request id."),
-    "DATABASE_FILE_LOST": Kind(503, "system", "Put the database file back and restart the server; see its log."),
+    "DATABASE_FILE_LOST": Kind(503, "system", "Restore the database file and restart the server; see its log."),
     "WEBHOOK_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/webhooks lists them."),
-    "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; what was settled is deleted after a time."),
-    "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is their number."),
+    "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; finished deliveries are deleted after a time."),
+    "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is the limit."),
     "FILTER_INVALID": Kind(400, "configuration", "Correct the filter as the message says; nothing was read."),
-    "MEMORY_NOT_FOUND": Kind(404, "configuration", "Correct the user; nothing has been remembered of this one."),
+    "MEMORY_NOT_FOUND": Kind(404, "configuration", "Correct the user id; this user has no memory."),
     "MEMORY_UNIT_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/units lists them."),
-    "MEMORY_UNIT_TAKEN": Kind(409, "configuration", "Give the unit another `unitId`, or none."),
+    "MEMORY_UNIT_EXISTS": Kind(409, "configuration", "Use another `unitId`, or leave it out."),
     "MEMORY_GROUP_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/groups lists them."),
     "MEMORY_JOB_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/jobs lists them."),
-    "MEMORY_JOBS_FULL": Kind(429, "system", "Wait until some of the work is done.", "wait", 5),
+    "MEMORY_JOBS_FULL": Kind(429, "system", "Wait until some jobs are finished.", "wait", 5),
     "QUERY_INVALID": Kind(400, "configuration", "Correct the query as the message says; nothing was read."),
-    "QUERY_STOPPED": Kind(422, "configuration", "Ask for less at once, or give it more time."),
+    "QUERY_STOPPED": Kind(422, "configuration", "Request less, or raise `timeoutS`."),
     "REPORT_NOT_FOUND": Kind(404, "configuration", "Correct the name; GET /api/analytics/reports lists them."),
-    "REPORT_INVALID": Kind(400, "configuration", "Correct it as the message says; the list of reports helps."),
-    "ANALYTICS_NOT_READY": Kind(503, "system", "Ask again: they are being made meanwhile.", "wait", 1),
-    "RETENTION_RUNNING": Kind(409, "system", "One run drops all that is due; GET tells how far it is.", "wait", 5),
-    "COMPACTION_RUNNING": Kind(409, "system", "One compaction does for all that was removed before it.", "wait", 5),
-    "DISK_TOO_SMALL": Kind(507, "system", "Make room on the disk of the record; nothing was changed."),
-    "STREAMS_FULL": Kind(429, "system", "Close streams that nobody reads, or ask again later.", "wait", 5),
+    "REPORT_INVALID": Kind(
+        400, "configuration", "Correct the parameters as the message says; see the list of reports."
+    ),
+    "ANALYTICS_NOT_READY": Kind(503, "system", "Repeat the request; the analytics are being refreshed.", "wait", 1),
+    "RETENTION_RUNNING": Kind(409, "system", "Wait for the run in progress; GET shows its progress.", "wait", 5),
+    "COMPACTION_RUNNING": Kind(409, "system", "Wait for the compaction in progress.", "wait", 5),
+    "DISK_TOO_SMALL": Kind(507, "system", "Free space on the disk of the database; nothing was changed."),
+    "STREAMS_FULL": Kind(429, "system", "Close unused streams, or retry later.", "wait", 5),
     "SERVER_BUSY": Kind(503, "system", "Send the same request again.", "resend", 1),
     "INTERNAL_ERROR": Kind(500, "system", "See the log for this request id."),
 }
 
 
-_MEND_FIRST = "Mend the server's settings or the script as the message says; sending it again does not help before."
+class ErrorDetail(Struct, frozen=True, kw_only=True):
+    """One cause of an error: the field, parameter or header it is in, or the line and column of a text, from 1.
+
+    Problems of a script also have the code, severity and fix of their diagnostic, and the file they are in.
+    """
+
+    message: str
+    field: str | UnsetType = UNSET
+    line: int | UnsetType = UNSET
+    column: int | UnsetType = UNSET
+    code: str | UnsetType = UNSET
+    severity: str | UnsetType = UNSET
+    fix: str | UnsetType = UNSET
+    file: str | UnsetType = UNSET
+
+
+_FIX_FIRST = "Fix the server's settings or the script as the message says; a retry does not help until then."
 
 
 class ApiError(Exception):
-    """A failure that a client hears of. `details` is plain JSON data; nothing in it names paths or SQL. `lasting`: it
-    stays until somebody mends the server's settings or the script, whatever is usual with the code. `retry_after_s`
-    tells when to ask again, where that is known better than the code does.
+    """An error that is sent to a client.
+
+    `details` hold neither paths of this machine nor SQL. With `lasting` the error remains until the settings or the
+    script are fixed, whatever the code's recovery is. `retry_after_s` replaces the code's time until a retry.
     """
 
     def __init__(
@@ -120,7 +139,7 @@ class ApiError(Exception):
         code: str,
         message: str,
         *,
-        details: Any = None,
+        details: Sequence[ErrorDetail] = (),
         context: Mapping[str, Any] | None = None,
         lasting: bool = False,
         retry_after_s: int | None = None,
@@ -135,17 +154,17 @@ class ApiError(Exception):
 
     @property
     def kind(self) -> Kind:
-        """What the code means, and here whether asking again helps."""
+        """Return the kind of the code, with the recovery of this error."""
         usual = CODES[self.code]
         if self.lasting:
-            return Kind(usual.status, usual.type, _MEND_FIRST)
+            return Kind(usual.status, usual.type, _FIX_FIRST)
         if self.retry_after_s is not None:
             return msgspec.structs.replace(usual, retry_after_s=self.retry_after_s)
         return usual
 
 
 class Recovery(Struct, frozen=True, rename="camel"):
-    """What a client can do."""
+    """How a client can recover from an error."""
 
     can_retry: bool
     retry_action: str
@@ -153,12 +172,12 @@ class Recovery(Struct, frozen=True, rename="camel"):
 
 
 class ErrorBody(Struct, frozen=True, rename="camel"):
-    """What went wrong."""
+    """The error itself."""
 
     code: str
     type: ErrorType
     message: str
-    details: Any
+    details: Sequence[ErrorDetail]
     context: dict[str, Any]
     recovery: Recovery
 
@@ -171,7 +190,7 @@ class ErrorAnswer(Struct, frozen=True, rename="camel"):
 
 
 def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:
-    """The body a client gets."""
+    """Return the body of an error answer."""
     kind = error.kind
     return ErrorAnswer(
         success=False,
@@ -187,7 +206,7 @@ def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:
 
 
 def headers_of(failure: ApiError, error: BaseException) -> dict[str, str]:
-    """What an answer tells beside its body: when to ask again, how to say who asks, which methods there are."""
+    """Return the headers of an error answer: `Retry-After`, `WWW-Authenticate`, `Allow`."""
     kind = failure.kind
     headers = {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
     if kind.status == 401:
@@ -198,28 +217,28 @@ def headers_of(failure: ApiError, error: BaseException) -> dict[str, str]:
 
 
 def described(*codes: str) -> dict[int, ResponseSpec]:
-    """How the description of a route lists what it may refuse: by status, with the codes."""
+    """Return the error responses of a route for its OpenAPI description, by status with their codes."""
     by_status: dict[int, list[str]] = {}
-    for code in codes:
+    for code in dict.fromkeys(codes):
         by_status.setdefault(CODES[code].status, []).append(code)
     return {
-        status: ResponseSpec(ErrorAnswer, generate_examples=False, description=", ".join(found))
-        for status, found in by_status.items()
+        status: ResponseSpec(ErrorAnswer, generate_examples=False, description=", ".join(names))
+        for status, names in by_status.items()
     }
 
 
 _QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})
-"""Whose messages may quote values of variables; who may read the session finds them there."""
+"""Codes whose messages may quote values of variables; they are in the session, not in the log."""
 
 
 _LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST"})
-"""What the server logs when it happens, not with every request that it fails."""
+"""Codes that are logged once when they occur, not with every request that fails."""
 
 
 def log_failure(failure: ApiError, error: BaseException, request_id: str, route: str) -> None:
-    """Writes down what is no mistake of the client's. `route` is a template: ids of a path may be words of a user."""
+    """Log an error that the client did not cause. `route` is a template, since ids in a path may be personal data."""
     if failure.kind.status >= 500 and failure.code not in _LOGGED_ONCE:
-        message = "a turn failed; the session says why" if failure.code in _QUOTING else failure.message
+        message = "a turn failed; see the session's error" if failure.code in _QUOTING else failure.message
         unexpected = None if isinstance(error, ApiError | DiskTooSmall) else error
         fields = {"code": failure.code, "request_id": request_id, "route": route} | fields_of(error)
         log.error(message, **fields, exc_info=unexpected)
@@ -227,68 +246,65 @@ def log_failure(failure: ApiError, error: BaseException, request_id: str, route:
         log.debug("a request was refused", code=failure.code, request_id=request_id, route=route)
 
 
+_TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
+    CursorInvalid: ("REQUEST_INVALID", "the cursor does not belong to this list"),
+    VariablesFull: ("REQUEST_INVALID", ""),
+    InvalidMemoryRequest: ("REQUEST_INVALID", ""),
+    FilterInvalid: ("FILTER_INVALID", ""),
+    QueryRefused: ("QUERY_INVALID", ""),
+    QueryStopped: ("QUERY_STOPPED", ""),
+    ReportRefused: ("REPORT_INVALID", ""),
+    UnitIdExists: ("MEMORY_UNIT_EXISTS", ""),
+    TooManyJobs: ("MEMORY_JOBS_FULL", ""),
+    CompactionRunning: ("COMPACTION_RUNNING", "a compaction is in progress already"),
+    DiskTooSmall: ("DISK_TOO_SMALL", ""),
+    StoreBusy: ("SERVER_BUSY", "the database is busy"),
+    ReadTimedOut: ("SERVER_BUSY", "the database is busy"),
+    DatabaseFileLost: (
+        "DATABASE_FILE_LOST",
+        "the database file was deleted, moved or replaced while the server had it open; nothing is written",
+    ),
+    StoreError: ("DATABASE_ERROR", "the database could not be read or written"),
+    Exception: ("INTERNAL_ERROR", "internal error; see the log for this request id"),
+}
+"""The code and message of an exception; an empty message is that of the exception. Base classes follow their own."""
+
+
 def translate(error: BaseException, sent_names: Mapping[str, str] | None = None) -> ApiError:
-    """What a client hears of any exception; `sent_names` are the parameters of its route as it spells them."""
+    """Translate any exception; `sent_names` are the route's parameters as the client spells them."""
     match error:
         case ApiError():
             return error
         case HTTPException():
             return _http_error(error, sent_names or {})
-        case CursorInvalid():
-            return ApiError("REQUEST_INVALID", "the cursor is none that this list gave")
-        case VariablesFull() | MemoryRefused():
-            return ApiError("REQUEST_INVALID", str(error))
-        case FilterInvalid():
-            return ApiError("FILTER_INVALID", str(error))
-        case QueryRefused():
-            return ApiError("QUERY_INVALID", str(error))
-        case QueryStopped():
-            return ApiError("QUERY_STOPPED", str(error))
-        case ReportRefused():
-            return ApiError("REPORT_INVALID", str(error))
-        case UnitTaken():
-            return ApiError("MEMORY_UNIT_TAKEN", str(error))
-        case TooManyJobs():
-            return ApiError("MEMORY_JOBS_FULL", str(error))
-        case CompactionRunning():
-            return ApiError("COMPACTION_RUNNING", "the record is being compacted already")
-        case DiskTooSmall():
-            return ApiError("DISK_TOO_SMALL", str(error))
-        case StoreBusy() | ReadTimedOut():
-            return ApiError("SERVER_BUSY", "the record has too much to do")
-        case DatabaseFileLost():
-            message = (
-                "the database file was deleted, moved or replaced while the server had it open; nothing is written"
-            )
-            return ApiError("DATABASE_FILE_LOST", message)
-        case StoreError():
-            return ApiError("DATABASE_ERROR", "the record could not be read or written")
-        case _:
-            return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
+    code, message = next(
+        (each for kind, each in _TRANSLATED.items() if isinstance(error, kind)), _TRANSLATED[Exception]
+    )
+    return ApiError(code, message or str(error))
 
 
 def _http_error(error: HTTPException, sent_names: Mapping[str, str]) -> ApiError:
-    """The server's own refusals: routes, methods, bodies, parameters."""
+    """Translate errors of the HTTP framework: routes, methods, bodies, parameters."""
     codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
     if error.status_code in codes:
         return ApiError(codes[error.status_code], error.detail or "not possible")
     if error.status_code >= 500:
-        return ApiError("INTERNAL_ERROR", "something went wrong that should not have")
+        return ApiError("INTERNAL_ERROR", "internal error; see the log for this request id")
     if not isinstance(error.extra, list):
-        return ApiError("REQUEST_INVALID", error.detail, details=error.extra if isinstance(error.extra, dict) else None)
-    details = [_reworded(each, sent_names) if isinstance(each, dict) else each for each in error.extra]
-    first = next(iter(details), None)
-    problem = _request_problem(first, error.detail) if isinstance(first, dict) else error.detail
-    return ApiError("REQUEST_INVALID", problem, details=details)
+        return ApiError("REQUEST_INVALID", error.detail)
+    details = [_detail(each, error.detail, sent_names) for each in error.extra]
+    return ApiError("REQUEST_INVALID", _request_problem(details[0]) if details else error.detail, details=details)
 
 
-def _reworded(detail: dict[str, Any], sent_names: Mapping[str, str]) -> dict[str, Any]:
-    said = {key: worded(each) if key == "message" and isinstance(each, str) else each for key, each in detail.items()}
-    if detail.get("source") in {"query", "header", "cookie"} and isinstance(detail.get("key"), str):
-        said["key"] = sent_names.get(detail["key"], detail["key"])
-    return said
+def _detail(found: dict[str, Any], otherwise: str, sent_names: Mapping[str, str]) -> ErrorDetail:
+    """Translate one problem that the HTTP framework found in a body, a parameter or a header."""
+    key = str(found.get("key", "data"))
+    if found.get("source") in {"query", "header", "cookie"}:
+        key = sent_names.get(key, key)
+    message = humanize_validation_error(found.get("message", otherwise))
+    return ErrorDetail(message=message, field=UNSET if key == "data" else key)
 
 
-def _request_problem(detail: dict[str, Any], otherwise: str) -> str:
-    key = "the body" if detail.get("key") in {None, "data"} else detail["key"]
-    return f"{key}: {detail.get('message', otherwise)}".replace("the body: 'data'", "the body is empty")
+def _request_problem(detail: ErrorDetail) -> str:
+    where = "the body" if detail.field is UNSET else detail.field
+    return f"{where}: {detail.message}".replace("the body: 'data'", "the body is empty")

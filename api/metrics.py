@@ -1,6 +1,5 @@
-"""What a server counts of itself, in the form that Prometheus reads. Nothing in it names users, sessions or texts."""
+"""Prometheus metrics of a server. They never contain users, sessions or texts."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -9,96 +8,85 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from runtime.ports import Purpose, Usage
-from store.retention import Drop
+from runtime.state.ports import Purpose, Usage
+from store.interface.retention_rows import RetentionAction
 
 _TURN_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
-class Timed(Struct):
-    """What comes of a turn."""
-
-    outcome: str = "refused"
-
-
-class Counted(Struct):
-    """What comes of an analyst's question."""
+class QueryOutcome(Struct):
+    """The result of an analytics query."""
 
     outcome: str = "failed"
 
 
 class Metrics:
-    """The counts of one application; the bounds of each are the routes, codes and purposes there are."""
+    """The metrics of one application; the number of labels is bounded by the routes, codes and purposes."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._requests = self._counter("http_requests", "Requests that came to a route", "method", "route", "status")
-        self._errors = self._counter("errors", "Requests that failed", "code")
-        self._turns = self._counter("turns", "Turns that were run", "outcome")
+        self._requests = self._counter("http_requests", "Requests by route and status", "method", "route", "status")
+        self._errors = self._counter("errors", "Failed requests", "code")
+        self._turns = self._counter("turns", "Turns", "outcome")
         self._turn_s = Histogram(
             "cuebook_turn_seconds",
-            "How long a turn took, without its commit",
+            "Duration of a turn without its commit",
             buckets=_TURN_S,
             registry=self._registry,
         )
         self._calls = self._counter("model_calls", "Calls of language models", "purpose", "outcome")
         self._tokens = self._counter("model_tokens", "Tokens of language models", "direction")
-        self._queries = self._counter("analytics_queries", "Questions of analysts that were asked", "outcome")
-        self._bringing_s = self._counter("analytics_bringing_seconds", "Spent on bringing analytics up to date")
-        self._dropped = self._counter("retention_sessions", "Sessions that retention dropped something of", "drop")
+        self._queries = self._counter("analytics_queries", "Analytics queries", "outcome")
+        self._refresh_s = self._counter("analytics_bringing_seconds", "Time spent on refreshing the analytics")
+        self._retention = self._counter("retention_sessions", "Sessions redacted or deleted by retention", "action")
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Shows a value as it is when somebody looks."""
+        """Expose a gauge whose value is read when the metrics are collected."""
         Gauge(f"cuebook_{name}", about, registry=self._registry).set_function(value)
 
     def watch_total(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Shows what somebody else counts, as it is when somebody looks."""
+        """Expose a total that is counted elsewhere and read when the metrics are collected."""
         self._registry.register(_Total(f"cuebook_{name}", about, value))
 
     def count_request(self, method: str, route: str, status: int) -> None:
-        """A request was answered."""
+        """Count a request that was answered."""
         self._requests.labels(method, route, str(status)).inc()
 
     def count_error(self, code: str) -> None:
-        """A request failed."""
+        """Count a failed request."""
         self._errors.labels(code).inc()
 
-    @contextmanager
-    def timing(self) -> Iterator[Timed]:
-        """A turn runs: it is `done`, or failed with a code, whichever is set meanwhile."""
-        timed, begun = Timed(), time.perf_counter()
-        try:
-            yield timed
-        finally:
-            self._turns.labels(timed.outcome).inc()
-            self._turn_s.observe(time.perf_counter() - begun)
+    def count_turn(self, outcome: str, seconds: float) -> None:
+        """Count a turn and its duration without the commit; its outcome is `done`, `refused` or an error code."""
+        self._turns.labels(outcome).inc()
+        self._turn_s.observe(seconds)
 
     def count_call(self, purpose: Purpose, *, done: bool, usage: Usage | None) -> None:
-        """A call of a language model has ended."""
+        """Count a finished call of a language model."""
         self._calls.labels(purpose, "done" if done else "failed").inc()
         if usage is not None:
             self._tokens.labels("input").inc(usage.input_tokens)
             self._tokens.labels("output").inc(usage.output_tokens)
 
-    def count_dropped(self, drop: Drop, sessions: int) -> None:
-        """Retention dropped the text of sessions, or all of them."""
-        self._dropped.labels(drop).inc(sessions)
+    def count_retention(self, action: RetentionAction, sessions: int) -> None:
+        """Count sessions that retention redacted or deleted."""
+        self._retention.labels(action).inc(sessions)
 
     @contextmanager
-    def counting_query(self) -> Iterator[Counted]:
-        """An analyst's question is asked: it is `done`, `refused` or `stopped`, whichever is set meanwhile."""
-        counted = Counted()
+    def counting_query(self) -> Iterator[QueryOutcome]:
+        """Count an analytics query with the outcome that the caller sets: `done`, `refused` or `stopped`."""
+        result = QueryOutcome()
         try:
-            yield counted
+            yield result
         finally:
-            self._queries.labels(counted.outcome).inc()
+            self._queries.labels(result.outcome).inc()
 
-    def count_bringing(self, seconds: float) -> None:
-        """An analytics file was brought up to date."""
-        self._bringing_s.inc(seconds)
+    def count_refresh(self, seconds: float) -> None:
+        """Count the time of a refresh of an analytics file."""
+        self._refresh_s.inc(seconds)
 
-    def exposed(self) -> bytes:
-        """All of it, as text."""
+    def exposition(self) -> bytes:
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
@@ -106,7 +94,7 @@ class Metrics:
 
 
 class _Total(Collector):
-    """A count that is kept elsewhere."""
+    """A total that is counted elsewhere."""
 
     def __init__(self, name: str, about: str, value: Callable[[], float]) -> None:
         self._name = name
@@ -114,5 +102,5 @@ class _Total(Collector):
         self._value = value
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        """What Prometheus asks for."""
+        """Return the metric, as Prometheus expects of a collector."""
         yield CounterMetricFamily(self._name, self._about, value=self._value())

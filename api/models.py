@@ -1,4 +1,4 @@
-"""The model of a server: made of its settings, looked at, and closed."""
+"""The language model of a server: created from the settings, checked, and closed."""
 
 import os
 from collections.abc import Mapping
@@ -10,12 +10,13 @@ import structlog
 
 from api.settings import OFFLINE, Settings
 from runtime.models.hosted.settings import OPENAI, ModelSettings, Secret
-from runtime.models.offline import OfflineModel
-from runtime.models.scripted import ScriptedModel
-from runtime.ports import Model
-from scripts.actions import ModelStep
-from scripts.model import Script, all_actions
-from scripts.suggest import suggest
+from runtime.models.offline_model import OfflineModel
+from runtime.models.recorded_models import ScriptedModel
+from runtime.prompts.prompt import SentPrompt
+from runtime.state.ports import Model, ModelRequest, Usage
+from scripts.expressions.suggestions import suggest
+from scripts.model.actions import ModelStep
+from scripts.model.script import Script, all_actions
 
 log = structlog.get_logger()
 
@@ -23,28 +24,31 @@ SCRIPTED = "scripted:"
 
 
 class ModelUnknown(ValueError):
-    """A setting that names no model, or one that cannot be used as it is set; the message says why."""
+    """A setting names an unknown model or one that cannot be used; the message says why."""
 
 
 @runtime_checkable
 class Connected(Protocol):
-    """A model that keeps connections to endpoints."""
+    """A model with connections to endpoints."""
 
     def has_model(self, name: str) -> bool:
-        """Whether a script may name it."""
+        """Return whether a script may name a model."""
 
     def has_scheme(self, scheme: str) -> bool:
-        """Whether there is any prompt of a `template_scheme`."""
+        """Return whether any prompt has this `template_scheme`."""
+
+    def prompt_sent(self, request: ModelRequest, usage: Usage) -> SentPrompt | None:
+        """Return the prompt of a call, or None if it can no longer be rendered."""
 
     def states(self) -> Mapping[str, str]:
-        """The state of the endpoint behind each model that is in use, by its name."""
+        """Return the state of the endpoint of each model in use, by model name."""
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
 
 
 def make_model(settings: Settings) -> Model:
-    """The model that the settings name. Raises ModelUnknown, ScriptedFileInvalid."""
+    """Create the model that the settings name. Raises ModelUnknown, ScriptedFileInvalid."""
     name = settings.model
     if name == OFFLINE:
         return OfflineModel()
@@ -53,13 +57,13 @@ def make_model(settings: Settings) -> Model:
     own = settings.own_model
     _check(name, "model", settings)
     _check(own.fallback if own is not None else "", "model_fallback", settings)
-    for each, found in settings.models.items():
-        _check(found.fallback, f"models.{each}.fallback", settings)
-        if found.fallback == each:
-            raise ModelUnknown(f"models.{each}.fallback: a model is no fall-back of its own; name another one")
-    named = {each: _with_key(each, found) for each, found in settings.models.items()}
+    for each, table in settings.models.items():
+        _check(table.fallback, f"models.{each}.fallback", settings)
+        if table.fallback == each:
+            raise ModelUnknown(f"models.{each}.fallback: a model cannot be its own fallback; name another one")
+    named = {each: _with_key(each, table) for each, table in settings.models.items()}
 
-    # the client of these takes its time to load, and who runs without a language model needs none of it
+    # imported here because the client is slow to import and not needed without a language model
     from runtime.models.hosted.router import HostedModels
     from runtime.prompts.rendering import Prompts
     from runtime.prompts.templates import PromptInvalid
@@ -72,15 +76,20 @@ def make_model(settings: Settings) -> Model:
 
 
 def state_of(model: Model) -> str:
-    """How the model is, as far as that is known without asking it anything."""
+    """Return the known state of a model, without a request to its endpoint."""
     if isinstance(model, Connected):
         return ", ".join(f"{name}: {state}" for name, state in model.states().items())
     return "no endpoint"
 
 
+def prompt_sent(model: Model, request: ModelRequest, usage: Usage | None) -> SentPrompt | None:
+    """Return the prompt of a call; None without a language model, or if it can no longer be rendered."""
+    return model.prompt_sent(request, usage) if usage is not None and isinstance(model, Connected) else None
+
+
 def log_lacking(model: Model, script: Script) -> None:
-    """Warns of what a script names and the server does not have; it is published all the same. Where the server's
-    model is none of these, every script runs on it, whatever it names.
+    """Log a warning for models and prompts that a script names and the server lacks; the script is published all the
+    same. If the server's own model is the offline or a scripted one, every script runs on it.
     """
     if not isinstance(model, Connected):
         return
@@ -91,20 +100,20 @@ def log_lacking(model: Model, script: Script) -> None:
         log.warning("script names models that the server does not have", script=script.id, models=models)
     if script.template_scheme and not model.has_scheme(script.template_scheme):
         log.warning(
-            "script names a template_scheme that the server has no prompt of",
+            "script names a template_scheme without any prompt on the server",
             script=script.id,
             scheme=script.template_scheme,
         )
 
 
 async def close_model(model: Model) -> None:
-    """Closes what connections a model keeps."""
+    """Close the connections of a model."""
     if isinstance(model, Connected):
         await model.close()
 
 
 def _check(name: str, setting: str, settings: Settings) -> None:
-    """Raises ModelUnknown where a setting names a model that is none of the language models."""
+    """Raise ModelUnknown if a setting names an unknown model."""
     if not name or name in settings.models or (name.startswith(OPENAI) and name != OPENAI and settings.own_model):
         return
     if name.startswith(OPENAI) and name != OPENAI:
@@ -115,12 +124,12 @@ def _check(name: str, setting: str, settings: Settings) -> None:
 
 
 def _with_key(name: str, settings: ModelSettings) -> ModelSettings:
-    """With the key from the environment, where it is kept there. Raises ModelUnknown."""
+    """Return settings with the key from the environment variable that they name. Raises ModelUnknown."""
     if not settings.key_env:
         return settings
     key = os.environ.get(settings.key_env, "").strip()
     if not key:
-        raise ModelUnknown(f"models.{name}.key_env: the environment has no {settings.key_env}")
+        raise ModelUnknown(f"models.{name}.key_env: the environment variable {settings.key_env} is not set")
     try:
         return msgspec.structs.replace(settings, key=Secret(key), key_env="")
     except ValueError as error:

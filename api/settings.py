@@ -1,22 +1,20 @@
-"""How a server is set up: cuebook.toml, then CUEBOOK_* variables, then flags; an unknown name is an error."""
+"""Settings of a server, from cuebook.toml, then CUEBOOK_* variables, then flags; an unknown name is an error."""
 
+import ipaddress
 import os
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-from api.budgets import Budgets
-from api.memory.sources import ExternalSettings
-from api.webhooks.targets import read_target
-from api.wording import worded
-from runtime.amounts import Amount, Count
-from runtime.context.chosen import Contexts
+from api.validation_messages import humanize_validation_error
+from runtime.context.selection import Contexts
 from runtime.models.hosted.settings import (
     OPENAI,
     OPENAI_URL,
@@ -27,19 +25,125 @@ from runtime.models.hosted.settings import (
     Secret,
     Temperature,
 )
-from runtime.run import Limits
-from scripts.contexts import ContextSettings, read_settings
-from scripts.model import Locale
+from runtime.state.limits import Amount, Bounds, Count, Limits
+from scripts.model.context_strategies import ContextSettings, read_settings
+from scripts.model.script import Locale
 from store.analytics.storage import OWN, StorageVersion
-from store.embedders.names import WORDLLAMA, named
-from store.retention import Policy, check_policies
+from store.embedders.names import WORDLLAMA, parse_name
+from store.interface.retention_rows import Policy, check_policies
+
+Span: TypeAlias = Literal["turn", "session", "user_day", "day"]
+
+
+class Budgets(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Limits of tokens, of cost in the currency of the configured prices, and of calls. None is unlimited.
+
+    A day begins at midnight UTC; `day` is the total of a tenant.
+    """
+
+    turn_tokens: Count | None = None
+    """Tokens of one turn."""
+    turn_cost: Amount | None = None
+    """Cost of one turn."""
+    turn_calls: Count | None = None
+    """Calls of one turn."""
+    session_tokens: Count | None = None
+    """Tokens of one session."""
+    session_cost: Amount | None = None
+    """Cost of one session."""
+    session_calls: Count | None = None
+    """Calls of one session."""
+    user_day_tokens: Count | None = None
+    """Tokens of one user in a day."""
+    user_day_cost: Amount | None = None
+    """Cost of one user in a day."""
+    user_day_calls: Count | None = None
+    """Calls of one user in a day."""
+    day_tokens: Count | None = None
+    """Tokens of a tenant in a day."""
+    day_cost: Amount | None = None
+    """Cost of a tenant in a day."""
+    day_calls: Count | None = None
+    """Calls of a tenant in a day."""
+
+    def bounds(self, span: Span) -> Bounds:
+        """Return the limits of a span."""
+        return Bounds(
+            tokens=getattr(self, f"{span}_tokens"),
+            cost=getattr(self, f"{span}_cost"),
+            calls=getattr(self, f"{span}_calls"),
+        )
+
+
+class ExternalSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A memory outside the database. It is read on first use and never written."""
+
+    path: Path
+    """A data folder of Cuebook that no server has open, an exported memory, or a Parquet file of texts."""
+    user: str | None = None
+    """The user of the memory, required for a data folder."""
+    tenant: str = "default"
+    """The tenant of that user."""
+    embedder: str | None = None
+    """The embedder of the vectors in a Parquet file of texts, as in the setting `embedder`."""
+
+    def __post_init__(self) -> None:
+        if self.path.suffix in {"", ".duckdb"} and not self.user:
+            raise ValueError("`user` is missing: the user of the memory in the data folder")
+
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*")
+_PORT = re.compile(r"(\[.+\]|[^:]+):([0-9]{1,5})")
+
+
+class AllowedTarget(Struct, frozen=True):
+    """A network or a host name, optionally limited to one port."""
+
+    network: Network | None
+    host: str
+    port: int | None
+
+    def matches(self, host: str, port: int, address: Address) -> bool:
+        """Return whether an address of a host, at a port, belongs to this target."""
+        if self.port not in {None, port}:
+            return False
+        if self.network is None:
+            return self.host == host.lower().rstrip(".")
+        return address.version == self.network.version and address in self.network
+
+
+def read_target(text: str) -> AllowedTarget:
+    """Parse `10.0.0.0/8`, `10.0.0.7:9000`, `[::1]:9000`, `hooks.internal` or `hooks.internal:9000`.
+
+    Raises ValueError.
+    """
+    name, port = text, None
+    if (with_port := _PORT.fullmatch(text)) is not None:
+        name, port = with_port[1].strip("[]"), int(with_port[2])
+    if port is not None and not 0 < port < 65_536:
+        raise ValueError(f"{text!r} has no port from 1 to 65535")
+    try:
+        return AllowedTarget(ipaddress.ip_network(name), "", port)
+    except ValueError as error:
+        if "has host bits set" in str(error):
+            raise ValueError(f"{text!r} is not a network: {error}") from None
+    if not _HOST.fullmatch(name) or re.fullmatch(r"[0-9.]+", name):
+        raise ValueError(f"{text!r} is not a network or host such as 10.0.0.0/8, 127.0.0.1:9000 or hooks.internal")
+    return AllowedTarget(None, name.lower(), port)
+
 
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
-_FOLDERS = frozenset({"data", "scripts", "prompts", "auth_jwt_key_file", "snapshot_folder"})
-_LISTS = frozenset({"cors_origins", "trusted_proxies", "webhook_private_targets"})  # with commas, where variables
-_BUDGET = "budgets_"  # begins the names of budgets among variables
+ADDRESS_FILE = "server-address"  # in the data folder while a server runs: its address, for other commands
+KEY_FILE = "server-key"  # its key: an account that can read this file can read the database too
+_FOLDERS = frozenset({"data", "scripts", "prompts", "docs", "auth_jwt_key_file", "snapshot_folder"})
+_LISTS = frozenset({"cors_origins", "trusted_proxies", "webhook_private_targets"})  # comma-separated in variables
+_BUDGET = "budgets_"  # prefix of the names of budgets in variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
+SITE = Path(__file__).parent.parent / "site"  # where `make docs` writes
 
 OFFLINE = "offline"
 
@@ -47,17 +151,36 @@ _OF_MODEL = "model_"
 _ORIGIN = re.compile(r"https?://[^/\s]+")
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything that can be set. Sizes are bytes, times seconds."""
+class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
+    """All settings. Sizes are in bytes, times in seconds. A `model_…` without a text means what ModelSettings says."""
 
     data: Path = Path("cuebook-data")
+    """The folder of the database, readable only by the account of the server (modes 0700 and 0600)."""
     scripts: Path = EXAMPLES
+    """The folder of scripts, published at start. The default is the folder of example scripts."""
     prompts: Path | None = None
+    """The folder of your own prompts, `custom/SCHEME/LANGUAGE/PURPOSE.jinja`; the default is `prompts` in `scripts`. It
+    need not exist."""
+    docs: Path = SITE
+    """The folder of the built documentation, which is served at `/docs`; the default is where `make docs` writes it. It
+    need not exist."""
     host: str = "127.0.0.1"
+    """The address to listen on; only loopback, as long as there are no keys."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
+    """The port to listen on."""
+    locale: Locale | None = None
+    """The language of sessions that name none, such as `en`, `de` or `pt-BR`. The default is the script's."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged: JSON lines on standard error, without messages and values. The line of a failed turn has
+    `request_id`, `session_id`, `script`, `script_version`, `turn`, `phase_id`, `topic_id` and `action_id`. `debug` adds
+    a line for each turn with its actions and time, for each call of a model, each commit and each refused request."""
+
     model: str = OFFLINE
-    model_url: str | None = None  # of the server's own endpoint, as all that follows; what is not set is as in `models`
+    """`offline`, `scripted:FILE`, or a language model: `openai:NAME`, or the name of a table `[models.NAME]`."""
+    model_url: str | None = None
+    """The endpoint of `openai:NAME`."""
     model_key: Secret | None = None
+    """The key of that endpoint; best as `CUEBOOK_MODEL_KEY`."""
     model_timeout_s: Amount | None = None
     model_attempts: Attempts | None = None
     model_concurrency: Count | None = None
@@ -69,88 +192,166 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model_input_price: Price | None = None
     model_output_price: Price | None = None
     models: dict[str, ModelSettings] = {}
-    embedder: str = WORDLLAMA
-    embedder_url: str | None = None  # of `openai:`; neither this nor a key: the server's own endpoint of models
-    embedder_key: Secret | None = None
-    embedder_device: str | None = None
-    embedder_batch: Annotated[int, Meta(ge=1, le=2_048)] = 32
-    embedder_timeout_s: Amount = 30.0
-    memory_units_max: Count = 100_000  # of one user; where there are more, those that matter least are forgotten
-    memory_summarise_from: Annotated[int, Meta(ge=0, le=10_000)] = 0  # units in no summary; 0: only when asked for
-    memory_summary_units_max: Annotated[int, Meta(ge=2, le=1_000)] = 60  # that one summary tells of
-    memory_summary_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 2_000
-    memory_forget_share: Annotated[float, Meta(gt=0, le=1)] = 0.1  # of those that may be
-    memories: dict[str, ExternalSettings] = {}
-    locale: Locale | None = None
-    busy: Literal["reject", "queue"] = "reject"
-    queue_s: Amount = 30.0
-    queue_max: Count = 64
-    hot_sessions_max: Count = 10_000
-    body_bytes_max: Count = 1_000_000
-    import_bytes_max: Count = 50_000_000
-    actions_max: Count = 1_000
-    model_calls_max: Count = 50
-    output_chars_max: Count = 100_000
-    turn_s: Amount = 120.0
+    """Further models: tables `[models.NAME]`."""
     context: ContextSettings | str | None = None
+    """What models see of conversations whose script and session do not say: the name of a strategy, or a table
+    `[context]`. The default is the newest 50 messages."""
     context_s: Amount = 20.0
-    recalls_max: Count = 20
-    recall_s: Amount = 10.0
+    """The longest time for the summaries of a turn; never all that is left of `turn_s`."""
     budgets: Budgets = Budgets()
+    """Limits on what calls of language models use: a table `[budgets]`."""
+
+    embedder: str = WORDLLAMA
+    """What finds memories by meaning: `wordllama`, `sentence-transformers:NAME_OR_FOLDER`, `openai:NAME`, or `none`."""
+    embedder_url: str | None = None
+    """The endpoint of an embedder `openai:NAME`. The default is `model_url`; if `embedder_url` or
+    `embedder_key` is set, nothing is taken from the endpoint of models."""
+    embedder_key: Secret | None = None
+    """The key of that endpoint; best as `CUEBOOK_EMBEDDER_KEY`. The default is `model_key`."""
+    embedder_device: str | None = None
+    """Where `sentence-transformers` computes: `cpu`, `cuda`, `cuda:1`, `mps`. The default is the best one available."""
+    embedder_batch: Annotated[int, Meta(ge=1, le=2_048)] = 32
+    """Texts that are embedded at a time."""
+    embedder_timeout_s: Amount = 30.0
+    """The longest time for a call of an embedder's endpoint."""
+    memory_units_max: Count = 100_000
+    """Units in one user's memory; if there are more, the least important are forgotten."""
+    memory_summarise_from: Annotated[int, Meta(ge=0, le=10_000)] = 0
+    """Number of units without a summary from which a session or collection is summarised automatically; 0: only on
+    request."""
+    memory_summary_units_max: Annotated[int, Meta(ge=2, le=1_000)] = 60
+    """The most units that one summary covers."""
+    memory_summary_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 2_000
+    """About how many tokens of units one summary covers at most."""
+    memory_forget_share: Annotated[float, Meta(gt=0, le=1)] = 0.1
+    """The share of the removable units that is forgotten when there are more than `memory_units_max`."""
+    memories: dict[str, ExternalSettings] = {}
+    """External memories that searches may name: tables `[memories.NAME]`."""
+    recalls_max: Count = 20
+    """Memory queries of one turn."""
+    recall_s: Amount = 10.0
+    """The longest time for one memory query of a turn."""
+
+    busy: Literal["reject", "queue"] = "reject"
+    """What happens to a message while the session answers another one: it is rejected, or it waits."""
+    queue_s: Amount = 30.0
+    """How long a message may wait."""
+    queue_max: Count = 64
+    """How many messages may wait for one session."""
+    session_cache_max: Count = 10_000
+    """Sessions cached in RAM."""
+    actions_max: Count = 1_000
+    """Actions of one turn."""
+    model_calls_max: Count = 50
+    """Calls of language models of one turn."""
+    output_chars_max: Count = 100_000
+    """Characters of output of one turn."""
+    turn_s: Amount = 120.0
+    """Seconds of one turn."""
+
+    body_bytes_max: Count = 1_000_000
+    """Size of a request's body."""
+    import_bytes_max: Count = 50_000_000
+    """Size of a document that is imported."""
     connections_max: Annotated[int, Meta(ge=64, le=1_000_000)] = 8_192
+    """TCP connections in total; beyond, idle ones are closed."""
     address_connections_max: Count = 4_096
-    requests_max: Count = 4_000  # open at a time, streams among them
-    client_requests_max: Count = 2_000  # of one key or one address
+    """TCP connections from one address; beyond, its idle ones are closed."""
+    requests_max: Count = 4_000
+    """Open requests in total, including streams; beyond: 503 `SERVER_BUSY`."""
+    client_requests_max: Count = 2_000
+    """Open requests of one key, and of one address; beyond: 429 `REQUESTS_FULL`."""
     receive_s: Annotated[float, Meta(gt=0, le=30)] = 30.0
+    """How long an idle connection stays open, and how long the headers and the body of a request may take; then 408
+    `REQUEST_TIMEOUT`."""
     trusted_proxies: list[str] = field(default_factory=lambda: ["127.0.0.1", "::1"])
+    """Addresses and networks of proxies whose `X-Forwarded-For` names the client."""
     streams_max: Count = 2_000
+    """Open streams in total; more are refused with 429 `STREAMS_FULL`, as with the two settings that follow."""
     client_streams_max: Count = 1_000
+    """Open streams of one key, and of one address."""
     session_streams_max: Count = 10
+    """Open streams of one session."""
     stream_s: Amount = 3_600.0
+    """How long a stream lasts."""
     stream_write_s: Amount = 30.0
+    """How long a client of a stream may take to read."""
     keep_alive_s: Amount = 15.0
-    webhooks_max: Count = 20
-    webhooks_http: bool = False
-    webhook_private_targets: list[str] = []  # networks and hosts, with a port or without
-    webhook_timeout_s: Amount = 10.0
-    webhook_attempts: Count = 10
-    webhook_retry_s: Amount = 5.0
-    webhook_concurrency: Count = 32
-    webhook_pending_max: Count = 10_000
-    webhook_keep_s: Amount = 604_800.0
-    snapshot_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 0.0  # 0: only when asked for
-    snapshot_folder: Path | None = None
-    snapshot_keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
-    snapshot_masked: bool = True
-    snapshot_storage_version: StorageVersion = OWN
-    requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None  # none: only where there are keys
+    """How often a stream without news sends a comment."""
+    requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
+    """Requests of a key in a minute; beyond: 429 `RATE_LIMITED`. 0: no limit. The default is 6000 for each key, and no
+    limit without keys. A request without a valid key counts for its address; `/health` and `/ready` do not count."""
     cors_origins: list[str] = []
+    """Origins of pages that may use the API from browsers: `["https://app.example.com"]`."""
+
     auth_jwt_algorithm: Literal["HS256", "RS256", "EdDSA"] | None = None
+    """The algorithm that signs the tokens of your own login."""
     auth_jwt_key: Secret | None = None
+    """The secret (HS256) or the public key."""
     auth_jwt_key_file: Path | None = None
-    auth_jwt_audience: str | None = None
+    """A file with the secret or the public key, instead of `auth_jwt_key`."""
     auth_jwt_issuer: str | None = None
+    """The required value of `iss`."""
+    auth_jwt_audience: str | None = None
+    """The required value of `aud`."""
     auth_jwt_leeway_s: Annotated[float, Meta(ge=0, le=600)] = 30.0
-    auth_jwt_tenant_claim: str = ""  # empty: all tokens are of the tenant `default`
+    """How far clocks may differ."""
+    auth_jwt_tenant_claim: str = ""
+    """The claim with the tenant, which a token must then have; empty: all tokens belong to the tenant `default`."""
     auth_jwt_roles_claim: str = "roles"
-    auth_jwt_user_claim: str = "sub"  # empty: no token is bound to a user
+    """The claim with the roles."""
+    auth_jwt_user_claim: str = "sub"
+    """The claim with the user, which a token must then have; empty: no token is bound to a user."""
+
+    webhooks_max: Count = 20
+    """Webhooks of a tenant."""
+    webhooks_http: bool = False
+    """Whether webhooks may use `http` beyond this machine."""
+    webhook_private_targets: list[str] = []
+    """Permitted private targets: networks, addresses and hosts, with a port or without, such as `["10.0.0.0/8",
+    "127.0.0.1:9000", "hooks.internal"]`. A server without keys may also send to this machine; addresses of cloud
+    metadata are always refused."""
+    webhook_timeout_s: Amount = 10.0
+    """The longest time of an attempt."""
+    webhook_attempts: Count = 10
+    """The number of attempts."""
+    webhook_retry_s: Amount = 5.0
+    """The first wait between attempts; each wait is four times the one before, at most 6 hours."""
+    webhook_concurrency: Count = 32
+    """Deliveries at a time; at most half of them to one webhook."""
+    webhook_pending_max: Count = 10_000
+    """Deliveries that may wait for one webhook; beyond, the oldest fail permanently."""
+    webhook_keep_s: Amount = 604_800.0
+    """How long finished deliveries are stored."""
+
+    snapshot_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 0.0
+    """Hours between scheduled snapshots of each tenant; 0: only on request."""
+    snapshot_folder: Path | None = None
+    """Where snapshots are written; the default is `snapshots` in `data`."""
+    snapshot_keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
+    """How many snapshots of a tenant are stored."""
+    snapshot_masked: bool = True
+    """Whether snapshots omit messages and personal values."""
+    snapshot_storage_version: StorageVersion = OWN
+    """The oldest DuckDB that must read snapshots; `v1.0.0` for tools that embed 1.x."""
     retention: list[Policy] = []
-    retention_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 24.0  # 0: only when asked for
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Policies that redact or delete sessions: tables `[[retention]]`."""
+    retention_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 24.0
+    """Hours between retention runs of a server, the first a minute after its start; 0: only on request."""
 
     def __post_init__(self) -> None:
         for name in self.models:
             if name in {"", OFFLINE} or ":" in name:
-                raise ValueError(f"a model of `models` cannot have the name {name!r}; choose a plain word")
+                raise ValueError(f"`models` cannot contain the name {name!r}; choose a plain word")
         for origin in self.cors_origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
-                raise ValueError(f"{origin!r} of `cors_origins` is no origin, such as https://app.example.com")
+                raise ValueError(f"{origin!r} of `cors_origins` is not an origin such as https://app.example.com")
         for proxy in self.trusted_proxies:
             try:
                 ip_network(proxy)
             except ValueError as error:
                 raise ValueError(
-                    f"{proxy!r} of `trusted_proxies` is no address or network, such as 10.0.0.0/8: {error}"
+                    f"{proxy!r} of `trusted_proxies` is not an address or network such as 10.0.0.0/8: {error}"
                 ) from None
         for target in self.webhook_private_targets:
             try:
@@ -158,22 +359,22 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             except ValueError as error:
                 raise ValueError(f"webhook_private_targets: {error}") from None
         check_policies(self.retention)
-        _ = self.own_model  # whose settings must fit together
-        _ = named(self.embedder), self.embedder_endpoint
+        _ = self.own_model  # validates that its settings are consistent
+        _ = parse_name(self.embedder), self.embedder_endpoint
         _ = self.contexts
 
     @property
     def own_model(self) -> ModelSettings | None:
-        """The server's own endpoint; None where nothing says that there is one."""
+        """The server's own endpoint; None if it is not configured."""
         names = [name.removeprefix(_OF_MODEL) for name in self.__struct_fields__ if name.startswith(_OF_MODEL)]
-        given = {name: getattr(self, _OF_MODEL + name) for name in names if name in ModelSettings.__struct_fields__}
+        values = {name: getattr(self, _OF_MODEL + name) for name in names if name in ModelSettings.__struct_fields__}
         if not (self.model.startswith(OPENAI) or self.model_url or self.model_key):
             return None
-        return ModelSettings(**{name: value for name, value in given.items() if value is not None})
+        return ModelSettings(**{name: value for name, value in values.items() if value is not None})
 
     @property
     def embedder_endpoint(self) -> ModelSettings | None:
-        """The endpoint of embedders `openai:NAME`: their own, else that of models; None where there is neither."""
+        """The endpoint of `openai:NAME` embedders: their own, else that of models; None if neither is configured."""
         if not (self.embedder_url or self.embedder_key):
             return self.own_model
         try:
@@ -183,17 +384,17 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def contexts(self) -> Contexts:
-        """The strategies that sessions may be in; where neither script nor session names one, it is `context`."""
+        """The context strategies; `context` is the default if neither script nor session names one."""
         return Contexts(default=None if self.context is None else read_settings(self.context))
 
     @property
     def prompts_folder(self) -> Path:
-        """Where the operator's own prompts are; it need not be there."""
+        """The folder of the operator's own prompts; it may be missing."""
         return self.prompts or self.scripts / "prompts"
 
-    @property
+    @cached_property
     def limits(self) -> Limits:
-        """What one turn may cost."""
+        """The limits of one turn."""
         return Limits(
             actions_max=self.actions_max,
             model_calls_max=self.model_calls_max,
@@ -208,18 +409,18 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class SettingsInvalid(ValueError):
-    """A setting that cannot be used; the message names it and where it came from."""
+    """A setting is invalid; the message names it and its origin."""
 
 
 def load_settings(
     file: Path | None = None, flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> Settings:
-    """The settings from file, environment and flags; a flag of None counts as not given. Raises SettingsInvalid."""
-    given = dict(_from_file(file))
+    """Load the settings from file, environment and flags; a flag of None is not set. Raises SettingsInvalid."""
+    values = dict(_from_file(file))
     from_environment = _from_environment(os.environ if environment is None else environment)
-    given |= from_environment | {"budgets": given.get("budgets", {}) | from_environment.get("budgets", {})}
-    given |= {name: value for name, value in (flags or {}).items() if value is not None}
-    return _convert(given, "settings")
+    values |= from_environment | {"budgets": values.get("budgets", {}) | from_environment.get("budgets", {})}
+    values |= {name: value for name, value in (flags or {}).items() if value is not None}
+    return _convert(values, "settings")
 
 
 def _from_file(file: Path | None) -> Mapping[str, Any]:
@@ -233,41 +434,41 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsInvalid(f"{path}: {error}") from error
     _convert(data, str(path))
-    # paths in a file are meant from where the file lies
+    # relative paths in a file are relative to the folder of the file
     for table in data.get("memories", {}).values():
         table["path"] = str(path.parent / table["path"])
     return {name: path.parent / value if name in _FOLDERS else value for name, value in data.items()}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)
     }
-    budgets = {name: given.pop(name) for name in list(given) if name.startswith(_BUDGET)}
-    given = {
+    budgets = {name: values.pop(name) for name in list(values) if name.startswith(_BUDGET)}
+    values = {
         name: [*filter(None, map(str.strip, value.split(",")))] if name in _LISTS else value
-        for name, value in given.items()
+        for name, value in values.items()
     }
-    for name, value in given.items():
+    for name, value in values.items():
         _convert({name: value}, PREFIX + name.upper())
     for name, value in budgets.items():
         _convert({"budgets": {name.removeprefix(_BUDGET): value}}, PREFIX + name.upper())
-    return given | {"budgets": {name.removeprefix(_BUDGET): value for name, value in budgets.items()}}
+    return values | {"budgets": {name.removeprefix(_BUDGET): value for name, value in budgets.items()}}
 
 
-def _convert(given: Mapping[str, Any], origin: str) -> Settings:
-    plain = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+def _convert(values: Mapping[str, Any], origin: str) -> Settings:
+    plain = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
     try:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
-        problem = worded(str(error)).replace("Object contains unknown field", "there is no setting")
+        problem = humanize_validation_error(str(error)).replace("Object contains unknown field", "there is no setting")
         for name, kind in (("models", ModelSettings), ("memories", ExternalSettings)):
             problem = problem.replace(f"{name}[...]", f"{name}.{_wrong_table(plain.get(name), kind)}")
         raise SettingsInvalid(f"{origin}: {problem}") from error
 
 
 def _wrong_table(tables: Any, kind: type[Struct]) -> str:
-    """The name of the first table that is not as it should be; the error itself does not tell."""
+    """Return the name of the first invalid table, which the error itself does not contain."""
     for name, table in tables.items() if isinstance(tables, dict) else ():
         try:
             msgspec.convert(table, kind, strict=False, dec_hook=_from_text)

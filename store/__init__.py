@@ -1,1 +1,1 @@
-"""The record: rows in, rows out. Knows no script and no interpreter."""
+"""Storage of sessions, scripts, memory and analytics. This package does not depend on scripts or on the runtime."""

@@ -1,1 +1,1 @@
-"""What analysts ask of the record, and the processes that answer."""
+"""Analytics: files with analytics tables, and the worker processes that run queries over them."""

@@ -1,8 +1,7 @@
-"""The analytics files of all tenants: brought up to date from the record before somebody reads them.
+"""The analytics files of all tenants, which are refreshed from the database before they are read.
 
-The record writes what changed into a folder; a process of its own takes that into the file. Where readers are in it,
-others read what it shows already, as long as that is no older than they want; else they wait until it was brought up to
-date.
+The store writes the changes (a delta) to a folder; a worker process applies it to the file. While the file has readers,
+further readers use its current data if that is recent enough for them; otherwise they wait for the refresh.
 """
 
 import asyncio
@@ -20,72 +19,71 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from api.analytics.gate import Gate
-from api.analytics.jobs import Bring, Brought
-from api.analytics.lock import FILE_NAME as LOCK
-from api.analytics.lock import FolderLock
+from api.analytics.jobs import Finished, Refresh
+from api.analytics.locks import FILE_NAME as LOCK
+from api.analytics.locks import FolderLock, ReadersWriterLock
 from api.analytics.outlines import joined, outline, unreadable
 from api.analytics.process import Processes
 from api.analytics.pseudonyms import salt_of
-from api.catalogue import Catalogue
+from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.metrics import Metrics
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
-from store.analytics.bringing import Masking
 from store.analytics.delta import Delta
 from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
-from store.errors import AnalyticsUnreadable, StoreBusy
-from store.record import Record
+from store.analytics.refresh import Masking
+from store.interface.errors import AnalyticsUnreadable, StoreBusy
+from store.store import Store
 
 FOLDER = "analytics"
 DELTA = "-delta-"
 PARTS = "-parts-"
-_UNDER_WAY = (DELTA, PARTS, COPY)  # in the names of what is gone again soon
-BRING_S = 300.0  # for one delta
-WAIT_S = 20.0  # for a file that is being made; it goes on being made
-ENTER_S = 90.0  # for others who bring it up to date or read it
-RENEW = timedelta(hours=1)  # after which a file of which nothing has changed tells a later moment all the same
-SHARE = 10  # of the time the record spends on deltas it spends nine times as much without them
+_TEMPORARY = (DELTA, PARTS, COPY)  # parts of the names of temporary files
+REFRESH_S = 300.0  # time limit of one delta
+WAIT_S = 20.0  # wait of a request for a refresh, which continues afterwards
+ENTER_S = 90.0  # wait for other readers and refreshes
+RENEW = timedelta(hours=1)  # after this time a file without changes gets a new time too
+SHARE = 10  # the store spends at most one tenth of its time on deltas
 
 
 log = structlog.get_logger()
 
 
 class Making(Struct, frozen=True):
-    """How far a file is that is being made or brought up to date: turns, of how many."""
+    """Progress of a refresh: turns done, and in all."""
 
     done: int
     total: int
 
 
 class _State:
-    """What is known of one file while the server runs."""
+    """The state of one file, of a tenant and masked or not, while the server runs."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, tenant: str, masked: bool, place: Place) -> None:
+        self.tenant = tenant
+        self.masked = masked
         self.place = place
-        self.gate = Gate()
-        self.has_units = False  # and those of its last bringing up to date
+        self.readers = ReadersWriterLock()
+        self.has_units = False  # whether the last refresh included memory units
         self.next_look = 0.0
-        self.looked_at = -math.inf  # when it was last found, or made, the same as the record; the clock is monotonic
-        self.as_of: datetime | None = None  # the moment of the record that this was
+        self.looked_at = -math.inf  # last time that it equalled the database; monotonic clock
+        self.as_of: datetime | None = None  # the same time as UTC
         self.making: Making | None = None
         self.task: asyncio.Task[None] | None = None
 
     @property
-    def is_brought(self) -> bool:
-        """Whether it is being made or brought up to date just now."""
+    def is_refreshing(self) -> bool:
+        """Return whether a refresh is running."""
         return self.task is not None and not self.task.done()
 
 
 class AnalyticsFiles:
-    """Those of all tenants, masked and not."""
+    """The analytics files of all tenants, masked and unmasked."""
 
-    def __init__(
-        self, record: Record, catalogue: Catalogue, processes: Processes, data: Path, metrics: Metrics
-    ) -> None:
-        self._record = record
-        self._catalogue = catalogue
+    def __init__(self, store: Store, catalog: Catalog, processes: Processes, data: Path, metrics: Metrics) -> None:
+        self._store = store
+        self._catalog = catalog
         self._processes = processes
         self._data = data
         self._metrics = metrics
@@ -103,43 +101,44 @@ class AnalyticsFiles:
         whole: bool = False,
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> AsyncIterator[Place]:
-        """The file, at most so many seconds behind the record, with `units` of memory only where they are asked for; it
-        stays as it is meanwhile. Where it is to leave as a `whole`, it is made anew if anything was taken out of it.
+        """Yield a file with data at most `max_age_s` old, refreshed if needed; it does not change inside the context.
 
-        Raises ApiError ANALYTICS_NOT_READY while a file takes long to be made, StoreBusy, StoreUnavailable.
+        `units` requires the memory units. With `whole`, for a copy that leaves the server, the file is rebuilt if
+        data was ever removed from it. Raises ApiError ANALYTICS_NOT_READY during a long refresh, StoreBusy,
+        StoreUnavailable.
         """
         state = self._state(tenant, masked=masked)
         since = time.monotonic() - max_age_s
-        async with self._lock.held(ENTER_S):
-            async with state.gate.ahead(ENTER_S):
+        async with self._lock.locked(ENTER_S):
+            async with state.readers.exclusive_entry(ENTER_S):
                 is_worn = whole and state.place.is_worn()
                 if is_worn or not self._may_stay(state, since, units=units):
-                    await state.gate.empty(ENTER_S)
-                    if is_worn and not state.is_brought:
+                    await state.readers.wait_empty(ENTER_S)
+                    if is_worn and not state.is_refreshing:
                         state.place.remove()
-                    await self._bring_or_wait(tenant, state, since, masked=masked, units=units)
+                    await self._refresh_or_wait(state, since, units=units)
                 if state.place.as_of() is None:
-                    raise StoreBusy("the analytics file was removed meanwhile")
-                state.gate.enter()
+                    raise StoreBusy("the analytics file was removed in the meantime; try again")
+                state.readers.enter()
             try:
                 yield state.place
             finally:
-                state.gate.leave()
+                state.readers.leave()
 
     def making(self, tenant: str, *, masked: bool) -> Making | None:
-        """How far a file is that is being made; null where none is."""
+        """Return the progress of a running refresh, or None."""
         return self._state(tenant, masked=masked).making
 
     def as_of(self, tenant: str, *, masked: bool) -> datetime | None:
-        """The moment of the record that a file shows; null where there is none."""
+        """Return the time of the data in a file, or None if there is no file."""
         state = self._state(tenant, masked=masked)
         in_file = state.place.as_of()
         return in_file if in_file is None or state.as_of is None else max(in_file, state.as_of)
 
     async def drop(self, tenant: str | None = None) -> None:
-        """Remove the files of a tenant, or of all: those that queries are in too, which then fail or go on unlinked.
+        """Remove the files of a tenant, or of all tenants, so that no file contains erased data.
 
-        What was erased from the record is in no file afterwards.
+        Running queries fail, or continue on the unlinked file.
         """
         for (whose, _), state in list(self._states.items()):
             if tenant in {None, whose} and state.task is not None:
@@ -152,20 +151,20 @@ class AnalyticsFiles:
                 state.looked_at, state.as_of = -math.inf, None
 
     async def tidy(self) -> None:
-        """Remove what a process that was killed has left under way; nobody else may have the record open."""
-        for part in _UNDER_WAY:
+        """Remove the temporary files of a killed process; no other process may have the database open."""
+        for part in _TEMPORARY:
             await asyncio.to_thread(self._remove, f"*{part}")
 
     def size_bytes(self) -> int:
-        """How much room they take on the disk."""
+        """Return the size of all files on the disk."""
         sizes = 0
         for path in self._folder.glob("*.duckdb"):
-            with suppress(FileNotFoundError):  # it is removed just now
+            with suppress(FileNotFoundError):  # removed concurrently
                 sizes += path.stat().st_size
         return sizes
 
     async def close(self) -> None:
-        """Stop what is being made."""
+        """Cancel running refreshes."""
         tasks = {state.task for state in self._states.values() if state.task is not None}
         for task in tasks:
             task.cancel()
@@ -173,7 +172,7 @@ class AnalyticsFiles:
             await asyncio.wait(tasks)
 
     def _remove(self, begin: str) -> None:
-        """All whose names begin so."""
+        """Remove all files and folders whose names begin with `begin`."""
         for path in self._folder.glob(f"{begin}*"):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -184,90 +183,91 @@ class AnalyticsFiles:
         known = self._states.get((tenant, masked))
         if known is None:
             name = f"{_stem(tenant)}-{'masked' if masked else 'full'}.duckdb"
-            known = self._states[tenant, masked] = _State(Place(self._folder / name))
+            known = self._states[tenant, masked] = _State(tenant, masked, Place(self._folder / name))
         return known
 
     def _may_stay(self, state: _State, since: float, *, units: bool) -> bool:
-        """Whether a file is read as it is, without looking for what is new: it was the same as the record `since`,
-        and somebody reads it, or the record has spent its share of time.
+        """Return whether a file can be read without a refresh.
+
+        It must have equalled the database at or after `since`, and either have readers or the next delta is not due.
         """
-        if state.is_brought or (units and not state.has_units) or state.place.known().sessions is None:
+        if state.is_refreshing or (units and not state.has_units) or state.place.known().sessions is None:
             return False
-        return state.looked_at >= since and (state.gate.has_readers or time.monotonic() < state.next_look)
+        return state.looked_at >= since and (state.readers.has_readers or time.monotonic() < state.next_look)
 
-    async def _bring_or_wait(self, tenant: str, state: _State, since: float, *, masked: bool, units: bool) -> None:
-        """Bring the file up to date, or wait for what does so already; it goes on when nobody waits any more."""
-        is_joined = state.is_brought
-        await self._brought(tenant, state, masked=masked, units=units)
-        if is_joined and (state.looked_at < since or (units and not state.has_units)):  # it was under way before
-            await self._brought(tenant, state, masked=masked, units=units)
+    async def _refresh_or_wait(self, state: _State, since: float, *, units: bool) -> None:
+        """Start a refresh, or wait for a running one, which continues if no request waits any more."""
+        is_joined = state.is_refreshing
+        await self._await_refresh(state, units=units)
+        if is_joined and (state.looked_at < since or (units and not state.has_units)):
+            await self._await_refresh(state, units=units)
 
-    async def _brought(self, tenant: str, state: _State, *, masked: bool, units: bool) -> None:
+    async def _await_refresh(self, state: _State, *, units: bool) -> None:
         if state.task is None or state.task.done():
-            state.task = asyncio.create_task(self._bring_all(tenant, state, masked=masked, units=units))
+            state.task = asyncio.create_task(self._refresh_all(state, units=units))
         task = state.task
         done, _ = await asyncio.wait({task}, timeout=WAIT_S)
         if not done:
             at = state.making or Making(0, 0)
-            far = f": {at.done:,} of {at.total:,} turns are in" if at.total else ""
+            progress = f": {at.done:,} of {at.total:,} turns are done" if at.total else ""
             raise ApiError(
                 "ANALYTICS_NOT_READY",
-                f"the analytics are being made from the record{far}; ask again",
-                details={"turns": at.done, "of": at.total},
+                f"the analytics tables are being built from the database{progress}; try again later",
+                context={"turns": at.done, "of": at.total},
                 retry_after_s=1,
             )
         if task.cancelled():
-            raise StoreBusy("the analytics file was removed meanwhile")
+            raise StoreBusy("the analytics file was removed in the meantime; try again")
         task.result()
 
-    async def _bring_all(self, tenant: str, state: _State, *, masked: bool, units: bool) -> None:
-        """Take deltas until there is nothing left to take; a damaged file is made anew. Raises StoreError."""
-        masking = Masking(masked, await asyncio.to_thread(salt_of, self._data, tenant))
-        done, is_anew = 0, False
+    async def _refresh_all(self, state: _State, *, units: bool) -> None:
+        """Apply deltas until none is left; rebuild a damaged file. Raises StoreError."""
+        masking = Masking(state.masked, await asyncio.to_thread(salt_of, self._data, state.tenant))
+        done, is_rebuilt = 0, False
         state.has_units = False
-        async with self._lock.held(ENTER_S):
-            # what a command that was killed has left: nobody else brings this file now
+        async with self._lock.locked(ENTER_S):
+            # left by a killed command: under the lock no other process refreshes this file
             await asyncio.to_thread(self._remove, f"{state.place.path.stem}{DELTA}")
-            if not state.place.has_salt(masking.salt):  # the secret was lost: a user would have two names
+            if not state.place.has_salt(masking.salt):  # the secret was lost: a user would have two pseudonyms
                 state.place.remove()
             try:
                 while True:
-                    began = time.monotonic()
+                    started = time.monotonic()
                     try:
-                        delta = await self._bring(tenant, state, masking, done, units=units)
+                        delta = await self._refresh(state, masking, done, units=units)
                     except AnalyticsUnreadable as error:
-                        if is_anew:
+                        if is_rebuilt:
                             raise
-                        log.warning("an analytics file is made anew", problem=str(error))
+                        log.warning("rebuilding an analytics file", problem=str(error))
                         state.place.remove()
-                        done, is_anew = 0, True
+                        done, is_rebuilt = 0, True
                         continue
                     done += delta.turns
                     state.making = Making(done, done + delta.left)
                     if not delta.left:
-                        state.has_units, state.looked_at, state.as_of = units, began, delta.as_of
+                        state.has_units, state.looked_at, state.as_of = units, started, delta.as_of
                         return
             finally:
                 state.making = None
 
-    async def _bring(self, tenant: str, state: _State, masking: Masking, done: int, *, units: bool) -> Delta:
-        """Take one delta, after so many turns."""
+    async def _refresh(self, state: _State, masking: Masking, done: int, *, units: bool) -> Delta:
+        """Apply one delta; `done` turns were applied before."""
         prefix = f"{state.place.path.stem}{DELTA}"
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=prefix, dir=self._folder))
         try:
-            known, began = state.place.known(), time.monotonic()
-            delta = await self._record.analytics.delta(tenant, folder, known, units=units)
-            took = time.monotonic() - began
+            known, started = state.place.known(), time.monotonic()
+            delta = await self._store.analytics.delta(state.tenant, folder, known, units=units)
+            took = time.monotonic() - started
             state.making = Making(done, done + delta.turns + delta.left)
             state.next_look = time.monotonic() + took * (SHARE - 1)
             is_old = delta.as_of - (state.place.as_of() or delta.as_of) > RENEW
             if known.sessions is None or is_old or not delta.is_empty(known):
-                outlines = await self._outlines(tenant, delta.digests)
+                outlines = await self._outlines(state.tenant, delta.digests)
                 await asyncio.to_thread((folder / OUTLINES).write_bytes, msgspec.json.encode(outlines))
                 await self._processes.run(
-                    Bring(str(state.place.path), str(folder), masking), Brought, timeout_s=BRING_S
+                    Refresh(str(state.place.path), str(folder), masking), Finished, timeout_s=REFRESH_S
                 )
-                self._metrics.count_bringing(time.monotonic() - began)
+                self._metrics.count_refresh(time.monotonic() - started)
             return delta
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -276,8 +276,8 @@ class AnalyticsFiles:
         found = []
         for digest in digests:
             try:
-                program = await self._catalogue.program(tenant, digest)
-            except ApiError:  # this version of the program cannot read it, or it is gone
+                program = await self._catalog.program(tenant, digest)
+            except ApiError:  # this version of Cuebook cannot read it, or it was deleted
                 found.append(unreadable(digest))
             else:
                 found.append(outline(digest, program.script))
@@ -286,7 +286,7 @@ class AnalyticsFiles:
 
 @asynccontextmanager
 async def folder_beside(place: Place) -> AsyncIterator[Path]:
-    """A folder beside the file, gone again afterwards."""
+    """Create a temporary folder in the folder of the file."""
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=f"{place.path.stem}{PARTS}", dir=place.path.parent))
     try:
         yield folder
@@ -295,5 +295,5 @@ async def folder_beside(place: Place) -> AsyncIterator[Path]:
 
 
 def _stem(tenant: str) -> str:
-    """The name of a tenant's files: a tenant may be called anything."""
+    """Return the base name of a tenant's files: a hash, because a tenant's name may contain any character."""
     return hashlib.sha256(tenant.encode()).hexdigest()[:24]

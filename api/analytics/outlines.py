@@ -1,10 +1,10 @@
-"""A script as analysts see it: its actions in the order they are written in, and the variables it declares."""
+"""The outline of a script for the analytics tables: its actions in their order, and its declared variables."""
 
 from collections.abc import Iterable, Iterator
 
-from runtime.actions.leading_away import USER_ENDED, reasons_of
-from runtime.state import DETECTORS, INTERRUPTS
-from scripts.actions import (
+from runtime.actions.outcomes import USER_ENDED, reasons_of
+from runtime.state.state import DETECTORS, INTERRUPTS
+from scripts.model.actions import (
     Action,
     AiAsk,
     AiSay,
@@ -19,9 +19,9 @@ from scripts.actions import (
     action_type,
     walk,
 )
-from scripts.model import Detector, Script
-from scripts.nodes import Template
-from scripts.variables import Declaration
+from scripts.model.base import Template
+from scripts.model.script import Detector, Script
+from scripts.model.variables import Declaration
 from store.analytics.outlines import (
     ActionOutline,
     ArmOutline,
@@ -33,11 +33,11 @@ from store.analytics.outlines import (
 
 SAYS_CHARS_MAX = 200
 UNKNOWN = "*"
-"""Stands for every variable of a script that cannot be read any more: any of them may be personal."""
+"""Represents all variables of an unreadable script: any of them may be personal."""
 
 
 def outline(digest: str, script: Script) -> Outline:
-    """The rows of one text of a script."""
+    """Return the outline of one version of a script."""
     labels = sorted({label for watcher in script.watchers for label in _labels(watcher)})
     return Outline(
         [digest],
@@ -50,13 +50,13 @@ def outline(digest: str, script: Script) -> Outline:
 
 
 def unreadable(digest: str) -> Outline:
-    """What is known of a text that this version of the program cannot read."""
+    """Return the outline of a script that this version of Cuebook cannot read."""
     unknown = VariableOutline(digest, "", "session", "", "", UNKNOWN, None, None, is_pii=True)
     return Outline([digest], [], [unknown])
 
 
 def joined(outlines: Iterable[Outline]) -> Outline:
-    """Several of them as one."""
+    """Combine several outlines into one."""
     whole = Outline([], [], [], [], [], [])
     for each in outlines:
         whole.digests.extend(each.digests)
@@ -69,7 +69,7 @@ def joined(outlines: Iterable[Outline]) -> Outline:
 
 
 def _labels(detector: Detector) -> Iterator[str]:
-    """What its author calls what it sees."""
+    """Return the labels that a detector may report."""
     yield detector.id
     yield from (rule.label for rule in detector.rules if rule.label)
     yield from (pattern.id for pattern in detector.patterns)
@@ -91,7 +91,7 @@ def _arms(digest: str, script: Script) -> Iterator[ArmOutline]:
 
 
 def _end_reasons(script: Script) -> set[str]:
-    """Every reason with which a conversation ends unless an application ends it."""
+    """Return the reasons with which the script may end a session."""
     actions = [each for *_, listed in _homes(script) for each in walk(listed)]
     written = {each.reason for each in actions if isinstance(each, End) and each.reason}
     return written | {USER_ENDED} | {reason for each in actions for reason in reasons_of(each.id)}
@@ -118,7 +118,7 @@ def _actions(digest: str, script: Script) -> Iterator[ActionOutline]:
 
 
 def _homes(script: Script) -> Iterator[tuple[int, str, str, tuple[Action, ...]]]:
-    """Every list of actions: the place of its phase, 0 for none; its phase, its topic, and the actions."""
+    """Yield every list of actions with the position (0: none) and id of its phase, and the id of its topic."""
     for number, phase in enumerate(script.phases, 1):
         for topic in phase.topics:
             yield number, phase.id, topic.id, topic.actions
@@ -131,7 +131,7 @@ def _homes(script: Script) -> Iterator[tuple[int, str, str, tuple[Action, ...]]]
 
 
 def _waits(action: Action) -> bool:
-    """Whether it asks for a reply; one that only has its text acknowledged does too."""
+    """Return whether an action waits for the user, including for an acknowledgement."""
     if isinstance(action, AiSay):
         return action.waits_after or action.utterances > 1
     return isinstance(action, Ask | AiAsk | Choose | Chat | Form | UserSay)
@@ -146,7 +146,7 @@ def _says(action: Action) -> str | None:
 
 
 def _text(action: Action) -> Template | None:
-    """What its author wrote for it to say, or to be about."""
+    """Return the text of an action, or its subject."""
     match action:
         case Say():
             return action.texts[0] if action.texts else None
@@ -177,7 +177,7 @@ def _variables(digest: str, script: Script) -> Iterator[VariableOutline]:
 
 
 def _declarations(script: Script) -> Iterator[tuple[str, str, str, tuple[Declaration, ...]]]:
-    """Every block of declarations: its scope, phase and topic."""
+    """Yield every block of declarations with its scope, phase and topic."""
     yield "global", "", "", script.globals
     yield "session", "", "", script.declare
     for phase in script.phases:

@@ -1,23 +1,23 @@
-"""Work for analysts in processes of their own: a few at a time, each bounded, and killed when nobody waits for it."""
+"""Runs analytics jobs in worker processes: a few at a time, with limits, and killed when no request waits for them."""
 
 import asyncio
 import os
 import signal
-import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from asyncio import IncompleteReadError, StreamReader, StreamWriter
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 import structlog
 from msgspec import Struct
 
-from api.analytics.jobs import SPARE_S, Done, Failed, Job, Order, Said, read_frame, write_frame
-from store.errors import (
+from api.analytics.jobs import ANSWER_BYTES_MAX, SPARE_S, Done, Failed, Job, Said, WorkRequest
+from store.interface.errors import (
     AnalyticsUnreadable,
     DatabaseUnreadable,
     QueryRefused,
@@ -29,19 +29,20 @@ from store.errors import (
 
 PROCESSES = 2
 WAITING_MAX = 32
-"""Jobs that may wait for a process."""
+"""Maximum number of waiting jobs."""
 WAIT_S = 10.0
 MEMORY_BYTES = 1_000_000_000
 GRACE_S = 2.0
-"""For a job with a time limit of its own to say that it is over, and for a process that was killed to be gone."""
+"""Time for a job to report its own time-out, and for a killed process to end."""
 
 A = TypeVar("A", bound=Struct)
 
 log = structlog.get_logger()
 
-_ROOT = Path(__file__).parents[2]  # where this very code is
+_READ_BYTES = 1 << 20  # of an answer, before reading pauses until they are taken
+_ROOT = Path(__file__).parents[2]  # the folder of the packages
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
-"""Of the environment; keys and addresses are in the rest."""
+"""Environment variables passed to workers; others may contain keys and addresses."""
 _ERRORS: dict[str, type[StoreError]] = {
     kind.__name__: kind
     for kind in (AnalyticsUnreadable, DatabaseUnreadable, QueryRefused, QueryStopped, StoreBusy, StoreUnavailable)
@@ -49,14 +50,14 @@ _ERRORS: dict[str, type[StoreError]] = {
 
 
 class Processes:
-    """Has jobs done. With `keeps_spare` a process waits for the next one: it need not start first."""
+    """Runs jobs. With `keeps_spare` a started process waits for the next job, which saves its start-up time."""
 
     def __init__(self, processes_max: int = PROCESSES, *, wait_s: float = WAIT_S, keeps_spare: bool = False) -> None:
         self._free = asyncio.Semaphore(processes_max)
         self._wait_s = wait_s
         self._waiting = 0
-        self._spare = _Spare(is_kept=keeps_spare)
-        self._pool = ThreadPoolExecutor(processes_max, thread_name_prefix="cuebook-analytics")
+        self._keeps_spare = keeps_spare
+        self._spare: _Worker | None = None
 
     async def run(
         self,
@@ -66,183 +67,140 @@ class Processes:
         timeout_s: float,
         memory_bytes_max: int = MEMORY_BYTES,
     ) -> A:
-        """What a job comes to. Cancelled, it ends the process.
+        """Run a job and return its result. Cancellation ends the process.
 
-        Raises StoreBusy where too much is under way, QueryStopped where the job takes more than it may, the StoreError
-        that the job raises, and StoreUnavailable.
+        Raises StoreBusy if too many jobs run, QueryStopped if the job exceeds a limit, the StoreError of the job, and
+        StoreUnavailable.
         """
-        order = Order(job, cpu_s=int(timeout_s + GRACE_S) + 1, memory_bytes_max=memory_bytes_max)
-        loop = asyncio.get_running_loop()
-        labour = _Labour(self._spare, order)
-        await self._wait_for_place()
-        working = loop.run_in_executor(self._pool, labour.do)
-        working.add_done_callback(lambda _: self._free.release())  # not before the process is gone
-        try:
-            async with asyncio.timeout(timeout_s + GRACE_S):
-                done = await asyncio.shield(working)
-        except TimeoutError:
-            raise QueryStopped(f"it took longer than {timeout_s:g} s and was stopped") from None
-        finally:
-            if not working.done():
-                labour.stop()
-                await asyncio.wait([working], timeout=GRACE_S)
-            if working.done() and not working.cancelled():
-                working.exception()  # looked at, so that asyncio does not report what nobody waits for
+        request = WorkRequest(job, cpu_s=int(timeout_s + GRACE_S) + 1, memory_bytes_max=memory_bytes_max)
+        async with self._place():
+            worker = await self._take_spare() or await _start()
+            try:
+                async with asyncio.timeout(timeout_s + GRACE_S):
+                    done = await worker.ask(request)
+            except TimeoutError:
+                raise QueryStopped(f"it took longer than {timeout_s:g} s and was stopped") from None
+            finally:
+                await worker.end()  # before the place is free for another
+                await self._refill()
         return msgspec.msgpack.decode(done.answer, type=answer)
 
     async def close(self) -> None:
-        """End the process that waits for a job; those under way end with who waits for them."""
-        await asyncio.to_thread(self._spare.close)
-        self._pool.shutdown(wait=False)
+        """End the waiting process; running ones end with their requests."""
+        self._keeps_spare = False
+        if self._spare is not None:
+            await self._spare.end()
 
-    async def _wait_for_place(self) -> None:
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        """Wait for one of the places of running jobs. Raises StoreBusy."""
         if self._waiting >= WAITING_MAX:
-            raise StoreBusy(f"{WAITING_MAX} queries are waiting already")
+            raise StoreBusy(f"{WAITING_MAX} queries are waiting already; try again later")
         self._waiting += 1
         try:
             async with asyncio.timeout(self._wait_s):
                 await self._free.acquire()
         except TimeoutError:
-            raise StoreBusy(f"no query under way ended within {self._wait_s:g} s") from None
+            raise StoreBusy(f"no running query ended within {self._wait_s:g} s; try again later") from None
         finally:
             self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    async def _take_spare(self) -> "_Worker | None":
+        spare, self._spare = self._spare, None
+        if spare is None or spare.is_fresh:
+            return spare
+        await spare.end()
+        return None
+
+    async def _refill(self) -> None:
+        """Start the next process, if one is wanted."""
+        if self._wants_spare():
+            worker = await _start()
+            if self._wants_spare():  # no other job has started one in the meantime
+                self._spare = worker
+            else:
+                await worker.end()
+
+    def _wants_spare(self) -> bool:
+        return self._keeps_spare and self._spare is None
 
 
-class _Process:
-    """One process, which takes one order."""
+async def _start() -> "_Worker":
+    """Start a worker process."""
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-P", "-m", "api.analytics.worker", str(os.getpid())),
+        stdin=PIPE,
+        stdout=PIPE,
+        env=passed_on | {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd="/",
+        limit=_READ_BYTES,
+    )
+    # With a lower priority turns get nine tenths of the CPU of a busy machine. With a still lower one short jobs would
+    # not finish; long jobs lower theirs further (see worker.py).
+    with suppress(OSError):  # the process has ended, or a container forbids it
+        os.setpriority(os.PRIO_PROCESS, process.pid, 10)
+    return _Worker(process)
 
-    def __init__(self) -> None:
-        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        self._popen = subprocess.Popen(
-            [sys.executable, "-P", "-m", "api.analytics.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=kept | {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-            cwd="/",
-            process_group=0,  # Ctrl-C is for the one who waits; a session of its own would undo `_stand_back` on Linux
-        )
-        _stand_back(self._popen.pid)
+
+class _Worker:
+    """One worker process, which handles one request."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
         self._started = time.monotonic()
-        self.orders = cast(BinaryIO, self._popen.stdin)
-        self.answers = cast(BinaryIO, self._popen.stdout)
+        self._requests = cast(StreamWriter, process.stdin)
+        self._answers = cast(StreamReader, process.stdout)
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it waits for an order, and does so for long enough yet."""
-        return self._popen.poll() is None and time.monotonic() - self._started < SPARE_S / 2
+        """Return whether it waits for a request, and will wait long enough."""
+        return self._process.returncode is None and time.monotonic() - self._started < SPARE_S / 2
 
-    def kill(self) -> None:
-        self._popen.kill()
-
-    def end(self) -> int:
-        """Its exit code, once it is gone; killed where it is not going by itself."""
-        with suppress(BrokenPipeError):
-            self.orders.close()
-        self.answers.close()
+    async def ask(self, request: WorkRequest) -> Done:
+        """Send the request and return the answer. Raises StoreError."""
+        with suppress(ConnectionError):  # then there is no answer either
+            self._requests.write(msgspec.msgpack.encode(request))
+            await self._requests.drain()
+        self._requests.close()
+        content = b""
         try:
-            return self._popen.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            return self._popen.wait()
-
-
-class _Spare:
-    """The process that waits for the next order, if one is kept. It ends by itself when none comes for long."""
-
-    def __init__(self, *, is_kept: bool) -> None:
-        self._is_kept = is_kept
-        self._lock = threading.Lock()
-        self._process: _Process | None = None
-
-    def take(self) -> _Process:
-        """It, or a new one."""
-        with self._lock:
-            process, self._process = self._process, None
-        if process is not None:
-            if process.is_fresh:
-                return process
-            process.end()
-        return _Process()
-
-    def refill(self) -> None:
-        """Start the next one, where none waits."""
-        with self._lock:
-            if self._is_kept and self._process is None:
-                self._process = _Process()
-
-    def close(self) -> None:
-        """No more of them."""
-        with self._lock:
-            process, self._process, self._is_kept = self._process, None, False
-        if process is not None:
-            process.end()
-
-
-class _Labour:
-    """One order under way. `do` blocks; `stop` makes it end soon, from another thread."""
-
-    def __init__(self, spare: _Spare, order: Order) -> None:
-        self._spare = spare
-        self._order = order
-        self._lock = threading.Lock()
-        self._process: _Process | None = None
-        self._is_stopped = False
-
-    def do(self) -> Done:
-        """What comes of it. Raises StoreError."""
-        process = self._spare.take()
-        with self._lock:
-            self._process = process
-            if self._is_stopped:
-                process.kill()
+            await self._answers.readexactly(ANSWER_BYTES_MAX)  # a longer answer is none
+            self._process.kill()
+        except IncompleteReadError as end:
+            content = end.partial
+        code = await self._process.wait()
         try:
-            with suppress(BrokenPipeError):  # then there is no answer either
-                write_frame(process.orders, self._order)
-            said = _heard(process)
-        finally:
-            with self._lock:
-                self._process = None
-            code = process.end()
-            self._spare.refill()
-        match said:
+            reply: Said = msgspec.msgpack.decode(content, type=Said)
+        except msgspec.DecodeError:  # it has ended during the job, or while it answered
+            log.warning("an analytics process ended unexpectedly", exit_code=code)
+            raise _why(code) from None
+        match reply:
             case Done():
-                return said
+                return reply
             case Failed(error=""):
-                raise StoreUnavailable("work for an analyst failed; the log says why")
+                raise StoreUnavailable("an analytics job failed; see the log for the reason")
             case Failed():
-                raise _ERRORS.get(said.error, StoreUnavailable)(said.message)
-            case None:
-                if not self._is_stopped:
-                    log.warning("a process for analysts broke off", exit_code=code)
-                raise _why(code)
+                raise _ERRORS.get(reply.error, StoreUnavailable)(reply.message)
 
-    def stop(self) -> None:
-        """End the process."""
-        with self._lock:
-            self._is_stopped = True
-            if self._process is not None:
-                self._process.kill()
-
-
-def _heard(process: _Process) -> Done | Failed | None:
-    """What it says; None where it ends without a word."""
-    frame = read_frame(process.answers)
-    return None if frame is None else msgspec.msgpack.decode(frame, type=Said)
-
-
-def _stand_back(pid: int) -> None:
-    """Have it come after turns, to which it leaves nine tenths of a busy machine.
-
-    With less, short work would not end there; long work steps back further by itself (see worker.py).
-    """
-    with suppress(OSError):  # it is gone already, or a container forbids it
-        os.setpriority(os.PRIO_PROCESS, pid, 10)
+    async def end(self) -> None:
+        """Kill the process if it runs."""
+        self._requests.close()
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), GRACE_S)
 
 
 def _why(code: int) -> QueryStopped:
-    """What an exit code without an answer means."""
+    """Return the error for an exit code without an answer."""
     if code == -signal.SIGXCPU:
-        return QueryStopped("it took more time than it may and was stopped")
+        return QueryStopped("it exceeded its time limit and was stopped")
     if code == -signal.SIGKILL:
-        return QueryStopped("its process was killed from outside, as by a machine that runs out of memory; ask again")
-    return QueryStopped("it broke off: it needs more memory than there may be, or is nested too deeply")
+        return QueryStopped("its process was killed, probably because the machine ran out of memory; try again")
+    return QueryStopped("it failed: it needs more memory than its limit, or is nested too deeply")

@@ -1,1 +1,1 @@
-"""The command line: one file a group of commands, over the same code as the API."""
+"""The command line: one module per group of commands, on top of the API's own code."""

@@ -1,41 +1,50 @@
-"""``cuebook``: all commands under one name, each loaded when it is called for."""
+"""The command `cuebook`: its subcommands, each imported when it runs."""
 
 import importlib
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import click
 
-COMMANDS: Mapping[str, str] = {
-    "play": "api.cli.play:play",
-    "check": "api.cli.authors:check",
-    "test": "api.cli.testing:test",
-    "explain": "api.cli.authors:explain",
-    "convert": "api.cli.convert:convert_file",
-    "strings": "api.cli.strings:strings",
-    "prompts": "api.cli.prompts:prompts",
-    "graph": "api.cli.structure:graph",
-    "schema": "api.cli.structure:schema",
-    "serve": "api.cli.serve:serve",
-    "sessions": "api.cli.sessions:sessions",
-    "memory": "api.cli.memory.group:memory",
-    "users": "api.cli.users:users",
-    "migrate": "api.cli.migrate:migrate",
-    "replay": "api.cli.replay:replay_sessions",
-    "simulate": "api.cli.simulate:simulate_traffic",
-    "keys": "api.cli.keys:keys",
-    "query": "api.cli.analytics.query:query",
-    "report": "api.cli.analytics.report:report",
-    "snapshot": "api.cli.analytics.snapshot:snapshot",
-    "export": "api.cli.analytics.export:export",
-    "compact": "api.cli.compact:compact",
-    "retention": "api.cli.retention:retention",
-    "verify": "api.cli.verify:verify",
+
+class CommandEntry(NamedTuple):
+    """Where in `api.cli` a command is defined (``module:name``), and its line in the list of commands."""
+
+    target: str
+    help: str
+
+
+COMMANDS: Mapping[str, CommandEntry] = {
+    "play": CommandEntry("play:play", "Play a script in the terminal; nothing is recorded."),
+    "check": CommandEntry("check:check", "Check scripts and test cases; report each problem with its fix."),
+    "test": CommandEntry("testing:test", "Run test cases (*.case.yaml) and the examples of detectors."),
+    "explain": CommandEntry("check:explain", "Explain a diagnostic code, with an example before and after the fix."),
+    "convert": CommandEntry("convert:convert_file", "Convert a script of another format to the native one."),
+    "strings": CommandEntry("strings:strings", "Write or update the string table of a script for a translation."),
+    "prompts": CommandEntry("prompts:prompts", "List, copy and check prompt templates."),
+    "graph": CommandEntry("graph:graph", "Draw the phases, topics and actions of a script."),
+    "schema": CommandEntry("graph:schema", "Print the JSON Schema of scripts, for editors."),
+    "serve": CommandEntry("serve:serve", "Serve sessions over HTTP."),
+    "sessions": CommandEntry("sessions:sessions", "List, search, change, export, import and delete sessions."),
+    "memory": CommandEntry("memory.group:memory", "List, search and maintain what is stored about users."),
+    "users": CommandEntry("users:users", "Read, export or erase everything that is recorded about a user."),
+    "migrate": CommandEntry("migrate:migrate", "Move running sessions to another version of their script."),
+    "replay": CommandEntry("replay:replay_sessions", "Replay recorded sessions and report where they differ."),
+    "simulate": CommandEntry("simulate:simulate_traffic", "Generate simulated sessions to try reports or test loads."),
+    "keys": CommandEntry("keys:keys", "Create, list and revoke API keys."),
+    "query": CommandEntry("analytics.queries:query", "Run a read-only SQL query over the analytics tables."),
+    "report": CommandEntry("analytics.queries:report", "Run a built-in report."),
+    "snapshot": CommandEntry("analytics.export:snapshot", "Write all analytics tables and reports to a DuckDB file."),
+    "export": CommandEntry("analytics.export:export", "Export the analytics tables as a folder of Parquet files."),
+    "compact": CommandEntry("database:compact", "Rewrite the database file so that deleted data is physically gone."),
+    "retention": CommandEntry("database:retention", "Redact or delete sessions whose retention time is over."),
+    "verify": CommandEntry("database:verify", "Verify that the database is complete and consistent."),
 }
-"""Where each command is: module and name."""
+"""All commands, in the order in which help lists them."""
 
 
-class Commands(click.Group):
-    """Loads no more than the command that runs: checking a script needs no server."""
+class LazyGroup(click.Group):
+    """Import only the module of the command that runs, and none to list them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -43,21 +52,25 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        module, _, name = COMMANDS[cmd_name].target.partition(":")
+        command: click.Command = getattr(importlib.import_module(f"api.cli.{module}"), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Begin with `cuebook play SCRIPT`. Settings also come from cuebook.toml and CUEBOOK_* variables.",
 )
 @click.version_option(package_name="cuebook", message="cuebook %(version)s")
 def main() -> None:
-    """Runs scripted conversations: write YAML, play it, check it, serve it, query what was said.
+    """Run scripted conversations: write, check, play, test, serve and analyse them.
 
-    Exit codes: 0 fine, 1 problems found, 2 wrong use or broken input.
+    Exit codes: 0 success, 1 problems found, 2 wrong usage or invalid input.
     """
 
 

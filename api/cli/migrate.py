@@ -1,34 +1,33 @@
-"""``cuebook migrate``: running sessions moved to another version of their script, and back."""
+"""``cuebook migrate``: move running sessions to another version of their script, and back."""
 
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
-from urllib.parse import quote
+from typing import Any, NoReturn, TypeAlias
 
 import click
 from msgspec import Struct
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from api.cli.options import settings_of, with_settings
-from api.cli.output import errors, fail, print_json, print_table
-from api.cli.reach import Answered, Reach, reach, run
+from api.cli.backend import Backend, RequestRefused, backend, run
+from api.cli.options import in_json, skip_confirmation, with_settings
+from api.cli.output import confirm, end, errors, fail, print_json, print_table
+from api.cli.progress import tracked
+from api.cli.script_arguments import runnable
+from api.client.url import in_path
 from api.settings import Settings
-from runtime.migration import MOVING, VERDICTS
-from scripts.folder import read_path
-from scripts.parse import Source
+from runtime.migration.migration import MOVING, VERDICTS
+from scripts.parse.read_script import Source
 
-PAGE = 200
 COLUMNS = ("sessionId", "place", "verdict", "newPlace", "why")
-_QUIET = {"ended", "current"}  # verdicts of sessions that nobody has to look at
+_QUIET = {"ended", "current"}  # verdicts that need no attention
 _STAYS = {"blocked", "failed"}
 
 Row: TypeAlias = dict[str, Any]
 
 
-class _Wanted(Struct, frozen=True):
-    """What to move where: a script by its id, or a file that is to become its next version."""
+class _MigrationOptions(Struct, frozen=True):
+    """The target of the migration: a published version, or a file (`source`) to publish as the next version."""
 
     script_id: str
     version: int | None
@@ -39,14 +38,15 @@ class _Wanted(Struct, frozen=True):
 @click.command(epilog="Example: cuebook migrate intake.yaml --dry-run")
 @click.argument("script", required=False)
 @click.option("--to", "version", type=click.IntRange(1), help="Number of the version [the latest published].")
-@click.option("--session", "sessions", multiple=True, help="Only this session; may be given several times.")
+@click.option("--session", "sessions", multiple=True, help="Only this session; may be repeated.")
 @click.option("--only", help="Only sessions with these verdicts [safe,mapped,restart_topic].")
-@click.option("--dry-run", is_flag=True, help="Change nothing, only say what would become of each session.")
-@click.option("--undo", metavar="SESSION", help="Take the last move of a session back.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; print the verdict of each session.")
+@click.option("--undo", metavar="SESSION", help="Undo the last migration of a session.")
+@skip_confirmation
+@in_json
 @with_settings("data", "host", "port", "model")
 def migrate(
+    settings: Settings,
     script: str | None,
     version: int | None,
     sessions: Sequence[str],
@@ -55,140 +55,120 @@ def migrate(
     undo: str | None,
     yes: bool,
     as_json: bool,
-    config: Path | None,
-    **flags: Any,
 ) -> None:
-    """Moves running sessions to another version of their script, by ids.
+    """Migrate running sessions to another version of their script.
 
-    SCRIPT is the id of a script, or a file, which is published first. Each session moves whole or not at all; its
-    verdict is `safe` (it stays where it is), `mapped` (renames were followed), `restart_topic` (its topic begins again)
-    or `blocked`. Works also while a server runs. Exits with 1 where a session cannot move.
+    Use it after publishing a script: running sessions stay on their version until they are migrated. SCRIPT is the id
+    of a script, or a file, which is published first. Each session migrates completely or not at all. Verdicts: `safe`
+    (the position is unchanged), `mapped` (the position was renamed), `restart_topic` (the topic starts again),
+    `blocked` (it cannot migrate). It works while a server runs. Exits with 1 if a session cannot migrate.
     """
-    settings = settings_of(config, **flags)
     if undo is not None:
         _undo(settings, undo, as_json)
         return
     if script is None:
         fail("name a script by its id or its file, or a session with --undo")
-    wanted = _wanted(script, version, tuple(sessions))
+    options = _options(script, version, tuple(sessions))
     verdicts = _verdicts(only)
-    looked = run(_look(settings, wanted))
+    preview = run(_preview(settings, options))
     if dry_run:
-        _finish(looked, as_json, "")
-    chosen = [row for row in looked if row["verdict"] in verdicts]
+        _finish(preview, as_json, "")
+    chosen = [row for row in preview if row["verdict"] in verdicts]
     if sys.stdin.isatty() and not yes and chosen:
-        _table(looked)
-        if not click.confirm(f"Move {len(chosen)} of {len(looked)} sessions?", err=True):
-            sys.exit(1)
-    moved = run(_move(settings, wanted, chosen))
-    _finish([moved.get(row["sessionId"], row) for row in looked], as_json, f"; {_count(moved.values())} moved")
+        _table(preview)
+        confirm(f"Migrate {len(chosen)} of {len(preview)} sessions?", yes=False)
+    moved = run(_move(settings, options, chosen))
+    _finish([moved.get(row["sessionId"], row) for row in preview], as_json, f"; {_count(moved.values())} migrated")
 
 
-def _wanted(script: str, version: int | None, sessions: tuple[str, ...]) -> _Wanted:
+def _options(script: str, version: int | None, sessions: tuple[str, ...]) -> _MigrationOptions:
     if not Path(script).is_file():
-        return _Wanted(script, version, None, sessions)
+        return _MigrationOptions(script, version, None, sessions)
     if version is not None:
-        fail("--to names a version that is published; a file becomes a version of its own")
-    reading = read_path(Path(script))
-    if reading.script is None:
-        fail(f"{script} cannot be run: {reading.errors[0]}. See `cuebook check {script}`")
-    return _Wanted(reading.script.id, None, reading.source, sessions)
+        fail("--to names a published version; a file is published as a new version")
+    found, reading = runnable(Path(script))
+    return _MigrationOptions(found.id, None, reading.source, sessions)
 
 
 def _verdicts(only: str | None) -> set[str]:
     chosen: set[str] = {each.strip() for each in only.split(",")} if only is not None else set(MOVING)
     if unknown := chosen - set(MOVING):
-        fail(f"--only takes {', '.join(MOVING)}; {', '.join(sorted(unknown))} is none of them")
+        fail(f"--only takes {', '.join(MOVING)}, not {', '.join(sorted(unknown))}")
     return chosen
 
 
 # -- through the API --------------------------------------------------------------------------------------------------
 
 
-async def _look(settings: Settings, wanted: _Wanted) -> list[Row]:
-    """What would become of each session."""
-    body = _target(wanted) | {"dryRun": True}
-    if wanted.source is not None:
-        body = {"yamlContent": wanted.source.text, "files": dict(wanted.source.side_files), "dryRun": True}
-    async with reach(settings, writing=True) as api:
-        listed = await _sessions(api, wanted)
-        return [await _tried(api, session, body) for session in _tracked("looking", listed)]
+async def _preview(settings: Settings, options: _MigrationOptions) -> list[Row]:
+    """Return the verdict of each session without changing it."""
+    body = _target(options) if options.source is None else _import_body(options.source)
+    async with backend(settings, writing=True) as api:
+        sessions = await _sessions(api, options)
+        return [await _migrate_session(api, each, body | {"dryRun": True}) for each in tracked("checking", sessions)]
 
 
-async def _sessions(api: Reach, wanted: _Wanted) -> list[Row]:
-    """The sessions of the script, or those of them that were named."""
-    found: list[Row] = []
+async def _sessions(api: Backend, options: _MigrationOptions) -> list[Row]:
+    """Return the sessions of the script: all, or those named by `options`."""
     try:
-        script: Any = await api.get(f"/api/scripts/{quote(wanted.script_id, '')}")
-    except Answered:
-        if wanted.source is None or wanted.sessions:
+        script: Any = await api.get(f"/api/scripts/{in_path(options.script_id)}")
+    except RequestRefused:
+        if options.source is None or options.sessions:
             raise
-        return found  # a file that nothing was published of yet
-    cursor: str | None = None
-    while True:
-        page: Any = await api.get("/api/sessions", limit=PAGE, cursor=cursor)
-        found += [row for row in page["data"] if row["scriptId"] == script["scriptId"]]
-        cursor = page["nextCursor"]
-        if cursor is None:
-            break
-    missing = set(wanted.sessions) - {row["sessionId"] for row in found}
+        return []  # the script of this file is not published yet
+    found = [row for row in await api.rows("/api/sessions") if row["scriptId"] == script["scriptId"]]
+    missing = set(options.sessions) - {row["sessionId"] for row in found}
     if missing:
-        raise Answered(f"{', '.join(sorted(missing))} is no session of {wanted.script_id}")
-    return [row for row in found if not wanted.sessions or row["sessionId"] in wanted.sessions]
+        raise RequestRefused(f"{', '.join(sorted(missing))} is no session of {options.script_id}")
+    return [row for row in found if not options.sessions or row["sessionId"] in options.sessions]
 
 
-async def _tried(api: Reach, session: Row, body: Mapping[str, object]) -> Row:
-    """What comes of a session; a topic that cannot begin again leaves it where it is."""
-    session_id = session["sessionId"]
+async def _migrate_session(api: Backend, session: Row, body: Mapping[str, object]) -> Row:
+    """Migrate a session, or check it with `dryRun`; return its result, also if the API refuses."""
+    row: Row = {"sessionId": session["sessionId"], "verdict": "ended", "place": "", "newPlace": "", "why": []}
+    row["moved"] = False
     if session["status"] == "completed":
-        return {"sessionId": session_id, "verdict": "ended", "place": "", "newPlace": "", "why": [], "moved": False}
+        return row
     try:
-        row: Any = await api.send("POST", f"/api/sessions/{quote(session_id, '')}/migrate", body)
-    except Answered as refused:
-        row = {"sessionId": session_id, "verdict": "failed", "place": "", "newPlace": "", "why": [str(refused)]}
-        row["moved"] = False
-    return dict(row)
+        return dict(await api.send("POST", f"/api/sessions/{in_path(session['sessionId'])}/migrate", body))
+    except RequestRefused as refused:
+        return row | {"verdict": "failed", "why": [str(refused)]}
 
 
-async def _move(settings: Settings, wanted: _Wanted, chosen: list[Row]) -> dict[str, Row]:
-    async with reach(settings, writing=True) as api:
-        body = _target(wanted)
-        if wanted.source is not None:
-            kept = {"yamlContent": wanted.source.text, "files": dict(wanted.source.side_files)}
-            saved: Any = await api.send("POST", "/api/scripts/import", kept)
-            body["version"] = saved["version"]
+async def _move(settings: Settings, options: _MigrationOptions, chosen: list[Row]) -> dict[str, Row]:
+    async with backend(settings, writing=True) as api:
+        body = _target(options)
+        if options.source is not None:
+            body["version"] = (await api.send("POST", "/api/scripts/import", _import_body(options.source)))["version"]
         sessions = [row | {"status": "active"} for row in chosen]
-        return {row["sessionId"]: await _tried(api, row, body) for row in _tracked("moving", sessions)}
+        return {row["sessionId"]: await _migrate_session(api, row, body) for row in tracked("migrating", sessions)}
 
 
-def _target(wanted: _Wanted) -> dict[str, object]:
-    return {"scriptId": wanted.script_id} | ({"version": wanted.version} if wanted.version is not None else {})
+def _target(options: _MigrationOptions) -> dict[str, object]:
+    return {"scriptId": options.script_id} | ({"version": options.version} if options.version is not None else {})
 
 
-def _tracked(what: str, rows: list[Row]) -> Any:
-    """The rows, with a bar that shows how far it is."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        yield from progress.track(rows, description=what)
+def _import_body(source: Source) -> dict[str, object]:
+    return {"yamlContent": source.text, "files": dict(source.side_files)}
 
 
 def _undo(settings: Settings, session_id: str, as_json: bool) -> None:
     async def work() -> Any:
-        async with reach(settings, writing=True) as api:
-            return await api.send("POST", f"/api/sessions/{quote(session_id, '')}/migrate/undo", {})
+        async with backend(settings, writing=True) as api:
+            return await api.send("POST", f"/api/sessions/{in_path(session_id)}/migrate/undo", {})
 
     row = run(work())
     if as_json:
         print_json(row)
         return
-    errors.print(f"back from version {row['fromVersion']} to version {row['version']}, at {row['newPlace']}")
+    errors.print(f"moved back from version {row['fromVersion']} to version {row['version']}, at {row['newPlace']}")
 
 
 # -- printing -----------------------------------------------------------------------------------------------------
 
 
-def _finish(rows: list[Row], as_json: bool, moved: str) -> None:
-    """Prints what came of it, and ends the command."""
+def _finish(rows: list[Row], as_json: bool, moved: str) -> NoReturn:
+    """Print the results and end the command."""
     counts = Counter(row["verdict"] for row in rows)
     if as_json:
         print_json({"sessions": rows, "summary": counts, "moved": _count(rows)})
@@ -196,7 +176,7 @@ def _finish(rows: list[Row], as_json: bool, moved: str) -> None:
         _table(rows)
     parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (*VERDICTS, "failed") if counts[verdict])
     errors.print(f"{len(rows)} session{'s' * (len(rows) != 1)}{': ' * bool(parts)}{parts}{moved}")
-    sys.exit(1 if _STAYS & counts.keys() else 0)
+    end(1 if _STAYS & counts.keys() else 0)
 
 
 def _table(rows: list[Row]) -> None:

@@ -1,44 +1,129 @@
-"""The settings a command may be given as flags."""
+"""Options that commands share, and the start of a command with its settings."""
 
+import inspect
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+import msgspec
 
-from api.cli.output import fail
-from api.settings import Settings, SettingsInvalid, load_settings
+from api.cli.output import fail, failing, print_json
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from api.settings import Settings
+    from scripts.expressions.values import Value
+
+Command: TypeAlias = Callable[..., Any]
+LoadSettings: TypeAlias = "Callable[..., Settings]"
+"""Loads the settings, with further flags by name; ends the command if they are invalid."""
+
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+EXISTING_PATH = click.Path(exists=True, path_type=Path)
+OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+ANY_PATH = click.Path(path_type=Path)
+SEED = click.IntRange(0, 2**53)
+
+in_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+skip_confirmation = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+to_file = click.option("-o", "--output", type=OUTPUT_FILE, help="Output file [standard output].")
 
 
-def with_settings(*names: str) -> Callable[[F], F]:
-    """Adds ``--config`` and a flag for each named setting; `settings_of` turns them into Settings."""
+def paged(what: str, limit: int = 50) -> Callable[[Command], Command]:
+    """Add ``--limit`` and ``--cursor`` to a command that prints a page of a list."""
 
-    def decorate(function: F) -> F:
-        for name in reversed(names):
-            function = click.option(f"--{name}", type=_TYPES.get(name, str), help=_HELP[name])(function)
-        return click.option("--config", type=click.Path(path_type=Path), help="Settings file [cuebook.toml].")(function)
+    def decorate(function: Command) -> Command:
+        function = click.option("--cursor", help="`nextCursor` of the previous page.")(function)
+        help_ = f"Maximum number of {what} [{limit}]."
+        return click.option("--limit", type=click.IntRange(1, 200), default=limit, help=help_)(function)
 
     return decorate
 
 
-_FOLDER = click.Path(path_type=Path)
-_TYPES: dict[str, Any] = {"port": int, "data": _FOLDER, "scripts": _FOLDER, "prompts": _FOLDER}
+def shown_by(show: Callable[[Any], None]) -> Callable[[Command], Command]:
+    """Add ``--json``: the command prints the result of its function as JSON, else by `show`."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(as_json: bool, **arguments: Any) -> None:
+            found = function(**arguments)
+            (print_json if as_json else show)(found)
+
+        return in_json(command)
+
+    return decorate
+
+
+def with_settings(*names: str) -> Callable[[Command], Command]:
+    """Add ``--config`` and an option for each named setting; call the command with the settings as first argument.
+
+    A command that is a coroutine runs in an event loop. The settings are loaded first, and end the command if they are
+    invalid.
+    """
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(load: LoadSettings, **arguments: Any) -> Any:
+            result = function(load(), **arguments)
+            if not inspect.iscoroutine(result):
+                return result
+            from api.cli.backend import run
+
+            return run(result)
+
+        return with_settings_loader(*names)(command)
+
+    return decorate
+
+
+def with_settings_loader(*names: str) -> Callable[[Command], Command]:
+    """Add the options of `with_settings`; call the command with a LoadSettings, for one that may need no settings."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(config: Path | None, **arguments: Any) -> Any:
+            flags = {name: arguments.pop(name) for name in names}
+            return function(lambda **further: _load(config, flags | further), **arguments)
+
+        for name in reversed(names):
+            command = click.option(f"--{name}", type=_TYPES.get(name, str), help=_HELP[name])(command)
+        return click.option("--config", type=ANY_PATH, help="Settings file [cuebook.toml].")(command)
+
+    return decorate
+
+
+def value_of(pair: str, option: str) -> "tuple[str, Value]":
+    """Parse ``NAME=VALUE``: a value that is valid JSON is read as such, any other as a text.
+
+    Ends the command if it is no such pair.
+    """
+    from scripts.expressions.values import ValueRefused, bounded  # not needed for `--help`
+
+    name, sign, text = pair.partition("=")
+    if not sign or not name:
+        fail(f"{option} takes NAME=VALUE, not {pair!r}")
+    try:
+        return name, bounded(msgspec.json.decode(text))
+    except (msgspec.DecodeError, ValueRefused):
+        return name, text
+
+
+_TYPES: dict[str, Any] = {"port": int, "data": ANY_PATH, "scripts": ANY_PATH, "prompts": ANY_PATH}
 _HELP = {
-    "host": "Address to listen on [127.0.0.1]; only this machine, as long as there are no API keys.",
-    "port": "Port to listen on [8000].",
-    "data": "Folder of the record [cuebook-data].",
-    "scripts": "Folder of scripts, published at start [the examples].",
-    "prompts": "Folder of your own prompts [`prompts` in the folder of scripts].",
+    "host": "Address of the server [127.0.0.1]; without API keys only this machine can connect.",
+    "port": "Port of the server [8000].",
+    "data": "Folder of the database [cuebook-data].",
+    "scripts": "Folder of scripts, published when the server starts [the examples].",
+    "prompts": "Folder of custom prompts [`prompts` in the folder of scripts].",
     "embedder": "`wordllama` [default], `sentence-transformers:NAME`, `openai:NAME`, or `none`.",
     "model": "`offline` [default], `scripted:FILE`, `openai:NAME`, or a name of `[models.NAME]`.",
 }
 
 
-def settings_of(config: Path | None, **flags: Any) -> Settings:
-    """The settings; ends the command where they cannot be used."""
-    try:
+def _load(config: Path | None, flags: dict[str, Any]) -> "Settings":
+    from api.settings import SettingsInvalid, load_settings  # not needed for `--help`
+
+    with failing(SettingsInvalid):
         return load_settings(config, flags)
-    except SettingsInvalid as error:
-        fail(str(error))

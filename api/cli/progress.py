@@ -1,17 +1,15 @@
 """Progress of long work on standard error: a bar on a terminal, lines elsewhere."""
 
-import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
 
 from api.cli.output import errors
-from api.cli.reach import Answered, Reach
 
-LOOK_S = 0.2  # between two requests for the progress of work on the server
+T = TypeVar("T")
 LINE_S = 5.0  # between two lines, where there is no bar
 
 
@@ -21,58 +19,57 @@ class OnProgress(Protocol):
     def __call__(self, done: int, total: int, /) -> None: ...
 
 
+class ProgressBar:
+    """A bar on standard error; nothing if that is no terminal."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def __call__(self, done: int, total: int, /) -> None:
+        """Show how much is done, of 0 while the total is unknown."""
+        self.update(completed=done, total=total or None)
+
+    def advance(self, count: int = 1) -> None:
+        """Count further units as done."""
+        self._progress.advance(self._task, count)
+
+    def update(self, **fields: Any) -> None:
+        """Change fields of the bar, such as its `description`."""
+        self._progress.update(self._task, **fields)
+
+
+@contextmanager
+def progress_bar(
+    what: str, *columns: ProgressColumn, total: int | None = None, hidden: bool = False, **fields: Any
+) -> Iterator[ProgressBar]:
+    """Show a bar with a description on a terminal, and the number of units unless there are other columns."""
+    shown = (TextColumn("{task.description}"), BarColumn(), *(columns or (MofNCompleteColumn(),)))
+    disable = hidden or not errors.is_terminal
+    with Progress(*shown, console=errors, transient=True, disable=disable) as progress:
+        yield ProgressBar(progress, progress.add_task(what, total=total, **fields))
+
+
+def tracked(what: str, rows: Sequence[T], *columns: ProgressColumn) -> Iterator[T]:
+    """Yield the rows and show a bar."""
+    with progress_bar(what, *columns, total=len(rows), hidden=not rows) as bar:
+        for row in rows:
+            yield row
+            bar.advance()
+
+
 @contextmanager
 def counted_progress(what: str) -> Iterator[OnProgress]:
     """Show a bar on a terminal; elsewhere print a line on standard error every few seconds."""
-    with _bar(what, MofNCompleteColumn()) if errors.is_terminal else nullcontext(_Lines(what)) as tell:
-        yield tell
+    with progress_bar(what) as bar:
+        yield bar if errors.is_terminal else _Lines(what)
 
 
 @contextmanager
 def byte_progress(what: str) -> Iterator[OnProgress]:
     """Show a bar of bytes on a terminal; elsewhere nothing."""
-    with _bar(what, DownloadColumn()) if errors.is_terminal else nullcontext(_nothing) as tell:
-        yield tell
-
-
-async def follow(
-    api: Reach,
-    path: str,
-    work: asyncio.Task[Any],
-    what: str,
-    counted: ProgressColumn,
-    stand: Callable[[Any], tuple[str, int, int]],
-) -> None:
-    """Draw a bar on a terminal until `work` ends; elsewhere nothing.
-
-    `path` is the route that reports the running work under `running`; `stand` turns that report into the step's name,
-    the units done, and the least number of units in all.
-    """
-    if not errors.is_terminal:
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), counted)
-    with Progress(*columns, console=errors, transient=True) as progress:
-        bar = progress.add_task(what, total=None)
-        while not (await asyncio.wait({work}, timeout=LOOK_S))[0]:
-            found: Any = None
-            with suppress(Answered):  # a failed look does not matter: the work continues
-                found = await api.get(path)
-            running = found and found["running"]
-            if running is not None:
-                step, done, total = stand(running)
-                progress.update(bar, description=step, completed=done, total=max(done, total))
-
-
-@contextmanager
-def _bar(what: str, counted: ProgressColumn) -> Iterator[OnProgress]:
-    columns = (TextColumn("{task.description}"), BarColumn(), counted)
-    with Progress(*columns, console=errors, transient=True) as progress:
-        bar = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total or None)
-
-
-def _nothing(done: int, total: int, /) -> None:
-    """Ignore progress where there is no terminal."""
+    with progress_bar(what, DownloadColumn()) as bar:
+        yield bar
 
 
 class _Lines:

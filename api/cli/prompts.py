@@ -1,6 +1,5 @@
-"""``cuebook prompts``: what language models are told, and templates of one's own in its place."""
+"""``cuebook prompts``: list, show, copy and check prompt templates."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,45 +8,48 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.options import settings_of, with_settings
-from api.cli.output import errors, fail, print_json, print_table, write_file
-from api.cli.variables import variables_of
-from api.previewing import NothingAsked, path_of, places_of, request_of
+from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, LoadSettings, in_json, with_settings, with_settings_loader
+from api.cli.output import end, errors, fail, failing, make_folder, print_json, print_table, write_text
+from api.cli.script_arguments import check_locale, script_of, variables_of
 from api.settings import EXAMPLES, Settings
-from runtime.ports import ModelFailed
-from runtime.program import Program
-from runtime.prompts.checking import faults_in
+from api.testing.prompt_preview import NoPromptFound, path_of, places_of, request_of
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.template_checks import faults_in
 from runtime.prompts.templates import (
     LANGUAGES,
     NAMES,
     Name,
     PromptInvalid,
     PromptMissing,
-    Source,
     Templates,
+    TemplateSource,
     custom_path,
     languages_for,
 )
-from scripts.folder import read_path
-from scripts.model import LOCALE, Locale
+from runtime.state.ports import ModelFailed
+from runtime.state.program import Program
+from scripts.model.script import Locale
+from scripts.parse.folder import read_path
 
-CONTEXT_TOKENS = 8_000  # of a prompt that is only shown
+CONTEXT_TOKENS = 8_000  # size limit of a prompt that is only shown
 _purpose = click.Choice(NAMES)
 
 
 @click.group()
 def prompts() -> None:
-    """Shows, copies and checks what language models are told."""
+    """List, show, copy and check prompt templates.
+
+    Use it to see what Cuebook sends to language models, and to replace a default prompt by your own.
+    """
 
 
 @prompts.command("list", epilog="Example: cuebook prompts list --prompts my-prompts")
-@click.option("--scheme", default="", help="What a script with this `template_scheme` gets [all there are].")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--scheme", default="", help="Only the prompts of scripts with this `template_scheme` [all].")
+@in_json
 @with_settings("scripts", "prompts")
-def list_prompts(scheme: str, as_json: bool, config: Path | None, scripts: Path | None, prompts: Path | None) -> None:
-    """Lists the prompts by purpose and language, and where each comes from."""
-    templates = _templates(settings_of(config, scripts=scripts, prompts=prompts))
+def list_prompts(settings: Settings, scheme: str, as_json: bool) -> None:
+    """List the prompts by purpose and language, with the file of each."""
+    templates = _templates(settings)
     if scheme:
         found = [templates.find(name, each, scheme) for name in NAMES for each in _languages(templates, scheme)]
     else:
@@ -66,15 +68,14 @@ def list_prompts(scheme: str, as_json: bool, config: Path | None, scripts: Path 
 @click.argument("purpose", type=_purpose)
 @click.option("--locale", metavar="TAG", help="Language of the session [the script's, else en].")
 @click.option("--scheme", help="The `template_scheme` [the script's].")
-@click.option(
-    "--script", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fill it for an action of a script."
-)
-@click.option("--action", metavar="ID", help="The action, by its id or phase/topic/id.")
-@click.option("--reply", metavar="TEXT", help="What the user replied to it [nothing yet].")
-@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="A variable; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--script", type=EXISTING_FILE, help="Render the prompt for an action of this script.")
+@click.option("--action", metavar="ID", help="The action: its id, or phase/topic/id.")
+@click.option("--reply", metavar="TEXT", help="The user's reply to the action [no reply yet].")
+@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable; may be repeated.")
+@in_json
 @with_settings("scripts", "prompts")
 def show(
+    settings: Settings,
     purpose: Name,
     locale: str | None,
     scheme: str | None,
@@ -83,25 +84,21 @@ def show(
     reply: str | None,
     variables: Sequence[str],
     as_json: bool,
-    config: Path | None,
-    scripts: Path | None,
-    prompts: Path | None,
 ) -> None:
-    """Prints the template of a prompt, or the whole prompt for an action of a script.
+    """Print the template of a prompt, or the rendered prompt for an action of a script.
 
-    An action's prompt is that of its first round: without --reply before the user said anything. A value that is not
-    given with --var is unset.
+    The rendered prompt is that of the action's first round: without --reply, before the first message of the user. A
+    variable that is not set with --var is unset.
     """
-    settings = settings_of(config, scripts=scripts, prompts=prompts)
     templates = _templates(settings)
-    if locale is not None and not LOCALE.search(locale):
-        fail(f"{locale!r} is no language tag; write e.g. de or pt-BR")
+    check_locale(locale)
     if script is not None and action is not None:
         _show_rendered(Prompts(templates), purpose, script, action, (locale, scheme, reply), variables, as_json)
         return
     if script is not None or action is not None or reply is not None or variables:
-        fail("--script FILE and --action ID go together, with --reply and --var beside them")
-    source = _found(templates, purpose, locale or LANGUAGES[0], scheme or "")
+        fail("--script FILE and --action ID require each other; --reply and --var require both")
+    with failing(PromptMissing):
+        source = templates.find(purpose, locale or LANGUAGES[0], scheme or "")
     if as_json:
         print_json({**_row(source), "text": source.text})
         return
@@ -118,27 +115,20 @@ def _show_rendered(
     variables: Sequence[str],
     as_json: bool,
 ) -> None:
-    reading = read_path(script)
-    if reading.script is None:
-        for problem in reading.errors:
-            errors.print(f"[red]error[/] {escape(str(problem))}\n    {escape(problem.fix)}")
-        sys.exit(2)
     locale, scheme, reply = chosen
-    program = Program(reading.script)
-    spoken = locale or program.locale
-    program = program.in_locale(spoken)
+    program = Program(script_of(read_path(script)))
+    language = locale or program.locale
+    program = program.in_locale(language)
     places = places_of(program.script, action)
     if len(places) != 1:
         known = ", ".join(map(path_of, places))
         fail(f"{script} has several actions {action}: {known}" if places else f"{script} has no action {action}")
-    try:
-        given = variables_of(variables, program.script)
-        request = request_of(program, places[0], purpose, spoken, reply, given)
+    values = variables_of(variables, program.script)
+    with failing(NoPromptFound, ModelFailed, PromptMissing):
+        request = request_of(program, places[0], purpose, language, reply, values)
         if scheme is not None:
             request = msgspec.structs.replace(request, scheme=scheme)
         prompt = prompts.render(request, context_tokens_max=CONTEXT_TOKENS)
-    except (NothingAsked, ModelFailed, PromptMissing) as error:
-        fail(str(error))
     if as_json:
         print_json(prompt)
         return
@@ -151,53 +141,45 @@ def _show_rendered(
 @click.argument("scheme")
 @click.argument("purposes", nargs=-1, type=_purpose)
 @click.option("--locale", metavar="TAG", help="Only for this language [en and zh].")
-@click.option("--force", is_flag=True, help="Overwrite what is there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @with_settings("scripts", "prompts")
-def copy(
-    scheme: str,
-    purposes: Sequence[Name],
-    locale: str | None,
-    force: bool,
-    config: Path | None,
-    scripts: Path | None,
-    prompts: Path | None,
-) -> None:
-    """Copies the default prompts, all or some, to be changed for scripts with `template_scheme: SCHEME`."""
-    settings = settings_of(config, scripts=scripts, prompts=prompts)
+def copy(settings: Settings, scheme: str, purposes: Sequence[Name], locale: str | None, force: bool) -> None:
+    """Copy default prompts, all or the named ones, to customise them.
+
+    Scripts with `template_scheme: SCHEME` use the copies.
+    """
     if settings.prompts is None and settings.scripts == EXAMPLES:
-        fail("say where to: --prompts FOLDER, or --scripts FOLDER for its `prompts`")
-    if locale is not None and not LOCALE.search(locale):
-        fail(f"{locale!r} is no language tag; write e.g. de or pt-BR")
+        fail("name the target folder: --prompts FOLDER, or --scripts FOLDER for its subfolder `prompts`")
+    check_locale(locale)
     templates = Templates.load(None)
     languages = LANGUAGES if locale is None else languages_for(locale)[:1]
-    try:
+    with failing(PromptInvalid):
         copies = {
             custom_path(settings.prompts_folder, scheme, each, name): templates.find(name, each).text
             for each in languages
             for name in purposes or [name for name in NAMES if name != "data"]
         }
-    except PromptInvalid as error:
-        fail(str(error))
-    there = [path for path in copies if path.exists()]
-    if there and not force:
-        fail(f"{there[0]} is there already{_more(there)}; --force overwrites")
+    existing = [path for path in copies if path.exists()]
+    if existing and not force:
+        more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
+        fail(f"{existing[0]} already exists{more}; --force overwrites it")
     for path, text in copies.items():
-        _make_folder(path.parent)
-        write_file(f"{text}\n", path)
+        make_folder(path.parent)
+        write_text(f"{text}\n", path)
         errors.print(f"wrote {escape(str(path))}")
-    errors.print(f"Scripts with `template_scheme: {escape(scheme)}` use them once the server starts again.")
+    errors.print(f"Scripts with `template_scheme: {escape(scheme)}` use them after a restart of the server.")
 
 
 @prompts.command(epilog="Example: cuebook prompts check my-prompts")
-@click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@with_settings("scripts", "prompts")
-def check(folder: Path | None, as_json: bool, config: Path | None, scripts: Path | None, prompts: Path | None) -> None:
-    """Checks the templates of a folder [that of the settings]: file, line, and what is wrong.
+@click.argument("folder", required=False, type=EXISTING_FOLDER)
+@in_json
+@with_settings_loader("scripts", "prompts")
+def check(load: LoadSettings, folder: Path | None, as_json: bool) -> None:
+    """Check the templates in a folder [that of the settings]; report each problem with file and line.
 
-    Exits with 1 where one cannot be used; a warning alone does not.
+    Exits with 1 if a template cannot be used; warnings alone do not change the exit code.
     """
-    checked = folder or settings_of(config, scripts=scripts, prompts=prompts).prompts_folder
+    checked = folder or load().prompts_folder
     faults = faults_in(checked) if checked.is_dir() else []
     if as_json:
         print_json(faults)
@@ -209,17 +191,15 @@ def check(folder: Path | None, as_json: bool, config: Path | None, scripts: Path
         errors.print(
             f"{checked}: {count} error{'s' * (count != 1)}, {warnings} warning{'s' * (warnings != 1)}", style="dim"
         )
-    sys.exit(1 if any(each.severity == "error" for each in faults) else 0)
+    end(1 if any(each.severity == "error" for each in faults) else 0)
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------
 
 
 def _templates(settings: Settings) -> Templates:
-    try:
+    with failing(PromptInvalid):
         return Templates.load(settings.prompts_folder)
-    except PromptInvalid as error:
-        fail(str(error))
 
 
 def _languages(templates: Templates, scheme: str) -> list[str]:
@@ -227,24 +207,6 @@ def _languages(templates: Templates, scheme: str) -> list[str]:
     return sorted({*LANGUAGES, *own})
 
 
-def _found(templates: Templates, name: Name, locale: Locale, scheme: str) -> Source:
-    try:
-        return templates.find(name, locale, scheme)
-    except PromptMissing as error:
-        fail(str(error))
-
-
-def _row(source: Source) -> dict[str, Any]:
+def _row(source: TemplateSource) -> dict[str, Any]:
     where = {"language": source.language, "scheme": source.scheme or None, "file": str(source.path)}
     return {"prompt": source.name, **where}
-
-
-def _more(paths: Sequence[Path]) -> str:
-    return f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fail(f"{folder}: {error.strerror or 'cannot be made'}")

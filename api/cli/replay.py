@@ -1,42 +1,40 @@
-"""``cuebook replay``: recorded sessions run again, as they were or on a new version of their script."""
+"""``cuebook replay``: run recorded sessions again, on their own or on a new version of their script."""
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import Struct, to_builtins
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from api.app import utc_now
-from api.caller import TENANT
-from api.catalogue import Catalogue
-from api.cli.options import settings_of, with_settings
-from api.cli.output import console, errors, fail, print_json
+from api.catalog.catalog import Catalog
+from api.cli.models import model_of
+from api.cli.options import EXISTING_PATH, LoadSettings, in_json, with_settings_loader
+from api.cli.output import console, end, errors, fail, failing, print_json
+from api.cli.progress import ProgressBar, progress_bar
+from api.cli.script_arguments import runnable
 from api.errors import ApiError
-from api.models import ModelUnknown, close_model, make_model
-from api.replaying.compare import Difference
-from api.replaying.recorded import Session, SessionUnknown, find_session
-from api.replaying.run import Source, TurnReplay, replay, shadow
+from api.ids import TENANT
+from api.models import close_model
+from api.replay.differences import TurnDifference
+from api.replay.recorded_session import RecordedSession, ReplaySource, SessionUnknown, find_session
+from api.replay.replay_session import TurnReplay, replay, replay_on_new_version
 from api.settings import Settings
-from runtime.models.cassette import ScriptedFileInvalid
-from runtime.ports import Model
-from runtime.program import Program
-from runtime.state import StateUnreadable, decode
-from scripts.folder import read_path
-from store.errors import DatabaseLocked, StoreError
-from store.record import Record
+from runtime.state.ports import Model
+from runtime.state.program import Program
+from runtime.state.state import StateUnreadable, decode
+from store.interface.errors import DatabaseLocked, StoreError
+from store.store import Store
 
 PAGE = 200
 TEXT_MAX = 300  # characters of a value in a line
 
 
-class _Wanted(Struct, frozen=True):
-    """What to replay: on which script, none for their own; from which turn; with which model beside the recording."""
+class _ReplayOptions(Struct, frozen=True):
+    """The sessions to replay, the script (None: their own), the first turn, and a model for calls not recorded."""
 
     sessions: tuple[str, ...]
     program: Program | None
@@ -44,15 +42,15 @@ class _Wanted(Struct, frozen=True):
     further: Model | None
 
 
-class _Replayed(Struct, frozen=True):
-    """A session and what came of its turns."""
+class _ReplayedSession(Struct, frozen=True):
+    """A session and the results of its turns."""
 
-    session: Session
+    session: RecordedSession
     turns: tuple[TurnReplay, ...]
 
     @property
     def parted(self) -> TurnReplay | None:
-        """The first turn that comes out otherwise."""
+        """Return the first turn whose result differs from the recording."""
         return next((each for each in self.turns if each.outcome in {"differs", "stopped"}), None)
 
 
@@ -62,142 +60,115 @@ class _Replayed(Struct, frozen=True):
     "  cuebook replay --all --script intake.yaml",
 )
 @click.argument("sessions", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Every session of the record; with --script, of that script.")
-@click.option("--script", type=click.Path(exists=True, path_type=Path), help="Run it on this version of the script.")
-@click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to run again [0].")
-@click.option("--model", help="With --script: asked where nothing is recorded [nobody: the replay stops there].")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@with_settings("data")
+@click.option("--all", "every", is_flag=True, help="Replay every session; with --script, every one of that script.")
+@click.option("--script", type=EXISTING_PATH, help="Replay on this version of the script.")
+@click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to replay [0].")
+@click.option("--model", help="With --script: model for calls without a recording [none: the replay stops there].")
+@in_json
+@with_settings_loader("data")
 def replay_sessions(
+    load: LoadSettings,
     sessions: Sequence[str],
     every: bool,
     script: Path | None,
     first: int,
     model: str | None,
     as_json: bool,
-    config: Path | None,
-    **flags: Any,
 ) -> None:
-    """Runs recorded sessions again, and tells where what comes out parts from what was recorded.
+    """Replay recorded sessions and report where the results differ from the recording.
 
-    Each turn is given what the user said then, at the time it was then, with what the model answered and with the
-    user's variables as they were; nothing is written and no model is asked. With --script, what the user said is tried
-    on another version of the script.
+    Use it to check a new version of Cuebook or of a script against real sessions. Each turn gets the recorded user
+    message, time, model replies and user variables; nothing is written and no model is called. With --script, the
+    recorded messages run on another version of the script.
 
-    A running server holds the record; stop it first, or replay a copy. Exits with 1 where a session comes out
-    otherwise.
+    A running server locks the database; stop it first, or replay a copy. Exits with 1 if a session differs.
     """
     if bool(sessions) == every:
         fail("name sessions by their ids, or all of them with --all")
     if model is not None and script is None:
-        fail("--model goes with --script: a session that is run again as it was is told what it was told")
-    settings = settings_of(config, model=model, **flags)
-    further = _model(settings) if model is not None else None
-    wanted = _Wanted(tuple(sessions), _program(script), first, further)
-    replayed = _run(_replay_all(settings, wanted))
+        fail("--model requires --script: without it a replay uses the recorded replies only")
+    settings = load(model=model)
+    further = model_of(settings) if model is not None else None
+    program = Program(runnable(script)[0]) if script is not None else None
+    options = _ReplayOptions(tuple(sessions), program, first, further)
+    replayed = _run(_replay_all(settings, options))
     if as_json:
         print_json({"sessions": [_document(each) for each in replayed], "parted": sum(map(_has_parted, replayed))})
     else:
         for each in replayed:
             _print(each)
-    sys.exit(1 if any(map(_has_parted, replayed)) else 0)
+    end(1 if any(map(_has_parted, replayed)) else 0)
 
 
-def _program(script: Path | None) -> Program | None:
-    if script is None:
-        return None
-    reading = read_path(script)
-    if reading.script is None:
-        fail(f"{script} cannot be run: {reading.errors[0]}. See `cuebook check {script}`")
-    return Program(reading.script)
-
-
-def _model(settings: Settings) -> Model:
-    try:
-        return make_model(settings)
-    except (ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
-
-
-def _run(work: Coroutine[Any, Any, list[_Replayed]]) -> list[_Replayed]:
-    try:
-        return asyncio.run(work)
-    except DatabaseLocked as error:
-        fail(f"{error} To replay while it runs, replay a copy of the folder.")
-    except (StoreError, SessionUnknown, StateUnreadable, ApiError) as error:
-        fail(str(error))
+def _run(work: Coroutine[Any, Any, list[_ReplayedSession]]) -> list[_ReplayedSession]:
+    with failing(StoreError, SessionUnknown, StateUnreadable, ApiError):
+        try:
+            return asyncio.run(work)
+        except DatabaseLocked as error:
+            fail(f"{error} To replay while it runs, replay a copy of the folder.")
 
 
 # -- replaying --------------------------------------------------------------------------------------------------------
 
 
-async def _replay_all(settings: Settings, wanted: _Wanted) -> list[_Replayed]:
+async def _replay_all(settings: Settings, options: _ReplayOptions) -> list[_ReplayedSession]:
     if not settings.data.exists():
-        fail(f"there is no record in {settings.data}; name its folder with --data")
-    record = Record.open(settings.data, read_only=True)
+        fail(f"there is no database in {settings.data}; name its folder with --data")
+    store = Store.open(settings.data, read_only=True)
     try:
-        source = Source(record, Catalogue(record, utc_now), settings.limits, settings.contexts)
-        sessions = await _sessions(record, wanted)
-        with _bar(sum(each.head.turn + 1 for each in sessions)) as tick:
-            return [await _replayed(source, each, wanted, tick) for each in sessions]
+        source = ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts)
+        sessions = await _sessions(source, options)
+        with progress_bar("turns", total=sum(each.head.turn + 1 for each in sessions)) as bar:
+            return [await _replay(each, options, bar) for each in sessions]
     finally:
-        await record.close()
-        if wanted.further is not None:
-            await close_model(wanted.further)
+        await store.close()
+        if options.further is not None:
+            await close_model(options.further)
 
 
-async def _sessions(record: Record, wanted: _Wanted) -> list[Session]:
-    """The sessions that were named, or all that have the first turn and their text, in the order they began."""
-    if wanted.sessions:
-        return [await find_session(record, TENANT, each) for each in wanted.sessions]
-    found: list[Session] = []
+async def _sessions(source: ReplaySource, options: _ReplayOptions) -> list[RecordedSession]:
+    """Return the named sessions, or all that have the first turn and are not redacted, oldest first."""
+    if options.sessions:
+        return [await find_session(source, TENANT, each) for each in options.sessions]
+    found: list[RecordedSession] = []
     cursor: str | None = None
     while True:
-        page = await record.list_sessions(TENANT, limit=PAGE, cursor=cursor)
+        page = await source.store.sessions.page(TENANT, limit=PAGE, cursor=cursor)
         for row in page.rows:
-            if row.text_dropped_at is not None:
+            if row.redacted_at is not None:
                 continue
-            if wanted.program is None or row.script_id == wanted.program.script.id:
-                found += [await find_session(record, TENANT, row.session_id)] if row.turn >= wanted.first else []
+            if options.program is None or row.script_id == options.program.script.id:
+                found += [await find_session(source, TENANT, row.session_id)] if row.turn >= options.first else []
         cursor = page.next
         if cursor is None:
             return found[::-1]
 
 
-async def _replayed(source: Source, session: Session, wanted: _Wanted, tick: Callable[[], None]) -> _Replayed:
-    if wanted.first > session.head.turn:
-        raise SessionUnknown(f"session {session.head.session_id} has no turn {wanted.first}")
-    turns: AsyncIterator[TurnReplay] = replay(source, session, wanted.first)
-    if wanted.program is not None:
-        program = wanted.program.in_locale(decode(bytes(session.head.state)).locale)
-        turns = shadow(source, session, program, wanted.further, wanted.first)
+async def _replay(session: RecordedSession, options: _ReplayOptions, bar: ProgressBar) -> _ReplayedSession:
+    if options.first > session.head.turn:
+        raise SessionUnknown(f"session {session.head.session_id} has no turn {options.first}")
+    turns: AsyncIterator[TurnReplay] = replay(session, options.first)
+    if options.program is not None:
+        program = options.program.in_locale(decode(bytes(session.head.state)).locale)
+        turns = replay_on_new_version(session, program, options.further, options.first)
     done: list[TurnReplay] = []
     try:
         async for turn in turns:
             done.append(turn)
-            tick()
-    except (StateUnreadable, ApiError) as error:  # kept by another version of Cuebook; the other sessions go on
-        done.append(TurnReplay(wanted.first + len(done), "stopped", why=str(error)))
-    return _Replayed(session, tuple(done))
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on standard error, where a person looks; gives what moves it on by one."""
-    columns = [TextColumn("turns"), BarColumn(), MofNCompleteColumn()]
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("turns", total=total)
-        yield lambda: bar.advance(task)
+            bar.advance()
+    except (StateUnreadable, ApiError) as error:  # stored by another version of Cuebook; the other sessions continue
+        done.append(TurnReplay(options.first + len(done), "stopped", why=str(error)))
+    return _ReplayedSession(session, tuple(done))
 
 
 # -- printing ---------------------------------------------------------------------------------------------------------
 
 
-def _has_parted(replayed: _Replayed) -> bool:
+def _has_parted(replayed: _ReplayedSession) -> bool:
     return replayed.parted is not None
 
 
-def _document(replayed: _Replayed) -> dict[str, Any]:
+def _document(replayed: _ReplayedSession) -> dict[str, Any]:
     head, parted = replayed.session.head, replayed.parted
     return {
         "sessionId": head.session_id,
@@ -208,7 +179,7 @@ def _document(replayed: _Replayed) -> dict[str, Any]:
     }
 
 
-def _print(replayed: _Replayed) -> None:
+def _print(replayed: _ReplayedSession) -> None:
     head, parted = replayed.session.head, replayed.parted
     console.print(f"[bold]{head.session_id}[/]  {escape(head.script_id)}, version {head.script_version}")
     for turn in replayed.turns:
@@ -218,18 +189,18 @@ def _print(replayed: _Replayed) -> None:
         for each in turn.differences if turn is parted else turn.differences[:1]:
             _print_difference(each)
     count = sum(turn.outcome == "same" for turn in replayed.turns)
-    end = f"they part in turn {parted.turn}" if parted is not None else f"{count} turns come out as they were recorded"
+    end = f"first difference in turn {parted.turn}" if parted is not None else f"{count} turns match the recording"
     errors.print(escape(end))
 
 
-def _print_difference(difference: Difference) -> None:
+def _print_difference(difference: TurnDifference) -> None:
     console.print(escape(f"  {difference.what}"))
     console.print(escape(f"    recorded  {_shown(difference.recorded)}"))
     console.print(escape(f"    now       {_shown(difference.now)}"))
 
 
 def _shown(value: Any) -> str:
-    """A value in one line."""
+    """Return a value in one line, shortened to TEXT_MAX characters."""
     match value:
         case None:
             text = "nothing"

@@ -1,26 +1,39 @@
-"""``cuebook sessions``: what is in the record."""
+"""``cuebook sessions``: list, search, show, export, import, change and delete sessions."""
 
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import click
+import msgspec
 from rich.markup import escape
 
-from api.cli import lifecycle
-from api.cli.options import settings_of, with_settings
-from api.cli.output import confirm, console, errors, fail, print_json, print_table, told
-from api.cli.reach import Answered, Reach, reach, run
+from api.cli.backend import backend, open_for_reading, run, send_each, without_none
+from api.cli.options import Command, in_json, paged, shown_by, skip_confirmation, value_of, with_settings
+from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_table, printable
 from api.cli.transfers import export_sessions, import_sessions
-from api.paths import in_path
+from api.client.url import in_path
+from api.ids import TENANT
+from api.sessions.listing import (
+    FilterPairInvalid,
+    SearchInvalid,
+    metadata_pairs,
+    parse_terms,
+    search_page,
+    session_page,
+)
+from api.settings import Settings
+from runtime.state.events import Role
+from store.interface.list_rows import Order, SearchFilter, SessionFilter
+from store.store import Store
+
+SESSION_COLUMNS = ("sessionId", "userId", "status", "turn", "messageCount", "updatedAt", "title", "preview")
+HIT_COLUMNS = ("sessionId", "userId", "timestamp", "number", "role", "text")
 
 
 @click.group()
 def sessions() -> None:
-    """Looks at recorded sessions, changes and deletes them, also while a server runs."""
-
-
-for command in lifecycle.COMMANDS:
-    sessions.add_command(command)
+    """List, search, change, export, import and delete sessions, also while a server runs."""
 
 
 sessions.add_command(export_sessions)
@@ -28,17 +41,17 @@ sessions.add_command(import_sessions)
 
 
 @sessions.command("list", epilog="Example: cuebook sessions list --user ana --status active")
-@click.option("--user", help="Only this user's.")
-@click.option("--status", type=click.Choice(["active", "paused", "completed", "failed"]), help="Only of this status.")
-@click.option("--script", help="Only those that run this script now: its id.")
-@click.option("--key-prefix", help="Only those whose key begins so.")
-@click.option("--metadata", multiple=True, metavar="NAME:VALUE", help="Only with this in their metadata.")
-@click.option("--sort", type=click.Choice(["activity", "created"]), help="The last active [default] or newest first.")
-@click.option("--limit", type=click.IntRange(1, 200), default=50, help="How many at most [50].")
-@click.option("--cursor", help="`nextCursor` of the page before.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--user", help="Only sessions of this user.")
+@click.option("--status", type=click.Choice(["active", "paused", "completed", "failed"]), help="Only this status.")
+@click.option("--script", help="Only sessions that now run the script with this id.")
+@click.option("--key-prefix", help="Only sessions whose key begins with this text.")
+@click.option("--metadata", multiple=True, metavar="NAME:VALUE", help="Only sessions with this metadata; repeatable.")
+@click.option("--sort", type=click.Choice(["activity", "created"]), help="Latest activity first [default] or newest.")
+@paged("sessions")
+@shown_by(lambda page: print_page(page, SESSION_COLUMNS))
 @with_settings("data", "host", "port")
-def list_sessions(
+async def list_sessions(
+    settings: Settings,
     user: str | None,
     status: str | None,
     script: str | None,
@@ -47,84 +60,66 @@ def list_sessions(
     sort: str | None,
     limit: int,
     cursor: str | None,
-    as_json: bool,
-    config: Path | None,
-    **flags: Any,
-) -> None:
-    """Lists sessions, the last active first."""
-    asked = {
+) -> Any:
+    """List sessions, those with the latest activity first."""
+
+    async def page_of(store: Store) -> Any:
+        condition = SessionFilter(
+            user_id=user, status=status, script=script, key_prefix=key_prefix, metadata=metadata_pairs(metadata)
+        )
+        order: Order = "created" if sort == "created" else "activity"
+        return await session_page(store, TENANT, condition, order=order, limit=limit, cursor=cursor)
+
+    query: dict[str, Any] = {
         "userId": user,
         "status": status,
         "scriptId": script,
         "keyPrefix": key_prefix,
         "metadata": list(metadata),
-        "sort": sort,
-        "limit": limit,
-        "cursor": cursor,
     }
-    page = _read("/api/sessions", asked, config, flags)
-    if as_json:
-        print_json(page)
-        return
-    columns = ("sessionId", "userId", "status", "turn", "messageCount", "updatedAt", "title", "preview")
-    print_table(columns, [[row[column] for column in columns] for row in page["data"]])
-    _tell_more(page)
+    return await _page(settings, page_of, "/api/sessions", query | {"sort": sort, "limit": limit, "cursor": cursor})
 
 
 @sessions.command("search", epilog="Example: cuebook sessions search 'garden \"in the evening\"' --user ana")
 @click.argument("words")
-@click.option("--user", help="Only in this user's sessions.")
+@click.option("--user", help="Only in sessions of this user.")
 @click.option("--session", "session_id", help="Only in this session.")
-@click.option("--role", type=click.Choice(["ai", "user", "system", "tool"]), help="Only what they said.")
-@click.option("--script", help="Only in sessions that run this script now: its id.")
-@click.option("--limit", type=click.IntRange(1, 200), default=20, help="How many at most [20].")
-@click.option("--cursor", help="`nextCursor` of the page before.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--role", type=click.Choice(["assistant", "user", "system", "tool"]), help="Only messages of this role.")
+@click.option("--script", help="Only in sessions that now run the script with this id.")
+@paged("messages", 20)
+@shown_by(lambda page: print_page(page, HIT_COLUMNS, _hit_row))
 @with_settings("data", "host", "port")
-def search_sessions(
+async def search_sessions(
+    settings: Settings,
     words: str,
     user: str | None,
     session_id: str | None,
-    role: str | None,
+    role: Role | None,
     script: str | None,
     limit: int,
     cursor: str | None,
-    as_json: bool,
-    config: Path | None,
-    **flags: Any,
-) -> None:
-    """Finds messages in which all WORDS occur, in either case; a phrase stands in double quotes."""
-    asked = {"q": words, "userId": user, "sessionId": session_id, "role": role, "scriptId": script}
-    page = _read("/api/sessions/search", asked | {"limit": limit, "cursor": cursor}, config, flags)
-    if as_json:
-        print_json(page)
-        return
-    columns = ("sessionId", "userId", "timestamp", "number", "role", "text")
-    print_table(columns, [_hit_line(hit) for hit in page["data"]])
-    _tell_more(page)
+) -> Any:
+    """Find messages that contain all WORDS, ignoring case; write a phrase in double quotes."""
+
+    async def page_of(store: Store) -> Any:
+        what = SearchFilter(words=parse_terms(words), role=role, user_id=user, session_id=session_id, script=script)
+        return await search_page(store, TENANT, what, limit=limit, cursor=cursor)
+
+    query = {"q": words, "userId": user, "sessionId": session_id, "role": role, "scriptId": script}
+    return await _page(settings, page_of, "/api/sessions/search", query | {"limit": limit, "cursor": cursor})
 
 
-def _hit_line(hit: Any) -> list[Any]:
+def _hit_row(hit: Any) -> dict[str, Any]:
     message = hit["message"]
-    text = "".join(piece["text"] for piece in message["excerpt"])
-    return [hit["sessionId"], hit["userId"], message["timestamp"], message["number"], message["role"], text]
+    return {**hit, **message, "text": "".join(piece["text"] for piece in message["excerpt"])}
 
 
-@sessions.command("stats", epilog="Example: cuebook sessions stats 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
-@click.argument("session_id")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@with_settings("data", "host", "port")
-def session_stats(session_id: str, as_json: bool, config: Path | None, **flags: Any) -> None:
-    """Shows what a session came to: messages, times, tokens."""
-    stats = _read(f"/api/sessions/{in_path(session_id)}/stats", {}, config, flags)
-    if as_json:
-        print_json(stats)
-        return
+def _print_stats(stats: Any) -> None:
     for name in ("sessionId", "turns", "messages", "durationSeconds", "meanAnswerSeconds", "meanTurnSeconds"):
         console.print(f"{name} {'' if stats[name] is None else stats[name]}")
-    for spoken in stats["byRole"]:
-        mean = f"{spoken['meanCharacters']:.1f}"
-        console.print(f"{spoken['role']} {spoken['messages']} messages, {mean} characters on average")
+    for row in stats["byRole"]:
+        mean = f"{row['meanCharacters']:.1f}"
+        console.print(f"{row['role']} {row['messages']} messages, {mean} characters on average")
     console.print(f"transcript about {stats['transcriptTokens']['estimate']} tokens")
     models = stats["models"]
     spent = f", cost {models['cost']}" if models["cost"] is not None else ""
@@ -132,113 +127,106 @@ def session_stats(session_id: str, as_json: bool, config: Path | None, **flags: 
     console.print(f"models {models['calls']} calls, {tokens}{spent}")
 
 
-def _read(path: str, asked: dict[str, Any], config: Path | None, flags: dict[str, Any]) -> Any:
-    """What a GET answers; ends the command where it is refused."""
-    settings = settings_of(config, **flags)
+@sessions.command("stats", epilog="Example: cuebook sessions stats 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
+@click.argument("session_id")
+@shown_by(_print_stats)
+@with_settings("data", "host", "port")
+async def session_stats(settings: Settings, session_id: str) -> Any:
+    """Show statistics of a session: messages per role, durations, tokens and cost."""
+    async with backend(settings) as api:
+        return await api.get(f"/api/sessions/{in_path(session_id)}/stats")
 
-    async def work() -> Any:
-        async with reach(settings) as api:
-            return await api.get(path, **asked)
 
-    return run(work())
-
-
-def _tell_more(page: Any) -> None:
-    if page["nextCursor"]:
-        click.echo(f"more: --cursor {page['nextCursor']}", err=True)
+async def _page(
+    settings: Settings, page_of: Callable[[Store], Awaitable[Any]], path: str, query: dict[str, Any]
+) -> Any:
+    """Return a page, read in this process or from the server that holds the database; on failure end the command."""
+    with failing(FilterPairInvalid, SearchInvalid):
+        async with open_for_reading(settings) as store:
+            if store is not None:
+                return msgspec.to_builtins(await page_of(store))
+    async with backend(settings) as api:
+        return await api.get(path, **query)
 
 
 @sessions.command("show", epilog="Example: cuebook sessions show 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
 @click.argument("session_id")
-@click.option("--calls", "with_calls", is_flag=True, help="Also what was asked of language models.")
-@click.option("--context", "with_context", is_flag=True, help="Also what models see of the conversation.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--calls", "with_calls", is_flag=True, help="Also show the calls of language models.")
+@click.option("--prompts", "with_prompts", is_flag=True, help="Also show these calls with their prompts and replies.")
+@click.option("--context", "with_context", is_flag=True, help="Also show the part of the conversation that models see.")
+@in_json
 @with_settings("data", "host", "port")
-def show_session(
-    session_id: str, with_calls: bool, with_context: bool, as_json: bool, config: Path | None, **flags: Any
+async def show_session(
+    settings: Settings, session_id: str, with_calls: bool, with_prompts: bool, with_context: bool, as_json: bool
 ) -> None:
-    """Shows a session: where it stands, its variables, what was said."""
-    settings = settings_of(config, **flags)
-
-    async def work() -> Any:
-        async with reach(settings) as api:
-            session: Any = await api.get(f"/api/sessions/{in_path(session_id)}")
-            messages: list[Any] = []
-            after: int | None = 0
-            while after is not None:
-                page: Any = await api.get(f"/api/sessions/{in_path(session_id)}/messages", after=after, limit=200)
-                messages += page["data"]
-                after = page["nextAfter"]
-            calls = {"calls": await _calls(api, session_id)} if with_calls else {}
-            context = {"context": await api.get(f"/api/sessions/{in_path(session_id)}/context")} if with_context else {}
-            return {**session, "messages": messages, **calls, **context}
-
-    shown = run(work())
+    """Show a session: its status, position, variables and messages."""
+    path = f"/api/sessions/{in_path(session_id)}"
+    async with backend(settings, rendering=with_prompts) as api:
+        shown = await api.get(path)
+        shown["messages"] = await api.rows(f"{path}/messages")
+        if with_calls or with_prompts:
+            shown["calls"] = await api.rows(f"{path}/calls", debug=with_prompts)
+        if with_context:
+            shown["context"] = await api.get(f"{path}/context")
     if as_json:
         print_json(shown)
         return
-    place = "/".join(shown["position"][part] for part in ("phaseId", "topicId", "actionId")).strip("/")
-    console.print(f"[bold]{shown['sessionId']}[/]  user {told(shown['userId'])}  {shown['status']}")
+    place = _place_of(shown)
+    console.print(f"[bold]{shown['sessionId']}[/]  user {printable(shown['userId'])}  {shown['status']}")
     console.print(f"turn {shown['turn']}, {shown['executionStatus']}{' at ' + escape(place) if place else ''}")
     for name, value in shown["variables"].items():
-        console.print(f"  {told(name)} = {told(str(value))}")
+        console.print(f"  {printable(name)} = {printable(str(value))}")
     for message in shown["messages"]:
-        console.print(f"[dim]{message['role']:>4}[/]  {told(message['content'])}")
+        console.print(f"[dim]{message['role']:>4}[/]  {printable(message['content'])}")
     if with_context:
         _show_context(shown["context"])
-    if with_calls:
+    if "calls" in shown:
         print_table(_CALL_COLUMNS, [_call_line(call) for call in shown["calls"]])
+    for call in shown["calls"] if with_prompts else ():
+        _show_prompt(call)
+
+
+def _place_of(session: Any) -> str:
+    return "/".join(session["position"][part] for part in ("phaseId", "topicId", "actionId")).strip("/")
+
+
+def _show_prompt(call: Any) -> None:
+    """Print the prompt of a call and the reply."""
+    console.print(f"[bold]turn {call['turn']}, call {call['number']}[/]  {escape(call['actionId'])}")
+    if call["prompt"] is None:
+        console.print("[dim]the prompt cannot be rebuilt[/]")
+    for message in call["prompt"]["messages"] if call["prompt"] is not None else ():
+        console.print(f"[dim]--- {message['role']} ---[/]")
+        console.print(printable(message["content"]))
+    reply = call["reply"] or {}
+    console.print("[dim]--- reply ---[/]")
+    console.print(printable(reply.get("raw") or reply.get("text") or call["error"]))
 
 
 def _show_context(context: Any) -> None:
-    """What models see of a conversation."""
+    """Print the part of a conversation that models see."""
     numbers = context["messages"]
     span = f"messages {numbers[0]} to {numbers[-1]}" if numbers else "no messages"
     console.print(f"context {escape(context['strategy'])}: {span}, about {context['tokens']} tokens")
     if context["summary"]:
-        console.print(f"[dim]summary of messages to {context['summaryTo']}[/]  {told(context['summary'])}")
+        console.print(f"[dim]summary of messages to {context['summaryTo']}[/]  {printable(context['summary'])}")
     for name, value in context["memo"].items():
-        console.print(f"[dim]memo[/]  {told(name)} = {told(str(value))}")
-
-
-async def _calls(api: Reach, session_id: str) -> list[Any]:
-    """Every call of a session, page by page."""
-    found: list[Any] = []
-    cursor = None
-    while True:
-        page: Any = await api.get(f"/api/sessions/{in_path(session_id)}/calls", limit=200, cursor=cursor)
-        found += page["data"]
-        cursor = page["nextCursor"]
-        if cursor is None:
-            return found
+        console.print(f"[dim]memo[/]  {printable(name)} = {printable(str(value))}")
 
 
 @sessions.command("delete", epilog="Example: cuebook sessions delete 7109d623-8314-4cc4-b6a2-11c8d5b88e58 --yes")
 @click.argument("session_ids", nargs=-1, required=True, metavar="SESSION_ID...")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@skip_confirmation
 @with_settings("data", "host", "port")
-def delete_sessions(session_ids: tuple[str, ...], yes: bool, config: Path | None, **flags: Any) -> None:
-    """Deletes sessions, with everything that is recorded of them. There is no way back.
+def delete_sessions(settings: Settings, session_ids: tuple[str, ...], yes: bool) -> None:
+    """Delete sessions and everything that is recorded of them. This cannot be undone.
 
-    A turn that is under way is taken first. Global variables are the user's, and stay. Until `cuebook compact`, bytes
-    of what was deleted may still be in the file.
+    A turn in progress finishes first. Global variables belong to the user and remain. Until `cuebook compact`, bytes
+    of the deleted data may remain in the file.
     """
-    settings = settings_of(config, **flags)
-    confirm(f"Delete {len(session_ids)} session{'s' * (len(session_ids) != 1)} for good?", yes=yes)
+    confirm(f"Permanently delete {len(session_ids)} session{'s' * (len(session_ids) != 1)}?", yes=yes)
 
-    async def work() -> list[str]:
-        missing = []
-        async with reach(settings, writing=True) as api:
-            for session_id in session_ids:
-                try:
-                    await api.send("DELETE", f"/api/sessions/{in_path(session_id)}")
-                    errors.print(f"deleted {escape(session_id)}")
-                except Answered as refused:
-                    missing.append(f"{session_id}: {refused}")
-        return missing
-
-    if missing := run(work()):
-        fail("; ".join(missing))
+    run(send_each(settings, "DELETE", "/api/sessions", session_ids, None, "deleted"))
 
 
 _CALL_COLUMNS = ("turn", "number", "action", "purpose", "model", "outcome", "used", "in", "out", "cost", "ms", "error")
@@ -260,3 +248,125 @@ def _call_line(call: Any) -> list[Any]:
         usage.get("latencyMs"),
         call["error"],
     ]
+
+
+# -- commands that change a session -----------------------------------------------------------------------------------
+
+
+_EXAMPLE = "7109d623-8314-4cc4-b6a2-11c8d5b88e58"
+
+
+def _print_session(found: Any) -> None:
+    place = _place_of(found)
+    console.print(
+        f"[bold]{found['sessionId']}[/]  {found['status']}, turn {found['turn']}{' at ' * bool(place)}{escape(place)}"
+    )
+
+
+def _change(
+    name: str, *options: Callable[[Command], Command], example: str = "", path: str = "", method: str = "POST"
+) -> Callable[[Command], click.Command]:
+    """Add a subcommand with `options` that changes one session, and prints the resulting status and position.
+
+    Its function returns the body of the request, to the `path` below the session [the name of the command].
+    """
+
+    def decorate(function: Command) -> click.Command:
+        @shown_by(_print_session)
+        @with_settings("data", "host", "port")
+        @wraps(function)
+        async def command(settings: Settings, session_id: str, **values: Any) -> Any:
+            body = function(**values)
+            async with backend(settings, writing=True) as api:
+                return await api.send(method, f"/api/sessions/{in_path(session_id)}/{path or name}", body)
+
+        decorated: Command = command
+        parameters: list[Callable[[Command], Command]] = [click.argument("session_id", metavar="SESSION"), *options]
+        for parameter in reversed(parameters):
+            decorated = parameter(decorated)
+        return sessions.command(name, epilog=f"Example: cuebook sessions {name} {_EXAMPLE} {example}".rstrip())(
+            decorated
+        )
+
+    return decorate
+
+
+@_change("pause")
+def pause() -> dict[str, Any]:
+    """Pause a session: it refuses messages until `cuebook sessions resume`."""
+    return {}
+
+
+@_change("resume")
+def resume() -> dict[str, Any]:
+    """Resume a paused session at its current position."""
+    return {}
+
+
+@_change(
+    "end",
+    click.option("--reason", default="", help="The reason; stored with the session."),
+    example="--reason 'nobody came back'",
+)
+def end_session(reason: str) -> dict[str, Any]:
+    """End a session at its current position."""
+    return {"reason": reason}
+
+
+@_change(
+    "set",
+    click.argument("pairs", metavar="NAME=VALUE...", nargs=-1, required=True),
+    click.option(
+        "--scope",
+        type=click.Choice(["global", "session", "phase", "topic"]),
+        help="Scope of the variables [as declared].",
+    ),
+    example="age=41 nickname=null",
+    path="variables",
+    method="PATCH",
+)
+def set_variables(pairs: Sequence[str], scope: str | None) -> dict[str, Any]:
+    """Set variables of a session, all or none.
+
+    A value that is valid JSON is stored as such, any other as a text; null unsets a variable.
+    """
+    return {"variables": dict(value_of(pair, "set") for pair in pairs), "scope": scope}
+
+
+@_change(
+    "rewind",
+    click.option("--turn", type=click.IntRange(0), help="Rewind to the state after this turn."),
+    click.option(
+        "--before", type=click.IntRange(0), help="Rewind to the state before this user message, counted from 0."
+    ),
+    example="--turn 2",
+)
+def rewind(turn: int | None, before: int | None) -> dict[str, Any]:
+    """Rewind a session to an earlier turn.
+
+    Later messages leave the conversation; the database still stores them.
+    """
+    if (turn is None) == (before is None):
+        fail("name the turn to rewind to: either --turn or --before")
+    return without_none({"turn": turn, "beforeUserMessage": before})
+
+
+@_change("clear")
+def clear() -> dict[str, Any]:
+    """Remove all messages from the conversation of a session.
+
+    The session stays at its current position; the database still stores the messages.
+    """
+    return {}
+
+
+@_change(
+    "fork",
+    click.option("--turn", type=click.IntRange(0), help="Copy the state after this turn [the last]."),
+    click.option("--before", type=click.IntRange(0), help="Copy the state before this user message, counted from 0."),
+    click.option("--key", help="Session key of the copy; must be unique."),
+    example="--before 1 --key second-try",
+)
+def fork(turn: int | None, before: int | None, key: str | None) -> dict[str, Any]:
+    """Copy a session up to a turn, to continue it in another way; print the id of the copy first."""
+    return without_none({"turn": turn, "beforeUserMessage": before, "key": key})

@@ -1,34 +1,32 @@
-"""``cuebook simulate``: realistic traffic over scripts, kept in a record of its own."""
+"""``cuebook simulate``: generate simulated sessions in a database of their own."""
 
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from api.app import utc_now
-from api.caller import TENANT
-from api.cli.options import settings_of, with_settings
-from api.cli.output import errors, fail, print_json
+from api.cli.options import EXISTING_PATH, SEED, in_json, with_settings
+from api.cli.output import end, errors, fail, print_json
+from api.cli.progress import progress_bar
 from api.settings import EXAMPLES, Settings
-from api.simulation.conversation import Rules
-from api.simulation.processes import ProcessEnded
-from api.simulation.simulate import JOBS_MAX, NotSimulated, Simulated, readings_of, simulate
-from api.simulation.visits import DAYS_MAX, SESSIONS_MAX, Wish
-from scripts.parse import Reading
-from store.database import FILE_NAME
-from store.errors import DatabaseLocked, StoreError
-from store.private import restrict_umask
-from store.record import Record
+from api.testing.simulation.published_scripts import SimulationFailed, read_scripts
+from api.testing.simulation.simulate import SimulationCounts, simulate
+from api.testing.simulation.simulated_session import TurnSettings
+from api.testing.simulation.visits import DAYS_MAX, SESSIONS_MAX, LoadProfile
+from scripts.parse.read_script import Reading
+from store.interface.errors import DatabaseLocked, StoreError
+from store.interface.private_files import FILE_NAME, restrict_umask
+from store.store import Store
 
+JOBS_MAX = 64
 FEW = 2_000
-"""Sessions that one process is done with before others have started."""
+"""Number of sessions that one process finishes before further processes have started."""
 
 
 @click.command(
@@ -36,17 +34,20 @@ FEW = 2_000
     epilog="Examples:\n\n  cuebook simulate --sessions 2000 --data traffic\n\n"
     "  cuebook simulate intake.yaml intake_2.yaml --sessions 5000 --until 2026-06-01 --data traffic",
 )
-@click.argument("scripts", nargs=-1, metavar="[SCRIPT]...", type=click.Path(exists=True, path_type=Path))
-@click.option("--sessions", type=click.IntRange(1, SESSIONS_MAX), default=1_000, help="How many [1000].")
-@click.option("--users", type=click.IntRange(1, SESSIONS_MAX), help="Visitors who make them [a third as many].")
-@click.option("--days", type=click.IntRange(1, DAYS_MAX), default=30, help="Over how many days they begin [30].")
-@click.option("--until", help="When the last day ends: a date or time, UTC [the beginning of today].")
-@click.option("--seed", type=click.IntRange(0, 2**53), default=1, help="Chance: another number, other traffic [1].")
-@click.option("--append", is_flag=True, help="Add to a record that is there already.")
-@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="Processes that take turns [as many as processors].")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.argument("scripts", nargs=-1, metavar="[SCRIPT]...", type=EXISTING_PATH)
+@click.option("--sessions", type=click.IntRange(1, SESSIONS_MAX), default=1_000, help="Number of sessions [1000].")
+@click.option("--users", type=click.IntRange(1, SESSIONS_MAX), help="Number of users [a third of the sessions].")
+@click.option(
+    "--days", type=click.IntRange(1, DAYS_MAX), default=30, help="Number of days over which the sessions start [30]."
+)
+@click.option("--until", help="End of the last day: a date or time in UTC [the beginning of today].")
+@click.option("--seed", type=SEED, default=1, help="Seed of all random choices [1].")
+@click.option("--append", is_flag=True, help="Add to an existing database.")
+@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="Number of processes [the number of processors].")
+@in_json
 @with_settings("data")
 def simulate_traffic(
+    settings: Settings,
     scripts: Sequence[Path],
     sessions: int,
     users: int | None,
@@ -56,51 +57,49 @@ def simulate_traffic(
     append: bool,
     jobs: int | None,
     as_json: bool,
-    config: Path | None,
-    **flags: Any,
 ) -> None:
-    """Makes realistic traffic: visitors come and return, answer, misunderstand, pause and leave, by chance.
+    """Generate simulated sessions, to try reports and to test loads without real users.
 
-    Every turn is taken by the engine, without any model, at a time of the simulation, and recorded as a server does
-    it: the record can be served, queried and replayed. Without a SCRIPT visitors come to the examples. Of two files of
-    one script the second takes the place of the first halfway. The same seed, scripts and dates make the same record.
+    Simulated users start sessions and return, answer, misunderstand, pause and leave at random. The engine runs every
+    turn, without a language model, at a simulated time, and records it as a server does: the database can be served,
+    queried and replayed. Without SCRIPT the examples are used. If two files contain the same script, the second
+    replaces the first halfway. The same seed, scripts and dates produce the same database.
     """
-    settings = settings_of(config, **flags)
-    wish = Wish(
+    profile = LoadProfile(
         sessions=sessions,
         users=min(users or max(1, sessions // 3), sessions),
         days=days,
         seed=seed,
-        until=_moment(until),
+        ends_at=_moment(until),
     )
     _require_free(settings.data, append=append)
     jobs = jobs or (1 if sessions <= FEW else min(os.cpu_count() or 1, JOBS_MAX))
-    began, simulated = time.monotonic(), Simulated()
+    began, counts = time.monotonic(), SimulationCounts()
     try:
-        readings = readings_of(scripts or [EXAMPLES])
-        asyncio.run(_simulate(settings, wish, readings, jobs, simulated))
+        readings = read_scripts(scripts or [EXAMPLES])
+        asyncio.run(_simulate(settings, profile, readings, jobs, counts))
     except KeyboardInterrupt:
-        _tell("stopped; the record has", simulated, began)
-        raise SystemExit(130) from None
+        _print_counts("stopped; the database has", counts, began)
+        end(130)
     except DatabaseLocked as error:
         fail(f"{error} Stop the server first, or name another folder with --data.")
-    except (NotSimulated, ProcessEnded, StoreError) as error:
+    except (SimulationFailed, StoreError) as error:
         fail(str(error))
-    _tell("simulated", simulated, began)
+    _print_counts("simulated", counts, began)
     if as_json:
-        print_json(_document(wish, simulated))
+        print_json(_document(profile, counts))
 
 
-def _document(wish: Wish, simulated: Simulated) -> dict[str, object]:
+def _document(profile: LoadProfile, counts: SimulationCounts) -> dict[str, object]:
     return {
-        "sessions": simulated.sessions,
-        "users": wish.users,
-        "turns": simulated.turns,
-        "completed": simulated.completed,
-        "failures": simulated.failures,
-        "since": wish.since,
-        "until": wish.until,
-        "seed": wish.seed,
+        "sessions": counts.sessions,
+        "users": profile.users,
+        "turns": counts.turns,
+        "completed": counts.completed,
+        "failures": counts.failures,
+        "since": profile.starts_at,
+        "until": profile.ends_at,
+        "seed": profile.seed,
     }
 
 
@@ -110,49 +109,39 @@ def _moment(until: str | None) -> datetime:
     try:
         moment = datetime.fromisoformat(until)
     except ValueError:
-        fail(f"--until {until} is no date or time, such as 2026-01-31 or 2026-01-31T18:00")
+        fail(f"--until {until} is not a date or time; write e.g. 2026-01-31 or 2026-01-31T18:00")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _require_free(data: Path, *, append: bool) -> None:
-    """What is simulated is not mixed with what people said, unless somebody wants that."""
+    """End the command if there is a database, to avoid mixing simulated and real sessions, unless `append` is set."""
     if (data / FILE_NAME).exists() and not append:
-        fail(f"there is a record in {data} already; name a new folder with --data, or add to it with --append")
+        fail(f"there is already a database in {data}; name a new folder with --data, or add to it with --append")
 
 
 async def _simulate(
-    settings: Settings, wish: Wish, readings: Sequence[Reading], jobs: int, simulated: Simulated
+    settings: Settings, profile: LoadProfile, readings: Sequence[Reading], jobs: int, counts: SimulationCounts
 ) -> None:
     restrict_umask()
-    record = await asyncio.to_thread(Record.open, settings.data)
-    rules = Rules(TENANT, settings.limits, settings.contexts)
+    store = await asyncio.to_thread(Store.open, settings.data)
+    turn_settings = TurnSettings(settings.limits, settings.contexts)
+    began = time.monotonic()
+    columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
     try:
-        with _bar(wish.sessions) as tell:
-            await simulate(record, wish, readings, rules, jobs, simulated, tell)
+        with progress_bar("sessions", *columns, total=profile.sessions, rate="") as bar:
+
+            def on_progress(counts: SimulationCounts) -> None:
+                rate = counts.turns / max(time.monotonic() - began, 0.001)
+                bar.update(completed=counts.sessions, rate=f"{rate:,.0f} turns/s")
+
+            await simulate(store, profile, readings, turn_settings, jobs, counts, on_progress)
     finally:
-        await record.close()
+        await store.close()
 
 
-def _tell(what: str, simulated: Simulated, began: float) -> None:
+def _print_counts(what: str, counts: SimulationCounts, began: float) -> None:
     took_s = max(time.monotonic() - began, 0.001)
     errors.print(
-        f"{what} {simulated.sessions:,} sessions with {simulated.turns:,} turns; {simulated.completed:,} sessions were"
-        f" completed. It took {took_s:.1f} s, {simulated.turns / took_s:,.0f} turns a second."
+        f"{what} {counts.sessions:,} sessions with {counts.turns:,} turns; {counts.completed:,} sessions were"
+        f" completed. It took {took_s:.1f} s, {counts.turns / took_s:,.0f} turns a second."
     )
-
-
-@contextmanager
-def _bar(sessions: int) -> Iterator[Callable[[Simulated], None]]:
-    """A bar on standard error, where a person looks; gives what moves it on."""
-    columns = (TextColumn("sessions"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    began = time.monotonic()
-    with Progress(
-        *columns, TimeElapsedColumn(), console=errors, transient=True, disable=not errors.is_terminal
-    ) as progress:
-        task = progress.add_task("sessions", total=sessions, rate="")
-
-        def tell(simulated: Simulated) -> None:
-            rate = simulated.turns / max(time.monotonic() - began, 0.001)
-            progress.update(task, completed=simulated.sessions, rate=f"{rate:,.0f} turns/s")
-
-        yield tell

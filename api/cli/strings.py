@@ -1,25 +1,25 @@
-"""``cuebook strings``: what a script says in another language, as a table that a translator fills in."""
+"""``cuebook strings``: write or update the string table of a script, which a translator fills in."""
 
 import csv
 import io
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
 import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.output import errors, fail, write_file
-from scripts.diagnostics import Problem, Problems
-from scripts.model import LOCALE, Locale, Script, StringTable
-from scripts.parse import FileUnreadable, Source, read_file, read_script
-from scripts.reader import Reader
-from scripts.source import Mapping as MappingTree
-from scripts.source import Scalar, read_tree
-from scripts.string_tables import Sent, Update, read_table, table_yaml, updated, with_sent
-from scripts.strings import lines_of
+from api.cli.options import EXISTING_FILE, OUTPUT_FILE
+from api.cli.output import errors, fail, failing, write_text
+from api.cli.script_arguments import check_locale, script_of, stop
+from scripts.model.diagnostics import Problems
+from scripts.model.script import Locale, Script, StringTable
+from scripts.parse.read_script import FileUnreadable, Source, read_file, read_script
+from scripts.translations.localisation import lines_of
+from scripts.translations.string_tables import Sent, Update, read_table, table_yaml, updated, with_sent
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import Scalar, read_tree
 
 COLUMNS = ("line", "was", "of", "text")
 NOTHING = "globals: []\n"
@@ -30,29 +30,24 @@ NOTHING = "globals: []\n"
     "  cuebook strings intake.yaml --locale de --csv -o german.csv\n\n"
     "  cuebook strings intake.yaml --locale de --from german.csv"
 )
-@click.argument("script", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("script", type=EXISTING_FILE)
 @click.option("--locale", required=True, metavar="TAG", help="The language, such as `de` or `pt-BR`.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write [the table that the script uses, else NAME.TAG.yaml beside it].",
+    type=OUTPUT_FILE,
+    help="Output file [the table that the script uses, else NAME.TAG.yaml in its folder].",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Write a spreadsheet instead [standard output].")
-@click.option(
-    "--from",
-    "sheet",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take translations from such a spreadsheet.",
-)
+@click.option("--csv", "as_csv", is_flag=True, help="Write a CSV spreadsheet instead [to standard output].")
+@click.option("--from", "sheet", type=EXISTING_FILE, help="Import the translations of such a spreadsheet.")
 def strings(script: Path, locale: str, output: Path | None, as_csv: bool, sheet: Path | None) -> None:
-    """Writes the string table of a script for a language, or brings it up to date.
+    """Write the string table of a script for a language, or update it.
 
-    New lines come empty, changed ones show what they `was`, and what the script no longer has goes to `unused`: no
-    translation is ever lost. Exits with 2 where the script has errors.
+    Use it to translate a script, and again after the script changes. New lines are empty, changed lines show the
+    earlier text as `was`, and lines that the script no longer has move to `unused`: no translation is lost. Exits
+    with 2 if the script has errors.
     """
-    if not LOCALE.search(locale):
-        fail(f"{locale!r} is no language tag; write e.g. de or pt-BR")
+    check_locale(locale)
     read, tables = _read(script)
     used = next((name for name, text in tables.items() if _locale_of(text) == locale.casefold()), None)
     table_path = script.parent / (used or f"{script.stem}.{locale}.yaml")
@@ -66,29 +61,27 @@ def strings(script: Path, locale: str, output: Path | None, as_csv: bool, sheet:
     if as_csv:
         _write_sheet(update.table, output)
     else:
-        title = f"What {script.name} says in {locale}. Fill in `text`; remove `was` once you have looked at a change."
-        write_file(table_yaml(update.table, before, title="" if before else title), table_path)
+        title = f"The texts of {script.name} in {locale}. Fill in `text`; remove `was` after reviewing a change."
+        write_text(table_yaml(update.table, before, title="" if before else title), table_path)
     _report(update, output if as_csv and output else table_path, sum(not line.id for line in lines))
     if not as_csv and used is None:
         names = ", ".join((*read.use, table_path.name))
-        errors.print(f"To use it, write into the script: use: {escape(f'[{names}]')}")
+        errors.print(f"To use it, add to the script: use: {escape(f'[{names}]')}")
 
 
 # -- the script and its table -----------------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> tuple[Script, Mapping[str, str]]:
-    """The script, and its string tables by name; problems of theirs must not keep them from being mended."""
-    try:
+    """Return the script, and its string tables by name; the script is read without them, so that a broken one is no
+    obstacle to fixing it.
+    """
+    with failing(FileUnreadable):
         source = read_file(path)
-    except FileUnreadable as error:
-        fail(str(error))
     tables = {name: text for name, text in source.side_files.items() if _locale_of(text) is not None}
-    without = {name: NOTHING if name in tables else text for name, text in source.side_files.items()}
-    reading = read_script(Source(source.text, source.file, without))
-    if reading.script is None:
-        _stop(reading.errors)
-    return reading.script, tables
+    emptied = {name: NOTHING if name in tables else text for name, text in source.side_files.items()}
+    reading = read_script(Source(source.text, source.file, emptied))
+    return script_of(reading), tables
 
 
 def _locale_of(text: str) -> str | None:
@@ -102,34 +95,26 @@ def _table(text: str, path: Path, locale: Locale) -> StringTable:
     tree = read_tree(text, problems)
     found = _locale_of(text)
     if tree is not None and found is None:
-        fail(f"{path} is there already, and no string table")
+        fail(f"{path} already exists and is not a string table")
     if found not in {None, locale.casefold()}:
         fail(f"{path} is a string table for {found}, not {locale}")
     table = read_table(tree, Reader(problems, lenient=False)) if isinstance(tree, MappingTree) else None
     if table is None or problems.fatal:
-        _stop(tuple(each for each in problems.sorted() if each.severity == "error"))
+        stop(tuple(each for each in problems.sorted() if each.severity == "error"))
     return table
 
 
-def _stop(found: tuple[Problem, ...]) -> NoReturn:
-    for problem in found:
-        errors.print(f"[red]error[/] {escape(str(problem))}\n    {escape(problem.fix)}")
-    sys.exit(2)
-
-
 def _text(path: Path) -> str:
-    try:
+    with failing(FileUnreadable):
         return read_file(path).text
-    except FileUnreadable as error:
-        fail(str(error))
 
 
 def _report(update: Update, path: Path, nameless: int) -> None:
     counts = [f"{update.translated} translated", f"{update.missing} missing", f"{update.stale} stale"]
     if update.moved:
-        counts.append(f"{update.moved} found again under another id")
+        counts.append(f"{update.moved} moved to another id")
     if update.set_aside:
-        counts.append(f"{update.set_aside} set aside")
+        counts.append(f"{update.set_aside} moved to `unused`")
     errors.print(f"{escape(str(path))}: {', '.join(counts)}")
     if nameless:
         errors.print(f"{nameless} more cannot be translated: their actions have no `id`")
@@ -144,16 +129,14 @@ def _write_sheet(table: StringTable, output: Path | None) -> None:
     writer.writerow(COLUMNS)
     for id, each in table.lines.items():
         writer.writerow((id, each.was or "", each.of or "", each.text.source))
-    if output is None:
-        click.echo(sheet.getvalue(), nl=False)
-    else:
-        write_file("\ufeff" + sheet.getvalue(), output)  # by which spreadsheets know UTF-8
+    mark = "" if output is None else "\ufeff"  # the byte order mark by which spreadsheets recognise UTF-8
+    write_text(mark + sheet.getvalue(), output)
 
 
 def _with_sheet(table: StringTable, path: Path) -> StringTable:
     text = _text(path)
     header = text.partition("\n")[0]
-    separator = max(",;\t", key=header.count)  # some spreadsheets write what their country does
+    separator = max(",;\t", key=header.count)  # the separator of spreadsheets depends on the country
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
     if not set(COLUMNS) <= set(rows.fieldnames or ()):
         fail(f"{path}: the first row is not {', '.join(COLUMNS)}")
@@ -165,5 +148,5 @@ def _with_sheet(table: StringTable, path: Path) -> StringTable:
     except csv.Error as error:
         fail(f"{path}: row {rows.line_num}: {error}")
     for id in sent.keys() - table.lines.keys():
-        errors.print(f"[yellow]passed over[/] {escape(id)}: the script has no such line")
+        errors.print(f"[yellow]skipped[/] {escape(id)}: the script has no such line")
     return with_sent(table, sent)

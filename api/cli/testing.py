@@ -1,22 +1,28 @@
-"""``cuebook test``: scripts tested by conversations, what these reach, and random walks that look for more."""
+"""``cuebook test``: run test cases and random walks over scripts, and report their coverage."""
 
 import asyncio
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NoReturn
 
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
-from api.cases.coverage import Coverage, Item, cover, reached_by
-from api.cases.model import Prepared
-from api.cases.page import coverage_page
-from api.cases.report import (
+from api.cli.case_selection import Selection, how_to_begin, select
+from api.cli.file_watcher import Watcher
+from api.cli.models import check_recording, model_of, write_recording
+from api.cli.options import EXISTING_PATH, OUTPUT_FILE, SEED, LoadSettings, with_settings_loader
+from api.cli.output import console, end, errors, fail, file_errors, json_text, print_json, print_table
+from api.cli.progress import progress_bar, tracked
+from api.models import close_model
+from api.settings import OFFLINE, Settings
+from api.testing.cases.case_model import FoundCase, Prepared
+from api.testing.cases.case_report import (
     Line,
     Report,
     case_lines,
@@ -26,16 +32,12 @@ from api.cases.report import (
     missed_lines,
     walk_lines,
 )
-from api.cases.run import Result, run_case
-from api.cases.walk import Walks, walk_script
-from api.cli.options import settings_of, with_settings
-from api.cli.output import console, errors, fail, json_text, print_json, print_table
-from api.cli.recording import Recorder, check_recordable
-from api.cli.selection import Selection, how_to_begin, select
-from api.cli.watching import Watcher
-from api.models import ModelUnknown, close_model, make_model
-from api.settings import OFFLINE, Settings
-from runtime.models.cassette import ScriptedFileInvalid
+from api.testing.cases.case_run import CaseResult, run_case
+from api.testing.cases.coverage import Coverage, Item, cover, reached_by
+from api.testing.cases.coverage_page import coverage_page
+from api.testing.cases.random_walk import RandomWalks, walk_script
+from runtime.models.recorded_models import RecordingModel
+from runtime.state.ports import Model
 
 WALKS_MAX = 1_000_000
 WALK_S_MAX = 600.0
@@ -45,30 +47,31 @@ Style = Literal["text", "json", "html"]
 
 
 class _TestCommand(click.Command):
-    """Takes ``--coverage`` with or without its style, also before a path."""
+    """Accept ``--coverage`` with or without its format, also before a path."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        spelled: list[str] = []
+        expanded: list[str] = []
         for index, each in enumerate(args):
-            follows = args[index + 1] if index + 1 < len(args) else ""
-            spelled.append("--coverage=text" if each == "--coverage" and follows not in STYLES else each)
-        return super().parse_args(ctx, spelled)
+            following = args[index + 1] if index + 1 < len(args) else ""
+            expanded.append("--coverage=text" if each == "--coverage" and following not in STYLES else each)
+        return super().parse_args(ctx, expanded)
 
 
 @click.command(
     cls=_TestCommand,
     epilog="Examples:\n\n  cuebook test my-scripts/ --coverage\n\n  cuebook test intake.yaml --walk 300",
 )
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--coverage", type=click.Choice(STYLES), help="What the conversations reach [text].")
-@click.option("--coverage-file", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the coverage.")
-@click.option("--walk", "walks", type=click.IntRange(1, WALKS_MAX), help="Random conversations with each script.")
-@click.option("--seed", type=click.IntRange(0, 2**53), default=0, help="Decides what random visitors say [0].")
-@click.option("--record", is_flag=True, help="Ask the model, and write what it says to the files that cases name.")
-@click.option("--watch", is_flag=True, help="Play again what a change touches, until Ctrl-C.")
+@click.argument("paths", nargs=-1, type=EXISTING_PATH)
+@click.option("--coverage", type=click.Choice(STYLES), help="Report which parts of the scripts are reached [text].")
+@click.option("--coverage-file", type=OUTPUT_FILE, help="Write the coverage to a file.")
+@click.option("--walk", "walks", type=click.IntRange(1, WALKS_MAX), help="Number of random conversations per script.")
+@click.option("--seed", type=SEED, default=0, help="Seed of the random conversations [0].")
+@click.option("--record", is_flag=True, help="Call the model and write its replies to the files that cases name.")
+@click.option("--watch", is_flag=True, help="Run affected cases again after every change, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON document.")
-@with_settings("model")
+@with_settings_loader("model")
 def test(
+    load: LoadSettings,
     paths: Sequence[Path],
     coverage: Style | None,
     coverage_file: Path | None,
@@ -77,81 +80,112 @@ def test(
     record: bool,
     watch: bool,
     as_json: bool,
-    config: Path | None,
-    model: str | None,
 ) -> None:
-    """Plays the conversations of *.case.yaml files and compares them with what they expect.
+    """Run test cases (*.case.yaml) and the examples of detectors.
 
-    PATH is a folder [the working folder], a case file, a file with detectors, whose examples are run too, or, with
-    --walk, a script. A walk is a random conversation; a script that fails or gets stuck in one is reported with a small
-    case that shows it.
+    A case is a conversation with its expected messages. PATH is a folder [the working folder], a case file, a file
+    with detectors, whose examples are run too, or, with --walk, a script. A walk is a random conversation: if a script
+    fails or gets stuck in one, a small case that reproduces it is printed.
 
-    With --record, a case that names a file of replies (`model: FILE`) is played with the model that is set, and the
-    file becomes what that says.
+    With --record, a case that names a file of replies (`model: FILE`) runs with the configured model, and the model's
+    replies are written to that file.
 
-    Exits with 1 where a case fails or a walk finds something, with 2 where a file is broken.
+    Exits with 1 if a case fails or a walk finds a problem, with 2 if a file has errors.
     """
     if watch:
         _watch(paths, others=bool(coverage or coverage_file or walks or record or as_json))
     coverage = coverage or (_style_of(coverage_file) if coverage_file is not None else None)
     if as_json and coverage == "html" and coverage_file is None:
-        fail("--json and --coverage html both want standard output; give --coverage-file")
+        fail("--json and --coverage html both write to standard output; add --coverage-file FILE")
     selected = select(paths or [Path()], walking=walks is not None, covering=coverage is not None, recording=record)
     if not (selected.cases or selected.problems or selected.examples) and not (walks and selected.scripts):
         fail(how_to_begin(paths or [Path()]))
-    recorder = _recorder(selected, settings_of(config, model=model)) if record else None
-    report = asyncio.run(_run(selected, recorder, coverage is not None, walks or 0, seed))
+    model = _model_to_record(selected, load()) if record else None
+    report = asyncio.run(_run(selected, model, coverage is not None, walks or 0, seed))
     _print(report, coverage, coverage_file, as_json=as_json)
-    sys.exit(report.exit_code)
+    end(report.exit_code)
 
 
 def _watch(paths: Sequence[Path], *, others: bool) -> NoReturn:
     if others:
-        fail("--watch tells whether cases pass; --coverage, --walk, --record and --json go without it")
+        fail("--watch only runs cases; it cannot be combined with --coverage, --walk, --record or --json")
     watcher = Watcher(paths or [Path()])
     watcher.run()
-    sys.exit(watcher.code)
-
-
-def _recorder(selected: Selection, settings: Settings) -> Recorder:
-    check_recordable(selected.cases)
-    kept = next(
-        (each.cassette for each in selected.cases if each.cassette is not None and each.cassette.exists()), None
-    )
-    if settings.model == OFFLINE and kept is not None:
-        fail(f"this would put what the offline model says over {kept}; name a model with --model, or delete the file")
-    try:
-        return Recorder(make_model(settings))
-    except (ModelUnknown, ScriptedFileInvalid) as error:
-        fail(str(error))
+    end(watcher.code)
 
 
 def _style_of(file: Path) -> Style:
     return "html" if file.suffix in {".html", ".htm"} else "json" if file.suffix == ".json" else "text"
 
 
+# -- recording ---------------------------------------------------------------------------------------------------------
+
+
+def _model_to_record(selected: Selection, settings: Settings) -> Model:
+    """Return the model that cases are recorded with; end the command if nothing can be recorded."""
+    _check_recordable(selected.cases)
+    saved_cases = next(
+        (each.cassette for each in selected.cases if each.cassette is not None and each.cassette.exists()), None
+    )
+    if settings.model == OFFLINE and saved_cases is not None:
+        fail(f"{saved_cases} would be overwritten with the offline model's replies; use --model, or delete it")
+    return model_of(settings)
+
+
+async def _record(found: FoundCase, model: Model) -> CaseResult:
+    """Run a case with the model and write its file if all of its turns ran; a case that names no file runs as usual."""
+    if found.cassette is None:
+        return await run_case(found)
+    recording = RecordingModel(model)
+    result = await run_case(found, model=recording, to_the_end=True)
+    if result.whole:
+        write_recording(found.cassette, recording)
+    else:
+        message = f"{found.cassette}: the conversation did not reach its end ({found})"
+        errors.print(f"[yellow]not written[/] {escape(message)}")
+    return result
+
+
+def _check_recordable(cases: Sequence[FoundCase]) -> None:
+    """End the command, before any model call, if there is nothing to record or two cases share a file."""
+    for found in cases:
+        if found.case.replies:
+            message = f"{found.file}:{found.line('replies')} {found}: its replies are written in the case itself."
+            errors.print(f"[yellow]not recorded[/] {escape(message)} To record them, write `model: FILE` instead.")
+    by_file: dict[Path, list[FoundCase]] = defaultdict(list)
+    for found in cases:
+        if found.cassette is not None:
+            by_file[found.cassette.resolve()].append(found)
+    if not by_file:
+        fail("no case names a file to record to; add e.g. `model: replies.yaml` to a case, relative to the case file")
+    for same in by_file.values():
+        if len(same) > 1:
+            places = " and ".join(f"{each.file}:{each.line('model')}" for each in same)
+            fail(f"{places} name the same file, {same[0].cassette}; for recording each case needs its own file")
+        check_recording(same[0].cassette)
+
+
 # -- running it -------------------------------------------------------------------------------------------------------
 
 
-async def _run(selected: Selection, recorder: Recorder | None, covering: bool, walks: int, seed: int) -> Report:
-    play = run_case if recorder is None else recorder.run
-    with _progress(len(selected.cases), "cases") as tick:
-        results = [await play(found) for found in selected.cases if tick() is None]
-    if recorder is not None:
-        await close_model(recorder.model)
+async def _run(selected: Selection, model: Model | None, covering: bool, walks: int, seed: int) -> Report:
+    play = run_case if model is None else partial(_record, model=model)
+    columns = (MofNCompleteColumn(), TimeRemainingColumn())
+    results = [await play(found) for found in tracked("cases", selected.cases, *columns)]
+    if model is not None:
+        await close_model(model)
     until = time.monotonic() + WALK_S_MAX
-    walked = []
-    with _progress(walks * len(selected.scripts), "walks") as tick:
-        for script in selected.scripts if walks else ():
-            walked.append(await walk_script(script, walks, seed, until=until, tick=tick))
+    scripts = selected.scripts if walks else ()
+    with progress_bar("walks", *columns, total=walks * len(scripts), hidden=not scripts) as bar:
+        walked = [await walk_script(script, walks, seed, until=until, tick=bar.advance) for script in scripts]
     coverage = _coverage(selected, results, walked) if covering else None
     return Report(selected.problems, tuple(results), tuple(walked), coverage, selected.examples)
 
 
 def _coverage(
-    selected: Selection, results: Sequence[Result], walked: Sequence[Walks]
+    selected: Selection, results: Sequence[CaseResult], walked: Sequence[RandomWalks]
 ) -> tuple[tuple[Prepared, Coverage], ...]:
-    """What cases and walks reached of each script; nothing, of one that nothing was played of."""
+    """Return the coverage of each script by cases and walks; empty for a script that was not run."""
     scripts = [*selected.scripts, *(result.found.script for result in results)]
     reached: dict[Path, list[frozenset[Item]]] = {script.path: [] for script in scripts}
     for result in results:
@@ -163,16 +197,7 @@ def _coverage(
     return tuple((script, cover(script.program, reached[path])) for path, script in by_path.items())
 
 
-@contextmanager
-def _progress(total: int, what: str) -> Iterator[Callable[[], None]]:
-    """A bar on standard error, where a person looks; gives what moves it on by one."""
-    columns = [TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal or not total) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
-
-
-# -- saying what came of it -------------------------------------------------------------------------------------------
+# -- printing the results ---------------------------------------------------------------------------------------------
 
 
 def _print(report: Report, style: Style | None, file: Path | None, *, as_json: bool) -> None:
@@ -180,8 +205,8 @@ def _print(report: Report, style: Style | None, file: Path | None, *, as_json: b
     if as_json:
         print_json(document(report))
     else:
-        listed = errors if to_stdout and style != "text" else console  # a document has standard output for itself
-        _print_lines(listed, [*case_lines(report), *walk_lines(report)])
+        stream = errors if to_stdout and style != "text" else console  # standard output is for the document alone
+        _print_lines(stream, [*case_lines(report), *walk_lines(report)])
     if style == "text" and to_stdout and not as_json:
         print_table(*coverage_rows(report))
         _print_lines(console, [*missed_lines(report)])
@@ -208,8 +233,6 @@ def _write(text: str, file: Path | None) -> None:
     if file is None:
         click.echo(text, nl=False)
         return
-    try:
+    with file_errors(file):
         file.write_text(text, "utf-8")
-    except OSError as error:
-        fail(f"{file}: {error.strerror}")
-    errors.print(escape(f"coverage is in {file}"), style="dim")
+    errors.print(escape(f"wrote the coverage to {file}"), style="dim")

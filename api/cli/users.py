@@ -1,4 +1,4 @@
-"""``cuebook users``: the global variables of a user, everything at once, and nothing any more."""
+"""``cuebook users``: show and set global variables of a user, export and erase a user's data."""
 
 import sys
 from pathlib import Path
@@ -6,107 +6,94 @@ from typing import Any
 
 import click
 
-from api.cli.compact import COMPACT_TIMEOUT_S
-from api.cli.options import settings_of, with_settings
-from api.cli.output import confirm, errors, fail, json_text, print_json, print_table
-from api.cli.reach import reach, run
-from api.cli.variables import value_of
-from api.files import writing_whole
-from api.paths import in_path
-from scripts.values import Value
+from api.atomic_files import writing_whole
+from api.cli.backend import backend, run
+from api.cli.database import COMPACT_TIMEOUT_S
+from api.cli.options import in_json, shown_by, skip_confirmation, to_file, value_of, with_settings
+from api.cli.output import confirm, end, errors, file_errors, json_text, print_json, print_rows, print_table
+from api.client.url import in_path
+from api.settings import Settings
+from scripts.expressions.values import Value
 
 COLUMNS = ("name", "type", "source", "lastUpdated", "value")
 
 
 @click.group()
 def users() -> None:
-    """Looks at what is recorded of a user, takes it out, and erases it, also while a server runs."""
+    """Show, export or erase everything that is recorded about a user, also while a server runs."""
+
+
+def _print_variables(found: dict[str, Any]) -> None:
+    print_rows(COLUMNS, [cell | {"name": name, "value": json_text(cell["value"])} for name, cell in found.items()])
 
 
 @users.command("variables", epilog="Example: cuebook users variables ana --set language=de --unset nickname")
 @click.argument("user")
 @click.option(
-    "--set", "given", multiple=True, metavar="NAME=VALUE", help="Set one: JSON, else a text. May be repeated."
+    "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable: JSON, else a text. May be repeated."
 )
-@click.option("--unset", multiple=True, metavar="NAME", help="Unset one. May be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--unset", multiple=True, metavar="NAME", help="Unset a variable. May be repeated.")
+@shown_by(_print_variables)
 @with_settings("data", "host", "port")
-def variables(
-    user: str, given: tuple[str, ...], unset: tuple[str, ...], as_json: bool, config: Path | None, **flags: Any
-) -> None:
-    """Shows a user's global variables, after setting some of them if that is asked: all, or none.
+async def variables(settings: Settings, user: str, pairs: tuple[str, ...], unset: tuple[str, ...]) -> Any:
+    """Show the global variables of a user, after the changes of --set and --unset, if any.
 
-    The next turn of each of the user's sessions takes them as they are then.
+    Either all changes are made or none. Each session of the user sees the new values from its next turn on.
     """
-    settings = settings_of(config, **flags)
-    changes: dict[str, Value] = dict(value_of(pair, "--set") for pair in given) | dict.fromkeys(unset)
-
-    async def work() -> Any:
-        path = f"/api/users/{in_path(user)}/variables"
-        async with reach(settings, writing=bool(changes)) as api:
-            return await (api.send("PATCH", path, {"variables": changes}) if changes else api.get(path))
-
-    found = run(work())["variables"]
-    if as_json:
-        print_json(found)
-        return
-    cells = {name: cell | {"name": name, "value": json_text(cell["value"])} for name, cell in found.items()}
-    print_table(COLUMNS, [[cell[column] for column in COLUMNS] for cell in cells.values()])
+    changes: dict[str, Value] = dict(value_of(pair, "--set") for pair in pairs) | dict.fromkeys(unset)
+    path = f"/api/users/{in_path(user)}/variables"
+    async with backend(settings, writing=bool(changes)) as api:
+        answer = await (api.send("PATCH", path, {"variables": changes}) if changes else api.get(path))
+    return answer["variables"]
 
 
 @users.command("export", epilog="Example: cuebook users export ana -o ana.json")
 @click.argument("user")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file [standard output].")
+@to_file
 @with_settings("data", "host", "port")
-def export(user: str, output: Path | None, config: Path | None, **flags: Any) -> None:
-    """Takes out everything that is recorded of a user, as one JSON document.
+async def export(settings: Settings, user: str, output: Path | None) -> None:
+    """Export everything that is recorded about a user as one JSON document.
 
-    It holds the global variables with their history, and every session with its messages, variables, events and calls
-    of language models; no keys and no settings.
+    Use it to answer a user's request for their data. The document contains the global variables with their history,
+    and every session with its messages, variables, events and calls of language models; no API keys and no settings.
     """
-    settings = settings_of(config, **flags)
-
-    async def work() -> None:
-        path = f"/api/users/{in_path(user)}/export"
-        async with reach(settings) as api:
+    path = f"/api/users/{in_path(user)}/export"
+    with file_errors(output):
+        async with backend(settings) as api:
             if output is None:
                 await api.download(path, sys.stdout.buffer)
                 return
             with writing_whole(output) as file:
                 await api.download(path, file)
 
-    try:
-        run(work())
-    except OSError as error:
-        fail(f"{output}: {error.strerror or 'cannot be written'}")
-
 
 @users.command("erase", epilog="Example: cuebook users erase ana --yes --compact")
 @click.argument("user")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--compact", "compacting", is_flag=True, help="Also rewrite the file, so that no byte is left in it.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@skip_confirmation
+@click.option("--compact", "compacting", is_flag=True, help="Also rewrite the file, so that no deleted byte remains.")
+@in_json
 @with_settings("data", "host", "port")
-def erase(user: str, yes: bool, compacting: bool, as_json: bool, config: Path | None, **flags: Any) -> None:
-    """Erases everything that is recorded of a user: sessions, messages, variables, events, calls. There is no way back.
+def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_json: bool) -> None:
+    """Erase everything that is recorded about a user: sessions, messages, variables, events, calls.
 
-    Turns that are under way are taken first. The receipt counts what was erased and does not name the user; the record
-    keeps it. Without --compact bytes may still be in the file, until `cuebook compact`.
+    Use it to answer a user's request for erasure. This cannot be undone. Turns in progress finish first. The receipt
+    counts the erased rows and does not name the user; the database stores it. Without --compact, erased bytes may
+    remain in the file until `cuebook compact`.
     """
-    settings = settings_of(config, **flags)
-    confirm(f"Erase everything of {user!r} for good?", yes=yes)
-
-    async def work() -> Any:
-        path = f"/api/users/{in_path(user)}"
-        async with reach(settings, writing=True) as api:
-            asked = "true" if compacting else None
-            return await api.send("DELETE", path, timeout_s=COMPACT_TIMEOUT_S, compact=asked)
-
-    receipt = run(work())
+    confirm(f"Permanently erase all data of {user!r}?", yes=yes)
+    receipt = run(_erase(settings, user, compacting))
     if as_json:
         print_json(receipt)
     else:
         print_table(("erased", "count"), list(receipt["counts"].items()))
-    where = "no byte is left in the files" if receipt["compacted"] else "`cuebook compact` clears the file of its bytes"
-    errors.print(f"erased at {receipt['erasedAt']}, receipt {receipt['receiptId']}; {where}")
-    sys.exit(1 if compacting and not receipt["compacted"] else 0)
+    rest = (
+        "no erased byte remains" if receipt["compacted"] else "run `cuebook compact` to remove its bytes from the file"
+    )
+    errors.print(f"erased at {receipt['erasedAt']}, receipt {receipt['receiptId']}; {rest}")
+    end(1 if compacting and not receipt["compacted"] else 0)
+
+
+async def _erase(settings: Settings, user: str, compacting: bool) -> Any:
+    compact = True if compacting else None
+    async with backend(settings, writing=True) as api:
+        return await api.send("DELETE", f"/api/users/{in_path(user)}", timeout_s=COMPACT_TIMEOUT_S, compact=compact)

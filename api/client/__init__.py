@@ -1,6 +1,1 @@
-"""Talking to a server of Cuebook from Python: `from api.client import Client` (asynchronous) or `SyncClient`."""
-
-from api.client.client import Client as Client
-from api.client.errors import CuebookError as CuebookError
-from api.client.sessions import StreamEvent as StreamEvent
-from api.client.sync import SyncClient as SyncClient
+"""The client of the HTTP API, asynchronous and synchronous; applications import it from `cuebook`."""

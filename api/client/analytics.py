@@ -1,4 +1,4 @@
-"""What analysts ask of a server: SQL, reports, and the analytics as a file."""
+"""Analytics over HTTP: SQL queries, reports and snapshots."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from api.atomic_files import writing_whole
 from api.client.errors import CuebookError
-from api.client.wire import Wire
-from api.files import writing_whole
-from api.paths import in_path
+from api.client.transport import HttpTransport
+from api.client.url import in_path
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,
     ROWS_DEFAULT,
@@ -18,7 +18,7 @@ from api.schemas.analytics import (
     Answered,
     Form,
     ModelView,
-    NewQuery,
+    NewAnalyticsQuery,
     ReportList,
 )
 from store.analytics.storage import OWN, StorageVersion
@@ -27,16 +27,16 @@ Parameters: TypeAlias = Mapping[str, str | int | float | datetime]
 
 T = TypeVar("T")
 READY_S = 3_600.0
-"""How long it waits for analytics that are made from the record."""
+"""How long the client waits for analytics that are built for the first time."""
 ROOM_S = 150.0
-"""Above what a query may take: others may be before it, and the analytics are brought up to date first."""
+"""Above the timeout of a query, because it may wait for other queries and for a refresh."""
 _PATH = "/api/analytics"
 
 
 class Analytics:
-    """The analytics of a server. Masked, unless a key of the role `reader` asks for more; all raises CuebookError."""
+    """The analytics of a server. Masked, unless a key of the role `reader` requests otherwise; raises CuebookError."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: HttpTransport) -> None:
         self._wire = wire
 
     async def query(
@@ -48,8 +48,8 @@ class Analytics:
         timeout_s: float = TIMEOUT_DEFAULT_S,
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> Answered:
-        """The answer of one SELECT; `rows` are dicts by column, as they are in JSON. It is at most `max_age_s` old."""
-        new = NewQuery(sql=sql, masked=masked, rows_max=rows_max, timeout_s=timeout_s, max_age_s=max_age_s)
+        """Return the result of one SELECT; `rows` are dicts by column. The data is at most `max_age_s` old."""
+        new = NewAnalyticsQuery(sql=sql, masked=masked, rows_max=rows_max, timeout_s=timeout_s, max_age_s=max_age_s)
         return await _ready(
             lambda: self._wire.ask("POST", f"{_PATH}/query", Answered, body=new, answer_s=timeout_s + ROOM_S)
         )
@@ -65,8 +65,8 @@ class Analytics:
         title: str = "",
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> bytes:
-        """The answer as a document: `csv`, `parquet`, or a picture with a title as `svg` or `png`."""
-        new = NewQuery(
+        """Return the result as a document: `csv`, `parquet`, or a chart with a title as `svg`, `png` or `vega-lite`."""
+        new = NewAnalyticsQuery(
             sql=sql,
             format=form,
             masked=masked,
@@ -85,9 +85,9 @@ class Analytics:
         masked: bool = True,
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> Answered:
-        """The answer of a report, at most `max_age_s` old."""
-        given, answer_s = {**(parameters or {}), "masked": masked, "maxAgeS": max_age_s}, TIMEOUT_DEFAULT_S + ROOM_S
-        return await _ready(lambda: self._wire.ask("GET", _report(name), Answered, parameters=given, answer_s=answer_s))
+        """Return the result of a report; the data is at most `max_age_s` old."""
+        query, answer_s = {**(parameters or {}), "masked": masked, "maxAgeS": max_age_s}, TIMEOUT_DEFAULT_S + ROOM_S
+        return await _ready(lambda: self._wire.ask("GET", _report(name), Answered, parameters=query, answer_s=answer_s))
 
     async def report_as(
         self,
@@ -98,21 +98,21 @@ class Analytics:
         masked: bool = True,
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> bytes:
-        """The answer of a report as a document, see `query_as`."""
-        given = {**(parameters or {}), "masked": masked, "format": form, "maxAgeS": max_age_s}
+        """Return the result of a report as a document, see `query_as`."""
+        query = {**(parameters or {}), "masked": masked, "format": form, "maxAgeS": max_age_s}
         answer_s = TIMEOUT_DEFAULT_S + ROOM_S
-        return await _ready(lambda: self._wire.content("GET", _report(name), parameters=given, answer_s=answer_s))
+        return await _ready(lambda: self._wire.content("GET", _report(name), parameters=query, answer_s=answer_s))
 
     async def reports(self) -> ReportList:
-        """The reports there are, with their parameters."""
+        """Return the reports with their parameters."""
         return await self._wire.ask("GET", f"{_PATH}/reports", ReportList)
 
     async def model(self) -> ModelView:
-        """The tables that can be asked, and what their columns mean."""
+        """Return the tables that can be queried, and the meaning of their columns."""
         return await self._wire.ask("GET", f"{_PATH}/model", ModelView)
 
     async def status(self, *, masked: bool = True) -> AnalyticsStatus:
-        """Of which moment they are, and what is being brought in."""
+        """Return the time of the data, and the progress of a running refresh."""
         return await self._wire.ask("GET", f"{_PATH}/status", AnalyticsStatus, parameters={"masked": masked})
 
     async def snapshot(
@@ -123,14 +123,14 @@ class Analytics:
         storage_version: StorageVersion = OWN,
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> None:
-        """Writes all tables and reports into a DuckDB file, whole or not at all. An older `storage_version` is for
-        tools with an older DuckDB. Raises OSError too.
+        """Write all tables and reports to a DuckDB file, atomically. An older `storage_version` is for tools with an
+        older DuckDB. Raises OSError too.
         """
-        given = {"masked": masked, "storageVersion": storage_version, "maxAgeS": max_age_s}
+        query = {"masked": masked, "storageVersion": storage_version, "maxAgeS": max_age_s}
 
         async def copy() -> None:
             with writing_whole(Path(file)) as output:
-                async with self._wire.stream("GET", f"{_PATH}/snapshot", parameters=given) as answer:
+                async with self._wire.stream("GET", f"{_PATH}/snapshot", parameters=query) as answer:
                     async for piece in answer.aiter_bytes():
                         output.write(piece)
 
@@ -138,7 +138,7 @@ class Analytics:
 
 
 async def _ready(work: Callable[[], Awaitable[T]]) -> T:
-    """What work comes to, once the analytics are made; the server says when to ask again."""
+    """Run a request; while the analytics are being built, repeat it when the server says."""
     until = time.monotonic() + READY_S
     while True:
         try:

@@ -7,17 +7,20 @@ import httpx
 
 from api.client.analytics import Analytics
 from api.client.memory import Memory
-from api.client.sessions import Sessions
-from api.client.wire import Patience, Wire
+from api.client.session_requests import Sessions
+from api.client.transport import HttpTransport, RetryPolicy
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-_PATIENCE = Patience()
+_PATIENCE = RetryPolicy()
 
 
 class Client:
     """A server of Cuebook: ``async with Client() as cuebook: await cuebook.sessions.create("ana")``.
 
-    Requests that fail for a moment are sent again, and are carried out once however often they are sent.
+    `url` is the address of the server, without `/api`, and `key` an API key. `patience` sets timeouts and retries;
+    `transport` replaces the connection, for tests. Its parts are `sessions`, `memory` and `analytics`.
+
+    Requests that fail temporarily are sent again; the server carries out each of them once. Raises CuebookError.
     """
 
     def __init__(
@@ -25,7 +28,7 @@ class Client:
         url: str = DEFAULT_URL,
         *,
         key: str | None = None,
-        patience: Patience = _PATIENCE,
+        patience: RetryPolicy = _PATIENCE,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._http = httpx.AsyncClient(
@@ -34,7 +37,7 @@ class Client:
             timeout=httpx.Timeout(patience.answer_s, connect=patience.connect_s),
             transport=transport,
         )
-        wire = Wire(self._http, patience)
+        wire = HttpTransport(self._http, patience)
         self.sessions = Sessions(wire)
         self.memory = Memory(wire)
         self.analytics = Analytics(wire)
@@ -48,5 +51,5 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Close its connections."""
         await self._http.aclose()

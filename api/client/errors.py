@@ -1,21 +1,28 @@
-"""What a request comes back with when it fails: the one error of the client, made of the one error shape of the API."""
+"""The one exception of the client, created from error responses of the API."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import httpx
 import msgspec
 
-from api.errors import ErrorAnswer
+from api.errors import ErrorAnswer, ErrorDetail
 
 UNREACHABLE = "UNREACHABLE"
 UNEXPECTED = "UNEXPECTED_ANSWER"
-_AGAIN = frozenset({"wait", "resend"})  # what a server calls it when the very same request may be sent again
+_AGAIN = frozenset({"wait", "resend"})  # recoveries that permit to send the same request again
 
 
 class CuebookError(Exception):
-    """A request that failed. `code` is one of the API's, `UNREACHABLE` where no answer came, or `UNEXPECTED_ANSWER`."""
+    """A failed request. `code` is an API error code, `UNREACHABLE` without a response, or `UNEXPECTED_ANSWER`.
 
-    def __init__(self, code: str, message: str, *, status: int = 0, details: Any = None, suggestion: str = "") -> None:
+    `message` is the cause and `suggestion` the fix, for a person; `status` is the HTTP status, 0 without a response;
+    `details` name the fields or lines at fault. `is_passing` says whether the same request may succeed a moment later,
+    `retry_after_s` after how many seconds, None if the server does not say.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, status: int = 0, details: Sequence[ErrorDetail] = (), suggestion: str = ""
+    ) -> None:
         super().__init__(f"{code}: {message}{f' ({suggestion})' if suggestion else ''}")
         self.code = code
         self.message = message
@@ -23,16 +30,16 @@ class CuebookError(Exception):
         self.details = details
         self.suggestion = suggestion
         self.retry_after_s: float | None = None
-        self.is_passing = False  # whether the same request may come through a moment later
+        self.is_passing = False
 
 
 def failure_of(answer: httpx.Response) -> CuebookError:
-    """What an answer says that is none of success; its body was read."""
+    """Create the error of an unsuccessful response whose body was read."""
     try:
         error = msgspec.json.decode(answer.content, type=ErrorAnswer).error
     except msgspec.DecodeError:
         status = answer.status_code
-        return CuebookError(UNEXPECTED, f"status {status}, and no error of Cuebook's", status=status)
+        return CuebookError(UNEXPECTED, f"status {status} without a Cuebook error", status=status)
     failed = CuebookError(
         error.code,
         error.message,
@@ -41,13 +48,13 @@ def failure_of(answer: httpx.Response) -> CuebookError:
         suggestion=error.recovery.suggestion,
     )
     failed.is_passing = error.recovery.can_retry and error.recovery.retry_action in _AGAIN
-    wanted = answer.headers.get("Retry-After", "")
-    failed.retry_after_s = float(wanted) if wanted.isdigit() else None
+    retry_after = answer.headers.get("Retry-After", "")
+    failed.retry_after_s = float(retry_after) if retry_after.isdigit() else None
     return failed
 
 
 def unreachable(error: httpx.TransportError) -> CuebookError:
-    """No answer came; whether the request was carried out is not known."""
+    """Create the error for a missing response; whether the request was carried out is unknown."""
     failed = CuebookError(UNREACHABLE, f"no answer from the server ({type(error).__name__})")
     failed.is_passing = True
     return failed

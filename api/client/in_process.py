@@ -1,25 +1,27 @@
-"""Requests to an application in this very process, without a port: whole answers and ones that come bit by bit."""
+"""An httpx transport to an ASGI application in this process, without a port, with streamed responses."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
 import httpx
-from litestar import Litestar
 
-CHUNKS_MAX = 64  # of an answer that wait to be read; then the application waits
-START_S = 600.0  # for the first word of an answer; the bounds of the application are below it
-_Message: TypeAlias = Any  # ASGI's own, by its specification
+CHUNKS_MAX = 64  # unread chunks of a response; beyond, the application waits
+START_S = 600.0  # for the start of a response; above all time limits of the application
+_Message: TypeAlias = Any  # a message as the ASGI specification defines it
+
+
+ASGIApplication: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class InProcess(httpx.AsyncBaseTransport):
-    """Hands requests to an ASGI application. httpx's own transport for that gives an answer only once it is whole."""
+    """A transport to an ASGI application. httpx's own ASGI transport returns a response only once it is complete."""
 
-    def __init__(self, app: Litestar) -> None:
+    def __init__(self, app: ASGIApplication) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer; its body is read as it comes."""
+        """Return the response; its body is read as the application sends it."""
         exchange = _Exchange(await request.aread())
         exchange.begin(self._app, _scope(request))
         status, headers = await exchange.started()
@@ -46,7 +48,7 @@ def _scope(request: httpx.Request) -> _Message:
 
 
 class _Exchange(httpx.AsyncByteStream):
-    """One request and its answer."""
+    """One request and its response."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
@@ -54,11 +56,11 @@ class _Exchange(httpx.AsyncByteStream):
         self._left = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, app: Litestar, scope: _Message) -> None:
-        """Lets the application work on it."""
+    def begin(self, app: ASGIApplication, scope: _Message) -> None:
+        """Start the application on the request."""
         self._tasks.add(asyncio.create_task(self._run(app, scope)))
 
-    async def _run(self, app: Litestar, scope: _Message) -> None:
+    async def _run(self, app: ASGIApplication, scope: _Message) -> None:
         await app(scope, self._receive, self._send)
 
     async def _send(self, message: _Message) -> None:
@@ -66,7 +68,7 @@ class _Exchange(httpx.AsyncByteStream):
             await self._messages.put(message)
 
     async def started(self) -> tuple[int, list[tuple[bytes, bytes]]]:
-        """Status and headers, as soon as there are any."""
+        """Return the status and headers as soon as the application sends them."""
         message = await self._next()
         return message["status"], list(message["headers"])
 
@@ -79,17 +81,17 @@ class _Exchange(httpx.AsyncByteStream):
                 return
 
     async def aclose(self) -> None:
-        """Nobody reads on; what the application works on goes on as it would behind a server."""
+        """Stop reading; the application continues, as it does behind a server."""
         self._left.set()
 
     async def _next(self) -> _Message:
-        """What the application sends next. Raises httpx.TransportError where that is nothing."""
+        """Return the next message of the application. Raises httpx.TransportError if it ended without one."""
         getting = asyncio.create_task(self._messages.get())
         await asyncio.wait({getting, *self._tasks}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
         if getting.done():
             return getting.result()
         getting.cancel()
-        raise httpx.RemoteProtocolError("the application ended before its answer did")
+        raise httpx.RemoteProtocolError("the application ended before its response did")
 
     async def _receive(self) -> _Message:
         if self._body is not None:

@@ -1,4 +1,4 @@
-"""The memories of users over HTTP: add to one, recall, look at it, and have work done on it."""
+"""Memories of users over HTTP: add units, search, list, and run maintenance jobs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import msgspec
 
-from api.client.wire import Wire
-from api.paths import in_path
+from api.client.transport import HttpTransport
+from api.client.url import in_path
 from api.schemas.memory import (
     COLLECTION,
     UNITS_MAX,
@@ -19,7 +19,7 @@ from api.schemas.memory import (
     GroupList,
     GroupView,
     NewGroup,
-    NewQuery,
+    NewMemorySearch,
     NewUnitBody,
     NewUnits,
     Rank,
@@ -28,7 +28,6 @@ from api.schemas.memory import (
     Restoring,
     StoredUnit,
     Strategy,
-    Trust,
     UnitAnswer,
     UnitList,
     UnitsAdded,
@@ -46,15 +45,16 @@ from api.schemas.memory_work import (
     StatusView,
     WouldGo,
 )
+from runtime.state.recall_types import Trust
 
 WAIT_S = 30
-"""How long an answer waits for work, each time it is looked at."""
+"""How long one request waits for a job, in seconds."""
 
 
 class Memory:
-    """The memories of a server, one for each user. Everything raises CuebookError."""
+    """The memories of a server, one per user. All methods raise CuebookError."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: HttpTransport) -> None:
         self._wire = wire
 
     # -- units --------------------------------------------------------------------------------------------------------
@@ -69,12 +69,12 @@ class Memory:
         creation_time: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
         never_delete: bool = False,
-        trust: Trust = "told",
+        trust: Trust = "conversation",
         unit_id: str | None = None,
         vector: Iterable[float] | None = None,
         supersedes: str | None = None,
     ) -> StoredUnit:
-        """Adds one unit to a collection."""
+        """Add one unit to a collection."""
         unit = NewUnitBody(
             content=content,
             source=source,
@@ -91,9 +91,9 @@ class Memory:
     async def add_many(
         self, user_id: str, units: Sequence[NewUnitBody], *, group: str = COLLECTION
     ) -> list[StoredUnit]:
-        """Adds units in their order, as many in one request as there may be; those of one request all or none.
+        """Add units in order, in requests of the greatest size; each request adds all its units or none.
 
-        Each gets an id here where it has none, so that what is sent again is added once.
+        Units without an id get one here, so that a repeated request adds them once.
         """
         added: list[StoredUnit] = []
         for start in range(0, len(units), UNITS_MAX):
@@ -128,8 +128,8 @@ class Memory:
         ranks: Sequence[Rank] = (0,),
         explain: bool = False,
     ) -> RecalledView:
-        """What comes to mind of a text or a vector: chains of units, the best first."""
-        body = NewQuery(
+        """Search with a text or a vector; return chains of units, the best first."""
+        body = NewMemorySearch(
             user_id=user_id,
             text=text,
             vector=_numbers(vector),
@@ -162,7 +162,7 @@ class Memory:
         limit: int = 50,
         cursor: str | None = None,
     ) -> UnitList:
-        """A page of units, the oldest first."""
+        """Return a page of units, the oldest first."""
         parameters = {
             "userId": user_id,
             "filters": None if filters is None else msgspec.json.encode(filters).decode(),
@@ -174,17 +174,17 @@ class Memory:
         return await self._wire.ask("GET", "/api/memory/units", UnitList, parameters=parameters)
 
     async def unit(self, user_id: str, unit_id: str) -> UnitView:
-        """One unit."""
+        """Return one unit."""
         return (await self._wire.ask("GET", _unit(unit_id), UnitAnswer, parameters={"userId": user_id})).unit
 
     async def pin(self, user_id: str, unit_id: str, *, pinned: bool = True) -> UnitView:
-        """Keeps a unit from being forgotten, or no longer."""
+        """Protect a unit from being forgotten, or end the protection."""
         body = ChangedUnit(never_delete=pinned)
         path, parameters = _unit(unit_id), {"userId": user_id}
         return (await self._wire.ask("PATCH", path, UnitAnswer, body=body, parameters=parameters)).unit
 
     async def remove(self, user_id: str, unit_id: str) -> None:
-        """Removes a unit; one that is not there is an error."""
+        """Remove a unit; a missing unit is an error."""
         await self._wire.ask("DELETE", _unit(unit_id), type(None), parameters={"userId": user_id})
 
     # -- sessions and collections -------------------------------------------------------------------------------------
@@ -197,34 +197,34 @@ class Memory:
         short_term: int | None = None,
         context_length: int | None = None,
     ) -> GroupView:
-        """A collection to begin or to go on with; `LATEST` is the group that was begun last."""
+        """Create or continue a collection; `LATEST` is the group created last."""
         body = NewGroup(user_id=user_id, group=group, short_term=short_term, context_length=context_length)
         return (await self._wire.ask("POST", "/api/memory/groups", GroupAnswer, body=body)).group
 
     async def groups(self, user_id: str, *, limit: int = 50, cursor: str | None = None) -> GroupList:
-        """A page of sessions and collections, the oldest first."""
+        """Return a page of sessions and collections, the oldest first."""
         parameters = {"userId": user_id, "limit": limit, "cursor": cursor}
         return await self._wire.ask("GET", "/api/memory/groups", GroupList, parameters=parameters)
 
     async def group(self, user_id: str, group: str) -> GroupView:
-        """One session or collection."""
+        """Return one session or collection."""
         return (await self._wire.ask("GET", _group(group), GroupAnswer, parameters={"userId": user_id})).group
 
     async def remove_group(self, user_id: str, group: str) -> None:
-        """Removes a session or collection from memory; one that is not there is an error."""
+        """Remove a session or collection from memory; a missing one is an error."""
         await self._wire.ask("DELETE", _group(group), type(None), parameters={"userId": user_id})
 
     async def context(self, user_id: str, group: str, *, length: int | None = None) -> Sequence[StoredUnit]:
-        """What was said last in a session or collection, oldest first."""
+        """Return the last units of a session or collection, oldest first."""
         parameters = {"userId": user_id, "length": length}
         return (await self._wire.ask("GET", _group(group, "context"), ContextAnswer, parameters=parameters)).units
 
     async def restore(self, user_id: str, group: str, source: str = "LATEST") -> int:
-        """Has a group bear in mind what was said last in another; how many units it does then."""
+        """Copy another group's last units to this group's short-term memory; return how many it contains then."""
         body = Restoring(user_id=user_id, source=source)
         return (await self._wire.ask("POST", _group(group, "restore"), Restored, body=body)).short_term
 
-    # -- work ---------------------------------------------------------------------------------------------------------
+    # -- jobs ---------------------------------------------------------------------------------------------------------
 
     async def summarise(
         self,
@@ -236,7 +236,7 @@ class Memory:
         history: str = "",
         wait_s: int = WAIT_S,
     ) -> JobView:
-        """Brings the summaries up to date, of one group or of all; waited for at most so long."""
+        """Update the summaries of one group or of all; wait at most `wait_s` for the job."""
         body = NewSummary(
             user_id=user_id,
             group=group,
@@ -249,38 +249,38 @@ class Memory:
     async def forget(
         self, user_id: str, share: float = 0.1, *, policy: Policy = "oldest", wait_s: int = WAIT_S
     ) -> JobView | None:
-        """Forgets a share of what may be forgotten; waited for at most so long."""
+        """Forget a share of the units that may be forgotten; wait at most `wait_s` for the job."""
         body = NewForgetting(user_id=user_id, share=share, policy=policy)
         answer = await self._wire.ask("POST", "/api/memory/forget", ForgettingAnswer, body=body, headers=_wait(wait_s))
         return answer.job
 
-    async def would_forget(self, user_id: str, share: float = 0.1, *, policy: Policy = "oldest") -> WouldGo | None:
-        """The units that would be forgotten; nothing is done to them."""
+    async def preview_forget(self, user_id: str, share: float = 0.1, *, policy: Policy = "oldest") -> WouldGo | None:
+        """Return the units that would be forgotten, without a change."""
         body = NewForgetting(user_id=user_id, share=share, policy=policy, dry_run=True)
         return (await self._wire.ask("POST", "/api/memory/forget", ForgettingAnswer, body=body)).would_go
 
     async def embed(self, user_id: str, *, wait_s: int = WAIT_S) -> JobView:
-        """Has the server's embedder see what only others have seen; waited for at most so long."""
+        """Embed the units that lack a vector of the server's embedder; wait at most `wait_s` for the job."""
         body = NewEmbedding(user_id=user_id)
         return (await self._wire.ask("POST", "/api/memory/embed", JobAnswer, body=body, headers=_wait(wait_s))).job
 
     async def jobs(self, user_id: str | None = None, *, limit: int = 50, cursor: str | None = None) -> JobList:
-        """A page of what was asked for, the newest first."""
+        """Return a page of jobs, the newest first."""
         parameters = {"userId": user_id, "limit": limit, "cursor": cursor}
         return await self._wire.ask("GET", "/api/memory/jobs", JobList, parameters=parameters)
 
     async def job(self, job_id: str, *, wait_s: int = 0) -> JobView:
-        """How far a piece of work is; waited for at most so long."""
+        """Return a job; wait at most `wait_s` for its end."""
         path = f"/api/memory/jobs/{in_path(job_id)}"
         return (await self._wire.ask("GET", path, JobAnswer, headers=_wait(wait_s))).job
 
     async def status(self, user_id: str) -> StatusView:
-        """How a memory stands."""
+        """Return the status of a memory."""
         return await self._wire.ask("GET", "/api/memory/status", StatusView, parameters={"userId": user_id})
 
 
 def _numbers(vector: Iterable[float] | None) -> list[float] | None:
-    """A vector as requests have it, also one of numpy's."""
+    """Convert a vector, which may be a numpy array, to the format of requests."""
     return None if vector is None else [float(number) for number in vector]
 
 

@@ -1,31 +1,32 @@
-"""What an application does with sessions besides talking to them: find, set, pause, take back, copy, add, delete."""
+"""Operations on sessions besides messages: find, label, set, pause, rewind, fork, append, delete."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
-from api.client.wire import Wire
-from api.paths import in_path
-from api.schemas.contexts import Compressed, ContextView, NewCompression
+import msgspec
+
+from api.client.transport import HttpTransport
+from api.client.url import in_path
+from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
 from api.schemas.lifecycle import (
-    Back,
     Ending,
     KeyedSession,
     KeyedView,
     NewFork,
     NewLabels,
     NewValues,
-    SessionChanged,
+    PastTurn,
+    SessionChange,
     SnapshotList,
     SnapshotView,
 )
 from api.schemas.session_lists import HitList, SessionList, SessionStatsView
 from api.schemas.sessions import SessionView
-from api.schemas.transfers import ImportView
-from api.transfer.exporting import Format
-from runtime.state import Status
+from api.schemas.transfers import Format, ImportView
+from runtime.state.state import Status
 from scripts.builtin import CHAT
-from scripts.model import Scope
+from scripts.model.script import Scope
 
 Values: TypeAlias = Mapping[str, Any]
 
@@ -37,13 +38,13 @@ _SENT = {
     "name": "name",
     "metadata": "metadata",
 }
-"""What of a message has a place in requests to the API, by its names in prompts."""
+"""Fields of a message that API requests accept, by their names in prompts."""
 
 
 class Operations:
-    """Sessions, as an application keeps them. Whatever changes one is a turn, and raises CuebookError."""
+    """Operations on sessions. Each change is a turn; all methods raise CuebookError."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: HttpTransport) -> None:
         self._wire = wire
 
     async def get_or_create(
@@ -57,9 +58,9 @@ class Operations:
         locale: str | None = None,
         context: Values | str | None = None,
     ) -> KeyedView:
-        """The session of a key such as `telegram:123`, begun if there is none yet; one, however many ask at once.
+        """Return the session with a key such as `telegram:123`, created if it is missing; concurrent calls create one.
 
-        `context` is what models see of it, as in scripts: `"window"`, or `{"strategy": "window", "k": 5}`.
+        `context` is its context strategy, as in scripts: `"window"`, or `{"strategy": "window", "k": 5}`.
         """
         body = KeyedSession(
             key=key,
@@ -73,47 +74,47 @@ class Operations:
         return await self._wire.ask("POST", "/api/sessions/by-key", KeyedView, body=body)
 
     async def by_key(self, key: str) -> SessionView:
-        """The session of a key."""
+        """Return the session with a key."""
         return await self._wire.ask("GET", "/api/sessions/by-key", SessionView, parameters={"key": key})
 
-    async def note(self, session_id: str, metadata: Values, *, key: str | None = None) -> SessionView:
-        """Changes the metadata of a session, where null removes a name; gives it a key, if it has none."""
+    async def update_metadata(self, session_id: str, metadata: Values, *, key: str | None = None) -> SessionView:
+        """Merge metadata into a session's, in which null removes a name; set its key if it has none."""
         body = NewLabels(metadata=dict(metadata), key=key)
         return await self._wire.ask("PATCH", path_of(session_id), SessionView, body=body)
 
-    async def set_variables(self, session_id: str, variables: Values, *, scope: Scope | None = None) -> SessionChanged:
-        """Sets variables, all or none; null unsets one."""
+    async def set_variables(self, session_id: str, variables: Values, *, scope: Scope | None = None) -> SessionChange:
+        """Set variables, all or none; null unsets one."""
         body = NewValues(variables=dict(variables), scope=scope)
         return await self._change("PATCH", session_id, "variables", body)
 
-    async def pause(self, session_id: str) -> SessionChanged:
-        """Takes no message until the session is resumed."""
+    async def pause(self, session_id: str) -> SessionChange:
+        """Pause a session: it takes no message until it is resumed."""
         return await self._change("POST", session_id, "pause")
 
-    async def resume(self, session_id: str) -> SessionChanged:
-        """Goes on where it was paused."""
+    async def resume(self, session_id: str) -> SessionChange:
+        """Resume a paused session."""
         return await self._change("POST", session_id, "resume")
 
-    async def end(self, session_id: str, reason: str = "") -> SessionChanged:
-        """Ends the conversation."""
+    async def end(self, session_id: str, reason: str = "") -> SessionChange:
+        """End the conversation."""
         return await self._change("POST", session_id, "end", Ending(reason=reason))
 
-    async def clear(self, session_id: str) -> SessionChanged:
-        """Takes all that was said out of the conversation; the record keeps it."""
+    async def clear(self, session_id: str) -> SessionChange:
+        """Remove all messages from the conversation; the database retains them."""
         return await self._change("POST", session_id, "clear")
 
     async def rewind(
         self, session_id: str, *, turn: int | None = None, before_user_message: int | None = None
-    ) -> SessionChanged:
-        """Goes back to where a turn left the session, or to before a message of the user's, counted from 0."""
-        body = Back(turn=turn, before_user_message=before_user_message)
+    ) -> SessionChange:
+        """Restore the state after a turn, or before a message of the user, counted from 0."""
+        body = PastTurn(turn=turn, before_user_message=before_user_message)
         return await self._change("POST", session_id, "rewind", body)
 
-    async def append(self, session_id: str, messages: Sequence[Values]) -> SessionChanged:
-        """Adds messages that were said elsewhere, as `{"role": "user", "content": "…"}`, all in one turn; calls of
-        tools as prompts hold them, with `tool_calls` and `tool_call_id`. Whatever else one holds is kept as metadata.
+    async def append(self, session_id: str, messages: Sequence[Values]) -> SessionChange:
+        """Append messages from elsewhere, as `{"role": "user", "content": "…"}`, in one turn; tool calls as in prompts,
+        with `tool_calls` and `tool_call_id`. Other fields are stored as metadata.
         """
-        body = {"messages": [_sent(each) for each in messages]}
+        body = {"messages": [_request_message(each) for each in messages]}
         return await self._change("POST", session_id, "messages/append", body)
 
     async def fork(
@@ -125,7 +126,7 @@ class Operations:
         key: str | None = None,
         metadata: Values | None = None,
     ) -> SessionView:
-        """A copy of a session, which goes on by itself."""
+        """Copy a session; the copy continues independently."""
         body = NewFork(turn=turn, before_user_message=before_user_message, key=key, metadata=dict(metadata or {}))
         return await self._wire.ask("POST", path_of(session_id, "fork"), SessionView, body=body, headers=once())
 
@@ -141,7 +142,7 @@ class Operations:
         limit: int = 50,
         cursor: str | None = None,
     ) -> SessionList:
-        """A page of sessions, the last active first."""
+        """Return a page of sessions, the last active first."""
         parameters = {
             "userId": user_id,
             "status": status,
@@ -163,76 +164,85 @@ class Operations:
         limit: int = 20,
         cursor: str | None = None,
     ) -> HitList:
-        """A page of messages in which all words occur (`"a phrase"` in quotes), the last first."""
+        """Return a page of messages that contain all words (`"a phrase"` in quotes), the last recorded first."""
         parameters = {"q": words, "userId": user_id, "sessionId": session_id, "limit": limit, "cursor": cursor}
         return await self._wire.ask("GET", "/api/sessions/search", HitList, parameters=parameters)
 
     async def stats(self, session_id: str) -> SessionStatsView:
-        """What a session came to."""
+        """Return the statistics of a session."""
         return await self._wire.ask("GET", path_of(session_id, "stats"), SessionStatsView)
 
     async def history(
         self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
     ) -> list[dict[str, Any]]:
-        """The last messages as `{"role", "content"}`, for a prompt; they begin where an exchange does."""
+        """Return the last messages as `{"role", "content"}` for a prompt, from the start of an exchange."""
         parameters = {"maxMessages": max_messages, "maxTokens": max_tokens}
-        return await self._wire.ask("GET", path_of(session_id, "history"), list[dict[str, Any]], parameters=parameters)
+        return await self._history(session_id, parameters)
 
     async def prompt_messages(self, session_id: str) -> list[dict[str, Any]]:
-        """The messages as models see them by the session's context strategy, with the summary and memo before them."""
-        parameters = {"view": "context"}
-        return await self._wire.ask("GET", path_of(session_id, "history"), list[dict[str, Any]], parameters=parameters)
+        """Return the messages that models see by the context strategy, after the summary and memo."""
+        return await self._history(session_id, {"view": "context"})
+
+    async def _history(self, session_id: str, parameters: Mapping[str, object]) -> list[dict[str, Any]]:
+        """Read messages; their fields get the names they have in prompts."""
+        path = path_of(session_id, "history")
+        found = await self._wire.ask("GET", path, list[PromptMessage], parameters=parameters)
+        return [
+            {name: value for name, value in msgspec.structs.asdict(each).items() if value is not msgspec.UNSET}
+            for each in found
+        ]
 
     async def context(self, session_id: str) -> ContextView:
-        """What the session's context strategy keeps, and shows models."""
+        """Return the context: what the strategy stores, and what models see."""
         return await self._wire.ask("GET", path_of(session_id, "context"), ContextView)
 
-    async def compress(self, session_id: str, *, keep: int = 20, instruct: str = "") -> Compressed:
-        """Sums up all but the last messages, for models."""
+    async def compress(self, session_id: str, *, keep: int = 20, instruct: str = "") -> CompressionView:
+        """Summarise all but the last messages for models."""
         body = NewCompression(keep=keep, instruct=instruct)
-        return await self._wire.ask("POST", path_of(session_id, "compress"), Compressed, body=body, headers=once())
+        return await self._wire.ask("POST", path_of(session_id, "compress"), CompressionView, body=body, headers=once())
 
     async def export(self, session_id: str, form: Format = "json", *, masked: bool | None = None) -> str:
-        """The session as a document; masked, it has no personal values, and cannot be imported."""
-        return await self._wire.text(path_of(session_id, "export"), parameters={"format": form, "masked": masked})
+        """Return the session as a document; a masked one has no personal values and cannot be imported."""
+        parameters = {"format": form, "masked": masked}
+        return (await self._wire.content("GET", path_of(session_id, "export"), parameters=parameters)).decode()
 
-    async def bring(
+    async def import_session(
         self, document: Values, *, user_id: str | None = None, key: str | None = None, replace: bool = False
     ) -> ImportView:
-        """Imports a document that `export` gave as JSON, or a session of Agently's."""
+        """Import a JSON document of `export`, or a session of Agently."""
         parameters = {"userId": user_id, "key": key, "replace": replace}
         return await self._wire.ask("POST", "/api/sessions/import", ImportView, body=document, parameters=parameters)
 
     async def snapshots(self, session_id: str, *, after: int | None = None, limit: int = 100) -> SnapshotList:
-        """A page of where each turn left the session."""
+        """Return a page of turns, each with the position after it."""
         parameters = {"after": after, "limit": limit}
         return await self._wire.ask("GET", path_of(session_id, "snapshots"), SnapshotList, parameters=parameters)
 
     async def snapshot(self, session_id: str, turn: int) -> SnapshotView:
-        """The session as a turn left it."""
+        """Return the session after a turn."""
         return await self._wire.ask("GET", path_of(session_id, "snapshots", str(turn)), SnapshotView)
 
     async def delete(self, session_id: str) -> None:
-        """Deletes a session for good; one that is not there is an error."""
+        """Delete a session permanently; a missing session is an error."""
         await self._wire.ask("DELETE", path_of(session_id), type(None))
 
-    async def _change(self, method: str, session_id: str, what: str, body: object = None) -> SessionChanged:
-        return await self._wire.ask(method, path_of(session_id, what), SessionChanged, body=body, headers=once())
+    async def _change(self, method: str, session_id: str, what: str, body: object = None) -> SessionChange:
+        return await self._wire.ask(method, path_of(session_id, what), SessionChange, body=body, headers=once())
 
 
-def _sent(message: Values) -> Values:
-    """A message as requests have it; nothing of what says nothing."""
-    told = {name: value for name, value in message.items() if value is not None}
-    others = {name: value for name, value in told.items() if name not in _SENT}
-    sent = {_SENT[name]: value for name, value in told.items() if name in _SENT}
+def _request_message(message: Values) -> Values:
+    """Return a message in the format of requests, without empty fields."""
+    fields = {name: value for name, value in message.items() if value is not None}
+    others = {name: value for name, value in fields.items() if name not in _SENT}
+    sent = {_SENT[name]: value for name, value in fields.items() if name in _SENT}
     return {**sent, "metadata": {**others, **sent.get("metadata", {})}} if others else sent
 
 
 def path_of(session_id: str, *further: str) -> str:
-    """Where a session is."""
+    """Return the path of a session."""
     return "/".join(["/api/sessions", in_path(session_id), *further])
 
 
 def once(idempotency_key: str | None = None) -> dict[str, str]:
-    """The header by which a request that is sent again is known; the same request is never carried out twice."""
+    """Return the Idempotency-Key header; the server carries out requests with the same key once."""
     return {"Idempotency-Key": idempotency_key or str(uuid4())}

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop: the asynchronous one, waited for in a thread of its own."""
+"""The synchronous client, for programs without an event loop: it runs the asynchronous client in a thread."""
 
 import asyncio
 import threading
@@ -10,8 +10,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from api.client.analytics import Analytics
 from api.client.client import DEFAULT_URL, Client
 from api.client.memory import Memory
-from api.client.sessions import Sessions
-from api.client.wire import Patience
+from api.client.session_requests import Sessions
+from api.client.transport import RetryPolicy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,7 +19,7 @@ _CLOSE_S = 10.0
 
 
 class Loop:
-    """An event loop that runs in a thread of its own."""
+    """An event loop that runs in its own thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -27,7 +27,7 @@ class Loop:
         self._thread.start()
 
     def result(self, work: Coroutine[Any, Any, T]) -> T:
-        """What work comes to; given up where the caller is interrupted."""
+        """Run work in the loop and return its result; cancel it if the caller is interrupted."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -36,142 +36,149 @@ class Loop:
             raise
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Stop the loop and its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSE_S)
         self._loop.close()
 
 
-class _Waiting:
-    """What one part of a client does, waited for."""
+class _SyncPart:
+    """A synchronous wrapper of one part of the client."""
 
     def __init__(self, loop: Loop, part: Any) -> None:
         self._loop = loop
         self._part = part
 
 
-def _waited(
+def _sync(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[_Waiting, P], T]:
-    """A method of the asynchronous client, for one that waits."""
+) -> Callable[Concatenate[_SyncPart, P], T]:
+    """Return a synchronous version of an asynchronous method."""
 
     @wraps(method)
-    def call(own: _Waiting, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(own: _SyncPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return own._loop.result(method(own._part, *args, **kwargs))
 
     return call
 
 
-def _told(method: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> Callable[Concatenate[_Waiting, P], Iterator[T]]:
-    """A method that tells one thing after the other, for a client that waits for each."""
+def _stream(
+    method: Callable[Concatenate[Any, P], AsyncIterator[T]],
+) -> Callable[Concatenate[_SyncPart, P], Iterator[T]]:
+    """Return a synchronous version of a method that yields items."""
 
     @wraps(method)
-    def call(own: _Waiting, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        told = method(own._part, *args, **kwargs)
+    def call(own: _SyncPart, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        iterator = method(own._part, *args, **kwargs)
         try:
             while True:
                 try:
-                    yield own._loop.result(_next(told))
+                    yield own._loop.result(_next(iterator))
                 except StopAsyncIteration:
                     return
         finally:
-            own._loop.result(_closed(told))
+            own._loop.result(_closed(iterator))
 
     return call
 
 
-async def _next(told: AsyncIterator[T]) -> T:
-    return await anext(told)
+async def _next(iterator: AsyncIterator[T]) -> T:
+    return await anext(iterator)
 
 
-async def _closed(told: AsyncIterator[Any]) -> None:
-    close = getattr(told, "aclose", None)  # an iterator need not have one; a generator's connection is given back by it
+async def _closed(iterator: AsyncIterator[Any]) -> None:
+    close = getattr(
+        iterator, "aclose", None
+    )  # iterators may lack `aclose`; a generator releases its connection with it
     if close is not None:
         await close()
 
 
-class SyncSessions(_Waiting):
-    """`Sessions`, waited for."""
+class SyncSessions(_SyncPart):
+    """The synchronous version of `Sessions`."""
 
-    create = _waited(Sessions.create)
-    get = _waited(Sessions.get)
-    send = _waited(Sessions.send)
-    stream = _told(Sessions.stream)
-    messages = _waited(Sessions.messages)
-    transcript = _told(Sessions.transcript)
-    variables = _waited(Sessions.variables)
-    variable_store = _waited(Sessions.variable_store)
-    events = _waited(Sessions.events)
-    follow = _told(Sessions.follow)
-    get_or_create = _waited(Sessions.get_or_create)
-    by_key = _waited(Sessions.by_key)
-    note = _waited(Sessions.note)
-    set_variables = _waited(Sessions.set_variables)
-    pause = _waited(Sessions.pause)
-    resume = _waited(Sessions.resume)
-    end = _waited(Sessions.end)
-    clear = _waited(Sessions.clear)
-    rewind = _waited(Sessions.rewind)
-    append = _waited(Sessions.append)
-    fork = _waited(Sessions.fork)
-    snapshots = _waited(Sessions.snapshots)
-    snapshot = _waited(Sessions.snapshot)
-    delete = _waited(Sessions.delete)
-    find = _waited(Sessions.find)
-    search = _waited(Sessions.search)
-    stats = _waited(Sessions.stats)
-    history = _waited(Sessions.history)
-    prompt_messages = _waited(Sessions.prompt_messages)
-    context = _waited(Sessions.context)
-    compress = _waited(Sessions.compress)
-    export = _waited(Sessions.export)
-    bring = _waited(Sessions.bring)
-
-
-class SyncMemory(_Waiting):
-    """`Memory`, waited for."""
-
-    add = _waited(Memory.add)
-    add_many = _waited(Memory.add_many)
-    search = _waited(Memory.search)
-    units = _waited(Memory.units)
-    unit = _waited(Memory.unit)
-    pin = _waited(Memory.pin)
-    remove = _waited(Memory.remove)
-    start_group = _waited(Memory.start_group)
-    groups = _waited(Memory.groups)
-    group = _waited(Memory.group)
-    remove_group = _waited(Memory.remove_group)
-    context = _waited(Memory.context)
-    restore = _waited(Memory.restore)
-    summarise = _waited(Memory.summarise)
-    forget = _waited(Memory.forget)
-    would_forget = _waited(Memory.would_forget)
-    embed = _waited(Memory.embed)
-    jobs = _waited(Memory.jobs)
-    job = _waited(Memory.job)
-    status = _waited(Memory.status)
+    create = _sync(Sessions.create)
+    get = _sync(Sessions.get)
+    send = _sync(Sessions.send)
+    stream = _stream(Sessions.stream)
+    messages = _sync(Sessions.messages)
+    transcript = _stream(Sessions.transcript)
+    variables = _sync(Sessions.variables)
+    variable_store = _sync(Sessions.variable_store)
+    events = _sync(Sessions.events)
+    follow = _stream(Sessions.follow)
+    get_or_create = _sync(Sessions.get_or_create)
+    by_key = _sync(Sessions.by_key)
+    update_metadata = _sync(Sessions.update_metadata)
+    set_variables = _sync(Sessions.set_variables)
+    pause = _sync(Sessions.pause)
+    resume = _sync(Sessions.resume)
+    end = _sync(Sessions.end)
+    clear = _sync(Sessions.clear)
+    rewind = _sync(Sessions.rewind)
+    append = _sync(Sessions.append)
+    fork = _sync(Sessions.fork)
+    snapshots = _sync(Sessions.snapshots)
+    snapshot = _sync(Sessions.snapshot)
+    delete = _sync(Sessions.delete)
+    find = _sync(Sessions.find)
+    search = _sync(Sessions.search)
+    stats = _sync(Sessions.stats)
+    history = _sync(Sessions.history)
+    prompt_messages = _sync(Sessions.prompt_messages)
+    context = _sync(Sessions.context)
+    compress = _sync(Sessions.compress)
+    export = _sync(Sessions.export)
+    import_session = _sync(Sessions.import_session)
 
 
-class SyncAnalytics(_Waiting):
-    """`Analytics`, waited for."""
+class SyncMemory(_SyncPart):
+    """The synchronous version of `Memory`."""
 
-    query = _waited(Analytics.query)
-    query_as = _waited(Analytics.query_as)
-    report = _waited(Analytics.report)
-    report_as = _waited(Analytics.report_as)
-    reports = _waited(Analytics.reports)
-    model = _waited(Analytics.model)
-    status = _waited(Analytics.status)
-    snapshot = _waited(Analytics.snapshot)
+    add = _sync(Memory.add)
+    add_many = _sync(Memory.add_many)
+    search = _sync(Memory.search)
+    units = _sync(Memory.units)
+    unit = _sync(Memory.unit)
+    pin = _sync(Memory.pin)
+    remove = _sync(Memory.remove)
+    start_group = _sync(Memory.start_group)
+    groups = _sync(Memory.groups)
+    group = _sync(Memory.group)
+    remove_group = _sync(Memory.remove_group)
+    context = _sync(Memory.context)
+    restore = _sync(Memory.restore)
+    summarise = _sync(Memory.summarise)
+    forget = _sync(Memory.forget)
+    preview_forget = _sync(Memory.preview_forget)
+    embed = _sync(Memory.embed)
+    jobs = _sync(Memory.jobs)
+    job = _sync(Memory.job)
+    status = _sync(Memory.status)
+
+
+class SyncAnalytics(_SyncPart):
+    """The synchronous version of `Analytics`."""
+
+    query = _sync(Analytics.query)
+    query_as = _sync(Analytics.query_as)
+    report = _sync(Analytics.report)
+    report_as = _sync(Analytics.report_as)
+    reports = _sync(Analytics.reports)
+    model = _sync(Analytics.model)
+    status = _sync(Analytics.status)
+    snapshot = _sync(Analytics.snapshot)
 
 
 class SyncClient:
-    """A server of Cuebook: ``with SyncClient() as cuebook: cuebook.sessions.create("ana")``."""
+    """A server of Cuebook: ``with SyncClient() as cuebook: cuebook.sessions.create("ana")``.
 
-    def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: Patience | None = None) -> None:
+    Its arguments and parts are those of `Client`; it runs in a thread of its own. Raises CuebookError.
+    """
+
+    def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: RetryPolicy | None = None) -> None:
         self._loop = Loop()
-        self._client = self._loop.result(_made(url, key, patience or Patience()))
+        self._client = self._loop.result(_create_client(url, key, patience or RetryPolicy()))
         self.sessions = SyncSessions(self._loop, self._client.sessions)
         self.memory = SyncMemory(self._loop, self._client.memory)
         self.analytics = SyncAnalytics(self._loop, self._client.analytics)
@@ -185,11 +192,11 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Closes its connections, and ends its thread."""
+        """Close its connections and its thread."""
         self._loop.result(self._client.close())
         self._loop.close()
 
 
-async def _made(url: str, key: str | None, patience: Patience) -> Client:
-    """Made in the loop it lives in."""
+async def _create_client(url: str, key: str | None, patience: RetryPolicy) -> Client:
+    """Create the client in the loop in which it runs."""
     return Client(url, key=key, patience=patience)

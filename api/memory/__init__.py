@@ -1,1 +1,1 @@
-"""Long-term memory in use: units from turns and from outside, what is recalled of them, and work off the turn."""
+"""Long-term memory: units from turns and from applications, searches, and background maintenance."""

@@ -1,29 +1,28 @@
-"""The embedder of a server: loaded in a thread when it is first needed, left alone for a while where it fails, and
-asked for the vector of a question once.
-"""
+"""The embedder of a server: loads it in a thread on first use, pauses after failures, and caches query vectors."""
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
 import structlog
+from cachetools import LRUCache
 
+from api.background import retrieve_exception
 from api.settings import Settings, SettingsInvalid
 from store.embedders.choosing import MakeEmbedder, embedder_for
 from store.embedders.embedder import Embedder, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 
-QUESTIONS_MAX = 2_000  # whose vectors are kept: 2 MB of 256 numbers each
-QUESTION_CHARS_MAX = 1_000  # a longer one is not kept
-QUESTION_S = 6.0  # who asks goes on without a vector then
+QUESTIONS_MAX = 2_000  # cached query vectors: 2 MB at 256 numbers each
+QUESTION_CHARS_MAX = 1_000  # a longer text is not cached
+QUESTION_S = 6.0  # after this time the search continues without a vector
 TEXTS_S = 600.0  # for one call of background work, by a model on a slow machine
-LOAD_S = 600.0  # the first time a model may have to be fetched
-REST_S = 15.0  # after a failure nothing is tried
+LOAD_S = 600.0  # a first load may download the model
+REST_S = 15.0  # pause after a failure
 MISCONFIGURED_REST_S = 300.0
-THREADS = 2  # one embeds texts, one is free for questions
+THREADS = 2  # one embeds texts, one stays free for queries
 
 T = TypeVar("T")
 Failed: TypeAlias = EmbedderUnavailable | EmbedderMisconfigured
@@ -31,11 +30,11 @@ Failed: TypeAlias = EmbedderUnavailable | EmbedderMisconfigured
 log = structlog.get_logger()
 
 
-def embedding_of(settings: Settings) -> "Embedding":
-    """The embedder that the settings name, checked but not loaded. Raises SettingsInvalid."""
+def embedding_of(settings: Settings) -> "EmbeddingService":
+    """Create the embedding service for the embedder of the settings, without loading it. Raises SettingsInvalid."""
     endpoint = settings.embedder_endpoint
     if endpoint is None and settings.embedder.startswith("openai:"):
-        raise SettingsInvalid(f"embedder: {settings.embedder!r} is at an endpoint; set embedder_url or embedder_key")
+        raise SettingsInvalid(f"embedder: {settings.embedder!r} needs an endpoint; set embedder_url or embedder_key")
     try:
         make = embedder_for(
             settings.embedder,
@@ -47,11 +46,11 @@ def embedding_of(settings: Settings) -> "Embedding":
         )
     except EmbedderMisconfigured as error:
         raise SettingsInvalid(f"embedder: {error}") from error
-    return Embedding(make)
+    return EmbeddingService(make)
 
 
-class Embedding:
-    """Vectors of texts and questions. All of it belongs to one event loop."""
+class EmbeddingService:
+    """Computes vectors of texts and queries. Use it in one event loop only."""
 
     def __init__(self, make: MakeEmbedder | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._make = make
@@ -59,26 +58,26 @@ class Embedding:
         self._threads = ThreadPoolExecutor(THREADS, "embedder")
         self._loading: asyncio.Task[Embedder] | None = None
         self._loaded: Embedder | None = None
-        self._questions: OrderedDict[str, Vectors | None] = OrderedDict()
+        self._questions: LRUCache[str, Vectors | None] = LRUCache(QUESTIONS_MAX)
         self._one_batch_at_a_time = asyncio.Lock()
         self._failure: Failed | None = None
         self._rests_until = 0.0
-        self.embedded = 0  # texts, questions aside
-        self.embedding_s = 0.0  # how long they took together
+        self.embedded = 0  # number of texts, not counting queries
+        self.embedding_s = 0.0  # total time for them
 
     @property
     def is_lexical(self) -> bool:
-        """Whether there is no embedder at all: what is remembered is found by its words alone."""
+        """Return whether no embedder is configured, so that units are found by their words alone."""
         return self._make is None
 
     @property
     def current(self) -> Embedder | None:
-        """The embedder, if it is loaded."""
+        """Return the embedder if it is loaded."""
         return self._loaded
 
     @property
     def state(self) -> str:
-        """How it is, for whoever looks: where it failed, why."""
+        """Describe the state of the embedder: the reason of a failure, whether it is loaded, and its id."""
         if self._make is None:
             return "none"
         if self._failure is not None:
@@ -86,63 +85,69 @@ class Embedding:
         return "not loaded" if self._loaded is None else f"{self._loaded.id}: ready"
 
     async def embedder(self) -> Embedder:
-        """The embedder, for its id and dimension; it is loaded first where it is not.
+        """Return the embedder, loading it first if needed.
 
-        Raises EmbedderUnavailable, EmbedderMisconfigured; for a while after it failed, at once.
+        Raises EmbedderUnavailable, EmbedderMisconfigured; during the pause after a failure, immediately.
         """
         if self._loaded is not None:
             return self._loaded
         if self._loading is None or self._loading.done():
             self._check_rest()
             self._loading = asyncio.create_task(self._load())
-            self._loading.add_done_callback(_heard)
+            self._loading.add_done_callback(retrieve_exception)
         try:
             async with asyncio.timeout(LOAD_S):
-                return await asyncio.shield(self._loading)  # who gives up waiting does not end it for others
+                return await asyncio.shield(self._loading)  # a waiter that gives up must not cancel it for others
         except TimeoutError:
             raise EmbedderUnavailable("the embedder is still being loaded") from None
 
-    async def question(self, text: str) -> Vectors | None:
-        """The vector of a question; None where there is nothing in it to embed.
+    async def available(self) -> Embedder | None:
+        """Return the embedder, or None if there is none or it cannot be used now; units are then found by words."""
+        if self.is_lexical:
+            return None
+        try:
+            return await self.embedder()
+        except (EmbedderUnavailable, EmbedderMisconfigured):
+            return None
 
-        Raises EmbedderUnavailable, EmbedderMisconfigured: its words are still there to go by.
+    async def question(self, text: str) -> Vectors | None:
+        """Return the vector of a query text, or None if the embedder finds nothing to embed in it.
+
+        Raises EmbedderUnavailable, EmbedderMisconfigured; the caller may still search by words.
         """
         if text in self._questions:
-            self._questions.move_to_end(text)
             return self._questions[text]
         try:
             async with asyncio.timeout(QUESTION_S):
                 embedder = await self.embedder()
                 self._check_rest()
-                vector = await self._watched(self._in_thread(lambda: embedder.embed_question(text)))
+                vector = await self._call(self._in_thread(lambda: embedder.embed_question(text)))
         except TimeoutError:
             raise EmbedderUnavailable("the embedder did not answer in time") from None
         if len(text) <= QUESTION_CHARS_MAX:
             self._questions[text] = vector
-            if len(self._questions) > QUESTIONS_MAX:
-                self._questions.popitem(last=False)
         return vector
 
     async def texts(self, texts: Sequence[str]) -> Vectors:
-        """A row of length 1 for each text; one of zeros where there is nothing in it to embed.
+        """Return a row of length 1 for each text, or a row of zeros if there is nothing in it to embed.
 
-        Raises EmbedderUnavailable, EmbedderMisconfigured: none of them is embedded then.
+        Raises EmbedderUnavailable, EmbedderMisconfigured; then no text is embedded.
         """
         embedder = await self.embedder()
         async with self._one_batch_at_a_time:
             self._check_rest()
-            begun = self._clock()
+            started = self._clock()
             try:
                 async with asyncio.timeout(TEXTS_S):
-                    rows = await self._watched(self._in_thread(lambda: embedder.embed(texts)))
+                    rows = await self._call(self._in_thread(lambda: embedder.embed(texts)))
             except TimeoutError:
                 raise EmbedderUnavailable("the embedder did not answer in time") from None
             self.embedded += len(texts)
-            self.embedding_s += self._clock() - begun
+            self.embedding_s += self._clock() - started
             return rows
 
     async def close(self) -> None:
-        """Ends what waits, and lets go of the model; what a thread computes comes to its end unheard."""
+        """Cancel waiting work and release the model; the result of a computation in a thread is discarded."""
         if self._loading is not None:
             self._loading.cancel()
             with suppress(asyncio.CancelledError, EmbedderUnavailable, EmbedderMisconfigured):
@@ -152,19 +157,19 @@ class Embedding:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _load(self) -> Embedder:
-        make, begun = self._make, self._clock()
+        make, started = self._make, self._clock()
         if make is None:
-            raise EmbedderMisconfigured("this server has no embedder; see embedder")
-        self._loaded = embedder = await self._watched(self._in_thread(make))
-        seconds = round(self._clock() - begun, 1)
+            raise EmbedderMisconfigured("this server has no embedder; see the setting `embedder`")
+        self._loaded = embedder = await self._call(self._in_thread(make))
+        seconds = round(self._clock() - started, 1)
         log.info("embedder loaded", embedder=embedder.id, dimension=embedder.dimension, seconds=seconds)
         return embedder
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def _watched(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work comes to; where it fails, the embedder is left alone for a while."""
+    async def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work with the embedder and return its result; start a pause if it fails."""
         try:
             done = await work
         except EmbedderUnavailable as error:
@@ -181,16 +186,10 @@ class Embedding:
         self._failure, self._rests_until = failure, self._clock() + seconds
 
     def _check_rest(self) -> None:
-        """Raises the last failure while it rests."""
+        """Raise the last failure during the pause that follows it."""
         left_s = self._rests_until - self._clock()
         if self._failure is None or left_s <= 0:
             return
         if isinstance(self._failure, EmbedderMisconfigured):
             raise EmbedderMisconfigured(str(self._failure))
         raise EmbedderUnavailable(str(self._failure), retry_after_s=left_s)
-
-
-def _heard(loading: asyncio.Task[Embedder]) -> None:
-    """Loading that failed is known of, also where nobody waits for it any more."""
-    if not loading.cancelled():
-        loading.exception()

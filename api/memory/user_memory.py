@@ -1,61 +1,65 @@
-"""The memory of one user as a plain object: every use case, waited for."""
+"""The memory of one user as a synchronous object with every use case."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from api.client.sync import Loop
-from api.memory.asked import UNITS_MAX, NewUnit, Query, Recalled, Vector, new_unit
-from api.memory.house import House
 from api.memory.jobs import JobOptions
-from api.memory.listing import Group, PlacedUnit, Standing, Which
+from api.memory.listing import Group, MemoryStats, PlacedUnit, UnitFilter
 from api.memory.memories import LATEST
-from api.memory.minds import CAPACITY_DEFAULT
-from api.memory.refusals import MemoryRefused, WorkFailed
-from runtime.memory.forgetting import Forgetting, Policy
-from runtime.memory.recall.asking import Decay, Strategy
+from api.memory.memory_system import MemorySystem
+from api.memory.requests import UNITS_MAX, NewUnit, Query, Recalled, Vector, new_unit
+from api.memory.row_mapping import CAPACITY_DEFAULT
+from api.memory_errors import InvalidMemoryRequest, WorkFailed
+from runtime.memory.forgetting import ForgetOptions, Policy
+from runtime.memory.recall.query import Decay, Strategy
 from runtime.memory.units import MemoryUnit, Rank
-from store.fetch import PAGE_MAX
-from store.memory.filters import parse
-from store.memory.rows import JobKind
+from store.interface.memory_filters import parse
+from store.interface.memory_rows import JobKind
+from store.interface.pages import PAGE_MAX, Page
 
-Given: TypeAlias = str | Mapping[str, Any] | NewUnit
-"""What becomes a unit: a text, a message or fields of a unit as a mapping, or the unit."""
+UnitInput: TypeAlias = str | Mapping[str, Any] | NewUnit
+"""Input for a unit: a text, a message or the fields of a unit as a mapping, or the unit."""
 
-WORK_S = 3_600.0  # that are waited for work
+T = TypeVar("T", bound=Struct)
+
+WORK_S = 3_600.0  # longest wait for a job
 
 
 class SessionRoom(Struct, frozen=True):
-    """How much new sessions keep in mind: in their context, and in short-term memory; None: they have none."""
+    """Capacities of new sessions, in units: of their context, and of their short-term memory (None: they have none)."""
 
     context_length: int
     short_term: int | None
 
 
 class UserMemory:
-    """One user's memory. A session is begun by the first unit that is added, or by `start_session`.
+    """One user's memory. The first added unit starts a session, or `start_session` does.
 
-    Raises MemoryRefused, UnitTaken, FilterInvalid for what cannot be done, WorkFailed, and StoreError.
+    Methods raise InvalidMemoryRequest, UnitIdExists and FilterInvalid for invalid requests, WorkFailed, and StoreError.
     """
 
     def __init__(
         self,
         loop: Loop,
-        house: House,
+        memory_system: MemorySystem,
         tenant: str,
         user_id: str,
         room: SessionRoom,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._loop = loop
-        self._house = house
+        self._result = loop.result
+        self._memory_system = memory_system
+        self._memories = memory_system.memories
+        self._listing = memory_system.listing
         self._owner = (tenant, user_id)
         self._room = room
-        self._closing = closing  # what is done once when it is closed
+        self._closing = closing  # called once, by `close`
         self._is_closed = False
         self._session = ""
 
@@ -63,63 +67,67 @@ class UserMemory:
 
     @property
     def session_id(self) -> str:
-        """The session that units are added to, begun if there is none."""
+        """Return the current session, to which units are added; start one if there is none."""
         return self._session or self.start_session()
 
     def start_session(self, session_id: str = "") -> str:
-        """Goes on with a session, made if it is new, and its id; `LATEST` is the one that was begun last."""
+        """Continue a session, or create it, and return its id; `LATEST` is the newest session."""
         room = self._room
-        self._session = self._loop.result(
-            self._house.memories.start_group(
+        self._session = self._result(
+            self._memories.start_group(
                 *self._owner, session_id, short_term=room.short_term or 0, context_length=room.context_length
             )
-        )
+        ).group_id
         return self._session
 
     def restore(self, session_id: str = LATEST) -> int:
-        """Bears in mind what was said last in another session, or in the LATEST other one; how many units."""
-        return self._loop.result(self._house.memories.restore(*self._owner, self.session_id, session_id))
+        """Copy the latest units of another session, or of the LATEST other one, into short-term memory.
+
+        Return the number of units in short-term memory.
+        """
+        return self._result(self._memories.restore(*self._owner, self.session_id, session_id))
 
     def enable_short_term(self, capacity: int = CAPACITY_DEFAULT, *, restore: str | None = None) -> None:
-        """Give the session, and those that are begun from now on, a short-term memory of so many units.
+        """Give the current session and all new ones a short-term memory of `capacity` units.
 
-        With `restore` it is filled with what was said last in that session, or in the `LATEST` other one.
+        With `restore` it is filled with the latest units of that session, or of the `LATEST` other one.
         """
         self._set_room(replace(self._room, short_term=capacity))
         if restore is not None:
             self.restore(restore)
 
     def disable_short_term(self) -> None:
-        """Let the session, and those that are begun from now on, have no short-term memory."""
+        """Disable the short-term memory of the current session and of all new ones."""
         self._set_room(replace(self._room, short_term=None))
 
     def _set_room(self, room: SessionRoom) -> None:
-        self._loop.result(
-            self._house.memories.start_group(*self._owner, self.session_id, short_term=room.short_term or 0)
-        )
+        self._result(self._memories.start_group(*self._owner, self.session_id, short_term=room.short_term or 0))
         self._room = room
 
     def remove_session(self, session_id: str) -> bool:
-        """Forgets a session with its summaries; false where there is none."""
-        removed = self._loop.result(self._house.memories.remove_group(*self._owner, session_id))
+        """Remove a session with its units and summaries; return false if there is none."""
+        removed = self._result(self._memories.remove_group(*self._owner, session_id))
         if session_id == self._session:
             self._session = ""
         return removed
 
     def sessions(self) -> list[Group]:
-        """All sessions, the oldest first."""
-        found: list[Group] = []
+        """Return all sessions, oldest first."""
+        return list(self._pages(lambda cursor: self._listing.groups(*self._owner, PAGE_MAX, cursor)))
+
+    def _pages(self, read: Callable[[str | None], Coroutine[Any, Any, Page[T]]]) -> Iterator[T]:
+        """Iterate over the rows of all pages of a list; `read` returns the page at a cursor."""
         cursor: str | None = None
         while True:
-            page = self._loop.result(self._house.listing.groups(*self._owner, PAGE_MAX, cursor))
-            found += page.groups
+            page = self._result(read(cursor))
+            yield from page.rows
             cursor = page.next
             if cursor is None:
-                return found
+                return
 
     def get_context(self, length: int | None = None) -> list[MemoryUnit]:
-        """What was said last in the session, oldest first."""
-        return self._loop.result(self._house.memories.context(*self._owner, self.session_id, length))
+        """Return the latest units of the session, oldest first."""
+        return self._result(self._memories.context(*self._owner, self.session_id, length))
 
     # -- units --------------------------------------------------------------------------------------------------------
 
@@ -129,7 +137,7 @@ class UserMemory:
     @overload
     def add(self, content: Sequence[Mapping[str, Any] | NewUnit]) -> list[MemoryUnit]: ...
 
-    def add(self, content: str | Sequence[Given], **fields: Any) -> MemoryUnit | list[MemoryUnit]:
+    def add(self, content: str | Sequence[UnitInput], **fields: Any) -> MemoryUnit | list[MemoryUnit]:
         """Add a text as a unit, or messages as units, to the session; durable when this returns.
 
         `fields` of a text are those of NewUnit, such as `source` or `metadata`. Messages are texts, NewUnits, or
@@ -138,23 +146,23 @@ class UserMemory:
         if isinstance(content, str):
             return self.add_many([{"content": content, **fields}])[0]
         if fields:
-            raise MemoryRefused(f"fields such as {next(iter(fields))!r} belong into each of the messages")
+            raise InvalidMemoryRequest(f"fields such as {next(iter(fields))!r} belong into each of the messages")
         return self.add_many(content)
 
-    def add_many(self, units: Sequence[Given]) -> list[MemoryUnit]:
-        """Add units to the session, in their order; each part of 10,000 all or none."""
+    def add_many(self, units: Sequence[UnitInput]) -> list[MemoryUnit]:
+        """Add units to the session in their order; each batch of 10,000 is added completely or not at all."""
         new = [self._new_unit(number, unit) for number, unit in enumerate(units, 1)]
         added: list[MemoryUnit] = []
         for start in range(0, len(new), UNITS_MAX):
             part = new[start : start + UNITS_MAX]
-            added += self._loop.result(self._house.memories.add(*self._owner, self.session_id, part))
+            added += self._result(self._memories.add(*self._owner, self.session_id, part))
         return added
 
-    def _new_unit(self, number: int, unit: Given) -> NewUnit:
+    def _new_unit(self, number: int, unit: UnitInput) -> NewUnit:
         try:
             return new_unit(unit)
-        except MemoryRefused as error:
-            raise MemoryRefused(f"unit {number} {error}") from error
+        except InvalidMemoryRequest as error:
+            raise InvalidMemoryRequest(f"unit {number} {error}") from error
 
     def query(
         self,
@@ -179,8 +187,7 @@ class UserMemory:
     ) -> Recalled:
         """Search the memory for a text or vector: chains of units, the best first, each counted as visited.
 
-        Everything is searched. With `exclude_context` the context of the session is left out, for a prompt that holds
-        it already.
+        With `exclude_context` the context of the session is left out, for a prompt that contains it already.
         """
         query = Query(
             text=text,
@@ -202,34 +209,28 @@ class UserMemory:
             external_only=external_only,
             explain=explain,
         )
-        return self._loop.result(self._house.memories.query(*self._owner, query))
+        return self._result(self._memories.query(*self._owner, query))
 
     def get(self, unit_id: str) -> PlacedUnit | None:
-        """A unit with its neighbours and what it sums up; None where there is none."""
-        return self._loop.result(self._house.listing.unit(*self._owner, unit_id))
+        """Return a unit with its neighbours and the units that it summarises, or None if there is none."""
+        return self._result(self._listing.unit(*self._owner, unit_id))
 
     def units(
         self, *, filters: object = None, session_id: str | None = None, rank: Rank | None = None
     ) -> Iterator[PlacedUnit]:
-        """Units in their order, page by page."""
-        which = Which(filters=None if filters is None else parse(filters), group=session_id, rank=rank)
-        cursor: str | None = None
-        while True:
-            page = self._loop.result(self._house.listing.units(*self._owner, which, PAGE_MAX, cursor))
-            yield from page.units
-            cursor = page.next
-            if cursor is None:
-                return
+        """Iterate over units in their order, read page by page."""
+        which = UnitFilter(filters=None if filters is None else parse(filters), group=session_id, rank=rank)
+        return self._pages(lambda cursor: self._listing.units(*self._owner, which, PAGE_MAX, cursor))
 
     def pin(self, unit_id: str, *, pinned: bool = True) -> MemoryUnit | None:
-        """Keeps a unit from being forgotten, or no longer; None where there is none."""
-        return self._loop.result(self._house.memories.pin(*self._owner, unit_id, pinned=pinned))
+        """Pin or unpin a unit; return it, or None if there is none. A pinned unit is never forgotten."""
+        return self._result(self._memories.pin(*self._owner, unit_id, pinned=pinned))
 
     def remove(self, unit_id: str) -> bool:
-        """Forgets this unit; false where there is none."""
-        return self._loop.result(self._house.memories.remove(*self._owner, [unit_id])) > 0
+        """Remove a unit; return false if there is none."""
+        return self._result(self._memories.remove(*self._owner, [unit_id])) > 0
 
-    # -- work ---------------------------------------------------------------------------------------------------------
+    # -- maintenance --------------------------------------------------------------------------------------------------
 
     def summarise(
         self,
@@ -239,10 +240,10 @@ class UserMemory:
         group_tokens_max: int | None = None,
         history: str = "",
     ) -> int:
-        """Brings the summaries of a session up to date, or those of all and of all together; how many were made.
+        """Update the summaries of a session, or of all sessions and of the whole memory; return the number written.
 
-        One summary tells of at most `group_units_max` units (2 to 1,000) and about `group_tokens_max` tokens, else of
-        as many as the settings say; `history` is what was known before everything, background of the first ones.
+        One summary covers at most `group_units_max` units (2 to 1,000) and about `group_tokens_max` tokens (None: the
+        limits of the settings); `history` is background for the first summaries.
         """
         options = JobOptions(
             group=session_id, group_units_max=group_units_max, group_tokens_max=group_tokens_max, history=history
@@ -250,37 +251,37 @@ class UserMemory:
         try:
             msgspec.convert(msgspec.to_builtins(options), JobOptions)
         except msgspec.ValidationError as error:
-            raise MemoryRefused(f"these limits of a summary cannot be: {error}") from error
-        return self._loop.result(self._done("summarise", options))
+            raise InvalidMemoryRequest(f"the limits of a summary are invalid: {error}") from error
+        return self._result(self._run_job("summarise", options))
 
     def forget(self, share: float = 0.1, *, policy: Policy = "oldest", dry_run: bool = False) -> list[MemoryUnit]:
-        """Forgets a share of what may be forgotten, what matters least first; with `dry_run` it is only told."""
-        chosen = self._loop.result(self._house.care.would_forget(self._owner, Forgetting(share, policy)))
+        """Remove a share of the removable units, least useful first, and return them; `dry_run` only returns them."""
+        chosen = self._result(self._memory_system.maintenance.preview_forget(self._owner, ForgetOptions(share, policy)))
         if not dry_run:
-            self._loop.result(self._done("forget", JobOptions(share=share, policy=policy)))
+            self._result(self._run_job("forget", JobOptions(share=share, policy=policy)))
         return chosen
 
     def embed(self) -> int:
-        """Has the embedder see every unit it has not seen, also those that others have; how many."""
-        return self._loop.result(self._done("embed", JobOptions()))
+        """Compute the missing vectors of the embedder, also for units with vectors of others; return their number."""
+        return self._result(self._run_job("embed", JobOptions()))
 
     def close(self, *, summarise: bool = False) -> None:
-        """Close the memory, with `summarise` after its summaries were brought up to date; again does nothing."""
+        """Close the memory, with `summarise` after updating its summaries. A second call has no effect."""
         if summarise and not self._is_closed:
             self.summarise()
         if not self._is_closed:
             self._is_closed = True
             self._closing()
 
-    def status(self) -> Standing:
-        """How the memory stands."""
-        return self._loop.result(self._house.listing.standing(*self._owner))
+    def status(self) -> MemoryStats:
+        """Return the statistics of the memory."""
+        return self._result(self._listing.stats(*self._owner))
 
-    async def _done(self, kind: JobKind, options: JobOptions) -> int:
-        """Has work done in its turn, as only one thing is done to a memory at a time; how many units it was."""
-        job = await self._house.jobs.ask(*self._owner, kind, options)
-        self._house.work.hurry(*self._owner)
-        job = await self._house.jobs.finished(job, WORK_S)
+    async def _run_job(self, kind: JobKind, options: JobOptions) -> int:
+        """Run a job through the worker, which runs one job per memory at a time; return the number of units."""
+        job = await self._memory_system.jobs.submit(*self._owner, kind, options)
+        self._memory_system.worker.prioritise(*self._owner)
+        job = await self._memory_system.jobs.wait(job, WORK_S)
         if job.status != "done":
-            raise WorkFailed(job.error or f"it is not done after {WORK_S:.0f} s, and goes on")
+            raise WorkFailed(job.error or f"the job is not done after {WORK_S:.0f} s; it continues in the background")
         return job.done

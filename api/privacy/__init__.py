@@ -1,1 +1,1 @@
-"""Personal data on its way out: what is masked, and for whom."""
+"""Personal data: masking, redaction, deletion, retention and export."""

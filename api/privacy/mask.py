@@ -1,19 +1,28 @@
-"""Takes the values of personal variables out of what is shown: of values by their names, of texts where they occur."""
+"""Finds the personal values of a session, and masks them: values by name, and texts wherever a value occurs."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
-from runtime.scopes import CELLS_MAX
-from scripts.values import Value
-from store.masking import HIDDEN
+from msgspec import Struct
+
+from api.catalog.catalog import Catalog
+from runtime.state.scopes import CELLS_MAX
+from scripts.checks.personal_data import asking, choices, personal_names
+from scripts.expressions.values import Value
+from store.interface.masking import HIDDEN
+from store.interface.rows import MessageRow, SessionRow, TurnEventsRow
+from store.store import Store
 
 CHARS_MIN = 2
-"""Shorter spellings stay where they occur in texts: a single letter or digit tells of nobody, and is everywhere."""
+"""Shorter spellings are not masked in texts: a single letter or digit identifies nobody and occurs everywhere."""
 SPELLINGS_MAX = CELLS_MAX
-"""Of a session with more different values all texts are hidden."""
+"""If a session has more different values, all its texts are hidden."""
 
 _SPACED = "0-9A-Za-z\u00c0-\u052f"  # letters of scripts that put spaces between words, and do not join others to them
+TURNS_A_PAGE = 100
+QUOTED_CHARS_MIN = 4
+"""The shortest hidden message whose text is also hidden in other texts; shorter ones (yes, no) are too common."""
 
 
 class Mask:
@@ -32,13 +41,13 @@ class Mask:
         self._pattern = re.compile("|".join(map(_pattern, longest_first)), re.IGNORECASE) if longest_first else None
 
     def text(self, text: str) -> str:
-        """A text with the names of variables, in brackets, in the place of their values."""
+        """Replace values in a text by the names of their variables in brackets."""
         if self._is_full:
             return HIDDEN if text else ""
-        return text if self._pattern is None else self._pattern.sub(self._named, text)
+        return text if self._pattern is None else self._pattern.sub(self._placeholder, text)
 
     def value(self, value: Value) -> Value:
-        """A value of anything else: without those it was made of, as far as they are still to be seen in it."""
+        """Mask a value of another kind: replace the personal values that are visible in it."""
         match value:
             case str():
                 return self.text(value)
@@ -55,35 +64,35 @@ class Mask:
                 return self.fields(value)
 
     def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Values by names, of which some may be those of personal variables."""
+        """Mask values by name; some names may be personal variables."""
         return {name: self.variable(name, value) for name, value in fields.items()}
 
     def variable(self, name: str, value: Value) -> Value:
-        """The value of a variable; that one is set may be seen."""
+        """Mask the value of a variable; whether it is set stays visible."""
         if name in self.names:
             return None if value is None else named(name)
         return self.value(value)
 
-    def tells(self, text: str, value: Value) -> bool:
-        """Whether every part of a value occurs in a text as it is spelt, so that the text is without it once masked."""
+    def contains(self, text: str, value: Value) -> bool:
+        """Return whether every part of a value occurs literally in a text, so that masking removes it."""
         if isinstance(value, bool):
             return False
         if isinstance(value, list | dict):
-            return all(self.tells(text, each) for each in (value.values() if isinstance(value, dict) else value))
+            return all(self.contains(text, each) for each in (value.values() if isinstance(value, dict) else value))
         return any(re.search(_pattern(each), text, re.IGNORECASE) for each in spellings(value))
 
-    def _named(self, match: re.Match[str]) -> str:
+    def _placeholder(self, match: re.Match[str]) -> str:
         name = self._names_by_spelling.get(_plain(match.group()))
-        return HIDDEN if name is None else named(name)  # a few letters are equal in either case, and yet have two
+        return HIDDEN if name is None else named(name)  # a few letters match another case and yet have another spelling
 
 
 def named(name: str) -> str:
-    """What stands in the place of a variable's value."""
+    """Return the placeholder of a variable's value."""
     return f"[{name}]"
 
 
 def spellings(value: Value) -> Iterator[str]:
-    """How the parts of a value are written in texts, as far as those are long enough to be known again."""
+    """Yield how the parts of a value are written in texts, if they are long enough to be recognised."""
     match value:
         case list():
             for item in value:
@@ -112,10 +121,109 @@ def _plain(spelling: str) -> str:
 
 
 def _pattern(spelling: str) -> str:
-    """A spelling with whatever space between its words, and where it is of letters that have spaces around words, only
-    as a whole word.
+    """Return a pattern of a spelling with any space between its words. Letters of scripts with spaces between words
+    match only as a whole word.
     """
     words = r"\s+".join(map(re.escape, spelling.split()))
     before = f"(?<![{_SPACED}])" if re.match(f"[{_SPACED}]", spelling[0]) else ""
     after = f"(?![{_SPACED}])" if re.match(f"[{_SPACED}]", spelling[-1]) else ""
     return before + words + after
+
+
+# -- the personal values of a session ---------------------------------------------------------------------------------
+
+
+class HiddenValues(Struct, frozen=True):
+    """The masked values of one session, for every reader."""
+
+    mask: Mask
+    messages: Mapping[int, str]
+    """The variable of each message that is hidden as a whole, by message number."""
+    turns: frozenset[int]
+    """The turns with such a message: other texts in them that quote it are hidden too."""
+
+
+class _QuotedValue(Struct, frozen=True):
+    """A message that contains a personal value in other words."""
+
+    number: int
+    turn: int
+    name: str
+    content: str
+
+
+async def hidden_of(store: Store, catalog: Catalog, session: SessionRow) -> HiddenValues:
+    """Return the personal values of a session, by every script version that it ran on and the latest published one.
+
+    Raises ApiError SCRIPT_NOT_FOUND, StoreError.
+    """
+    tenant, session_id = session.tenant, session.session_id
+    moves = await store.sessions.migrations(tenant, session_id)
+    latest = await store.scripts.latest_published(tenant, session.script_id)
+    digests = {session.digest, *(digest for move in moves for digest in (move.from_digest, move.digest))}
+    digests |= {latest.digest} if latest is not None else set()
+    scripts = [(await catalog.program(tenant, digest)).script for digest in digests]
+    names = frozenset[str]().union(*map(personal_names, scripts))
+    if not names:
+        return HiddenValues(Mask(names, ()), {}, frozenset())
+    questions = {action: name for script in scripts for action, name in asking(script, names).items()}
+    values: list[tuple[str, Value]] = [each for script in scripts for each in choices(script, names)]
+    values += [found async for found in _values(store, session, names)]
+    quotes = [found async for found in _quotes(store, session, Mask(names, values), questions)]
+    values += [(each.name, each.content) for each in quotes if len(each.content) >= QUOTED_CHARS_MIN]
+    return HiddenValues(
+        Mask(names, values),
+        {each.number: each.name for each in quotes},
+        frozenset(each.turn for each in quotes),
+    )
+
+
+async def _values(store: Store, session: SessionRow, names: frozenset[str]) -> AsyncIterator[tuple[str, Value]]:
+    """Yield every value that variables of these names had in the session, and the user's values in other sessions."""
+    after = -1
+    while True:
+        rows = await store.turns.variable_history(
+            session.tenant, session.session_id, after_turn=after, limit=TURNS_A_PAGE
+        )
+        if not rows:
+            break
+        for row in rows:
+            if row.name in names:
+                yield row.name, row.old
+                yield row.name, row.new
+        after = rows[-1].turn
+    offset = 0
+    while writes := await store.sessions.user_history(
+        session.tenant, session.user_id, offset=offset, limit=TURNS_A_PAGE
+    ):
+        for write in writes:
+            if write.name in names:
+                yield write.name, write.old
+                yield write.name, write.new
+        offset += len(writes)
+
+
+async def _quotes(
+    store: Store, session: SessionRow, mask: Mask, questions: Mapping[str, str]
+) -> AsyncIterator[_QuotedValue]:
+    """Yield the user's messages that contain a personal value in other words than the stored value, or may: messages
+    that set such a value and do not spell it, and answers to a question for one in which no value is recognised.
+    """
+    after = 0
+    while rows := await store.turns.events(session.tenant, session.session_id, after_seq=after, limit=TURNS_A_PAGE):
+        for row in rows:
+            for message in row.messages:
+                name = _quoted_by(row, message, mask, questions) if message.role == "user" else None
+                if name is not None:
+                    yield _QuotedValue(message.seq, row.turn, name, message.content)
+        after = rows[-1].events[-1].seq
+
+
+def _quoted_by(row: TurnEventsRow, message: MessageRow, mask: Mask, questions: Mapping[str, str]) -> str | None:
+    for write in row.variables:
+        is_quoted = write.name in mask.names and write.source != "api" and write.new is not None
+        if is_quoted and not mask.contains(message.content, write.new):
+            return write.name
+    if message.content.strip() and mask.text(message.content) == message.content:
+        return questions.get(message.action_id or "")
+    return None

@@ -1,1 +1,1 @@
-"""What requests and answers look like: the documented shape of the API, in camelCase."""
+"""Request and response bodies: the documented types of the API, in camelCase."""

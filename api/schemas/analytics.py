@@ -1,4 +1,4 @@
-"""What analysts ask, and are told."""
+"""Requests and responses about analytics."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from api.schemas.base import Body, View
 
-Form: TypeAlias = Literal["json", "csv", "parquet", "svg", "png"]
+Form: TypeAlias = Literal["json", "csv", "parquet", "vega-lite", "svg", "png"]
 SQL_CHARS_MAX = 100_000
 ROWS_MAX = 1_000_000
 ROWS_DEFAULT = 10_000
@@ -17,7 +17,7 @@ MAX_AGE_DEFAULT_S = 60.0
 MAX_AGE_MAX_S = 3_600.0
 
 
-class NewQuery(Body, frozen=True, kw_only=True):
+class NewAnalyticsQuery(Body, frozen=True, kw_only=True):
     """One SELECT over the tables of the model and the reports."""
 
     sql: Annotated[
@@ -33,29 +33,28 @@ class NewQuery(Body, frozen=True, kw_only=True):
     timeout_s: Annotated[float, Meta(gt=0, le=TIMEOUT_MAX_S)] = TIMEOUT_DEFAULT_S
     masked: bool = True
     max_age_s: Annotated[float, Meta(ge=0, le=MAX_AGE_MAX_S)] = MAX_AGE_DEFAULT_S
-    """How many seconds old the answer may be; 0: the record is looked at first."""
+    """The greatest age of the data in seconds; 0: refresh first."""
     title: Annotated[str, Meta(max_length=200)] = ""
-    """Of a picture."""
+    """The title of a chart."""
 
 
 class ColumnView(View, frozen=True, kw_only=True):
-    """A column of an answer: its name, and its type in the words of DuckDB."""
+    """A column of a result: its name, and its DuckDB type."""
 
     name: str
     type: str
 
 
 class Answered(View, frozen=True, kw_only=True):
-    """An answer as JSON: times as ISO 8601 texts, what JSON has no number for as null."""
+    """A result as JSON: times are ISO 8601 texts; values that JSON cannot represent are null."""
 
     columns: list[ColumnView]
     rows: list[dict[str, Any]]
     truncated: bool
-    """Whether there were more rows than asked for."""
+    """Whether there were more rows than requested."""
     masked: bool
     as_of: datetime
-    """The moment of the record that the answer is of."""
-    success: bool = True
+    """The time of the data in the database."""
 
 
 class ColumnDescription(View, frozen=True, kw_only=True):
@@ -76,27 +75,26 @@ class TableDescription(View, frozen=True, kw_only=True):
 
 
 class ModelView(View, frozen=True, kw_only=True):
-    """The tables that analysts query. A change that breaks a query raises the version."""
+    """The tables that analysts query. A change that breaks queries increases the version."""
 
     model_version: int
     tables: list[TableDescription]
-    success: bool = True
 
 
 class ParameterView(View, frozen=True, kw_only=True):
-    """What a report may be told."""
+    """A parameter of a report."""
 
     name: str
     kind: Literal["text", "integer", "number", "moment"]
     says: str
     choices: list[str]
-    """Empty: anything of that kind."""
+    """The permitted values; empty: any value of the type."""
     needed: bool
     default: str | int | None
 
 
 class ReportView(View, frozen=True, kw_only=True):
-    """A report: a question with its answer ready. It is a table macro of the same name in SQL too."""
+    """A report: a predefined query. It is also a table macro of the same name in SQL."""
 
     name: str
     title: str
@@ -109,38 +107,16 @@ class ReportView(View, frozen=True, kw_only=True):
 class ReportList(View, frozen=True, kw_only=True):
     """All reports."""
 
-    reports: list[ReportView]
-    success: bool = True
+    data: list[ReportView]
+    next_cursor: str | None = None
 
 
 class AnalyticsStatus(View, frozen=True, kw_only=True):
-    """How far the analytics are brought up to date."""
+    """The state of the analytics and of their refresh."""
 
     masked: bool
     as_of: datetime | None
-    """Null before the first question."""
+    """Null before the first query."""
     turns_done: int | None
-    """Of those that are being brought in now; null where nothing is."""
+    """The turns that the running refresh has read, of `turns`; both are null if none is running."""
     turns: int | None
-    success: bool = True
-
-
-class PartView(View, frozen=True, kw_only=True):
-    """A Parquet file of the analytics: a table, or a day of it."""
-
-    table: str
-    day: str | None
-    """In UTC; null where the table is not cut by days."""
-    rows: int
-    fingerprint: str
-
-
-class PartList(View, frozen=True, kw_only=True):
-    """All Parquet files that the analytics come to."""
-
-    tenant: str
-    masked: bool
-    model_version: int
-    as_of: datetime
-    parts: list[PartView]
-    success: bool = True

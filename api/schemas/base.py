@@ -1,13 +1,13 @@
-"""What the shapes of requests and answers have in common: camelCase, and bounds."""
+"""Base types of requests and responses: camelCase names and bounds."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 from msgspec import Meta, Struct
 
 from api.ids import ID_PATTERN
-from scripts.nodes import ID_CHARS_MAX
-from scripts.source import FILE_CHARS_MAX
-from scripts.values import TEXT_CHARS_MAX
+from scripts.expressions.values import TEXT_CHARS_MAX
+from scripts.model.base import ID_CHARS_MAX
+from scripts.yaml.parser import FILE_CHARS_MAX
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX, pattern=ID_PATTERN)]
 Content: TypeAlias = Annotated[str, Meta(max_length=TEXT_CHARS_MAX)]
@@ -15,8 +15,14 @@ ScriptText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=FILE_CHARS_
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """What a client sends; an unknown field is an error, so that a misspelt one is noticed."""
+    """A request body; an unknown field is an error, so that a misspelt one is noticed."""
 
 
 class View(Struct, frozen=True, rename="camel", kw_only=True):
-    """What a client gets."""
+    """A response body."""
+
+    @classmethod
+    def of(cls, row: Struct, **others: Any) -> Self:
+        """Return the view with the fields that a row has under the same names, and with `others`."""
+        names = (name for name in cls.__struct_fields__ if name not in others and hasattr(row, name))
+        return cls(**{name: getattr(row, name) for name in names}, **others)

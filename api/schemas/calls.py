@@ -1,16 +1,16 @@
-"""What is told of the calls of language models."""
+"""Model calls in responses."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from api.schemas.base import View
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """What a call of a language model took, as far as is known. Times are milliseconds."""
+    """The usage of a model call, as far as it is known. Times are in milliseconds."""
 
     model: str
     prompt_digest: str
@@ -27,17 +27,36 @@ class UsageView(View, frozen=True, kw_only=True):
     degraded: str
 
 
-class DebugCall(View, frozen=True, kw_only=True):
-    """A request to the model and what it gave.
+class PromptMessageView(View, frozen=True, kw_only=True):
+    """One message to a language model."""
 
-    `callId` is null where no language model was needed; `reused` tells that an earlier attempt at the turn made the
-    call.
+    role: Literal["system", "user"]
+    content: str
+
+
+class PromptView(View, frozen=True, kw_only=True):
+    """The prompt of a model call as the endpoint received it.
+
+    `replySchema` is the JSON Schema that the endpoint applies to the reply; null if it takes none: then the
+    instructions contain the schema.
+    """
+
+    messages: list[PromptMessageView]
+    reply_schema: Mapping[str, Any] | None
+
+
+class DebugCall(View, frozen=True, kw_only=True):
+    """A model request and its reply.
+
+    `callId` is null if no language model was called; `reused` is true if an earlier attempt at the turn made the
+    call. `prompt` is null if no language model was called, or if a detector withheld a text that it contained.
     """
 
     purpose: str
     action_id: str
     round: int
     task: str
+    prompt: PromptView | None
     text: str
     values: Mapping[str, Any]
     exit: bool | None
@@ -50,9 +69,12 @@ class DebugCall(View, frozen=True, kw_only=True):
 
 
 class CallView(View, frozen=True, kw_only=True):
-    """A call of a language model. `used` is null as long as its turn is not taken; the `reply` is for debugging only.
+    """A model call. `used` is null until its turn is committed; `prompt` and `reply` are for debugging only.
 
-    `outcome` in_doubt: the server was stopped meanwhile, and nobody knows whether the endpoint carried it out.
+    `prompt` is null if a replay of the turn does not lead to it any more: the prompt templates changed, the turn is not
+    committed, or a detector withheld a text.
+
+    `outcome` in_doubt: the server stopped during the call, so it is unknown whether the endpoint carried it out.
     """
 
     call_id: str
@@ -68,6 +90,7 @@ class CallView(View, frozen=True, kw_only=True):
     error: str
     used: bool | None
     usage: UsageView | None
+    prompt: PromptView | UnsetType | None = UNSET
     reply: Any = UNSET
 
 
@@ -76,10 +99,9 @@ class CallList(View, frozen=True, kw_only=True):
 
     data: list[CallView]
     next_cursor: str | None
-    success: bool = True
 
 
 class DebugInfo(View, frozen=True, kw_only=True):
-    """What those who write a script want to see of a turn."""
+    """Details of a turn for authors of scripts."""
 
     model_calls: list[DebugCall]

@@ -1,35 +1,35 @@
-"""What requests and answers about a session's context look like."""
+"""Requests and responses about a session's context."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from api.schemas.base import Body, View
-from runtime.events import Role
-from scripts.contexts import INSTRUCT_CHARS_MAX, MESSAGES_MAX, ContextSettings
+from runtime.state.events import Role
+from scripts.model.context_strategies import INSTRUCT_CHARS_MAX, MESSAGES_MAX
 
 
 class NewCompression(Body, frozen=True, kw_only=True):
-    """All but the last `keep` messages are to be summed up; `instruct` says what matters."""
+    """A request to summarise all but the last `keep` messages; `instruct` says what matters."""
 
     keep: Annotated[int, Meta(ge=1, le=MESSAGES_MAX)] = 20
     instruct: Annotated[str, Meta(max_length=INSTRUCT_CHARS_MAX)] = ""
 
 
-class Compressed(View, frozen=True, kw_only=True):
-    """The summary, the number of the last message it tells of, how many messages came after that, and who made it:
-    `model` or `extract`; empty where there was nothing more to sum up.
+class CompressionView(View, frozen=True, kw_only=True):
+    """The summary, the number of the last message it covers, the number of messages after that, and its author:
+    `model` or `extract`; empty if there was nothing to summarise.
     """
 
     summary: str
     summary_to: int
-    kept: int
+    remaining: int
     by: str
 
 
 class LastResizeView(View, frozen=True, kw_only=True):
-    """The last time that what models see was made shorter."""
+    """The last time that the context was shortened."""
 
     type: str
     turn: int
@@ -37,10 +37,11 @@ class LastResizeView(View, frozen=True, kw_only=True):
 
 
 class ContextView(View, frozen=True, kw_only=True):
-    """What models see of a conversation now: `messages` by their numbers, about so many `tokens` with the accounts."""
+    """The context that models see now: `messages` by number, and an estimate of its `tokens` with the summaries."""
 
     strategy: str
-    settings: ContextSettings | None
+    settings: Mapping[str, Any] | None
+    """As a script spells them."""
     summary: str
     summary_to: int
     memo: Mapping[str, Any]
@@ -51,8 +52,8 @@ class ContextView(View, frozen=True, kw_only=True):
     tokens: int
 
 
-class PromptMessage(Struct, frozen=True, kw_only=True):
-    """A message as prompts hold it, in the spelling that is usual there."""
+class PromptMessage(View, frozen=True, kw_only=True):
+    """A message in the format of prompts."""
 
     role: Role
     content: str

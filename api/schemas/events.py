@@ -1,4 +1,4 @@
-"""What is told of what happens in a session, whole or while it still happens."""
+"""Events of a session: recorded ones, and words that are streamed during a turn."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from api.schemas.base import View
 
 
 class EventView(View, frozen=True, kw_only=True):
-    """Something that happened, numbered without gaps."""
+    """An event, numbered without gaps."""
 
     seq: int
     kind: str
@@ -15,15 +15,14 @@ class EventView(View, frozen=True, kw_only=True):
 
 
 class EventList(View, frozen=True, kw_only=True):
-    """A page of events, oldest first; `nextAfter` is the number to go on after, or null at the end."""
+    """A page of events, oldest first; `nextCursor` is null on the last page."""
 
     data: list[EventView]
-    next_after: int | None
-    success: bool = True
+    next_cursor: str | None
 
 
 class DeltaView(View, frozen=True, kw_only=True):
-    """More words of a message that is being said, by the number it will have."""
+    """More words of a message in progress, by the number that the message will have."""
 
     message: int
     action_id: str
@@ -31,13 +30,13 @@ class DeltaView(View, frozen=True, kw_only=True):
 
 
 class ResetView(View, frozen=True, kw_only=True):
-    """The words so far of this message, and of any after it, are taken back."""
+    """Retracts the words so far of this message and of any later one."""
 
     message: int
 
 
 class TurnPlace(View, frozen=True, kw_only=True):
-    """Where a turn left the session; the ids are empty once it is completed."""
+    """The position of the session after a turn; the ids are empty once it is completed."""
 
     turn: int
     status: str

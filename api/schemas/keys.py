@@ -1,19 +1,22 @@
-"""Keys of the API, as clients send and get them."""
+"""API keys and the roles that they grant."""
 
 from datetime import datetime
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta
 
-from api.caller import ROLES, Role
 from api.schemas.base import Body, Id, View
+
+Role: TypeAlias = Literal["app", "author", "analyst", "reader", "admin"]
+ROLES: frozenset[Role] = frozenset(get_args(Role))
+
 
 Roles: TypeAlias = Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))]
 
 
 class NewKey(Body, frozen=True, kw_only=True):
-    """A key to be made."""
+    """A key to create."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     roles: Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))] = msgspec.field(
@@ -36,8 +39,8 @@ class KeyView(View, frozen=True, kw_only=True):
     last_used_at: datetime | None
 
 
-class KeyMade(KeyView, frozen=True, kw_only=True):
-    """A new key. Its text is shown here and never again."""
+class KeyWithText(KeyView, frozen=True, kw_only=True):
+    """A new key with its text, which is not shown again."""
 
     key: str
 

@@ -1,4 +1,4 @@
-"""What requests and answers look like that change a session from outside, take it back, copy or name it."""
+"""Requests and responses that pause, end, change, rewind, fork or label a session."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -8,10 +8,10 @@ from msgspec import UNSET, Meta, UnsetType
 from api.schemas.base import Body, Content, Id, View
 from api.schemas.events import EventView
 from api.schemas.sessions import MessageView, NewSession, SessionView, Snapshot
-from runtime.events import Role
-from runtime.scopes import CELLS_MAX
-from runtime.state import Status
-from scripts.model import Scope
+from runtime.state.events import Role
+from runtime.state.scopes import CELLS_MAX
+from runtime.state.state import Status
+from scripts.model.script import Scope
 
 MESSAGES_MAX = 100  # in one request
 PARTS_MAX = 50  # of one message
@@ -24,16 +24,16 @@ class Ending(Body, frozen=True, kw_only=True):
 
 
 class NewValues(Body, frozen=True, kw_only=True):
-    """Variables to set, null unsets one: in one scope, or each where it is declared, else in the session's."""
+    """Variables to set, null unsets one: in one scope, or each in its declared scope, else in the session's."""
 
     variables: Annotated[dict[str, Any], Meta(min_length=1, max_length=CELLS_MAX)]
     scope: Scope | None = None
 
 
 class NewLabels(Body, frozen=True, kw_only=True):
-    """What the application notes of a session: `metadata` is a merge patch, where null removes a name (RFC 7396).
+    """Changes of a session's metadata: a merge patch, in which null removes a name (RFC 7396).
 
-    A `key` can be given to a session that has none.
+    A `key` can be set if the session has none.
     """
 
     metadata: dict[str, Any] = {}
@@ -41,33 +41,33 @@ class NewLabels(Body, frozen=True, kw_only=True):
 
 
 class KeyedSession(NewSession, frozen=True, kw_only=True):
-    """A session to find by its key, or else to begin."""
+    """A session to get by its key, or to create."""
 
     key: Id
 
 
-class Back(Body, frozen=True, kw_only=True):
-    """A place in the past of a session: after one of its turns, or before one of the user's messages, from 0."""
+class PastTurn(Body, frozen=True, kw_only=True):
+    """A reference to the past of a session: after one of its turns, or before one of the user's messages, from 0."""
 
     turn: Annotated[int, Meta(ge=0, le=2**31)] | None = None
     before_user_message: Annotated[int, Meta(ge=0, le=2**31)] | None = None
 
 
-class NewFork(Back, frozen=True, kw_only=True):
-    """A copy of a session to begin, as it stands where no place is named; `metadata` is merged into the session's."""
+class NewFork(PastTurn, frozen=True, kw_only=True):
+    """A fork to create, of the current state if no turn is named; `metadata` is merged into the session's."""
 
     key: Id | None = None
     metadata: dict[str, Any] = {}
 
 
 class NewMessages(Body, frozen=True, kw_only=True):
-    """Messages that were said elsewhere."""
+    """Messages from elsewhere."""
 
-    messages: Annotated[list["SaidElsewhere"], Meta(min_length=1, max_length=MESSAGES_MAX)]
+    messages: Annotated[list["ExternalMessage"], Meta(min_length=1, max_length=MESSAGES_MAX)]
 
 
-class SaidElsewhere(Body, frozen=True, kw_only=True):
-    """A message that was said elsewhere, as language models know it: a text or parts, and calls of tools."""
+class ExternalMessage(Body, frozen=True, kw_only=True):
+    """A message from elsewhere, in the format of language models: a text or parts, and tool calls."""
 
     role: Role
     content: Content | Annotated[list[dict[str, Any]], Meta(max_length=PARTS_MAX)] | None = None
@@ -77,8 +77,8 @@ class SaidElsewhere(Body, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
-class SessionChanged(Snapshot, frozen=True, kw_only=True):
-    """Where a change left a session; `messages` are those it added to the conversation."""
+class SessionChange(Snapshot, frozen=True, kw_only=True):
+    """A session after a change; `messages` are those that it added to the conversation."""
 
     session_id: str
     status: Status
@@ -86,14 +86,20 @@ class SessionChanged(Snapshot, frozen=True, kw_only=True):
     events: list[EventView] | UnsetType = UNSET
 
 
-class KeyedView(SessionView, frozen=True, kw_only=True):
-    """A session by its key; whether it was `created` by this request."""
+class SessionWithMessages(SessionView, frozen=True, kw_only=True):
+    """A session with the messages of its last turn."""
+
+    messages: list[MessageView]
+
+
+class KeyedView(SessionWithMessages, frozen=True, kw_only=True):
+    """A session by its key; `created` is whether this request created it."""
 
     created: bool
 
 
-class SnapshotListed(View, frozen=True, kw_only=True):
-    """Where a turn left a session."""
+class SnapshotEntry(View, frozen=True, kw_only=True):
+    """A session after a turn, in a list."""
 
     turn: int
     at: datetime
@@ -108,15 +114,14 @@ class SnapshotListed(View, frozen=True, kw_only=True):
 
 
 class SnapshotList(View, frozen=True, kw_only=True):
-    """A page of turns, oldest first; `nextAfter` is the turn to go on after, or null at the end."""
+    """A page of turns, oldest first; `nextCursor` is null on the last page."""
 
-    data: list[SnapshotListed]
-    next_after: int | None
-    success: bool = True
+    data: list[SnapshotEntry]
+    next_cursor: str | None
 
 
 class SnapshotView(Snapshot, frozen=True, kw_only=True):
-    """A session as one of its turns left it, with what was said and done in that turn."""
+    """A session after one of its turns, with the messages and events of that turn."""
 
     session_id: str
     status: Status

@@ -1,4 +1,4 @@
-"""What units of memory look like, how they are added and asked for."""
+"""Requests and responses about units and groups of a memory, and searches."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,36 +8,33 @@ from msgspec import Meta, field
 
 from api.ids import ID_PATTERN
 from api.schemas.base import Body, Id, View
+from runtime.state.recall_types import Trust
 
 UNITS_MAX = 1_000
-"""That are added in one request."""
+"""The greatest number of units in one request."""
 UNIT_CHARS_MAX = 100_000
 GROUP_CHARS_MAX = 200
 NUMBERS_MAX = 8_192
-"""Of a vector."""
+"""The greatest number of dimensions of a vector."""
 K_MAX = 1_000
 NEIGHBOURS_MAX = 20
 EXTERNAL_MAX = 20
 DAYS_MAX = 36_500
 COLLECTION = "notes"
-"""The collection of what is added without the name of one."""
+"""The collection of units that are added without a group."""
 
-Trust: TypeAlias = Literal["own", "told", "foreign"]
 Strategy: TypeAlias = Literal["hybrid", "lexical", "dense"]
 Rank: TypeAlias = Literal[0, 1, 2]
 GroupId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=GROUP_CHARS_MAX, pattern=ID_PATTERN)]
-UserId: TypeAlias = Annotated[
-    Id | None, Meta(description="Whose memory; a key that is bound to a user need not say it.")
-]
 Words: TypeAlias = Annotated[str, Meta(max_length=UNIT_CHARS_MAX)]
 Vector: TypeAlias = Annotated[list[float], Meta(min_length=1, max_length=NUMBERS_MAX)]
 
 
 class NewUnitBody(Body, frozen=True, kw_only=True):
-    """Something to be remembered.
+    """A unit to add.
 
-    `creationTime` is now where none is given; `vector` is the embedder's, where none is; `supersedes` names the unit
-    that does not hold any more from then on. A `unitId` of your own makes it safe to send a unit again.
+    `creationTime` is now by default, `vector` that of the embedder; `supersedes` names the unit that is invalid from
+    then on. A `unitId` of your own makes it safe to send a unit again.
     """
 
     content: Words
@@ -46,43 +43,43 @@ class NewUnitBody(Body, frozen=True, kw_only=True):
     end_time: datetime | None = None
     metadata: dict[str, Any] = {}
     never_delete: bool = False
-    trust: Trust = "told"
+    trust: Trust = "conversation"
     unit_id: Id | None = None
     vector: Vector | None = None
     supersedes: Id | None = None
 
 
 class NewUnits(Body, frozen=True, kw_only=True):
-    """Units for one collection, which is made where there is none; all of them are added, or none."""
+    """Units for one collection, which is created if it is missing; all of them are added, or none."""
 
-    user_id: UserId = None
+    user_id: Id
     group: GroupId = COLLECTION
     units: Annotated[list[NewUnitBody], Meta(min_length=1, max_length=UNITS_MAX)]
 
 
 class ChangedUnit(Body, frozen=True, kw_only=True):
-    """Whether a unit is kept from being forgotten."""
+    """Whether a unit is protected from being forgotten."""
 
     never_delete: bool
 
 
 class DecayBody(Body, frozen=True, kw_only=True):
-    """How what is older counts for less: half of it after so many days, and never less than the floor."""
+    """The decay of older units: their weight halves after so many days, and never falls below the floor."""
 
     half_life_days: Annotated[float, Meta(ge=0.01, le=DAYS_MAX)]
     floor: Annotated[float, Meta(ge=0, le=1)] = 0.8
 
 
-class NewQuery(Body, frozen=True, kw_only=True):
-    """What is to be recalled: by `text`, `vector`, or both.
+class NewMemorySearch(Body, frozen=True, kw_only=True):
+    """A search by `text`, `vector`, or both.
 
-    `group` is the session or collection that asks: its short-term memory is looked at first, and with `excludeContext`
-    the units of its context are left out, for a prompt that holds them already. `recallContext` is how many neighbours
-    come with a hit on either side, true for one. `filters` is an object or a list of triples, such as
+    `group` is the session or collection that searches: its short-term memory is searched first, and with
+    `excludeContext` the units of its context are left out, for a prompt that contains them already. `recallContext` is
+    the number of neighbours on either side of a hit, true for one. `filters` is an object or a list of triples, such as
     `{"source": "user"}` or `[["source", "==", "user"]]`.
     """
 
-    user_id: UserId = None
+    user_id: Id
     text: Words = ""
     vector: Vector | None = None
     k: Annotated[int, Meta(ge=1, le=K_MAX)] = 5
@@ -104,11 +101,11 @@ class NewQuery(Body, frozen=True, kw_only=True):
 
 
 class StoredUnit(View, frozen=True, kw_only=True):
-    """A unit as it is recorded.
+    """A unit as it is stored.
 
-    `rank` 0: something said or noted; 1: a summary within its group; 2: a summary of groups. `lastVisit` is how far
-    the memory had grown when it was last recalled. `isExtract`: a summary made without a model; `isStale`: one that is
-    to be made anew.
+    `rank` 0: a message or note; 1: a summary within its group; 2: a summary of groups. `lastVisit` is the size that the
+    memory had when the unit was last recalled. `isExtract`: a summary made without a model; `isStale`: a summary that
+    must be rebuilt.
     """
 
     unit_id: str
@@ -135,7 +132,7 @@ class StoredUnit(View, frozen=True, kw_only=True):
 
 
 class UnitView(StoredUnit, frozen=True, kw_only=True):
-    """A unit with its neighbours: what was said before and after it in its group, and what it sums up."""
+    """A unit with its neighbours: the units before and after it in its group, and those that it summarises."""
 
     pre_id: str | None
     next_id: str | None
@@ -146,14 +143,12 @@ class UnitAnswer(View, frozen=True, kw_only=True):
     """One unit."""
 
     unit: UnitView
-    success: bool = True
 
 
 class UnitsAdded(View, frozen=True, kw_only=True):
-    """The units that were added, in their order, as they are recorded."""
+    """The added units in order, as they are stored."""
 
     data: Sequence[StoredUnit]
-    success: bool = True
 
 
 class UnitList(View, frozen=True, kw_only=True):
@@ -161,14 +156,13 @@ class UnitList(View, frozen=True, kw_only=True):
 
     data: Sequence[UnitView]
     next_cursor: str | None
-    success: bool = True
 
 
 class ChainUnit(StoredUnit, frozen=True, kw_only=True):
-    """A unit that was recalled: a hit with its score, or what stands beside one.
+    """A recalled unit: a hit with its score, or a neighbour of one.
 
-    `signals` are what speaks for a hit, where that was asked for. `count` units say the same, itself included, at
-    `times` (the latest 20, the oldest first).
+    `signals` explain the score of a hit, if requested. `count` is the number of units with the same content, including
+    this one, and `times` are their times (the latest 20, the oldest first).
     """
 
     pre_id: str | None
@@ -181,7 +175,7 @@ class ChainUnit(StoredUnit, frozen=True, kw_only=True):
 
 
 class ChainView(View, frozen=True, kw_only=True):
-    """Units that follow one another; `score` is that of the best hit. `external`: the memory it is from, null: this."""
+    """Consecutive units; `score` is that of the best hit. `external`: the memory they are from, null: this one."""
 
     score: float
     external: str | None
@@ -189,17 +183,16 @@ class ChainView(View, frozen=True, kw_only=True):
 
 
 class RecalledView(View, frozen=True, kw_only=True):
-    """What came of a query, the best chain first; `round` is how far the memory has grown."""
+    """The result of a search, the best chain first; `round` is the size of the memory."""
 
     chains: Sequence[ChainView]
     round: int
-    success: bool = True
 
 
 class GroupView(View, frozen=True, kw_only=True):
-    """A session or collection: its units by rank, what it has in its context, and in its short-term memory.
+    """A session or collection: its units by rank, the size of its context and of its short-term memory.
 
-    `shortTerm` is null where it has none.
+    `shortTerm` is null without a short-term memory.
     """
 
     group_id: str
@@ -216,16 +209,15 @@ class GroupList(View, frozen=True, kw_only=True):
 
     data: Sequence[GroupView]
     next_cursor: str | None
-    success: bool = True
 
 
 class NewGroup(Body, frozen=True, kw_only=True):
-    """A collection to begin or to go on with: `LATEST` is the group that was begun last; none given is a new one.
+    """A collection to create or continue: `LATEST` is the group created last; without a name a new one is created.
 
-    With `shortTerm` it keeps that many units in its short-term memory, with `contextLength` in its context.
+    `shortTerm` is the capacity of its short-term memory in units, `contextLength` that of its context.
     """
 
-    user_id: UserId = None
+    user_id: Id
     group: GroupId | None = None
     short_term: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     context_length: Annotated[int, Meta(ge=1, le=1_000)] | None = None
@@ -235,25 +227,22 @@ class GroupAnswer(View, frozen=True, kw_only=True):
     """One session or collection."""
 
     group: GroupView
-    success: bool = True
 
 
 class ContextAnswer(View, frozen=True, kw_only=True):
-    """What is in the context of a group, oldest first: what was said last."""
+    """The context of a group: its last units, oldest first."""
 
     units: Sequence[StoredUnit]
-    success: bool = True
 
 
 class Restoring(Body, frozen=True, kw_only=True):
-    """The group whose last units go into short-term memory: `LATEST` is the one that was begun last besides."""
+    """The group whose last units are copied to short-term memory: `LATEST` is the other group created last."""
 
-    user_id: UserId = None
+    user_id: Id
     source: GroupId = "LATEST"
 
 
 class Restored(View, frozen=True, kw_only=True):
-    """How many units are in short-term memory then."""
+    """The number of units in short-term memory afterwards."""
 
     short_term: int
-    success: bool = True

@@ -1,4 +1,4 @@
-"""What work on memories looks like, and how a memory stands."""
+"""Requests and responses about jobs, status and imports of a memory."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from api.schemas.base import Body, View
-from api.schemas.memory import GroupId, StoredUnit, UserId
+from api.schemas.base import Body, Id, View
+from api.schemas.memory import GroupId, StoredUnit
 
 HISTORY_CHARS_MAX = 20_000
 Policy: TypeAlias = Literal["oldest", "relevance"]
@@ -15,13 +15,13 @@ Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 
 
 class NewSummary(Body, frozen=True, kw_only=True):
-    """One `group` is to be summed up; without one all are, and then all of them together.
+    """A request to summarise one `group`; without one all groups are summarised, then all of them together.
 
-    One summary tells of at most `groupUnitsMax` units and about `groupTokensMax` tokens (default: the server's
-    settings); `history` is what was known before everything, as background of the first ones.
+    One summary covers at most `groupUnitsMax` units and about `groupTokensMax` tokens (default: the server's
+    settings); `history` is background knowledge for the first summaries.
     """
 
-    user_id: UserId = None
+    user_id: Id
     group: GroupId | None = None
     group_units_max: Annotated[int, Meta(ge=2, le=1_000)] | None = None
     group_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
@@ -29,22 +29,22 @@ class NewSummary(Body, frozen=True, kw_only=True):
 
 
 class NewForgetting(Body, frozen=True, kw_only=True):
-    """The `share` that is to be forgotten of what may be. With `dryRun` it is only told what would go."""
+    """The `share` to forget of the units that may be forgotten. With `dryRun` the response only previews the units."""
 
-    user_id: UserId = None
+    user_id: Id
     share: Share = 0.1
     policy: Policy = "oldest"
     dry_run: bool = False
 
 
 class NewEmbedding(Body, frozen=True, kw_only=True):
-    """Units are to have vectors of the server's embedder, also those that only others have seen."""
+    """A request to embed units without a vector of the server's embedder."""
 
-    user_id: UserId = None
+    user_id: Id
 
 
 class JobView(View, frozen=True, kw_only=True):
-    """Work that somebody asked for: `done` of `total` units, where that is known; what came of it, or why it failed."""
+    """A requested job: `done` of `total` units, if known; the result, or the error."""
 
     job_id: str
     user_id: str
@@ -60,37 +60,34 @@ class JobView(View, frozen=True, kw_only=True):
 
 
 class JobAnswer(View, frozen=True, kw_only=True):
-    """One piece of work."""
+    """One job."""
 
     job: JobView
-    success: bool = True
 
 
 class JobList(View, frozen=True, kw_only=True):
-    """A page of work, the newest first."""
+    """A page of jobs, the newest first."""
 
     data: Sequence[JobView]
     next_cursor: str | None
-    success: bool = True
 
 
 class WouldGo(View, frozen=True, kw_only=True):
-    """The units that would be forgotten, what matters least first; no more than 1,000 of `total` are shown."""
+    """The units that would be forgotten, the least important first; at most 1,000 of `total` are shown."""
 
     units: Sequence[StoredUnit]
     total: int
 
 
 class ForgettingAnswer(View, frozen=True, kw_only=True):
-    """The work, or with `dryRun` what it would do."""
+    """The job, or with `dryRun` its preview."""
 
     job: JobView | None
     would_go: WouldGo | None
-    success: bool = True
 
 
 class UnitsByRank(View, frozen=True, kw_only=True):
-    """How many units there are: said or noted, summaries within groups, summaries of groups."""
+    """The number of units: messages and notes, summaries within groups, summaries of groups."""
 
     said: int
     of_groups: int
@@ -98,18 +95,18 @@ class UnitsByRank(View, frozen=True, kw_only=True):
 
 
 class EmbedderView(View, frozen=True, kw_only=True):
-    """The embedder of the server, and how it is; `id` is null where it is not loaded, or there is none."""
+    """The embedder of the server and its state; `id` is null if it is not loaded or there is none."""
 
     id: str | None
     state: str
 
 
 class StatusView(View, frozen=True, kw_only=True):
-    """How a memory stands; one in which nothing has ever been has no `memoryId`.
+    """The status of a memory; a memory that never had a unit has no `memoryId`.
 
-    `vectors` are those of each embedder; `withoutVector` units have one of none and are found by their words until they
-    do, `seenOtherwise` units have vectors of other embedders only. `offers` names what would help: `embed` (a new
-    embedder is to see the units), `summarise` (a summary tells of what is gone). `jobs` are waiting or under way.
+    `vectors` counts the vectors of each embedder. `withoutVector` units have no vector and are found by words only;
+    `seenOtherwise` units have vectors of other embedders only. `offers` names useful jobs: `embed` (units lack a vector
+    of the current embedder), `summarise` (a summary covers removed units). `jobs` are waiting or running.
     """
 
     user_id: str
@@ -124,4 +121,18 @@ class StatusView(View, frozen=True, kw_only=True):
     seen_otherwise: int
     offers: Sequence[Literal["embed", "summarise"]]
     jobs: Sequence[JobView]
-    success: bool = True
+
+
+class MemoryImportView(View, frozen=True, kw_only=True):
+    """The result of an import, or with `dryRun` its preview: `renamed` maps ids that existed already to new ids.
+
+    `leftOut` counts summaries of all groups that were skipped because the memory has one.
+    """
+
+    units: int
+    groups: int
+    vectors: int
+    embedder: str | None
+    renamed: Mapping[str, str]
+    left_out: int
+    dry_run: bool

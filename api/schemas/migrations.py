@@ -1,4 +1,4 @@
-"""What requests and answers look like that move a session to another version of its script."""
+"""Requests and responses about migrations of a session."""
 
 from typing import Annotated, Literal
 
@@ -9,9 +9,9 @@ from api.schemas.sessions import MessageView, Position, WaitView
 
 
 class NewVersion(Body, frozen=True, kw_only=True):
-    """The version a session moves to: the latest published one of its script, unless it is named.
+    """The target version of a migration: by default the latest published version of the script.
 
-    A dry run may also bring a text that is not kept yet.
+    A dry run may also contain a text that is not stored yet.
     """
 
     version: Annotated[int, Meta(ge=1)] | None = None
@@ -22,9 +22,9 @@ class NewVersion(Body, frozen=True, kw_only=True):
 
 
 class MigrationView(View, frozen=True, kw_only=True):
-    """What a move came to, or would come to, and where the session then stands.
+    """The result of a migration, or its preview, and the position of the session afterwards.
 
-    `moved` tells whether it took place; the places are phase/topic/action.
+    `moved` is whether it took place; the positions are phase/topic/action.
     """
 
     session_id: str
@@ -39,4 +39,3 @@ class MigrationView(View, frozen=True, kw_only=True):
     position: Position
     wait: WaitView | None
     messages: list[MessageView]
-    success: bool = True

@@ -1,9 +1,11 @@
-"""What those who run a server are told of it."""
+"""Operations of the server: their state, retention, and verification."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 from api.schemas.base import View
+from store.interface.retention_rows import RetentionAction
 
 
 class Health(View, frozen=True, kw_only=True):
@@ -14,14 +16,14 @@ class Health(View, frozen=True, kw_only=True):
 
 
 class Readiness(View, frozen=True, kw_only=True):
-    """Whether turns can be taken, and what keeps them from it."""
+    """Whether turns can be taken, and what prevents it."""
 
     ready: bool
     checks: Mapping[str, str]
 
 
 class CompactionStep(View, frozen=True, kw_only=True):
-    """How far a compaction is."""
+    """The progress of a compaction."""
 
     step: str
     bytes_written: int
@@ -29,19 +31,87 @@ class CompactionStep(View, frozen=True, kw_only=True):
 
 
 class CompactionView(View, frozen=True, kw_only=True):
-    """What the record takes, and what a compaction of it would need. `reclaimable` is the least it would give back."""
+    """The size of the database, and the space that a compaction needs. `reclaimable` is the least it would free."""
 
     bytes: int
     reclaimable_bytes: int
     needed_bytes: int
     disk_free_bytes: int
     running: CompactionStep | None
-    success: bool = True
 
 
-class CompactedView(View, frozen=True, kw_only=True):
-    """What a compaction came to."""
+class CompactionResultView(View, frozen=True, kw_only=True):
+    """The result of a compaction."""
 
     bytes_before: int
     bytes_after: int
-    success: bool = True
+
+
+class PolicyView(View, frozen=True, kw_only=True):
+    """A policy of the settings and the sessions due now: `bytes` of stored messages, variables and events; `oldest` is
+    the last turn of the session that has been inactive for the longest time.
+    """
+
+    after_days: int
+    action: RetentionAction
+    script: str | None
+    tenant: str | None
+    status: str | None
+    sessions: int
+    turns: int
+    messages: int
+    bytes: int
+    oldest: datetime | None
+
+
+class RetentionStep(View, frozen=True, kw_only=True):
+    """Progress of a run: sessions due at its start, redacted, deleted, and left because a turn was running."""
+
+    sessions_due: int
+    redacted: int
+    deleted: int
+    passed: int
+
+
+class RetentionView(View, frozen=True, kw_only=True):
+    """The sessions due now by policy, and the current run."""
+
+    policies: list[PolicyView]
+    running: RetentionStep | None
+
+
+class RetentionResultView(RetentionStep, frozen=True, kw_only=True):
+    """The result of a run."""
+
+
+class FlawView(View, frozen=True, kw_only=True):
+    """A finding in the database: its position, its meaning, and its fix.
+
+    If it is no damage, it may result from normal use of the database during the check.
+    """
+
+    code: str
+    table: str
+    tenant: str
+    session_id: str | None
+    user_id: str | None
+    turn: int | None
+    what: str
+    remedy: str
+    is_damage: bool
+
+
+class VerificationBatch(View, frozen=True, kw_only=True):
+    """The result of one batch of a check: `next` is the start of the next batch; null: the check is complete."""
+
+    findings: Sequence[FlawView]
+    sessions: int
+    turns: int
+    sessions_total: int
+    next: str | None
+
+
+class FixResultView(View, frozen=True, kw_only=True):
+    """The findings that a fix removed."""
+
+    fixed: Sequence[FlawView]

@@ -1,4 +1,4 @@
-"""What requests and answers about scripts look like."""
+"""Requests and responses about scripts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +10,7 @@ from api.schemas.base import Body, Content, Id, ScriptText, View
 
 
 class NewScript(Body, frozen=True, kw_only=True):
-    """A script to keep, and to publish unless it is a draft. `files` are the side files named in its `use`, by name."""
+    """A script to store, and to publish unless it is a draft. `files` are the include files of its `use`, by name."""
 
     yaml_content: ScriptText
     publish: bool = True
@@ -28,7 +28,7 @@ class WhichVersion(Body, frozen=True, kw_only=True):
 
 
 class ScriptPatch(Body, frozen=True, kw_only=True):
-    """What is to be said of a script otherwise; what is left out stays."""
+    """Changes of a script's description; absent fields do not change."""
 
     script_name: Id | None = None
     tags: Annotated[list[Id], Meta(max_length=100)] | None = None
@@ -37,7 +37,7 @@ class ScriptPatch(Body, frozen=True, kw_only=True):
 
 
 class ScriptToValidate(Body, frozen=True, kw_only=True):
-    """A script to look at without keeping it."""
+    """A script to validate without storing it."""
 
     yaml_content: ScriptText
     files: dict[str, ScriptText] = {}
@@ -57,14 +57,13 @@ class ProblemView(View, frozen=True, kw_only=True):
 
 
 class Validation(View, frozen=True, kw_only=True):
-    """Whether a script can be run, and everything to know about it."""
+    """Whether a script can be run, and all its problems."""
 
     valid: bool
     diagnostics: list[ProblemView]
-    success: bool = True
 
 
-class ScriptListed(View, frozen=True, kw_only=True):
+class ScriptEntry(View, frozen=True, kw_only=True):
     """A script in a list: its latest version."""
 
     script_id: str
@@ -84,12 +83,11 @@ class ScriptListed(View, frozen=True, kw_only=True):
 class ScriptList(View, frozen=True, kw_only=True):
     """A page of scripts, the last changed first."""
 
-    data: list[ScriptListed]
+    data: list[ScriptEntry]
     next_cursor: str | None
-    success: bool = True
 
 
-class ScriptView(ScriptListed, frozen=True, kw_only=True):
+class ScriptView(ScriptEntry, frozen=True, kw_only=True):
     """A script with its text, its structure and its problems."""
 
     form: str
@@ -97,18 +95,17 @@ class ScriptView(ScriptListed, frozen=True, kw_only=True):
     files: Mapping[str, str]
     parsed: Mapping[str, Any]
     diagnostics: list[ProblemView]
-    success: bool = True
 
 
 class VersionList(View, frozen=True, kw_only=True):
-    """The versions of a script, the latest first; new sessions begin with the first that is published."""
+    """The versions of a script, the latest first; new sessions run the first that is published."""
 
-    data: list[ScriptListed]
-    success: bool = True
+    data: list[ScriptEntry]
+    next_cursor: str | None = None
 
 
-class TouchingChange(View, frozen=True, kw_only=True):
-    """A change that a session of the earlier version could miss; the line is that of the later version."""
+class BreakingChangeView(View, frozen=True, kw_only=True):
+    """A change that a session of the earlier version could miss; the line is in the later version."""
 
     kind: Literal["removed", "moved", "type", "choice", "variable"]
     path: str
@@ -118,7 +115,7 @@ class TouchingChange(View, frozen=True, kw_only=True):
 
 
 class DifferenceView(View, frozen=True, kw_only=True):
-    """Something that is otherwise; `was` is its path in the earlier version, where it was another."""
+    """A difference between two versions; `was` is its path in the earlier version, if it differs."""
 
     what: Literal["script", "phase", "topic", "action", "skill", "interrupt", "detector", "variable"]
     how: Literal["added", "removed", "changed"]
@@ -135,10 +132,10 @@ class VersionRef(View, frozen=True, kw_only=True):
 
 
 class ScriptDiff(View, frozen=True, kw_only=True):
-    """What is otherwise from one version to another.
+    """The differences between two versions.
 
-    `text` is a unified diff of the YAML, empty where only side files differ; null for texts too long to compare.
-    `touching` and `differences` are null where a version can no longer be read.
+    `text` is a unified diff of the YAML, empty if only include files differ; null for texts too long to compare.
+    `touching` and `differences` are null if a version can no longer be parsed.
     """
 
     script_id: str
@@ -146,6 +143,5 @@ class ScriptDiff(View, frozen=True, kw_only=True):
     from_: VersionRef = field(name="from")
     to: VersionRef
     text: str | None
-    touching: list[TouchingChange] | None
+    touching: list[BreakingChangeView] | None
     differences: list[DifferenceView] | None
-    success: bool = True

@@ -1,17 +1,18 @@
-"""What lists and searches of sessions, and their statistics, look like."""
+"""Responses of session lists, searches and statistics."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from api.schemas.base import View
+from runtime.state.events import Role
 
 
-class SessionListed(View, frozen=True, kw_only=True):
+class SessionEntry(View, frozen=True, kw_only=True):
     """A session in a list.
 
-    `title` is its metadata's, else the name of its script; `preview` the first words of its user, else those to the
-    user; `messageCount` is the number of the last message.
+    `title` is from its metadata, else the name of its script; `preview` is the start of the user's first message, else
+    of the first message to the user; `messageCount` is the number of the last message.
     """
 
     session_id: str
@@ -31,71 +32,69 @@ class SessionListed(View, frozen=True, kw_only=True):
     turn: int
     created_at: datetime
     updated_at: datetime
-    text_dropped_at: datetime | None
+    redacted_at: datetime | None
 
 
 class SessionList(View, frozen=True, kw_only=True):
     """A page of sessions."""
 
-    data: list[SessionListed]
+    data: list[SessionEntry]
     next_cursor: str | None
-    success: bool = True
 
 
 class ExcerptPiece(View, frozen=True, kw_only=True):
-    """A piece of a message: a word that was searched for, or what is between such words."""
+    """A piece of a message: a match, or the text between matches."""
 
     text: str
     found: bool
 
 
-class MessageFound(View, frozen=True, kw_only=True):
-    """A message that was found; `number` is its number in the session."""
+class MessageHit(View, frozen=True, kw_only=True):
+    """A message that matches a search; `number` is its number in the session."""
 
     number: int
     message_id: str
-    role: Literal["ai", "user", "system", "tool"]
+    role: Role
     excerpt: list[ExcerptPiece]
     timestamp: datetime
 
 
 class HitView(View, frozen=True, kw_only=True):
-    """A message that was found, and the session it was said in."""
+    """A matching message and its session."""
 
     session_id: str
     user_id: str
     key: str | None
     title: str
     turn: int
-    message: MessageFound
+    message: MessageHit
 
 
 class HitList(View, frozen=True, kw_only=True):
-    """A page of messages that were found, the last recorded first; it may be short and yet have a next one."""
+    """A page of matching messages, the last recorded first; a short page may still have a next one."""
 
     data: list[HitView]
     next_cursor: str | None
-    success: bool = True
 
 
-class SpokenView(View, frozen=True, kw_only=True):
-    """The messages of one role; `meanCharacters` is their length on average."""
+class RoleCountsView(View, frozen=True, kw_only=True):
+    """The messages of one role; `meanCharacters` is their mean length."""
 
-    role: Literal["ai", "user", "system", "tool"]
+    role: Role
     messages: int
     characters: int
     mean_characters: float
 
 
 class TranscriptTokens(View, frozen=True, kw_only=True):
-    """About how many tokens the last messages of the conversation have for a language model, by its own count."""
+    """An estimate of the tokens of the last messages of the conversation; a model may count differently."""
 
     estimate: int
     messages: int
 
 
-class UsedView(View, frozen=True, kw_only=True):
-    """What the calls of language models took, also those of turns that failed; `cost` is null where none is known."""
+class ModelUsageView(View, frozen=True, kw_only=True):
+    """The usage of language models, including failed turns; `cost` is null if it is unknown."""
 
     calls: int
     input_tokens: int
@@ -105,20 +104,19 @@ class UsedView(View, frozen=True, kw_only=True):
 
 
 class SessionStatsView(View, frozen=True, kw_only=True):
-    """What a session came to; messages that were taken out of the conversation are not counted.
+    """Statistics of a session; messages removed from the conversation are not counted.
 
-    `meanAnswerSeconds` is how long the user took for an answer on average, `meanTurnSeconds` how long the session did.
+    `meanAnswerSeconds` is the mean time until the user answered, `meanTurnSeconds` the mean duration of a turn.
     """
 
     session_id: str
     turns: int
     messages: int
-    by_role: list[SpokenView]
+    by_role: list[RoleCountsView]
     started_at: datetime
     finished_at: datetime
     duration_seconds: float
     mean_answer_seconds: float | None
     mean_turn_seconds: float | None
     transcript_tokens: TranscriptTokens
-    models: UsedView
-    success: bool = True
+    models: ModelUsageView

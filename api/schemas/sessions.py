@@ -1,4 +1,4 @@
-"""What requests and answers about sessions and their turns look like."""
+"""Requests and responses about sessions and their turns."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,36 +9,47 @@ from msgspec import UNSET, Meta, UnsetType, field
 from api.schemas.base import Body, Content, Id, View
 from api.schemas.calls import DebugInfo
 from api.schemas.events import EventView
-from runtime.state import ExecutionStatus, Source, Status
+from runtime.state.events import Role
+from runtime.state.state import ExecutionStatus, Source, Status
 from scripts.builtin import CHAT
-from scripts.form_sheets import FIELDS_MAX
-from scripts.model import FieldType, Locale
-from scripts.values import ValueType
+from scripts.checks.form_checks import FIELDS_MAX
+from scripts.expressions.values import ValueType
+from scripts.model.script import FieldType, Locale
 
 
 class NewSession(Body, frozen=True, kw_only=True):
-    """A session to begin; without a script it is free conversation."""
+    """A session to create; without a script it is a free conversation."""
 
     user_id: Id
+    """The user, under an id of the application."""
     script_id: Id = CHAT
+    """The id in `script:` of the file, or the uuid of the script."""
     initial_variables: dict[str, Any] = {}
+    """Values by name; each is set in the scope of its declaration."""
     key: Id | None = None
+    """A name of the application's own for the session, unique in the tenant."""
     metadata: dict[str, Any] = {}
+    """Data of the application."""
     locale: Locale | None = None
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
-    context: dict[str, Any] | str | UnsetType | None = UNSET  # as in a script
+    """The seed of random choices; the server chooses one if it is absent."""
+    context: dict[str, Any] | str | UnsetType | None = UNSET
+    """The context strategy, as in a script."""
 
 
 class NewMessage(Body, frozen=True, kw_only=True):
-    """What the user says: a text, the key of a choice, or a filled form as values by field."""
+    """A message of the user: a text, the key of a choice, or a filled form as values by field."""
 
     content: Content | None = None
+    """What the user says."""
     choice: Id | None = None
+    """The key of a choice."""
     form: Annotated[dict[str, Any], Meta(max_length=FIELDS_MAX)] | UnsetType | None = UNSET
+    """Values by field."""
 
 
 class Position(View, frozen=True, kw_only=True):
-    """Where a session stands; the ids are empty once it is completed."""
+    """The position of a session; the ids are empty once it is completed."""
 
     phase_index: int
     phase_id: str
@@ -64,7 +75,7 @@ Layer: TypeAlias = Mapping[str, CellView]
 
 
 class VariableStore(View, frozen=True, kw_only=True):
-    """The variables by scope; of phase and topic those of the current ones."""
+    """The variables by scope; phase and topic variables are those of the current position."""
 
     global_: Layer = field(name="global")
     session: Layer
@@ -73,14 +84,14 @@ class VariableStore(View, frozen=True, kw_only=True):
 
 
 class ChoiceView(View, frozen=True, kw_only=True):
-    """One answer to offer."""
+    """One option of a choice."""
 
     key: str
     text: str
 
 
 class ColumnView(View, frozen=True, kw_only=True):
-    """A column of a table, as a client draws it; `value` is what its cells begin with."""
+    """A column of a table, as a client renders it; `value` is the initial value of its cells."""
 
     name: str
     label: str
@@ -88,7 +99,8 @@ class ColumnView(View, frozen=True, kw_only=True):
     required: bool
     value: Any
     choices: list[str] | UnsetType = UNSET
-    labels: Mapping[str, str] | UnsetType = UNSET  # what is read for a choice, where that is something else
+    labels: Mapping[str, str] | UnsetType = UNSET
+    """Displayed text of a choice, if it differs."""
     placeholder: str | UnsetType = UNSET
     pattern: str | UnsetType = UNSET
     min: int | float | str | UnsetType = UNSET
@@ -96,14 +108,14 @@ class ColumnView(View, frozen=True, kw_only=True):
 
 
 class FieldView(ColumnView, frozen=True, kw_only=True):
-    """A field of a form; a `computed` one is shown and cannot be filled in. `value` is what stands in it."""
+    """A field of a form; a `computed` field is shown and cannot be filled in. `value` is its current value."""
 
     computed: bool
     columns: list[ColumnView] | UnsetType = UNSET
 
 
 class FormView(View, frozen=True, kw_only=True):
-    """A form to draw. `errors` say what is wrong with what was sent, by field."""
+    """A form to render. `errors` are the messages about invalid values, by field."""
 
     id: str
     title: str
@@ -112,94 +124,130 @@ class FormView(View, frozen=True, kw_only=True):
 
 
 class WaitView(View, frozen=True, kw_only=True):
-    """What the session waits for."""
+    """The input that the session waits for."""
 
     kind: Literal["text", "choice", "form", "acknowledge", "suggestion"]
+    """What is expected; a text is accepted in any case."""
     choices: list[ChoiceView] | UnsetType = UNSET
+    """With `choice`: the choices to offer."""
     suggestion: str | UnsetType = UNSET
+    """With `suggestion`: a reply to offer as a button."""
     form: FormView | UnsetType = UNSET
+    """With `form`: the form to show."""
 
 
 class MessageView(View, frozen=True, kw_only=True):
-    """Something that was said."""
+    """A message of a conversation."""
 
     message_id: str
     number: int
-    role: Literal["ai", "user", "system", "tool"]
+    """The number of the message in its session, from 1."""
+    role: Role
     content: str
     timestamp: datetime
     action_id: str
+    """The action that said it, or that waited for it."""
     metadata: Mapping[str, Any]
-    removed: bool | UnsetType = UNSET  # it is not in the conversation any more
-    characters: int | UnsetType = UNSET  # how many it had, where its text was dropped
+    removed: bool | UnsetType = UNSET
+    """Removed from the conversation."""
+    characters: int | UnsetType = UNSET
+    """Of the message before it was redacted."""
+
+
+class ChatMessageView(MessageView, frozen=True, kw_only=True):
+    """A message in the routes that create a session, send a message and list messages."""
+
+    role: Literal["ai", "user", "system", "tool"]  # type: ignore[assignment]
+    """`ai` means `assistant`."""
 
 
 class Snapshot(View, frozen=True, kw_only=True):
-    """Where a turn left a session."""
+    """A session after a turn."""
 
     execution_status: ExecutionStatus
     position: Position
+    """The position after the turn."""
     variables: Mapping[str, Any]
+    """Every variable with its value at the position."""
     global_variables: Mapping[str, Any]
+    """The user's variables, which all sessions share."""
     variable_store: VariableStore
+    """The variables by scope."""
     turn: int
+    """The number of the turn, from 0 for the start of the session."""
     wait: WaitView | None
+    """What the session waits for; null if it has ended."""
 
 
-class TurnAnswer(Snapshot, frozen=True, kw_only=True):
-    """What came of a message."""
-
-    ai_message: str
-    session_status: Status
-    messages: list[MessageView]
-    events: list[EventView] | UnsetType = UNSET
-    debug_info: DebugInfo | None = None
-
-
-class SessionCreated(Snapshot, frozen=True, kw_only=True):
-    """A new session and what it says first."""
+class Answer(Snapshot, frozen=True, kw_only=True):
+    """A session after a turn, with what the turn said."""
 
     session_id: str
     status: Status
-    created_at: datetime
     ai_message: str
-    messages: list[MessageView]
+    """What the assistant said in the turn, as one text."""
+    messages: list[ChatMessageView]
+    """What the session said in the turn, in order."""
     events: list[EventView] | UnsetType = UNSET
+    """Only with `events=true`: everything that happened in the turn."""
     debug_info: DebugInfo | None = None
+    """Only with `debug=true`: the calls of language models."""
 
 
-class Failed(View, frozen=True, kw_only=True):
-    """Why the last attempt at a turn failed."""
+class TurnAnswer(Answer, frozen=True, kw_only=True):
+    """The result of a turn; `sessionStatus` is another name of `status`."""
+
+    session_status: Status
+
+
+class SessionStart(Answer, frozen=True, kw_only=True):
+    """A new session and its first messages."""
+
+    created_at: datetime
+
+
+class RecoveryView(View, frozen=True, kw_only=True):
+    """How a client continues after an error."""
+
+    can_retry: bool
+    retry_action: str
+    suggestion: str
+
+
+class TurnErrorView(View, frozen=True, kw_only=True):
+    """The error of the last turn attempt, as in its response."""
 
     code: str
+    type: str
     message: str
+    recovery: RecoveryView
 
 
 class SessionView(Snapshot, frozen=True, kw_only=True):
-    """A session; `aiMessage` is what it said last."""
+    """A session; `aiMessage` is the assistant's last message."""
 
     session_id: str
     user_id: str
     script_id: str
     status: Status
     ai_message: str
-    error: Failed | None
+    error: TurnErrorView | None
     key: str | None
     locale: str
     metadata: Mapping[str, Any]
+    """The metadata that the application set."""
+    script: Mapping[str, Any]
+    """The outline of the script that the session runs: its phases, topics and actions by id."""
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
-    text_dropped_at: datetime | None
-    """When its words and values were dropped; what is shown of it since is what is counted."""
+    redacted_at: datetime | None
+    """When its texts and values were removed; null: they are present."""
 
 
 class MessageList(View, frozen=True, kw_only=True):
-    """A page of messages; the number to go on with is `nextAfter` oldest first, `nextBefore` newest first, null at the
-    end.
-    """
+    """A page of messages; `nextCursor` is null on the last page."""
 
-    data: list[MessageView]
-    next_after: int | None
-    next_before: int | None = None
+    data: list[ChatMessageView]
+    next_cursor: str | None
     success: bool = True

@@ -1,17 +1,22 @@
-"""What answers about imported sessions look like."""
+"""Exports and imports of sessions: the formats, and the responses about imported sessions."""
+
+from typing import Literal, TypeAlias, get_args
 
 from api.schemas.base import View
 
+Format: TypeAlias = Literal["json", "yaml", "jsonl", "markdown", "txt"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
 
 class SkippedView(View, frozen=True, kw_only=True):
-    """A part of the document that was passed over: its line, or its number in a list, from 1; and why."""
+    """A skipped part of the document: its line, or its number in a list, from 1; and the reason."""
 
     line: int
     reason: str
 
 
 class ImportView(View, frozen=True, kw_only=True):
-    """What was imported, or with `dryRun` would be, and what of the document was passed over."""
+    """The result of an import, or with `dryRun` its preview, and the skipped parts of the document."""
 
     session_id: str
     user_id: str
@@ -26,4 +31,3 @@ class ImportView(View, frozen=True, kw_only=True):
     skipped: list[SkippedView]
     skipped_count: int
     remarks: list[str]
-    success: bool = True

@@ -1,4 +1,4 @@
-"""What is told of a user, set for one, and erased."""
+"""Requests and responses about users: global variables, export and erasure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,12 +9,12 @@ from api.schemas.calls import CallView
 from api.schemas.events import EventView
 from api.schemas.memory import StoredUnit
 from api.schemas.sessions import Layer, MessageView
-from runtime.state import Source
+from runtime.state.state import Source
 
 EXPORT_VERSION = 1
 
 SessionLayers: TypeAlias = Mapping[Literal["session", "phase", "topic"], Layer]
-"""The variables of a session by scope; of phase and topic those of where it stands."""
+"""The variables of a session by scope; phase and topic variables are those of the current position."""
 
 
 class NewUserVariables(Body, frozen=True, kw_only=True):
@@ -27,11 +27,10 @@ class UserVariables(View, frozen=True, kw_only=True):
     """The global variables of a user, by name."""
 
     variables: Layer
-    success: bool = True
 
 
 class UserWriteView(View, frozen=True, kw_only=True):
-    """One write of a global variable; without a session where an application set it outside of any."""
+    """One write of a global variable; without a session if an application set it outside of one."""
 
     name: str
     old: Any
@@ -53,7 +52,7 @@ class ScriptOfSession(View, frozen=True, kw_only=True):
 
 
 class SessionBasics(View, frozen=True, kw_only=True):
-    """A session as it stood when it was exported."""
+    """A session as it was at the time of the export."""
 
     key: str | None
     script: ScriptOfSession
@@ -66,7 +65,7 @@ class SessionBasics(View, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
-    text_dropped_at: datetime | None
+    redacted_at: datetime | None
     variables: SessionLayers | None
 
 
@@ -80,7 +79,7 @@ class FailureView(View, frozen=True, kw_only=True):
 
 
 class MoveView(View, frozen=True, kw_only=True):
-    """A move to another version of the script."""
+    """A migration to another version of the script."""
 
     turn: int
     kind: str
@@ -92,7 +91,7 @@ class MoveView(View, frozen=True, kw_only=True):
 
 
 class ExportedSession(View, frozen=True, kw_only=True):
-    """One session with all that is recorded of it; `session` is null where it never began."""
+    """One session with all its recorded data; `session` is null if it never started."""
 
     session_id: str
     session: SessionBasics | None
@@ -112,7 +111,7 @@ class ExportedGroup(View, frozen=True, kw_only=True):
 
 
 class ExportedMemory(View, frozen=True, kw_only=True):
-    """What is remembered of a user, without vectors; `memoryId` is null where nothing ever was."""
+    """The memory of a user, without vectors; `memoryId` is null if it never had a unit."""
 
     memory_id: str | None
     groups: list[ExportedGroup]
@@ -120,7 +119,7 @@ class ExportedMemory(View, frozen=True, kw_only=True):
 
 
 class UserExport(View, frozen=True, kw_only=True):
-    """Everything that is recorded of a user."""
+    """All recorded data of a user."""
 
     format: Literal["cuebook-user"]
     version: int
@@ -133,10 +132,9 @@ class UserExport(View, frozen=True, kw_only=True):
 
 
 class ReceiptView(View, frozen=True, kw_only=True):
-    """What was erased, by kind. `compacted`: no byte of it is left in the files; else until they are compacted."""
+    """Counts of erased rows by kind. `compacted`: the data is physically gone; else it remains until a compaction."""
 
     receipt_id: str
     erased_at: datetime
     counts: Mapping[str, int]
     compacted: bool
-    success: bool = True

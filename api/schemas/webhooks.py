@@ -1,16 +1,46 @@
-"""What webhooks are told, and what requests and answers about them look like."""
+"""Webhooks: registered ones, their deliveries, and the events that they receive."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
 from api.schemas.base import Body, View
 from api.schemas.sessions import MessageView, Position, WaitView
-from api.webhooks.addresses import URL_CHARS_MAX
-from api.webhooks.kinds import PATTERN_CHARS_MAX
-from store.webhook_rows import DeliveryStatus, PausedBecause, WebhookStatus
+from store.interface.webhook_rows import DeliveryStatus, PausedBecause, WebhookStatus
+
+TURN = "turn"
+CREATED = "session.created"
+COMPLETED = "session.completed"
+PING: Final = "ping"  # a test delivery; no subscription selects it
+EMIT = "emit:"  # prefix of an event that a script emits
+
+PATTERN_CHARS_MAX = 200
+STARS_MAX = 3  # in a pattern, to bound the time of matching
+
+
+def problem_of(pattern: str) -> str:
+    """Return what is wrong with a pattern; empty if it is valid."""
+    if pattern.count("*") > STARS_MAX:
+        return f"`{pattern}` has more than {STARS_MAX} stars"
+    fixed = (TURN, CREATED, COMPLETED)
+    if pattern == EMIT or not (pattern.startswith(EMIT) or any(map(_compiled(pattern).fullmatch, fixed))):
+        return f"there is no event `{pattern}`; there are {', '.join(fixed)}, {EMIT}NAME, and * for any characters"
+    return ""
+
+
+def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that matches the event kinds of all patterns."""
+    return re.compile("|".join(f"(?:{_compiled(each).pattern})" for each in patterns), re.DOTALL)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+URL_CHARS_MAX = 2_000
 
 Url: TypeAlias = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
 Events: TypeAlias = Annotated[
@@ -19,11 +49,11 @@ Events: TypeAlias = Annotated[
 Description: TypeAlias = Annotated[str, Meta(max_length=500)]
 
 
-# -- what a webhook is sent --------------------------------------------------------------------------------------------
+# -- payloads ----------------------------------------------------------------------------------------------------------
 
 
 class EmittedView(View, frozen=True, kw_only=True):
-    """An event of the script's own: what an `emit` says."""
+    """An event that the script emitted."""
 
     seq: int
     name: str
@@ -32,9 +62,9 @@ class EmittedView(View, frozen=True, kw_only=True):
 
 
 class NoticeData(View, frozen=True, kw_only=True):
-    """The session as its turn left it, with what was said in that turn; of an `emit` its event instead.
+    """The session after its turn, with the messages of that turn; for an `emit` its event instead.
 
-    `intervention` is what the application did, where the turn is none of the user's: `pause`, `rewind` …
+    `intervention` is the change by the application, if the turn is not the user's: `pause`, `rewind` …
     """
 
     session_id: str
@@ -54,7 +84,7 @@ class NoticeData(View, frozen=True, kw_only=True):
 
 
 class Notice(View, frozen=True, kw_only=True):
-    """The body of a delivery. `id` is the same for every webhook that is told of the same thing."""
+    """The body of a delivery. `id` is the same for every webhook that receives the same event."""
 
     id: str
     type: str
@@ -63,13 +93,13 @@ class Notice(View, frozen=True, kw_only=True):
 
 
 class PingData(View, frozen=True, kw_only=True):
-    """Which webhook is tried."""
+    """The webhook that is tested."""
 
     webhook_id: str
 
 
 class Ping(View, frozen=True, kw_only=True):
-    """The body of a trial."""
+    """The body of a test delivery."""
 
     id: str
     type: Literal["ping"]
@@ -77,19 +107,19 @@ class Ping(View, frozen=True, kw_only=True):
     data: PingData
 
 
-# -- requests and answers ----------------------------------------------------------------------------------------------
+# -- requests and responses --------------------------------------------------------------------------------------------
 
 
 class NewWebhook(Body, frozen=True, kw_only=True):
-    """An address to be told of these kinds of events; `*` stands for any characters."""
+    """A URL that receives these kinds of events; `*` matches any characters."""
 
     url: Url
     events: Events
     description: Description = ""
 
 
-class ChangedWebhook(Body, frozen=True, kw_only=True):
-    """What is to be different; what is left out stays."""
+class WebhookPatch(Body, frozen=True, kw_only=True):
+    """Changes of a webhook; absent fields do not change."""
 
     url: Url | UnsetType = UNSET
     events: Events | UnsetType = UNSET
@@ -98,7 +128,7 @@ class ChangedWebhook(Body, frozen=True, kw_only=True):
 
 
 class WebhookView(View, frozen=True, kw_only=True):
-    """A webhook, without its secret. Deliveries wait while it is paused, and until `restingUntil`."""
+    """A webhook without its secret. Deliveries wait while it is paused, and until `restingUntil`."""
 
     webhook_id: str
     url: str
@@ -114,20 +144,20 @@ class WebhookView(View, frozen=True, kw_only=True):
 
 
 class WebhookWithSecret(WebhookView, frozen=True, kw_only=True):
-    """A webhook with the secret that its deliveries are signed with, which is shown this once."""
+    """A webhook with the secret that signs its deliveries, which is shown only once."""
 
     secret: str
 
 
 class WebhookList(View, frozen=True, kw_only=True):
-    """All webhooks, in the order they were made."""
+    """All webhooks, the oldest first."""
 
     data: list[WebhookView]
-    success: bool = True
+    next_cursor: str | None = None
 
 
 class TrialView(View, frozen=True, kw_only=True):
-    """What came of a trial: the status of the answer, or why there was none."""
+    """The result of a test: the status of the answer, or why there was none."""
 
     delivered: bool
     status: int | None
@@ -135,7 +165,7 @@ class TrialView(View, frozen=True, kw_only=True):
 
 
 class DeliveryView(View, frozen=True, kw_only=True):
-    """An event for a webhook, and what came of sending it."""
+    """A delivery of an event to a webhook, and its result."""
 
     delivery_id: str
     webhook_id: str
@@ -154,20 +184,19 @@ class DeliveryView(View, frozen=True, kw_only=True):
 
 
 class DeliveryDetail(DeliveryView, frozen=True, kw_only=True):
-    """A delivery with the body that is sent."""
+    """A delivery with its body."""
 
     payload: Notice
 
 
 class DeliveryList(View, frozen=True, kw_only=True):
-    """A page of deliveries, newest first."""
+    """A page of deliveries, the newest first."""
 
     data: list[DeliveryView]
     next_cursor: str | None
-    success: bool = True
 
 
-class Replayed(View, frozen=True, kw_only=True):
-    """How many deliveries are sent anew."""
+class ReplayCount(View, frozen=True, kw_only=True):
+    """The number of deliveries that are sent again."""
 
     replayed: int

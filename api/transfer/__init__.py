@@ -1,1 +1,1 @@
-"""Sessions out of the record and into it: whole, to go on with elsewhere, or as what was said in them."""
+"""Export and import of sessions: complete documents to continue elsewhere, or only their messages."""

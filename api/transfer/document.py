@@ -1,19 +1,19 @@
-"""The document a session is exported as: everything that is needed to go on, by the names the record has for it."""
+"""The document format of an exported session: everything needed to continue it, by the names of database columns."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from api.ids import ID_PATTERN
-from runtime.ports import Purpose
-from runtime.state import ExecutionStatus, Status
-from scripts.model import Locale
-from scripts.nodes import ID_CHARS_MAX
-from scripts.source import FILE_CHARS_MAX
-from store.rows import (
+from runtime.state.ports import Purpose
+from runtime.state.state import ExecutionStatus, Status
+from scripts.model.base import ID_CHARS_MAX
+from scripts.model.script import Locale
+from scripts.yaml.parser import FILE_CHARS_MAX
+from store.interface.rows import (
     CallOutcome,
     CallRow,
     EventRow,
@@ -28,11 +28,11 @@ from store.rows import (
 
 FORMAT = "cuebook.session"
 VERSION = 1
-"""Counted up where a document can no longer be read as one of the version before."""
+"""Incremented when a document can no longer be read like one of the previous version."""
 VERSION_MIN = 1
-"""The oldest that is still read."""
+"""The oldest version that can be read."""
 YEARS = range(1900, 9000)
-"""Of times; others cannot be written in every zone."""
+"""Permitted years of times; others cannot be represented in every time zone."""
 SCRIPTS_MAX = 100
 MOVES_MAX = 1_000
 FILES_MAX = 100
@@ -45,15 +45,19 @@ Text: TypeAlias = Annotated[str, Meta(max_length=FILE_CHARS_MAX)]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Large: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
-P = TypeVar("P", bound="_Part")
 
 
 class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A part of the document; an unknown field is an error, so that nothing of it is lost unnoticed."""
+    """A part of the document; an unknown field is an error, so that no data is lost silently."""
+
+    @classmethod
+    def of(cls, row: SessionRow | TurnRow | MigrationRow | CallRow | ScriptTextRow) -> Self:
+        """Convert a row, without tenant, session and user, which the document states once."""
+        return cls(**{name: getattr(row, name) for name in cls.__struct_fields__})
 
 
 class SessionPart(_Part, frozen=True, kw_only=True):
-    """What was fixed when the session was created."""
+    """The fields fixed when the session was created."""
 
     session_id: Id
     user_id: Id
@@ -79,7 +83,7 @@ class ScriptPart(_Part, frozen=True, kw_only=True):
 
 
 class MovePart(_Part, frozen=True, kw_only=True):
-    """A move of the session to another version of its script."""
+    """A migration of the session to another version of its script."""
 
     turn: Count
     kind: Literal["migrate", "undo"]
@@ -97,7 +101,7 @@ class MovePart(_Part, frozen=True, kw_only=True):
 
 
 class TurnPart(_Part, frozen=True, kw_only=True):
-    """A turn: what was said, written and done in it, and the state it left."""
+    """A turn: its messages, variable writes and events, and the state after it."""
 
     turn: Count
     started_at: Moment
@@ -118,7 +122,7 @@ class TurnPart(_Part, frozen=True, kw_only=True):
 
 
 class CallPart(_Part, frozen=True, kw_only=True):
-    """A call of a language model whose turn was taken: what a replay needs, and what it took."""
+    """A model call of a committed turn: the data that a replay needs, and its usage."""
 
     script_id: Id
     script_version: Count
@@ -153,7 +157,7 @@ class CallPart(_Part, frozen=True, kw_only=True):
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """What comes before the turns."""
+    """The part of the document before the turns."""
 
     format: str
     version: int
@@ -162,10 +166,10 @@ class Head(Struct, frozen=True, kw_only=True):
     scripts: list[ScriptPart]
     migrations: list[MovePart]
     masked: Literal[True] | UnsetType = UNSET
-    """What is personal is not in it, nor any state: it is for reading, and cannot be imported."""
+    """Whether personal values and states are removed: the document is for reading and cannot be imported."""
 
 
-class Document(_Part, frozen=True, kw_only=True):
+class SessionDocumentFile(_Part, frozen=True, kw_only=True):
     """A whole session."""
 
     format: Literal["cuebook.session"]
@@ -178,13 +182,8 @@ class Document(_Part, frozen=True, kw_only=True):
     calls: Annotated[list[CallPart], Meta(max_length=CALLS_MAX)] = []
 
 
-def part_of(kind: type[P], row: SessionRow | TurnRow | MigrationRow | CallRow | ScriptTextRow) -> P:
-    """A row without whose it is: tenant, session and user are said once."""
-    return kind(**{name: getattr(row, name) for name in kind.__struct_fields__})
-
-
 def in_utc(moment: datetime) -> datetime:
-    """A time as the record has it. Raises OverflowError for one outside of YEARS."""
+    """Return a time in UTC. Raises OverflowError for one outside of YEARS."""
     if moment.year not in YEARS:
-        raise OverflowError(f"a time is of the years {YEARS[0]} to {YEARS[-1]}")
+        raise OverflowError(f"a time must be in the years {YEARS[0]} to {YEARS[-1]}")
     return moment.astimezone(UTC)

@@ -1,1 +1,1 @@
-"""Webhooks: what the application is told of without asking, signed, and sent again until it was heard."""
+"""Webhooks: signed deliveries of events to the application, with retries."""

@@ -1,4 +1,4 @@
-"""Secrets of webhooks: made from a key that lies beside the record, so that nobody who reads the record has them."""
+"""Secrets of webhooks, derived from a key file beside the database, so that a copy of the database has no secrets."""
 
 import hashlib
 import hmac
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import structlog
 
-from store.webhook_rows import WebhookRow
+from api.atomic_files import writing_whole
+from store.interface.webhook_rows import WebhookRow
 
 KEY_FILE = "webhook-key"
 KEY_BYTES = 32
@@ -19,20 +20,20 @@ log = structlog.get_logger()
 
 
 class Keyring:
-    """The key of a data folder; made when the first secret is needed."""
+    """The key of a data folder, created when the first secret is needed."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / KEY_FILE
         self._key: bytes | None = None
 
     def secret(self, secret_id: str) -> str:
-        """The secret with this id, which is one of a webhook's."""
+        """Return the secret with this id, which a webhook stores."""
         if self._key is None:
             self._key = self._read() or self._make()
         return "whsec_" + b64encode(hmac.digest(self._key, secret_id.encode(), hashlib.sha256)).decode()
 
     def secrets_of(self, webhook: WebhookRow, now: datetime) -> list[str]:
-        """All that sign now: after a rotation the one before as well, for a while."""
+        """Return all secrets that sign now: for a while after a rotation also the previous one."""
         ids = [webhook.secret_id]
         if (
             webhook.old_secret_id is not None
@@ -43,9 +44,9 @@ class Keyring:
         return [self.secret(each) for each in ids]
 
     def warn_if_lost(self) -> None:
-        """Says so where there are webhooks, but not the key that their secrets were made from."""
+        """Log a warning if there are webhooks but not the key of their secrets."""
         if not self._path.exists():
-            log.warning("the key of the webhooks is gone: rotate their secrets", file=KEY_FILE)
+            log.warning("the key file of the webhooks is missing: rotate their secrets", file=KEY_FILE)
 
     def _read(self) -> bytes | None:
         try:
@@ -54,16 +55,10 @@ class Keyring:
             return None
 
     def _make(self) -> bytes:
-        """A new key, on disk before anything is signed with it."""
+        """Create a key and write it to disk before anything is signed with it."""
         key = secrets.token_bytes(KEY_BYTES)
-        fresh = self._path.with_name(f"{KEY_FILE}.new")
-        fresh.unlink(missing_ok=True)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(key.hex())
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(self._path)
+        with writing_whole(self._path, is_private=True) as file:
+            file.write(key.hex().encode())
         folder = os.open(self._path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,1 +1,1 @@
-"""What each family of actions does, one file a family."""
+"""The implementation of each action type, one module for each family of actions."""

@@ -1,16 +1,16 @@
-"""Records of a list as a question takes them: several from one reply, and one after another over its rounds.
+"""Records of a list in a question: several from one reply, or one after another over its rounds.
 
-Among the values of the action the list stands under its own name and holds the records that are complete. The record
-that is taken field by field stands beside it under the names of its fields, until the next round begins or the action
-ends. So a saved state needs no form of its own for it.
+Among the values of the action, the list is stored under its own name and holds the complete records. The current
+record, whose fields are still being collected, is stored beside it under the names of its fields, until the next
+round begins or the action ends. So a saved state needs no extra structure for it.
 """
 
 from collections.abc import Iterable, Mapping
 
-from runtime.run import Run
-from runtime.validation import Refused, checked
-from scripts.values import Value, is_given
-from scripts.variables import Output, OutputItem, Records
+from runtime.answers.reply_values import AnswerRefused, checked
+from runtime.turn.context import TurnContext
+from scripts.expressions.values import Value, is_given
+from scripts.model.variables import Output, OutputItem, Records
 
 
 def records_of(items: Iterable[OutputItem]) -> tuple[Records, ...]:
@@ -19,26 +19,26 @@ def records_of(items: Iterable[OutputItem]) -> tuple[Records, ...]:
 
 
 def missing_fields(values: Mapping[str, Value], item: Records) -> tuple[Output, ...]:
-    """List the fields without a value; none is missing where a list is known and no record is being taken."""
+    """List the fields without a value; none is missing if a list is known and there is no current record."""
     if _complete(values, item) and not _current(values, item):
         return ()
     return tuple(field for field in item.fields if field.get not in values)
 
 
 def list_of(values: Mapping[str, Value], item: Records) -> list[Value]:
-    """List all records that the action took, the one that is being taken last."""
+    """List all records of the action, the current one last."""
     current = _current(values, item)
     known = _complete(values, item)
     return [*known, current] if current and not any(_same(current, each) for each in known) else known
 
 
 def with_lists(values: Mapping[str, Value], items: Iterable[OutputItem]) -> Mapping[str, Value]:
-    """Give the values of an action as its conditions read them: each list with the record that is being taken."""
+    """Return the values of an action as its conditions read them: each list includes the current record."""
     lists = {item.tolist: found for item in records_of(items) if (found := list_of(values, item))}
     return {**values, **lists} if lists else values
 
 
-def begin_round(run: Run, items: Iterable[OutputItem]) -> None:
+def begin_round(run: TurnContext, items: Iterable[OutputItem]) -> None:
     """Add each record that lacks no required field to its list, so that its fields are free for another record."""
     values = run.progress.values
     for item in records_of(items):
@@ -47,13 +47,13 @@ def begin_round(run: Run, items: Iterable[OutputItem]) -> None:
             _release(values, item)
 
 
-def take_list(run: Run, item: Records, given: object) -> None:
-    """Add the records that a model listed for one reply; what is no record, or is known already, adds nothing.
+def take_list(run: TurnContext, item: Records, data: object) -> None:
+    """Add the records that a model listed for one reply; values that are no record, and duplicates, are ignored.
 
-    A record that says all that one of an earlier reply says, and more, takes its place.
+    A record that contains everything that an earlier record contains replaces it.
     """
     values = run.progress.values
-    found = [record for part in (given if isinstance(given, list) else []) if (record := _record(run, item, part))]
+    found = [record for part in (data if isinstance(data, list) else []) if (record := _record(run, item, part))]
     current = _current(values, item)
     if current and any(_extends(each, current) for each in found):
         _release(values, item)
@@ -72,10 +72,10 @@ def take_list(run: Run, item: Records, given: object) -> None:
         values[item.tolist] = [*earlier, *added]
 
 
-def take_fields(run: Run, item: Records, before: Mapping[str, Value]) -> None:
-    """Decide what fields that were given alone belong to; `before` are the values before this reply.
+def take_fields(run: TurnContext, item: Records, before: Mapping[str, Value]) -> None:
+    """Decide which record separate fields belong to; `before` are the values before this reply.
 
-    They complete or correct the last record of an earlier round, unless they contradict it and are a record themselves.
+    They complete or correct the last record of an earlier round, unless they contradict it and form a record.
     """
     values = run.progress.values
     current, known = _current(values, item), _complete(values, item)
@@ -87,12 +87,12 @@ def take_fields(run: Run, item: Records, before: Mapping[str, Value]) -> None:
         values[item.tolist] = known[:-1]
 
 
-def _record(run: Run, item: Records, given: object) -> dict[str, Value]:
-    """What of a record the model gave passes as its fields."""
-    if not isinstance(given, dict):
+def _record(run: TurnContext, item: Records, data: object) -> dict[str, Value]:
+    """Return the valid fields of a record that the model gave."""
+    if not isinstance(data, dict):
         return {}
-    values = {each.get: checked(run, each, given.get(each.get)) for each in item.fields}
-    return {name: value for name, value in values.items() if not isinstance(value, Refused) and is_given(value)}
+    values = {each.get: checked(each, data.get(each.get), run.progress.values, run.holds) for each in item.fields}
+    return {name: value for name, value in values.items() if not isinstance(value, AnswerRefused) and is_given(value)}
 
 
 def _complete(values: Mapping[str, Value], item: Records) -> list[Value]:

@@ -1,24 +1,124 @@
-"""Yes or no out of a free reply; the first clause that says either decides.
+"""Extraction of yes or no from a free reply; the first clause that says either decides.
 
-The grammars of English and Chinese are here, those of other languages are tables: `runtime.languages`.
+The grammars of English and Chinese are regular expressions, those of other languages are tables of words:
+`runtime.answers.languages`.
 """
 
 import re
 import unicodedata
+from functools import lru_cache
 from itertools import islice
+from typing import Literal, TypeAlias
 
-from runtime.answers.yes_no_words import Says, clause_says, is_plain_no, says_both
-from runtime.languages import LANGUAGES
-from scripts.model import Locale
-from scripts.strings import language
+from msgspec import Struct
+
+from runtime.answers.languages import LANGUAGES
+from runtime.answers.languages.language import Language, YesNo
+from runtime.answers.languages.spelling import any_of, fold
+from scripts.model.script import Locale
+from scripts.translations.localisation import language
+
+# -- languages with tables of words -----------------------------------------------------------------------------------
+
+
+WORDS_MAX = 8  # in a longer clause a negation may not be the answer: "I have not slept well since ..."
+FILLERS_MAX = 6
+
+Says: TypeAlias = Literal["yes", "no", "open"]
+
+_NOT_WORDS = re.compile(r"[^\w\s]+")
+
+
+class _Grammar(Struct, frozen=True):
+    yes: re.Pattern[str]
+    plain_yes: re.Pattern[str]  # the first word for yes, also without its accents
+    agrees: re.Pattern[str]
+    no: re.Pattern[str]
+    plain_no: re.Pattern[str]  # the first word for no, and polite words
+    no_then_yes: re.Pattern[str]
+    no_alone: re.Pattern[str]
+    unsure: re.Pattern[str]
+    fillers: re.Pattern[str]
+    both: re.Pattern[str]
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _grammar(code: str) -> _Grammar:
+    language = LANGUAGES[code]
+    words = language.yes_no
+    if words is None:
+        raise KeyError(code)
+    return _compiled(language, words)
+
+
+def _compiled(language: Language, words: YesNo) -> _Grammar:
+    def of(*phrases: str) -> str:
+        return any_of(phrases, digraphs=language.digraphs, accented=words.accented)
+
+    agrees = of(*words.yes, *words.agrees)
+    polite = of(*words.yes, *words.agrees, *words.polite)
+    plain_yes, plain_no = of(words.yes[0]), of(words.no[0])
+    between = r"[\s,/]+(?:\w+ )?"
+    return _Grammar(
+        yes=re.compile(of(*words.yes)),
+        plain_yes=re.compile(any_of(words.yes[:1])),
+        agrees=re.compile(rf"{agrees}(?: {polite})*"),
+        no=re.compile(of(*words.no)),
+        plain_no=re.compile(rf"{plain_no}(?: {of(*words.polite)})*"),
+        no_then_yes=re.compile(rf"{of(*words.no)}(?: \w+)? {plain_yes}"),
+        no_alone=re.compile(rf"{of(*words.no_alone)}(?: {of(*words.polite)})*"),
+        unsure=re.compile(of(*words.unsure)),
+        fillers=re.compile(rf"(?:{of(*words.fillers)} ){{0,{FILLERS_MAX}}}"),
+        both=re.compile(rf"(?:{plain_yes}{between}{plain_no}|{plain_no}{between}{plain_yes})\s*(?:$|[,.!])"),
+    )
+
+
+def says_both(reply: str, code: str) -> bool:
+    """Return whether a reply begins with a yes and a no: ``ja, nein``."""
+    return _grammar(code).both.match(fold(reply[:80])) is not None
+
+
+def is_plain_no(clause: str, code: str) -> bool:
+    """Return whether a clause is nothing but the word for no, apart from polite words."""
+    return _grammar(code).plain_no.fullmatch(" ".join(_NOT_WORDS.sub(" ", fold(clause)).split())) is not None
+
+
+def clause_says(clause: str, code: str) -> Says | None:
+    """Return the meaning of a clause in a language with such words; None if it says neither, and is not open.
+
+    A clause with a negation is never a yes, except for set phrases of agreement (``kein Problem``).
+    """
+    grammar = _grammar(code)
+    said = " ".join(_NOT_WORDS.sub(" ", fold(clause)).split())
+    if not said:
+        return None
+    if grammar.unsure.search(said):
+        return "open"
+    rest = said[grammar.fillers.match(said).end() :]  # type: ignore[union-attr]  # matches nothing as well
+    if any(grammar.agrees.fullmatch(each) for each in (said, rest)):
+        return "yes"
+    if any(grammar.no_alone.fullmatch(each) for each in (said, rest)):
+        return "no"
+    if grammar.no.search(said):
+        return _negated(grammar, rest)
+    return "yes" if grammar.yes.match(rest) else None
+
+
+def _negated(grammar: _Grammar, rest: str) -> Says:
+    if grammar.plain_yes.match(rest) or grammar.no_then_yes.match(rest):
+        return "open"  # "ja nicht"; while "zeker niet" and "claro que no" are a no
+    return "no" if grammar.no.match(rest) or len(rest.split()) <= WORDS_MAX else "open"
+
+
+# -- English and Chinese ----------------------------------------------------------------------------------------------
+
 
 CHARS_MAX = 2_000
 CLAUSES_MAX = 3  # an answer comes first; what follows explains it
 
 _CLAUSE = re.compile(r"[^，,。.!！;；:：\n~～…—]+")
 _BOTH = re.compile(
-    r"\byes,? (?:and|or) no\b|\byes[ ,/]+no$|\bno,? (?:and|or) yes\b|是,?也不是|有也没有|(.)[不没]\1",
-    re.ASCII,
+    r"\byes,? (?:and|or) no\b|\byes[ ,/]+no$|\bno,? (?:and|or) yes\b|是,?也不是|有也没有|(.)[不没]\1", re.ASCII
 )
 _QUESTION = re.compile(r"(?:\?|？|吗|么)\s*$")
 
@@ -79,9 +179,9 @@ _WORDS = re.compile(r"[^\W\d_]+")
 
 
 def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
-    """True, False, or None where the reply leaves it open (``maybe``, ``不知道``, ``yes and no``, a question back).
+    """Return True, False, or None for an open reply (``maybe``, ``不知道``, ``yes and no``, a question).
 
-    The locale's language is read first, then Chinese and English, but for their words that mean something else in it.
+    The locale's language is read first, then Chinese and English, except their words with another meaning in it.
     """
     code = language(locale.replace("_", "-"))
     folded = unicodedata.normalize("NFKC", text[:CHARS_MAX]).strip().casefold().replace("’", "'").lstrip("¿¡\"“„«(' ")
@@ -102,7 +202,7 @@ def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
 
 
 def _is_plain_no(clause: str, code: str) -> bool:
-    """Whether a clause is a no and nothing else, so that it takes back a yes before it: ``okay, no``."""
+    """Return whether a clause is nothing but a no, so that it cancels a yes before it: ``okay, no``."""
     return _PLAIN_NO.fullmatch(clause) is not None or (_has_words(code) and is_plain_no(clause, code))
 
 
@@ -112,9 +212,9 @@ def _has_words(code: str) -> bool:
 
 
 def _foreign_clause_says(clause: str, code: str) -> Says | None:
-    """What a clause says in a language other than English and Chinese; the parts in these two count as well."""
+    """Return the meaning of a clause in another language than English and Chinese, whose words are read too."""
     if _HAN.search(clause):
-        return None if code == "ja" else _clause_says(clause)  # the same signs are other words in Japanese
+        return None if code == "ja" else _clause_says(clause)  # the same characters are other words in Japanese
     if _QUESTION.search(clause):
         return None
     if not _has_words(code):
@@ -130,7 +230,7 @@ def _foreign_clause_says(clause: str, code: str) -> Says | None:
 
 
 def _clause_says(clause: str) -> Says | None:
-    """What a clause in English or Chinese says."""
+    """Return the meaning of a clause in English or Chinese."""
     if _YES_IDIOM.search(clause):
         return "yes"
     if _QUESTION.search(clause) or _UNSURE.search(clause):

@@ -1,65 +1,138 @@
-"""Which of a script's choices a free reply picks: by key, position or text, and none where it is not clear."""
+"""Matching of a free reply to a script's choices: by key, position or text; none if it is ambiguous.
+
+The words around a choice are those of the locale's language, of English and of Chinese.
+"""
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
-import msgspec
+from msgspec import Struct
 
-from runtime.answers.choice_words import Words, words_for
+from runtime.answers.languages import ENGLISH, LANGUAGES, known_language
+from runtime.answers.languages.language import ChoiceWords, Language
+from runtime.answers.languages.spelling import plain_key, spelled, unaccented
 from runtime.answers.numbers import parse_number
-from runtime.languages.spelling import unaccented
-from scripts.model import Locale
-from scripts.words import SPACED, is_spaced
+from runtime.state.state import Choice
+from scripts.detectors.words import SPACED, is_spaced
+from scripts.model.script import Locale
+
+# -- words of a language ----------------------------------------------------------------------------------------------
+
+
+_LEAD_WORDS_MAX = 6
+_ENGLISH_NO = (
+    "no", "not", "never", "none", "neither", "nor", "except", "without", "cannot", "cant", "dont", "isnt",
+    "rather than", "anything but",
+)  # fmt: skip
+_HAN_NO = r"不(?!过|仅|错)|没|无|除了|(?<![特分级性区差])别(?!的|人)"
+
+
+class ChoiceMarkers(Struct, frozen=True):
+    """The patterns around a choice: before and after it, for its position, for the end of a clause, and for no."""
+
+    lead: re.Pattern[str]
+    tail: re.Pattern[str]
+    ordinal: re.Pattern[str]
+    places: Mapping[str, int]
+    digraphs: Mapping[str, str]
+    clause_end: re.Pattern[str]
+    negation: re.Pattern[str]
+
+    def place(self, ordinal: str) -> int:
+        """Return the position of an ordinal, from 1 on; -1 is the last."""
+        return self.places[plain_key(ordinal, self.digraphs)]
+
+
+def words_for(locale: Locale) -> ChoiceMarkers:
+    """Return the patterns for choices in a locale."""
+    own = known_language(locale)
+    return _words(ENGLISH.code if own is None or own.choices is None else own.code)
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _words(code: str) -> ChoiceMarkers:
+    own, english = LANGUAGES[code], ENGLISH.choices
+    found = own.choices
+    if found is None or english is None:
+        raise KeyError(code)
+
+    def either(words: Iterable[str], others: Iterable[str]) -> str:
+        both = {*words, *(each for each in others if each not in own.collides)}
+        return "|".join(spelled(each, own.digraphs) for each in sorted(both, key=lambda each: (-len(each), each)))
+
+    ordinals = {**english.ordinals, **found.ordinals}
+    tails = either(found.tails, english.tails)
+    suffixes = either(own.ordinal_suffixes, ENGLISH.ordinal_suffixes)
+    leads = either(found.leads, english.leads)
+    but = either(found.but, english.but)
+    return ChoiceMarkers(
+        lead=re.compile(
+            rf"(?:(?:(?:{leads})(?![a-zà-ɏ])|no\.|我|就|选择|选项|选|要|答案|是|第)[\s:：#'.]*){{0,{_LEAD_WORDS_MAX}}}"
+        ),
+        tail=re.compile(rf"[\s)）\].。!！,，、:：]*(?:{tails}|谢谢|吧|个|项|号)?[\s.。!！]*"),
+        ordinal=re.compile(
+            rf"\b(?:(?P<word>{either(ordinals, ())})|(?P<nth>[0-9]{{1,3}})(?:{suffixes}))"
+            rf"(?=\s(?:{either(found.nouns, english.nouns)})\b|\s*[.,!]?\s*(?:(?:{tails})[\s.!]*)?$)"
+            r"|(?<!倒数)第\s?(?P<han>[0-9]{1,3}|[一二两三四五六七八九十]{1,3}|最后)\s?(?=[个项种条款号]|选项|\s*[。！吧]?\s*$)"
+            r"|(?P<final>最后一[个项种条])"
+        ),
+        places={plain_key(word, own.digraphs): place for word, place in ordinals.items()},
+        digraphs=own.digraphs,
+        clause_end=re.compile(rf"[,，。;；!！?？\n]|(?<!anything )\b(?:{but})\b|而是|而(?!且)|但"),
+        negation=re.compile(rf"\b(?:{either(_no(own, found), _ENGLISH_NO)}|[a-z]{{2,8}}n't)\b|{_HAN_NO}"),
+    )
+
+
+def _no(own: Language, found: ChoiceWords) -> tuple[str, ...]:
+    return (*(own.yes_no.no if own.yes_no is not None else ()), *found.without)
+
+
+# -- choices ----------------------------------------------------------------------------------------------------------
+
 
 CHARS_MAX = 2_000
-PART_CHARS_MIN = 2  # "a" is part of too many texts to name one
+PART_CHARS_MIN = 2  # "a" is part of too many texts to identify one
 CORE_CHARS_MAX = 12
 
 _OPENING = "([（【\"'“¿¡„« "
 _CORE = re.compile(r"[a-z0-9]+|[一二两三四五六七八九十]+")
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """One choice of a script: the key its variable takes, and the text a person sees."""
-
-    key: str
-    text: str
-
-
 def match_choice(text: str, choices: Sequence[Choice | str], locale: Locale = "en") -> str | None:
-    """The key of the one choice a reply picks, or None; a bare text is a choice that is its own key.
+    """Return the key of the one choice that a reply picks, or None; a plain text is a choice with itself as its key.
 
-    Words for places (``the second one``) are those of the locale's language, of English and of Chinese. A reply without
-    accents picks a choice that is written with them, where no other is written without.
+    Words for positions (``the second one``) are those of the locale's language, of English and of Chinese. A reply
+    without accents picks a choice with accents, unless there is an equal choice without accents.
     """
     offered = [choice if isinstance(choice, Choice) else Choice(choice, choice) for choice in choices]
     reply = _spaced(text[:CHARS_MAX].strip())
     if not reply:
         return None
     words = words_for(locale)
-    key, is_clear = _pick(_Asked(reply, offered, words, locale))
+    key, is_clear = _pick(_ChoiceReply(reply, offered, words, locale))
     if key is None and is_clear:
         plain = [Choice(choice.key, unaccented(choice.text)) for choice in offered]
         if plain != offered or unaccented(reply) != reply:
-            key, _ = _pick(_Asked(unaccented(reply), plain, words, locale))
+            key, _ = _pick(_ChoiceReply(unaccented(reply), plain, words, locale))
     return key
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """A reply to some choices, and the words of its language."""
+class _ChoiceReply(Struct, frozen=True):
+    """A reply to some choices, and the patterns of its language."""
 
     reply: str
     choices: Sequence[Choice]
-    words: Words
+    words: ChoiceMarkers
     locale: Locale
 
 
-def _pick(asked: _Asked) -> tuple[str | None, bool]:
-    """The key of the one choice that is picked, or None; and whether no more than one was meant."""
-    ways: tuple[Callable[[_Asked], set[str]], ...] = (_exact, _by_position, _mentioned, _part_of)
+def _pick(answer: _ChoiceReply) -> tuple[str | None, bool]:
+    """Return the key of the one choice that is picked, or None; and whether at most one was meant."""
+    ways: tuple[Callable[[_ChoiceReply], set[str]], ...] = (_exact, _by_position, _mentioned, _part_of)
     for way in ways:
-        keys = way(asked)
+        keys = way(answer)
         if keys:
             return (keys.pop(), True) if len(keys) == 1 else (None, False)
     return None, True
@@ -73,36 +146,36 @@ def _tight(text: str) -> str:
     return "".join(char for char in _spaced(text) if char.isalnum())
 
 
-def _exact(asked: _Asked) -> set[str]:
-    choices, core = asked.choices, _core(asked)
-    for wanted in dict.fromkeys((_tight(asked.reply), _tight(core))):
-        for spelled in zip(*((c.key, c.text, c.key + c.text) for c in choices), strict=True):
-            keys = {c.key for c, label in zip(choices, spelled, strict=True) if wanted and _tight(label) == wanted}
+def _exact(answer: _ChoiceReply) -> set[str]:
+    choices, core = answer.choices, _core(answer)
+    for wanted in dict.fromkeys((_tight(answer.reply), _tight(core))):
+        for labels in zip(*((c.key, c.text, c.key + c.text) for c in choices), strict=True):
+            keys = {c.key for c, label in zip(choices, labels, strict=True) if wanted and _tight(label) == wanted}
             if keys:
                 return keys
-    return {choice.key for choice in choices if choice.text.strip() and _spaced(choice.text) == asked.reply}
+    return {choice.key for choice in choices if choice.text.strip() and _spaced(choice.text) == answer.reply}
 
 
-def _core(asked: _Asked) -> str:
-    """What is left of ``我选(b)吧`` or ``option 2, please`` once the words around the answer are gone."""
-    lead = asked.words.lead.match(asked.reply)
-    core = asked.reply[lead.end() if lead else 0 :].lstrip(_OPENING)
+def _core(answer: _ChoiceReply) -> str:
+    """Return ``b`` for ``我选(b)吧`` and ``2`` for ``option 2, please``: the core of the reply."""
+    lead = answer.words.lead.match(answer.reply)
+    core = answer.reply[lead.end() if lead else 0 :].lstrip(_OPENING)
     end = _CORE.match(core)
-    if end and asked.words.tail.fullmatch(core, end.end()):
+    if end and answer.words.tail.fullmatch(core, end.end()):
         return end[0]
     word, _, after = core.partition(" ")
-    return word if word.isalpha() and asked.words.tail.fullmatch(f" {after}") else core
+    return word if word.isalpha() and answer.words.tail.fullmatch(f" {after}") else core
 
 
-def _by_position(asked: _Asked) -> set[str]:
-    choices, reply = asked.choices, asked.reply
-    ordinals = [match for match in asked.words.ordinal.finditer(reply) if not _negated(asked, reply, match.start())]
-    by_order = {_at(_ordinal(match, asked.words), choices) for match in ordinals} - {""}
-    core = _core(asked)
+def _by_position(answer: _ChoiceReply) -> set[str]:
+    choices, reply = answer.choices, answer.reply
+    ordinals = [match for match in answer.words.ordinal.finditer(reply) if not _negated(answer, reply, match.start())]
+    by_order = {_at(_ordinal(match, answer.words), choices) for match in ordinals} - {""}
+    core = _core(answer)
     is_short = len(core) <= CORE_CHARS_MAX and not re.search(r"[^\w.]", core)
-    number = parse_number(core, asked.locale) if is_short else None
-    named = {c.key: {parse_number(each, asked.locale) for each in (c.key, c.text)} - {None} for c in choices}
-    if any(named.values()):  # the choices are numbers themselves: 2 then means the choice called 2
+    number = parse_number(core, answer.locale) if is_short else None
+    named = {c.key: {parse_number(each, answer.locale) for each in (c.key, c.text)} - {None} for c in choices}
+    if any(named.values()):  # the choices are numbers themselves: 2 then means the choice named 2
         by_value = {key for key, values in named.items() if number is not None and number in values}
         return by_order | by_value
     if not by_order and isinstance(number, int) and (core.isdecimal() or core.isalpha()):
@@ -110,7 +183,7 @@ def _by_position(asked: _Asked) -> set[str]:
     return by_order
 
 
-def _ordinal(match: re.Match[str], words: Words) -> int:
+def _ordinal(match: re.Match[str], words: ChoiceMarkers) -> int:
     if match["final"]:
         return -1
     number = parse_number(match["nth"] or match["han"]) if match["nth"] or match["han"] else words.place(match["word"])
@@ -123,46 +196,46 @@ def _at(position: int, choices: Sequence[Choice]) -> str:
     return choices[position - 1].key if 1 <= position <= len(choices) else ""
 
 
-def _mentioned(asked: _Asked) -> set[str]:
-    """The choices named somewhere in the reply, longest first so that 非常好 does not also name 好."""
+def _mentioned(answer: _ChoiceReply) -> set[str]:
+    """Return the choices named anywhere in the reply, longest first so that 非常好 does not also name 好."""
     labels = {
         (_spaced(label), c.key)
-        for c in asked.choices
+        for c in answer.choices
         for label in (c.text, c.key)
         if len(label) > 1 or not is_spaced(label)
     }
-    reply = asked.reply
+    reply = answer.reply
     keys: set[str] = set()
     for label, key in sorted(labels, key=lambda pair: (-len(pair[0]), pair)):
         found = [match for match in _whole(label).finditer(reply) if label]
-        if any(not _negated(asked, reply, match.start()) for match in found):
+        if any(not _negated(answer, reply, match.start()) for match in found):
             keys.add(key)
         for match in found:
             reply = reply[: match.start()] + "\0" * len(match[0]) + reply[match.end() :]
     return keys
 
 
-def _part_of(asked: _Asked) -> set[str]:
-    """The choices of which the reply is a part, but never a choice that says the opposite of it."""
-    wanted = asked.reply.strip(" .。!！,，¡")
+def _part_of(answer: _ChoiceReply) -> set[str]:
+    """Return the choices that contain the reply, except a choice with the opposite meaning."""
+    wanted = answer.reply.strip(" .。!！,，¡")
     if len(wanted) < PART_CHARS_MIN and is_spaced(wanted):
         return set()
     keys = set()
-    for choice in asked.choices:
+    for choice in answer.choices:
         text = _spaced(choice.text)
         found = _whole(wanted).search(text)
-        if found and (asked.words.negation.search(wanted) or not _negated(asked, text, found.start())):
+        if found and (answer.words.negation.search(wanted) or not _negated(answer, text, found.start())):
             keys.add(choice.key)
     return keys
 
 
 def _whole(label: str) -> re.Pattern[str]:
-    """The label as whole words where its script parts them: ``red`` is not in ``bored``; Chinese has no borders."""
+    """Return a pattern for the label, as whole words in scripts with spaces: ``red`` is not in ``bored``."""
     before = rf"(?<!{SPACED})" if is_spaced(label[:1]) else ""
     after = rf"(?!{SPACED})" if is_spaced(label[-1:]) else ""
     return re.compile(f"{before}(?:{re.escape(label)}){after}")
 
 
-def _negated(asked: _Asked, text: str, at: int) -> bool:
-    ends = [match.end() for match in asked.words.clause_end.finditer(text, 0, at)]
-    return asked.words.negation.search(text, ends[-1] if ends else 0, at) is not None
+def _negated(answer: _ChoiceReply, text: str, at: int) -> bool:
+    ends = [match.end() for match in answer.words.clause_end.finditer(text, 0, at)]
+    return answer.words.negation.search(text, ends[-1] if ends else 0, at) is not None

@@ -1,19 +1,18 @@
-"""One calendar day out of a free reply, by the Gregorian calendar; relative ones are counted from ``today``.
+"""Extraction of one calendar day from a free reply, in the Gregorian calendar; relative days count from ``today``.
 
-Digits and Chinese are read here, the words of other languages in `spoken_days` and `relative_days`.
+Digits and Chinese are parsed here, the words of other languages in `spoken_days`.
 """
 
 import re
 from datetime import date, timedelta
 
+from runtime.answers.languages import LANGUAGES
+from runtime.answers.languages.cldr import conventions
+from runtime.answers.languages.spelling import fold
 from runtime.answers.numbers import parse_number
-from runtime.answers.relative_days import relative_day
-from runtime.answers.spoken_days import spoken_days
-from runtime.languages import LANGUAGES
-from runtime.languages.cldr import conventions
-from runtime.languages.spelling import fold
-from scripts.model import Locale
-from scripts.strings import language
+from runtime.answers.spoken_days import relative_day, spoken_days
+from scripts.model.script import Locale
+from scripts.translations.localisation import language
 
 CHARS_MAX = 2_000
 _HAN = "零〇一二三四五六七八九十"
@@ -41,15 +40,15 @@ _DATE = re.compile(
 )
 
 _NEGATED = re.compile(r"(?:\bnot(?: on)?|不是) ?$")
-_DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f]")  # Arabic dates have them between their parts
+_DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f]")  # occur between the parts of Arabic dates
 _LETTER = re.compile(r"[^\W\d_]")
 
 
 def parse_date(text: str, today: date, locale: Locale = "en") -> str | None:
-    """The ISO day a reply names, or None; a day that does not exist or lacks its year is none, as are two days.
+    """Return the ISO day in a reply, or None if it has no day, two days, or one that does not exist or lacks its year.
 
-    ``next Friday`` is the first Friday after today, ``下周五`` the Friday of the next Monday-to-Sunday week. Of two
-    numbers in an order that the reply leaves open, the locale says which is the month.
+    ``next Friday`` is the first Friday after today, ``下周五`` the Friday of the next Monday-to-Sunday week. The locale
+    decides which of two ambiguous numbers is the month.
     """
     folded = re.sub(r"[ \t]+", " ", _DIRECTION_MARKS.sub("", text[:CHARS_MAX]).casefold().replace("後", "后"))
     if not folded.isascii():
@@ -64,7 +63,7 @@ def parse_date(text: str, today: date, locale: Locale = "en") -> str | None:
 
 
 def _in_words(text: str, today: date, locale: Locale, *, is_alone: bool) -> set[date]:
-    """The days a text names in words of the locale's language and of English. Raises ValueError, OverflowError."""
+    """Return the days in the words of the locale's language and of English. Raises ValueError, OverflowError."""
     code = language(locale.replace("_", "-"))
     text = fold(text)
     if code in {"en", "zh"}:
@@ -78,7 +77,7 @@ def _in_words(text: str, today: date, locale: Locale, *, is_alone: bool) -> set[
 
 
 def _day(match: re.Match[str], today: date, locale: Locale) -> date:
-    """The day one match stands for; raises ValueError where it names none."""
+    """Return the day of one match. Raises ValueError if it has none."""
     if _NEGATED.search(match.string[max(match.start() - 8, 0) : match.start()]):
         raise ValueError(match[0])
     part = match.groupdict()
@@ -87,7 +86,7 @@ def _day(match: re.Match[str], today: date, locale: Locale) -> date:
     if part["han_year"]:
         return date(*(_count(part[name]) for name in ("han_year", "han_month", "han_day")))
     if part["last"]:
-        month_first = part["sep"] != "." and _month_first(locale)  # dots are written day first everywhere
+        month_first = part["sep"] != "." and _month_first(locale)  # dates with dots are day first everywhere
         return _year_last(int(part["first"]), int(part["second"]), int(part["last"]), month_first)
     if part["han_word"]:
         return today + timedelta(days=_HAN_OFFSETS[part["han_word"]])

@@ -1,24 +1,24 @@
-"""A list out of a free reply: items set apart by punctuation, lines, bullets, ``and``, ``和``."""
+"""Extraction of a list from a free reply: items separated by punctuation, lines, bullets, ``and``, ``和``."""
 
 import re
 from functools import lru_cache
 
-from runtime.answers.separators import has_decimal_comma
-from runtime.languages import ENGLISH, LANGUAGES, also_english, spoken
-from runtime.languages.spelling import any_of, fold
-from scripts.model import Locale
-from scripts.values import LIST_ITEMS_MAX, TEXT_CHARS_MAX
+from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, spoken
+from runtime.answers.languages.spelling import any_of, fold
+from runtime.answers.numbers import has_decimal_comma
+from scripts.expressions.values import LIST_ITEMS_MAX, TEXT_CHARS_MAX
+from scripts.model.script import Locale
 
-# 和 also stands inside words (和平, 温和), where it joins nothing.
+# 和 also occurs inside words (和平, 温和), where it is not a separator.
 _HAN_JOINS = r"(?<![温暖柔缓平共谐饱总随祥调])和(?![平谐尚解睦好气服])|以及|还有"
 _HAN_NOTHING = frozenset(["无", "没有", "没", "没有了", "都没有", "暂无"])
 _BULLET = re.compile(r"\s*(?:[-*•·–](?=\s|[^\W\d])|[0-9]{1,3}[.)、](?!\d)\s*)\s*")
 
 
 def parse_list(text: str, locale: Locale = "en") -> list[str] | None:
-    """The items of a reply in order, ``[]`` where it says there are none, None where it says nothing.
+    """Return the items of a reply in order, ``[]`` if it says there are none, None if it is empty.
 
-    At most LIST_ITEMS_MAX items; what follows them is not read.
+    At most LIST_ITEMS_MAX items; the rest is ignored.
     """
     text = text[:TEXT_CHARS_MAX].strip()
     own = spoken(locale)

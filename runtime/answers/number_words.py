@@ -1,24 +1,24 @@
-"""Numbers written out in a language, rewritten in digits; the words are read by text2num."""
+"""Replacement of number words of a language by digits; the words are parsed by text2num."""
 
 import re
 from functools import lru_cache
 
 from msgspec import Struct
 
-from runtime.languages import LANGUAGES
-from runtime.languages.language import Language, NumberWords
-from runtime.languages.spelling import any_of, fold, spelled, unaccented
+from runtime.answers.languages import LANGUAGES
+from runtime.answers.languages.language import Language, NumberWords
+from runtime.answers.languages.spelling import any_of, fold, spelled, unaccented
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+(?:-[^\W\d_]+)*|\S")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _ENDS = frozenset(".,;:!?()\n")
 _NUMBER = r"(?<![\w.,])[0-9]+(?:\.[0-9]+)?(?![\w.,]*[0-9])"
-NOTHING = "~"  # stands where a word was that is no number
-HALF = "½"  # stands where "and a half" was
+NOTHING = "~"  # replaces a word that is not a number
+HALF = "½"  # replaces "and a half"
 
 
 class WordsUnreadable(ValueError):
-    """A number that stands in a text but has no one value, such as a dozen or so."""
+    """A number without a single value, such as a dozen or so."""
 
 
 class _Token(Struct, frozen=True):
@@ -27,15 +27,15 @@ class _Token(Struct, frozen=True):
     word: str
 
     def text(self) -> str:
-        """The word."""
+        """Return the word."""
         return self.word
 
     def nt_separated(self, previous: "_Token") -> bool:
-        """No pauses are known."""
+        """Return False, because pauses are unknown."""
         return False
 
     def not_a_number_part(self) -> bool:
-        """Nothing is known but the word."""
+        """Return False, because only the word is known."""
         return False
 
 
@@ -95,9 +95,9 @@ def _compiled(language: Language, words: NumberWords) -> _Grammar:
 
 
 def with_words_as_digits(text: str, code: str) -> str:
-    """A text of a language with its number words in digits; ordinals and articles are none.
+    """Return a text of a language with its number words in digits; ordinals and articles are not replaced.
 
-    Raises WordsUnreadable for rough numbers (``une dizaine``) and those that are negated (``nicht 5``).
+    Raises WordsUnreadable for approximate numbers (``une dizaine``) and negated ones (``nicht 5``).
     """
     grammar = _grammar(code)
     text = grammar.ignored.sub(NOTHING, "\n".join(map(fold, text.splitlines())))
@@ -115,7 +115,7 @@ def with_words_as_digits(text: str, code: str) -> str:
 
 
 def small_number(word: str, code: str) -> int | None:
-    """The whole number that one word or some digits say in a language, or None."""
+    """Return the integer that one word or a string of digits means in a language, or None."""
     from text_to_num import text2num  # type: ignore[import-untyped]  # loaded on first use
 
     if word.isdecimal():
@@ -128,7 +128,7 @@ def small_number(word: str, code: str) -> int | None:
 
 
 def english_in_digits(text: str) -> str:
-    """The number that a whole text says in English, in digits, or an empty text."""
+    """Return the number that a whole text means in English, in digits, or an empty text."""
     from text_to_num import alpha2digit
 
     written = str(alpha2digit(text.strip(" .,!"), "en", threshold=0))
@@ -153,7 +153,7 @@ def _respelled(word: str, words: NumberWords) -> str:
 
 
 def _spelled_in_digits(text: str, grammar: _Grammar, code: str) -> str:
-    """The text with its number words in digits; no number goes past a punctuation mark."""
+    """Return the text with its number words in digits; a number does not extend over a punctuation mark."""
     written: list[str] = []
     end = 0
     run: list[re.Match[str]] = []
@@ -169,7 +169,7 @@ def _spelled_in_digits(text: str, grammar: _Grammar, code: str) -> str:
 
 
 def _add_run(written: list[str], run: list[re.Match[str]], end: int, grammar: _Grammar, code: str, words: int) -> int:
-    """Adds a run of words, and what comes before them from `end` on; where the next one begins."""
+    """Add a run of words, and the text before it from `end` on; return the end of its last number."""
     from text_to_num import find_numbers
 
     if not run:
@@ -187,7 +187,7 @@ def _add_run(written: list[str], run: list[re.Match[str]], end: int, grammar: _G
 
 
 def _counts(run: list[str], at: int, grammar: _Grammar, code: str, total: int) -> bool:
-    """Whether a word counts: an article does so alone, before one more word, at the end, and within a number."""
+    """Return whether a word counts: an article does alone, before one more word, at the end, and within a number."""
     if run[at] not in grammar.articles:
         return True
     after = run[at + 1] if at + 1 < len(run) else ""

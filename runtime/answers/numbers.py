@@ -1,16 +1,88 @@
-"""One number out of a free reply, in digits, in words (text2num) or in Chinese numerals (cn2an)."""
+"""Extraction of one number from a free reply: in digits of the locale's notation (``1.234,5`` in German), in words
+(text2num) or in Chinese numerals (cn2an).
+"""
 
 import math
 import re
+from functools import lru_cache
 
+from msgspec import Struct
+
+from runtime.answers.languages import LANGUAGES
+from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, PLAIN, conventions
 from runtime.answers.number_words import english_in_digits, with_words_as_digits
-from runtime.answers.separators import with_plain_digits
-from runtime.languages import LANGUAGES
-from scripts.model import Locale
-from scripts.strings import language
-from scripts.values import INTEGER_ABS_MAX, number_in
+from scripts.expressions.values import INTEGER_ABS_MAX, number_in
+from scripts.model.script import Locale
+from scripts.translations.localisation import language
 
-CHARS_MAX = 2_000  # a reply's number stands near its start; the rest is not read
+# -- notation of a locale ---------------------------------------------------------------------------------------------
+
+
+_SPACES = "\u00a0\u202f\u2009"
+_ARABIC = str.maketrans("٫٬", ".,")
+_TOKEN = re.compile(
+    rf"(?<![\w.,])[0-9]{{1,40}}(?:(?:[.,'’{_SPACES}]| (?=[0-9]{{3}}(?![0-9])))[0-9]{{1,40}}){{1,40}}(?![0-9])"
+)
+# Not the locale's notation, but unambiguous.
+_DOTS_GROUP = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+")
+_COMMAS_GROUP = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+")
+_NEITHER_GROUPS = re.compile(rf"[0-9]{{1,3}}(?:['’{_SPACES}][0-9]{{3}})+(?:[.,][0-9]+)?")
+_COMMA = re.compile(r"[0-9]+,[0-9]+")
+_NO_DIGIT = re.compile(r"[^0-9]")
+
+
+class _Separators(Struct, frozen=True):
+    decimal: str
+    group: str
+    grouped: re.Pattern[str]
+
+
+@lru_cache(maxsize=LOCALES_CACHED_MAX)
+def _separators(locale: Locale) -> _Separators:
+    used = PLAIN if locale in {"en", "zh"} else conventions(locale) or PLAIN
+    last, other = used.group_sizes
+    mark = rf"[ {_SPACES}]" if used.group.isspace() else "['’]" if used.group in "'’" else re.escape(used.group)
+    decimals = rf"(?:{re.escape(used.decimal)}[0-9]+)?"
+    grouped = rf"[0-9]{{1,{other}}}(?:{mark}[0-9]{{{other}}})*{mark}[0-9]{{{last}}}{decimals}"
+    return _Separators(used.decimal, used.group, re.compile(grouped))
+
+
+def has_decimal_comma(locale: Locale) -> bool:
+    """Return whether the decimal separator is a comma, so that a comma between digits does not separate items."""
+    return _separators(locale).decimal == ","
+
+
+def with_plain_digits(text: str, locale: Locale) -> str:
+    """Return a text with its numbers in the notation of programs, for any digits of the locale.
+
+    Besides the locale's notation, unambiguous ones are accepted: a decimal point (``27.5``), and two separators in the
+    order of another locale (``1,234.5`` in German).
+    """
+    if not text.isascii():
+        text = "".join(str(int(char)) if char.isdecimal() else char for char in text).translate(_ARABIC)
+    used = _separators(locale)
+    return _TOKEN.sub(lambda match: _plain(match[0], used), text)
+
+
+def _plain(written: str, used: _Separators) -> str:
+    if used.grouped.fullmatch(written):
+        whole, _, decimals = written.partition(used.decimal)
+        return f"{_NO_DIGIT.sub('', whole)}.{decimals}" if decimals else _NO_DIGIT.sub("", whole)
+    if _DOTS_GROUP.fullmatch(written):
+        return written.replace(".", "").replace(",", ".")
+    if _COMMAS_GROUP.fullmatch(written):
+        return written.replace(",", "")
+    if _NEITHER_GROUPS.fullmatch(written):
+        return re.sub(r"[^0-9.]", "", written.replace(",", "."))
+    if used.group != "," and _COMMA.fullmatch(written):
+        return written.replace(",", ".")
+    return written
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+CHARS_MAX = 2_000  # the number is expected near the start of a reply; the rest is ignored
 HAN_NUMERAL_CHARS_MAX = 24
 
 _FOLD = str.maketrans("０１２３４５６７８９．％－−＋兩萬億點歲個幾負○", "0123456789.%--+两万亿点岁个几负〇")
@@ -21,7 +93,7 @@ _COUNTED = (
     "箱袋盒桶"
 )
 
-# "one" and a lone Chinese digit are ordinary words more often than counts: they must earn being read as numbers.
+# "one" and a single Chinese digit are usually ordinary words, so they are numbers only in certain contexts.
 _BEFORE_ONE = re.compile(
     r"\b(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|and|or|to|point|minus"
     r"|have|has|had|got|is|was|am|are|about|just|only|maybe|around|exactly|roughly|say|said|least|most|than|with|for"
@@ -56,13 +128,13 @@ _SEVERAL_DIGITS = re.compile(r"[一二两三四五六七八九]{2}")
 
 
 class _UnreadableError(ValueError):
-    """A numeral that stands in the reply but has no one value; the whole reply then gives none."""
+    """A numeral in the reply without a single value; the whole reply then has no number."""
 
 
 def parse_number(text: str, locale: Locale = "en") -> int | float | None:
-    """The one number a reply names; None for none, for two different ones and for an approximation (``十几``).
+    """Return the only number in a reply; None for none, for two different ones and for an approximation (``十几``).
 
-    Digits are read as the locale writes them, words in its language, in Chinese and, where they are all, in English.
+    Digits are parsed in the locale's notation, words in its language, in Chinese and, if it is all words, in English.
     """
     folded = with_plain_digits(text[:CHARS_MAX].translate(_FOLD).casefold().strip(), locale)
     plain = number_in(folded)
@@ -70,13 +142,13 @@ def parse_number(text: str, locale: Locale = "en") -> int | float | None:
         return _settled(plain)
     try:
         found = set(_numbers(_in_digits(folded, locale)))
-    except ValueError:  # _UnreadableError and WordsUnreadable among them
+    except ValueError:  # including _UnreadableError and WordsUnreadable
         return None
     return _settled(found.pop()) if len(found) == 1 else None
 
 
 def _in_digits(text: str, locale: Locale) -> str:
-    """A text with its number words in digits. Raises _UnreadableError, WordsUnreadable."""
+    """Return a text with its number words in digits. Raises _UnreadableError, WordsUnreadable."""
     code = language(locale.replace("_", "-"))
     if code in {"en", "zh"}:
         return _words_to_digits(text, english=True)
@@ -96,7 +168,7 @@ def _settled(number: int | float) -> int | float | None:
 
 
 def _words_to_digits(text: str, *, english: bool) -> str:
-    """English number words as digits, ``零下`` and ``百分之`` resolved, words that only look like numbers removed."""
+    """Return English number words as digits; ``零下`` and ``百分之`` resolved, and false number words removed."""
     text = text.replace("百分百", "100").replace("百分之百", "100").replace("零下", "负")
     text = re.sub(r"(?<=[\u4e00-\u9fff])[ \t]+(?=[\u4e00-\u9fff])", "", _IDIOMS.sub("~", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
@@ -104,7 +176,7 @@ def _words_to_digits(text: str, *, english: bool) -> str:
 
 
 def _readable(text: str) -> str:
-    """The text. Raises _UnreadableError where a number in it has no one value."""
+    """Return the text. Raises _UnreadableError if a number in it has no single value."""
     if _UNREADABLE.search(re.sub(r"[个年天岁]半| and a half\b", "", text)):
         raise _UnreadableError
     return text
@@ -193,6 +265,6 @@ def _han_value(numeral: str) -> int | float:
 
     try:
         value = cn2an.cn2an(numeral, "normal")
-    except (ValueError, KeyError) as error:  # KeyError: what it raises for units it cannot place
+    except (ValueError, KeyError) as error:  # KeyError: raised for unknown units
         raise _UnreadableError from error
     return value if isinstance(value, int) else float(value)

@@ -1,31 +1,32 @@
-"""The days that a text names in the words of a language: ``3. Mai 1990``, ``gestern``, ``il y a deux jours``.
+"""Days that a text names in the words of a language: ``3. Mai 1990``, ``gestern``, ``il y a deux jours``.
 
-Names of months and weekdays are CLDR's, words that count from today are those of `runtime.languages`.
+Names of months and weekdays come from CLDR, words relative to today from `runtime.answers.languages`. For a language
+without such data, dateparser reads a day relative to today: Russian ``вчера``, Swedish ``igår``.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from runtime.answers.languages import ENGLISH, LANGUAGES
+from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, Conventions, conventions
+from runtime.answers.languages.language import DayWords, Language
+from runtime.answers.languages.spelling import any_of, fold, plain_key
 from runtime.answers.number_words import small_number
-from runtime.languages import ENGLISH, LANGUAGES
-from runtime.languages.cldr import LOCALES_KEPT, Conventions, conventions
-from runtime.languages.language import DayWords, Language
-from runtime.languages.spelling import any_of, fold, plain_key
-from scripts.model import Locale
-from scripts.strings import language
+from scripts.model.script import Locale
+from scripts.translations.localisation import language
 
 _YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
-_TAKEN = "~"  # stands where a day was named
+_TAKEN = "~"  # replaces a day that was found
 _COUNT = r"(?P<count>[0-9]{1,4}|[^\W\d_]{1,30})"
 
 
 class _Spoken(Struct, frozen=True):
-    """The words that count from today."""
+    """The patterns of words relative to today."""
 
     days: Mapping[str, int | None]
     day: re.Pattern[str]
@@ -38,7 +39,7 @@ class _Spoken(Struct, frozen=True):
 
 
 class _Grammar(Struct, frozen=True):
-    """What is known of the dates of a locale; names by what they stand for."""
+    """The patterns of a locale's dates; values by name."""
 
     code: str
     digraphs: Mapping[str, str]
@@ -50,8 +51,8 @@ class _Grammar(Struct, frozen=True):
     spoken: _Spoken | None
 
 
-class Found(Struct, frozen=True):
-    """The days a text names, and the text without the words that name them."""
+class NamedDays(Struct, frozen=True):
+    """The days in a text, and the text without the words for them."""
 
     days: frozenset[date]
     rest: str
@@ -60,8 +61,8 @@ class Found(Struct, frozen=True):
 _Keep: TypeAlias = Callable[[re.Match[str], date | None], str]
 
 
-def spoken_days(text: str, today: date, locale: Locale) -> Found:
-    """The days a folded text names in a locale's language.
+def spoken_days(text: str, today: date, locale: Locale) -> NamedDays:
+    """Return the days that a folded text names in a locale's language.
 
     Raises ValueError or OverflowError for a day that does not exist, and for one that the text negates.
     """
@@ -80,7 +81,7 @@ def spoken_days(text: str, today: date, locale: Locale) -> Found:
             text = pattern.sub(lambda match: keep(match, _named_day(match, grammar)), text)
     if grammar.spoken is not None:
         text = _from_today(text, today, grammar, grammar.spoken, keep)
-    return Found(frozenset(days), text)
+    return NamedDays(frozenset(days), text)
 
 
 def _from_today(text: str, today: date, grammar: _Grammar, words: _Spoken, keep: _Keep) -> str:
@@ -105,7 +106,7 @@ def _shifted(match: re.Match[str], words: _Spoken, grammar: _Grammar, today: dat
 
 
 def _weekday(match: re.Match[str], words: _Spoken, grammar: _Grammar, today: date) -> date:
-    """`next` is the first such day after today, `this` may be today, `last` is the latest before it."""
+    """Return the weekday: `next` is the first after today, `this` may be today, `last` is the latest before it."""
     which = match["before"] or match["after"]
     weekday = grammar.weekdays[plain_key(match["first"] or match["second"], grammar.digraphs)]
     if words.last.fullmatch(which):
@@ -117,7 +118,7 @@ def _weekday(match: re.Match[str], words: _Spoken, grammar: _Grammar, today: dat
 # -- patterns ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=LOCALES_KEPT)
+@lru_cache(maxsize=LOCALES_CACHED_MAX)
 def _grammar(locale: Locale) -> _Grammar:
     code = language(locale.replace("_", "-"))
     own = LANGUAGES.get(code)
@@ -144,7 +145,7 @@ def _grammar(locale: Locale) -> _Grammar:
 def _named(
     used: Conventions, own: Language | None, ordinals: Iterable[str], months: Iterable[str]
 ) -> tuple[re.Pattern[str], ...]:
-    """Patterns for a day, a month by name and a year, in each order that CLDR has somewhere."""
+    """Return patterns for a day, a month by name and a year, in each order that occurs in CLDR."""
     gap = rf"(?:[\s.,،/()-]|{_either(('of', 'del', *used.fillers))}){{1,8}}"
     suffix = _either((*ENGLISH.ordinal_suffixes, *(own.ordinal_suffixes if own is not None else ())))
     day = rf"(?<![\w.])(?P<day>[0-9]{{1,2}}|{_either(ordinals)})(?:{suffix})?(?![0-9])"
@@ -193,3 +194,37 @@ def _template(pattern: str, unit: str) -> re.Pattern[str]:
     before, after = (any_of([each.strip()]) if each.strip() else "" for each in pattern.split("{}"))
     start = f"{before} " if before else r"(?<!\w)"
     return re.compile(f"{start}{_COUNT} {unit}" + (f" {after}" if after else ""))
+
+
+# -- languages without data -------------------------------------------------------------------------------------------
+
+
+CHARS_MAX = 40  # a longer text is not just a day
+_BASE = datetime(2001, 5, 16)  # noqa: DTZ001  # the result is relative to this day, in any time zone
+_LETTER = re.compile(r"[^\W\d_]")
+_DIGIT = re.compile(r"[0-9]")
+
+
+def relative_day(text: str, today: date, locale: Locale) -> date | None:
+    """Return the day that a short text names relative to today, or None.
+
+    Raises OverflowError for a day outside the calendar.
+    """
+    if len(text) > CHARS_MAX or not _LETTER.search(text) or re.search(r"[0-9]{4}", text):
+        return None
+    from dateparser.date import DateDataParser  # slow to import, and few locales need it
+
+    settings = {
+        "RELATIVE_BASE": _BASE,  # constant, because dateparser caches every distinct settings object
+        "REQUIRE_PARTS": ["day", "month", "year"],
+        "TIMEZONE": "UTC",  # otherwise it would use the machine's
+        "RETURN_AS_TIMEZONE_AWARE": False,
+    }
+    try:
+        found = DateDataParser(languages=[language(locale)], settings=settings).get_date_data(text.strip(" .,!"))
+    except ValueError:  # an unknown language
+        return None
+    is_day = found.period == "day" or (found.period == "week" and _DIGIT.search(text) is not None)
+    if found.date_obj is None or not is_day:
+        return None
+    return today + (found.date_obj.date() - _BASE.date())

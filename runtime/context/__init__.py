@@ -1,1 +1,1 @@
-"""What of a conversation a model gets to see: strategies over a transcript that is never changed by them."""
+"""Context strategies: they select the part of a conversation that a model sees, without changing the transcript."""

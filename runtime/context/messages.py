@@ -1,66 +1,123 @@
-"""Messages as applications write them: records of a role and a content, of text or of parts."""
+"""Messages in the form that applications write: records of a role and a content, which is text or parts.
+
+A message's content is text. If it was sent in parts, its metadata contains them under `parts`, in order:
+``{"type": "text", "text": …}`` and attachments, such as ``{"type": "image_url", "image_url": {"url": …}}`` or
+``{"type": "file", "path": …, "name": …}``, which `attachments_of` describes.
+"""
 
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from runtime.context.attachments import PARTS
-from runtime.events import Message
-from scripts.values import Value, bounded
+from runtime.state.events import Message
+from scripts.expressions.values import Value, bounded
+
+# -- attachments ------------------------------------------------------------------------------------------------------
+
+
+PARTS = "parts"
+PARTS_MAX = 50  # of one message, that are described
+REF_CHARS_MAX = 500  # a data URL contains the whole picture
+
+_REFS = ("file", "url", "path", "id", "name")
+_META = ("name", "mime_type", "size", "width", "height", "duration")
+
+
+def attachments_of(message: Message) -> tuple[dict[str, Value], ...]:
+    """Return each part that is not text as ``{type, ref, meta}``: its type, its address, and its known properties.
+
+    `ref` is the first of file, url, path, id and name that exists in the part itself or in its member named after its
+    type (seed 001).
+    """
+    parts = message.metadata.get(PARTS)
+    if not isinstance(parts, list):
+        return ()
+    records = [part for part in parts[:PARTS_MAX] if isinstance(part, dict)]
+    return tuple(_described(part) for part in records if part.get("type", "text") != "text")
+
+
+def _described(part: Mapping[str, Value]) -> dict[str, Value]:
+    kind = part["type"]
+    inner = part.get(str(kind))
+    sources = [part, *([inner] if isinstance(inner, dict) else [])]
+    sources += [
+        each for source in sources[:] for each in source.values() if isinstance(each, dict) and each is not inner
+    ]
+    meta = {name: found for name in _META if (found := _first(sources, (name,))) is not None}
+    own = inner if isinstance(inner, str) else None  # {"type": "image", "image": "https://…"}
+    return {"type": str(kind), "ref": _first(sources, _REFS) or _short(own), "meta": meta}
+
+
+def _first(sources: list[Mapping[str, Value]], names: tuple[str, ...]) -> Value:
+    """Return the first of these names that has a plain value in one of the sources."""
+    for source in sources:
+        for name in names:
+            value = source.get(name)
+            if isinstance(value, str | int | float) and value != "":
+                return _short(value)
+    return None
+
+
+def _short(value: str | float | None) -> Value:
+    return value[:REF_CHARS_MAX] if isinstance(value, str) else value
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
 
 ROLES = ("user", "assistant", "system", "tool")
 
 _OWN = ("number", "message_id", "role", "content", "action_id", "metadata", "kind")
 
 
-def message_of(given: object, number: int) -> Message:
-    """A message of a record ``{role, content, …}``, with a number of its own.
+def message_of(data: object, number: int) -> Message:
+    """Return a message from a record ``{role, content, …}``, with a certain number.
 
-    The content is a text, or a list of parts, of which the texts are the message's and all are kept in its metadata.
-    So is everything else in the record, such as the calls of tools. Raises TypeError for what is no message,
-    ValueRefused for what no message can hold.
+    The content is a text, or a list of parts: then the text parts are the message's text, and its metadata contains all
+    parts. Other fields of the record, such as tool calls, are added to the metadata. Raises TypeError if the record is
+    not a message, ValueRefused for values over the limits.
     """
-    if not isinstance(given, Mapping):
-        raise TypeError(f"a message is a record of role and content, not {type(given).__name__}")
-    role, content, metadata = given.get("role"), given.get("content"), given.get("metadata", {})
+    if not isinstance(data, Mapping):
+        raise TypeError(f"a message is a record of role and content, not {type(data).__name__}")
+    role, content, metadata = data.get("role"), data.get("content"), data.get("metadata", {})
     if role not in ROLES:
         raise TypeError(f"a message is of one of the roles {', '.join(ROLES)}, not {role!r:.40}")
     if not isinstance(metadata, Mapping):
         raise TypeError("the metadata of a message is a record")
-    others = {**metadata, **{name: value for name, value in given.items() if name not in _OWN}}
+    others = {**metadata, **{name: value for name, value in data.items() if name not in _OWN}}
     if isinstance(content, list | tuple):
         others[PARTS] = content
         content = "\n".join(text for part in content if (text := _text_in(part)))
     if content is not None and not isinstance(content, str):
         raise TypeError(f"the content of a message is a text or a list of parts, not {type(content).__name__}")
-    kept = bounded(dict(others))
+    bounded_metadata = bounded(dict(others))
     return Message(
         number=number,
-        message_id=str(given.get("message_id") or ""),
+        message_id=str(data.get("message_id") or ""),
         role=role,
         content=content or "",
-        action_id=str(given.get("action_id") or ""),
-        metadata=kept if isinstance(kept, dict) else {},
+        action_id=str(data.get("action_id") or ""),
+        metadata=bounded_metadata if isinstance(bounded_metadata, dict) else {},
     )
 
 
 def record_of(message: Message) -> dict[str, Value]:
-    """A message as a record, with nothing in it that says nothing."""
+    """Return a message as a record without empty fields."""
     record = {name: getattr(message, name) for name in ("number", "message_id", "role", "content", "action_id")}
-    told = {name: value for name, value in record.items() if value != "" or name == "content"}
-    return {**told, **({"metadata": dict(message.metadata)} if message.metadata else {})}
+    fields = {name: value for name, value in record.items() if value != "" or name == "content"}
+    return {**fields, **({"metadata": dict(message.metadata)} if message.metadata else {})}
 
 
-def adopted(given: object, known: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages that an application gives in place of those known: those that are among them stay what they are,
-    any other has the number 0. Raises TypeError.
+def adopted(data: object, known: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages that an application supplies to replace known ones: a known message retains its number, any
+    other gets the number 0. Raises TypeError.
     """
-    if not isinstance(given, list | tuple):
-        raise TypeError(f"a conversation is a list of messages, not {type(given).__name__}")
+    if not isinstance(data, list | tuple):
+        raise TypeError(f"a conversation is a list of messages, not {type(data).__name__}")
     numbers = {message.number for message in known}
     found: list[Message] = []
     begin = 0
-    for each in given:
+    for each in data:
         if isinstance(each, Message):
             found.append(each if each.number in numbers else msgspec.structs.replace(each, number=0))
             continue

@@ -1,17 +1,17 @@
-"""What a context strategy is: what it shows of a conversation, and what it asks of a model for that."""
+"""The protocol of context strategies, and their requests to models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from runtime.context.memory import ContextMemory
-from runtime.events import Message
-from scripts.values import Value
+from runtime.state.events import Message
+from runtime.state.state import ContextMemory
+from scripts.expressions.values import Value
 
 
 class View(Struct, frozen=True):
-    """What a prompt holds of a conversation: what was made of the older part, and the messages after it."""
+    """The part of a conversation in a prompt: a summary and a memo of older messages, and the messages after them."""
 
     messages: tuple[Message, ...]
     summary: str = ""
@@ -19,38 +19,38 @@ class View(Struct, frozen=True):
 
 
 class Condense(Struct, frozen=True, kw_only=True):
-    """A wish for a shorter account of messages: a summary in prose, or a memo of what is to be kept in mind."""
+    """A request to condense messages: to a summary in prose, or to a memo of facts to remember."""
 
     purpose: Literal["summarise", "memo"]
     messages: tuple[Message, ...]
-    previous: Value = None  # the account so far, which this one goes on from
-    instruct: str = ""  # what matters in it
+    previous: Value = None  # the previous summary or memo, which the new one extends
+    instruct: str = ""  # what the result must contain
 
 
 class Condenser(Protocol):
-    """Has messages condensed: by a language model, or by the runtime itself where there is none."""
+    """Condenses messages: by a language model, or by an extract without one."""
 
     async def __call__(self, wish: Condense) -> Value:
-        """The summary as text, the memo as a record. Raises ModelFailed."""
+        """Return the summary as text, the memo as a record. Raises ModelFailed."""
 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Chooses what a model sees of a conversation, and keeps what it needs for that.
+    """Selects what a model sees of a conversation, and stores the data it needs for that.
 
-    The messages it is given are the newest of the conversation, oldest first; system messages that stand at its very
-    beginning may come before them, and stay first.
+    It receives the newest messages of the conversation, oldest first; system messages at the very beginning of the
+    conversation may precede them, and remain first.
     """
 
     @property
     def messages_max(self) -> int:
-        """The most messages it ever looks at; the newest ones."""
+        """Return the largest number of newest messages that the strategy reads."""
 
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """What a model sees of the messages; the newest is always among it."""
+        """Return the part of the messages that a model sees; it always includes the newest one."""
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """What it keeps after a turn, with `messages` said so far; the same where nothing is due.
+        """Return the strategy's data after a turn with `messages` so far, unchanged if nothing is due.
 
-        A condenser that fails loses nothing: the memory says how often it failed, and it is tried again later.
+        A failed condenser loses nothing: the memory counts the failures, and a later turn tries again.
         """

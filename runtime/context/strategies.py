@@ -1,16 +1,15 @@
-"""The strategies that are always there: what each shows of a conversation, and what it keeps of it.
+"""The built-in context strategies: what each shows of a conversation, and what it stores.
 
-They follow seeds 001 and 003. None changes the transcript; a summary or memo is made of it, and kept beside it.
+They follow seeds 001 and 003. None changes the transcript; a summary or memo is derived from it and stored beside it.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from runtime.context.accounts import remember_with, summed_up
-from runtime.context.memory import ContextMemory
 from runtime.context.ports import Condenser, Strategy, View
-from runtime.context.resizing import Book, Handlers, decided, newest_in, remember_by, resized
+from runtime.context.resize import Book, Handlers, decided, newest_in, remember_by, resized
+from runtime.context.summaries import remember_with, summed_up
 from runtime.context.windows import (
     chars_in,
     fitting,
@@ -21,111 +20,118 @@ from runtime.context.windows import (
     opener_of,
     tokens_in,
 )
-from runtime.events import Message
-from scripts.contexts import MESSAGES_MAX, ContextSettings
+from runtime.state.events import Message
+from runtime.state.state import ContextMemory
+from scripts.model.context_strategies import MESSAGES_MAX, ContextSettings
 
 BUFFER_MESSAGES_MAX = 200
-"""Of a buffer, which keeps everything a model can make use of; the conversations of thousands are at hand."""
+"""The limit of a buffer, which contains everything a model can use; conversations may have thousands of messages."""
 
 LATE_MESSAGES_MAX = 200
-"""Messages at hand that no summary tells of yet: as long as none can be had, a conversation goes on."""
+"""The number of loaded messages that no summary covers yet: while none can be made, a conversation continues."""
 
-TOKENS_LEAST = 5  # that a message takes
-LOW_WATER = 0.6  # of the tokens of a summary buffer, that are left as they are when it was too long
+TOKENS_LEAST = 5  # minimum tokens of a message
+LOW_WATER = 0.6  # the part of a summary buffer's tokens that is not summarised when it is too long
 
 
-class Buffer:
-    """Shows everything, up to a bound."""
+class _WithoutSummary:
+    """A strategy that stores nothing about a conversation except its opener."""
+
+    async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
+        """Return the memory with the opener of the conversation."""
+        return _opened(messages, memory)
+
+
+class Buffer(_WithoutSummary):
+    """Shows all messages, up to a limit."""
 
     messages_max = BUFFER_MESSAGES_MAX
 
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """All the messages."""
+        """Return all messages."""
         head, said = _parts(messages, memory)
         return View((*head, *said[legal_start(said, 0, opener_of(messages, memory)) :]))
 
-    async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """Who opened the conversation."""
-        return _opened(messages, memory)
 
-
-class Window:
-    """Shows the last k exchanges, and a message that waits for its answer."""
+class Window(_WithoutSummary):
+    """Shows the last k exchanges, and a message without an answer yet."""
 
     def __init__(self, k: int) -> None:
         self._k = k
         self.messages_max = min(6 * k + 20, MESSAGES_MAX)
 
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """Whole exchanges."""
+        """Return whole exchanges."""
         head, said = _parts(messages, memory)
         return View((*head, *said[newest_exchanges(said, self._k, opener_of(messages, memory)) :]))
 
-    async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """Who opened the conversation."""
-        return _opened(messages, memory)
 
-
-class TokenBuffer:
-    """Shows the last exchanges that fit in so many tokens, and the newest message whatever it takes."""
+class TokenBuffer(_WithoutSummary):
+    """Shows the last exchanges that fit into a number of tokens, and always the newest message."""
 
     def __init__(self, tokens_max: int) -> None:
         self._tokens_max = tokens_max
         self.messages_max = min(tokens_max // TOKENS_LEAST + 1, MESSAGES_MAX)
 
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """Whole exchanges, or the end of the newest where it alone does not fit."""
+        """Return whole exchanges, or the end of the newest one if it alone does not fit."""
         head, said = _parts(messages, memory)
         left = self._tokens_max - sum(map(tokens_in, head))
         return View((*head, *said[legal_start(said, fitting(said, left, tokens_in), opener_of(messages, memory)) :]))
 
-    async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """Who opened the conversation."""
-        return _opened(messages, memory)
+
+class _WithSummary:
+    """A strategy that shows a summary and the messages after it."""
+
+    def __init__(self, messages_max: int, instruct: str) -> None:
+        self.messages_max = messages_max + LATE_MESSAGES_MAX
+        self._instruct = instruct
+
+    def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
+        """Return the summary, and every message that it does not cover."""
+        head, said = _parts(messages, memory)
+        pending = _pending(messages, memory) or said[group_start(said, len(said) - 1) :]
+        begin = 0 if memory.summary else legal_start(pending, 0, opener_of(messages, memory))
+        return View((*head, *pending[begin:]), summary=memory.summary)
+
+    async def _extended(self, memory: ContextMemory, older: Sequence[Message], condense: Condenser) -> ContextMemory:
+        if memory.retry_in:
+            return msgspec.structs.replace(memory, retry_in=memory.retry_in - 1)
+        return await summed_up(memory, older, condense, self._instruct) if older else memory
 
 
-class Summary:
-    """Shows a summary and the last messages: what comes to be older is summed up after each turn."""
+class Summary(_WithSummary):
+    """Shows a summary and the last messages: after each turn, older messages are summarised."""
 
     def __init__(self, keep: int, instruct: str = "") -> None:
+        super().__init__(keep, instruct)
         self._keep = keep
-        self._instruct = instruct
-        self.messages_max = keep + LATE_MESSAGES_MAX
-
-    def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """The summary, and every message that it does not tell of."""
-        return _with_summary(messages, memory)
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """The summary, with the messages before the last ones in it."""
+        """Return the memory with a summary of all but the last messages."""
         pending = _pending(messages, memory)
         begin = group_start(pending, max(len(pending) - self._keep, 0))
-        return await _extended(memory, pending[:begin], condense, self._instruct)
+        return await self._extended(memory, pending[:begin], condense)
 
 
-class SummaryBuffer:
-    """Shows a summary and the messages since, which are as they are until they take more than so many tokens."""
+class SummaryBuffer(_WithSummary):
+    """Shows a summary and the messages after it, which are summarised when they exceed a number of tokens."""
 
     def __init__(self, tokens_max: int, instruct: str = "") -> None:
+        super().__init__(min(tokens_max // TOKENS_LEAST, MESSAGES_MAX), instruct)
         self._tokens_max = tokens_max
-        self._instruct = instruct
-        self.messages_max = min(tokens_max // TOKENS_LEAST, MESSAGES_MAX) + LATE_MESSAGES_MAX
-
-    def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """The summary, and every message that it does not tell of."""
-        return _with_summary(messages, memory)
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """The summary, with the older messages in it where there were too many tokens."""
+        """Return the memory; if there were too many tokens, its summary includes the older messages."""
         pending = _pending(messages, memory)
         if sum(map(tokens_in, pending)) <= self._tokens_max:
-            return await _extended(memory, (), condense, self._instruct)
+            return await self._extended(memory, (), condense)
         begin = group_start(pending, fitting(pending, int(self._tokens_max * LOW_WATER), tokens_in))
-        return await _extended(memory, pending[:begin], condense, self._instruct)
+        return await self._extended(memory, pending[:begin], condense)
 
 
 class Resizing:
-    """Shows a window that is made smaller by a policy (`lite`), and what is kept in mind of it all (`memo`)."""
+    """Shows a window that a policy resizes (`lite`), and a memo of the whole conversation (`memo`)."""
 
     def __init__(self, settings: ContextSettings, handlers: Handlers = Handlers()) -> None:  # noqa: B008  (frozen)
         self._settings = settings
@@ -135,7 +141,7 @@ class Resizing:
         self.messages_max = min(most, MESSAGES_MAX) + (LATE_MESSAGES_MAX if settings.has_memo else 20)
 
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """The window within its limits, whether it could be made smaller already or not, and the memo."""
+        """Return the window within its limits, even if it could not be resized yet, and the memo."""
         head, said = _parts(messages, memory)
         begin = 0
         if self._settings.messages_max:
@@ -146,10 +152,10 @@ class Resizing:
         return View((*head, *said[begin:]), memo=memory.memo if self._settings.has_memo else {})
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """Where the window begins, and the memo with what was said before it.
+        """Return the memory with the start of the window, and a memo of the messages before it.
 
-        What a handler for a resize gives as the whole conversation changes nothing, nor do messages of its own in the
-        window: the conversation is the record's.
+        The whole conversation that a resize handler returns is ignored, and so are new messages in its window: the
+        transcript in the database does not change.
         """
         memory = counted(messages, memory)
         if memory.retry_in:
@@ -161,25 +167,25 @@ class Resizing:
             return memory
         remember = remember_by(self._handlers, self._settings, remember_with(condense, self._settings.instructions))
         book = await resized(book, decision, self._settings, remember, self._handlers)
-        kept = [message.number for message in book.current[len(head_of(book.current)) :] if message.number]
-        after = min(kept) - 1 if kept else newest_in(messages)
+        numbers = [message.number for message in book.current[len(head_of(book.current)) :] if message.number]
+        after = min(numbers) - 1 if numbers else newest_in(messages)
         return msgspec.structs.replace(book.memory, after=max(after, memory.after))
 
 
 class Chain:
-    """Several strategies, from left to right: each sees what the one before it shows.
+    """Several strategies in sequence: each sees what the one before it shows.
 
-    All keep what they keep in one memory, so only one of them may make a summary, and one a memo.
+    All share one memory, so at most one of them may make a summary, and one a memo.
     """
 
     def __init__(self, *strategies: Strategy) -> None:
         if not strategies:
-            raise ValueError("a chain is made of strategies; there is none")
+            raise ValueError("a chain needs at least one strategy")
         self._strategies = strategies
         self.messages_max = max(strategy.messages_max for strategy in strategies)
 
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """What the last of them shows, with the summary and memo of any."""
+        """Return the messages that the last one shows, with the summary and memo of any."""
         view = View(tuple(messages))
         for strategy in self._strategies:
             next = strategy.view(view.messages, memory)
@@ -187,14 +193,14 @@ class Chain:
         return view
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """What each of them keeps."""
+        """Return the memory after all strategies have updated it."""
         for strategy in self._strategies:
             memory = await strategy.follow(messages, memory, condense)
         return memory
 
 
 def counted(messages: Sequence[Message], memory: ContextMemory) -> ContextMemory:
-    """The memory, with the messages counted that came since."""
+    """Return the memory with the new messages counted."""
     since = [message for message in messages if message.number > memory.seen]
     turns = sum(message.role == "assistant" for message in since)
     seen = max(newest_in(since), memory.seen)
@@ -202,7 +208,7 @@ def counted(messages: Sequence[Message], memory: ContextMemory) -> ContextMemory
 
 
 def _parts(messages: Sequence[Message], memory: ContextMemory) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The system messages that stay first, and the others of the window."""
+    """Return the system messages that remain first, and the others of the window."""
     head = head_of(messages)
     return head, tuple(message for message in messages[len(head) :] if message.number > memory.after)
 
@@ -214,21 +220,6 @@ def _opened(messages: Sequence[Message], memory: ContextMemory) -> ContextMemory
 
 
 def _pending(messages: Sequence[Message], memory: ContextMemory) -> tuple[Message, ...]:
-    """The messages that no summary tells of."""
+    """Return the messages that no summary covers."""
     _, said = _parts(messages, memory)
     return tuple(message for message in said if message.number > memory.summary_to)
-
-
-def _with_summary(messages: Sequence[Message], memory: ContextMemory) -> View:
-    head, said = _parts(messages, memory)
-    pending = _pending(messages, memory) or said[group_start(said, len(said) - 1) :]
-    begin = 0 if memory.summary else legal_start(pending, 0, opener_of(messages, memory))
-    return View((*head, *pending[begin:]), summary=memory.summary)
-
-
-async def _extended(
-    memory: ContextMemory, older: Sequence[Message], condense: Condenser, instruct: str
-) -> ContextMemory:
-    if memory.retry_in:
-        return msgspec.structs.replace(memory, retry_in=memory.retry_in - 1)
-    return await summed_up(memory, older, condense, instruct) if older else memory

@@ -1,4 +1,4 @@
-"""Which messages of a conversation stand together, what they take, and where a window of them may begin."""
+"""Windows of a conversation: groups of messages, their cost, and the valid start of a window."""
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
@@ -6,43 +6,43 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from runtime.context.attachments import attachments_of
-from runtime.context.memory import ContextMemory, Opener
-from runtime.events import Message
-from runtime.tokens import MESSAGE_TOKENS, tokens_of
+from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
+from runtime.context.messages import attachments_of
+from runtime.state.events import Message
+from runtime.state.state import ContextMemory, Opener
 
 Cost: TypeAlias = Callable[[Message], int]
-"""About how much a message takes: tokens where it stands in the prompt, or characters."""
+"""The estimated cost of a message: tokens of a prompt, or characters."""
 
 
 class ContextStrategy(Protocol):
-    """Chooses what a model sees of a conversation."""
+    """Selects what a model sees of a conversation."""
 
     def choose(self, messages: Sequence[Message], tokens_max: int, cost: Cost) -> tuple[Message, ...]:
-        """The messages for the prompt, oldest first, within the tokens; the newest is always among them."""
+        """Return the messages for the prompt, oldest first, within the tokens; the newest is always among them."""
 
 
 class TokenWindow:
-    """The newest messages that fit, by whole exchanges: no reply without what it is a reply to."""
+    """The newest messages that fit, in whole exchanges: no reply without the message it replies to."""
 
     def choose(self, messages: Sequence[Message], tokens_max: int, cost: Cost) -> tuple[Message, ...]:
-        """The last exchanges that fit; where not even one does, its last messages, and at least the newest."""
+        """Return the last exchanges that fit; if not even one fits, its last messages, and at least the newest one."""
         costs = [cost(message) for message in messages]
         begin = _fitting(costs, tokens_max)
         starts = _starts(messages, "assistant", begin) if begin else []
         return tuple(messages[starts[0] if starts else begin :])
 
 
-# -- what a message takes ---------------------------------------------------------------------------------------------
+# -- the cost of a message --------------------------------------------------------------------------------------------
 
 
 def tokens_in(message: Message) -> int:
-    """About how many tokens a message takes, with what is attached to it."""
+    """Return the estimated number of tokens of a message, including its attachments."""
     return tokens_of(message.content) + MESSAGE_TOKENS + (tokens_of(_others(message)) if message.metadata else 0)
 
 
 def chars_in(message: Message) -> int:
-    """About how many characters a message has: who says it, what is said, and what is attached in a few words."""
+    """Return the number of characters of a message: role, text, and the descriptions of its attachments."""
     return len(message.role) + len(message.content) + (len(_others(message)) if message.metadata else 0)
 
 
@@ -51,16 +51,16 @@ def _others(message: Message) -> str:
     return msgspec.json.encode(others).decode() if others else ""
 
 
-# -- where a window may begin -----------------------------------------------------------------------------------------
+# -- the start of a window --------------------------------------------------------------------------------------------
 
 
 def head_of(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The system messages that a conversation begins with; they stay first in every window."""
+    """Return the system messages at the beginning of a conversation; they remain first in every window."""
     return tuple(takewhile(lambda message: message.role == "system", messages))
 
 
 def opener_of(messages: Sequence[Message], memory: ContextMemory) -> Opener:
-    """Who opened the conversation: with that begins each exchange, what is said and what is answered to it."""
+    """Return the role that opened the conversation; each exchange begins with a message of this role."""
     if memory.opener is not None:
         return memory.opener
     for message in messages:
@@ -70,17 +70,17 @@ def opener_of(messages: Sequence[Message], memory: ContextMemory) -> Opener:
 
 
 def legal_start(messages: Sequence[Message], begin: int, opener: Opener) -> int:
-    """The first place from `begin` on where an exchange begins.
+    """Return the first index from `begin` on where an exchange begins.
 
-    Where none does, the newest exchange is too long for the window: then the first place where at least no result of a
-    tool stands without its call.
+    If there is none, the newest exchange is too long for the window: then the first index where no tool result is
+    separated from its call.
     """
     starts = _starts(messages, opener, begin)
     return starts[0] if starts else _without_orphan(messages, begin)
 
 
 def newest_exchanges(messages: Sequence[Message], k: int, opener: Opener) -> int:
-    """Where the last k whole exchanges begin; one that waits for its answer stands after them."""
+    """Return the index where the last k whole exchanges begin; an unanswered message after them does not count."""
     starts = _starts(messages, opener, 0)
     if starts and not _answered(messages[starts[-1] :], opener):
         k += 1
@@ -88,12 +88,12 @@ def newest_exchanges(messages: Sequence[Message], k: int, opener: Opener) -> int
 
 
 def fitting(messages: Sequence[Message], most: int, cost: Cost) -> int:
-    """Where the longest end of the messages begins that takes no more; it has the newest one in any case."""
+    """Return the start of the longest suffix of messages within a cost; it always includes the newest message."""
     return _fitting([cost(message) for message in messages], most)
 
 
 def group_start(messages: Sequence[Message], begin: int) -> int:
-    """The same place, or an earlier one where it is within the results of a tool: where that was called."""
+    """Return the index, or, if it is at a tool result, the index of the tool's call before it."""
     while 0 < begin < len(messages) and messages[begin].role == "tool":
         begin -= 1
     return begin
@@ -102,9 +102,9 @@ def group_start(messages: Sequence[Message], begin: int) -> int:
 def recent(
     messages: Sequence[Message], messages_max: int, tokens_max: int | None = None, opener: Opener | None = None
 ) -> tuple[Message, ...]:
-    """The end of a conversation, as one goes on from it: it begins where an exchange does (seed 002, `get_history`).
+    """Return the end of a conversation, from the beginning of an exchange on (seed 002, `get_history`).
 
-    An exchange that alone takes more than `messages_max` or `tokens_max` is given whole, however long it is.
+    An exchange that alone exceeds `messages_max` or `tokens_max` is returned whole, whatever its length.
     """
     opener = opener or opener_of(messages, ContextMemory())
     begin = max(len(messages) - max(messages_max, 1), 0)
@@ -117,7 +117,7 @@ def recent(
 
 
 def _starts(messages: Sequence[Message], opener: Opener, begin: int) -> list[int]:
-    """Where, from `begin` on, exchanges begin: where the opener speaks after an answer."""
+    """Return the indices from `begin` on where exchanges begin: where the opener speaks after an answer."""
     found: list[int] = []
     answered = True
     for place, message in enumerate(messages):
@@ -135,7 +135,7 @@ def _answered(exchange: Sequence[Message], opener: Opener) -> bool:
 
 
 def _without_orphan(messages: Sequence[Message], begin: int) -> int:
-    """The first place from `begin` on that is no result of a tool; where there is none, where that was called."""
+    """Return the first index from `begin` on that is no tool result, or else the index of the tool's call."""
     for place in range(begin, len(messages)):
         if messages[place].role != "tool":
             return place

@@ -1,1 +1,1 @@
-"""What is remembered beyond a conversation: units, their order and tree. Data in, decisions out: no I/O, no clock."""
+"""Memory beyond a conversation: units, their order and tree. Pure functions of data: no I/O, no clock."""

@@ -1,7 +1,8 @@
-"""What is given back of what was found: each hit with its neighbours, as stretches of the conversation it stands in.
+"""Chains of search results: each hit with its neighbours, as ranges of the conversation that contains it.
 
-A chain never leaves its group, and no unit stands in two chains. Neighbours have a budget of their own: they are taken
-once the hits are ranked, the best chain's first, and never in place of a hit (seed 000, `recall_context`).
+A chain never leaves its group, and no unit is in two chains. Neighbours have their own budget: they are added after
+the hits are ranked, the best chain's first, and never replace a hit (seed 000, `recall_context`).
+`recalled_of` returns them as a session receives them.
 """
 
 from bisect import bisect_left
@@ -9,34 +10,37 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
+from runtime.memory.units import MemoryUnit
+from runtime.state.recall_types import Neighbour, Recalled, RecalledUnit
+
 CONTEXT_UNITS_MAX = 50
 CONTEXT_CHARS_MAX = 20_000
 
 
 class Hit(Struct, frozen=True):
-    """A unit that was found, and how well it fits."""
+    """A unit in a search result, with its score."""
 
     sequence: int
     score: float
 
 
 class Chain(Struct, frozen=True, kw_only=True):
-    """Units of one group, in order: hits and what stands beside them."""
+    """Units of one group, in order: hits and their neighbours."""
 
     group_id: str
     sequences: tuple[int, ...]
-    hits: tuple[Hit, ...]  # those of the units that were found, the best one first
+    hits: tuple[Hit, ...]  # the units that were found, the best first
 
     @property
     def score(self) -> float:
-        """The score of its best hit."""
+        """Return the score of the best hit."""
         return self.hits[0].score
 
 
 class Around(Struct, frozen=True, kw_only=True):
-    """How much of what stands beside a hit comes with it."""
+    """How many neighbours of a hit are returned with it."""
 
-    units: int = 1  # before it, and as many after it; 0: hits alone, each a chain of its own
+    units: int = 1  # number before and number after each hit; 0: each hit is a chain of its own
     context_units_max: int = CONTEXT_UNITS_MAX  # neighbours of all chains together
     context_chars_max: int = CONTEXT_CHARS_MAX
 
@@ -54,28 +58,29 @@ def chains_of(
     excluded: Collection[int] = (),
     chars_of: Callable[[int], int] = lambda sequence: 0,
 ) -> list[Chain]:
-    """At most k chains, the best first; chains that overlap or touch are one.
+    """Return at most k chains, the best first; chains that overlap or touch are merged.
 
-    No hit is given twice. `order` has for each group what was said in it and is still there, oldest first; a hit that
-    is not in it, such as a summary, stands alone. `excluded` are never given, neither as a hit nor beside one.
+    No hit is in two chains. `order` has the messages of each group that still exist, oldest first; a hit that is not in
+    it, such as a summary, is a chain of its own. `excluded` units are never returned, neither as hits nor as
+    neighbours.
     """
-    stretches: list[_Stretch] = []
+    spans: list[_Span] = []
     for hit in sorted(hits, key=lambda hit: (-hit.score, hit.sequence)):
         if hit.sequence in excluded:
             continue
-        new = _stretch(hit, group_of[hit.sequence], order, around.units)
-        merged = [each for each in stretches if around.units and _touch(each, new)]
-        if len(stretches) - len(merged) == k:
+        new = _span(hit, group_of[hit.sequence], order, around.units)
+        merged = [each for each in spans if around.units and _touch(each, new)]
+        if len(spans) - len(merged) == k:
             break
         for each in merged:
-            stretches.remove(each)
-        stretches.append(_joined([*merged, new]))
-    ranked = sorted(stretches, key=lambda stretch: (-stretch.hits[0].score, stretch.hits[0].sequence))
+            spans.remove(each)
+        spans.append(_joined([*merged, new]))
+    ranked = sorted(spans, key=lambda span: (-span.hits[0].score, span.hits[0].sequence))
     return _within(ranked, order, around, excluded, chars_of)
 
 
-class _Stretch(Struct, frozen=True):
-    """Places of a group's order, from `begin` up to but without `end`; both 0 for a hit that stands alone."""
+class _Span(Struct, frozen=True):
+    """A range of a group's order, from `begin` up to but excluding `end`; both are 0 for a hit outside the order."""
 
     group_id: str
     begin: int
@@ -83,46 +88,99 @@ class _Stretch(Struct, frozen=True):
     hits: tuple[Hit, ...]
 
 
-def _stretch(hit: Hit, group_id: str, order: Mapping[str, Sequence[int]], units: int) -> _Stretch:
+def _span(hit: Hit, group_id: str, order: Mapping[str, Sequence[int]], units: int) -> _Span:
     sequences = order.get(group_id, ())
     place = bisect_left(sequences, hit.sequence)
     if place == len(sequences) or sequences[place] != hit.sequence:
-        return _Stretch(group_id, 0, 0, (hit,))
-    return _Stretch(group_id, max(place - units, 0), min(place + units + 1, len(sequences)), (hit,))
+        return _Span(group_id, 0, 0, (hit,))
+    return _Span(group_id, max(place - units, 0), min(place + units + 1, len(sequences)), (hit,))
 
 
-def _touch(one: _Stretch, other: _Stretch) -> bool:
+def _touch(one: _Span, other: _Span) -> bool:
     if one.group_id != other.group_id or not one.end or not other.end:
         return False
     return one.begin <= other.end and other.begin <= one.end
 
 
-def _joined(stretches: Sequence[_Stretch]) -> _Stretch:
-    hits = sorted((hit for each in stretches for hit in each.hits), key=lambda hit: (-hit.score, hit.sequence))
-    begin, end = min(each.begin for each in stretches), max(each.end for each in stretches)
-    return _Stretch(stretches[0].group_id, begin, end, tuple(hits))
+def _joined(spans: Sequence[_Span]) -> _Span:
+    hits = sorted((hit for each in spans for hit in each.hits), key=lambda hit: (-hit.score, hit.sequence))
+    begin, end = min(each.begin for each in spans), max(each.end for each in spans)
+    return _Span(spans[0].group_id, begin, end, tuple(hits))
 
 
 def _within(
-    stretches: Sequence[_Stretch],
+    spans: Sequence[_Span],
     order: Mapping[str, Sequence[int]],
     around: Around,
     excluded: Collection[int],
     chars_of: Callable[[int], int],
 ) -> list[Chain]:
-    """The stretches as chains, with as many neighbours as the budget has, the nearest ones of each first."""
+    """Return the ranges as chains, with as many neighbours as the budget allows, the nearest ones of each first."""
     units_left, chars_left = around.context_units_max, around.context_chars_max
     chains: list[Chain] = []
-    for stretch in stretches:
-        taken = {hit.sequence for hit in stretch.hits}
-        sequences = order.get(stretch.group_id, ())[stretch.begin : stretch.end]
-        places = [place for place, sequence in enumerate(sequences) if sequence in taken]
+    for span in spans:
+        selected = {hit.sequence for hit in span.hits}
+        sequences = order.get(span.group_id, ())[span.begin : span.end]
+        places = [place for place, sequence in enumerate(sequences) if sequence in selected]
         beside = [place for place in range(len(sequences)) if place not in places]
         for place in sorted(beside, key=lambda place: (min(abs(place - hit) for hit in places), place)):
             chars = chars_of(sequences[place])
             if sequences[place] not in excluded and units_left and chars <= chars_left:
-                taken.add(sequences[place])
+                selected.add(sequences[place])
                 units_left -= 1
                 chars_left -= chars
-        chains.append(Chain(group_id=stretch.group_id, sequences=tuple(sorted(taken)), hits=stretch.hits))
+        chains.append(Chain(group_id=span.group_id, sequences=tuple(sorted(selected)), hits=span.hits))
     return chains
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
+
+
+_NO_SIGNALS: Mapping[str, float] = {}
+
+
+def recalled_of(
+    chains: Sequence[Chain], units: Mapping[int, MemoryUnit], signals: Mapping[int, Mapping[str, float]]
+) -> Recalled:
+    """Return the hits of chains, each with the neighbours nearest to it; `units` and `signals` are by sequence."""
+    found: list[RecalledUnit] = []
+    for chain in chains:
+        beside = _beside(chain)
+        for hit in chain.hits:
+            unit = units[hit.sequence]
+            found.append(
+                RecalledUnit(
+                    unit_id=unit.unit_id,
+                    text=unit.content,
+                    source=unit.source,
+                    trust=unit.trust,
+                    created_at=unit.creation_time,
+                    score=hit.score,
+                    signals=signals.get(hit.sequence, _NO_SIGNALS),
+                    group_id=unit.group_id,
+                    metadata=unit.metadata,
+                    around=tuple(_neighbour(units[each], hit.sequence) for each in beside[hit.sequence]),
+                )
+            )
+    return Recalled(units=tuple(sorted(found, key=lambda unit: -unit.score)))
+
+
+def _beside(chain: Chain) -> dict[int, list[int]]:
+    """Return the neighbours of each hit, in order."""
+    place = {sequence: number for number, sequence in enumerate(chain.sequences)}
+    beside: dict[int, list[int]] = {hit.sequence: [] for hit in chain.hits}
+    for sequence in chain.sequences:
+        if sequence not in beside:
+            nearest = min(beside, key=lambda hit: (abs(place[hit] - place[sequence]), hit))
+            beside[nearest].append(sequence)
+    return beside
+
+
+def _neighbour(unit: MemoryUnit, hit: int) -> Neighbour:
+    return Neighbour(
+        unit_id=unit.unit_id,
+        text=unit.content,
+        source=unit.source,
+        created_at=unit.creation_time,
+        is_before=unit.sequence < hit,
+    )

@@ -1,8 +1,7 @@
-"""What says the same as something earlier, and what holds when.
+"""Detection of duplicates, and the validity of units over time.
 
-Nothing is deleted because it is like something else: a duplicate keeps its row and names the earlier unit. That a unit
-no longer holds is said by somebody (`superseded_by`), never concluded; what held at a time can be asked for
-(`holds_at`).
+A similar unit is never deleted: a duplicate keeps its row and names the earlier unit. Only an explicit correction
+(`superseded_by`) ends the validity of a unit; `holds_at` tests the validity at a time.
 """
 
 import math
@@ -20,20 +19,20 @@ from runtime.memory.units import MemoryUnit
 
 NEAR_COSINE = 0.97
 NEAR_WORDS = 0.9  # the share of words that two units have in common
-WORDS_MIN = 5  # shorter ones are the same only when they are equal
-ROWS_MAX = 512  # of units that are compared with all others at a time
+WORDS_MIN = 5  # shorter units are duplicates only if they are equal
+ROWS_MAX = 512  # units compared with all others at a time
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
 _NUMBER = re.compile(r"\d+|[一二三四五六七八九十百千万两]+")
 _SIGN = regex.compile(r"[\p{Sm}\p{Sc}\p{So}%#&@]|(?<![\w-])-(?=\d)|(?<=\d)[.,:/](?=\d)")
-"""Signs that change what words say: of C++, -5, 1.5, 5 %, $5; and pictures."""
+"""Signs that change the meaning of words, as in C++, -5, 1.5, 5 %, $5; and emoji."""
 
 Links = Mapping[str, str]
-"""By unit the earlier one that says the same; that one itself is a duplicate of none."""
+"""The earlier unit that says the same, by unit; the earlier unit is itself no duplicate."""
 
 
 def words_of(text: str) -> list[str]:
-    """A text as it is compared: its words in order, without case, width, punctuation; each CJK character is a word."""
+    """Return the words of a text in order, without case, width and punctuation; a CJK character is a word."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -44,22 +43,22 @@ _NEGATIONS = frozenset(
         "不没無无非别未莫勿"
     )
 )
-"""`t` is of don't."""
+"""`t` comes from don't."""
 
 
 def signs_of(text: str) -> str:
-    """Return the signs in a text that change what its words say, in their order."""
+    """Return the signs in a text that change the meaning of its words, in order."""
     return "".join(_SIGN.findall(unicodedata.normalize("NFKC", text)))
 
 
 def wording_of(unit: MemoryUnit) -> tuple[str, str, str] | None:
-    """What two units have in common that say the same: source, words and signs; None for one without words."""
+    """Return the key that exact duplicates share: source, words and signs; None for a unit without words."""
     words = " ".join(words_of(unit.content))
     return (unit.source, words, signs_of(unit.content)) if words else None
 
 
 def exact_duplicates(units: Sequence[MemoryUnit]) -> Links:
-    """Which units say in the same words what one of the same source said earlier; oldest first."""
+    """Return the units with the same source and words as an earlier one, with that unit; `units` are oldest first."""
     first: dict[tuple[str, str, str], str] = {}
     links: dict[str, str] = {}
     for unit in units:
@@ -73,10 +72,10 @@ def exact_duplicates(units: Sequence[MemoryUnit]) -> Links:
 def near_duplicates(
     units: Sequence[MemoryUnit], vectors: NDArray[np.float32] | None = None, *, begin: int = 0
 ) -> Links:
-    """Which units, from place `begin` on, say nearly the same as an earlier one of the same source; oldest first.
+    """Return the units, from index `begin` on, that nearly repeat an earlier one of the same source, with that unit.
 
-    With `vectors`, one row of length 1 for each unit, by their cosine; without, by the words they have in common. Units
-    with other numbers, signs or negations in them never say the same.
+    `units` are oldest first. With `vectors`, one row of length 1 for each unit, their cosine decides; without, the
+    words they share. Units with different numbers, signs or negations are never duplicates.
     """
     pairs = _by_words(units, begin) if vectors is None else _by_vectors(units, vectors, begin)
     links: dict[str, str] = {}
@@ -90,20 +89,20 @@ def near_duplicates(
 
 
 def _decisive(text: str) -> tuple[Counter[str], str]:
-    """What makes nearly the same words say something else: numbers and negations, and signs."""
+    """Return what distinguishes texts with nearly the same words: numbers and negations, and signs."""
     found = Counter(_NUMBER.findall(unicodedata.normalize("NFKC", text)))
     found.update(word for word in words_of(text) if word in _NEGATIONS)
     return found, signs_of(text)
 
 
 def holds_at(unit: MemoryUnit, moment: datetime) -> bool:
-    """Whether what a unit says was the case, as far as memory knew: from its time on, until it was superseded."""
+    """Return whether a unit was valid at a moment: from its time on, until it was superseded."""
     since = unit.creation_time if unit.valid_from is None else unit.valid_from
     return since <= moment and (unit.valid_to is None or moment < unit.valid_to)
 
 
 def _by_vectors(units: Sequence[MemoryUnit], vectors: NDArray[np.float32], begin: int) -> list[tuple[int, int]]:
-    """Pairs of places, the later one first."""
+    """Return pairs of indices, the later one first."""
     sources = np.unique([unit.source for unit in units], return_inverse=True)[1]
     pairs: list[tuple[int, int]] = []
     for first in range(begin, len(units), ROWS_MAX):
@@ -115,9 +114,9 @@ def _by_vectors(units: Sequence[MemoryUnit], vectors: NDArray[np.float32], begin
 
 
 def _by_words(units: Sequence[MemoryUnit], begin: int) -> list[tuple[int, int]]:
-    """Pairs of places, the later one first.
+    """Return pairs of indices, the later one first.
 
-    Two sets with so much in common share one of their few rarest words; only such pairs are compared (Chaudhuri,
+    Two sets that share so many words share one of their few rarest words; only such pairs are compared (Chaudhuri,
     Ganti & Kaushik 2006, prefix filtering).
     """
     sets = [frozenset(words_of(unit.content)) for unit in units]
@@ -127,8 +126,8 @@ def _by_words(units: Sequence[MemoryUnit], begin: int) -> list[tuple[int, int]]:
     for place, words in enumerate(sets):
         if len(words) < WORDS_MIN:
             continue
-        kept = math.ceil(NEAR_WORDS * len(words))
-        rarest = sorted(words, key=lambda word: (counts[word], word))[: len(words) - kept + 1]
+        shared_min = math.ceil(NEAR_WORDS * len(words))
+        rarest = sorted(words, key=lambda word: (counts[word], word))[: len(words) - shared_min + 1]
         keys = [(units[place].source, word) for word in rarest]
         for other in {other for key in keys for other in places[key]} if place >= begin else ():
             if len(words & sets[other]) >= NEAR_WORDS * len(words | sets[other]):

@@ -1,8 +1,7 @@
-"""What is forgotten when there is too much: the leaves that matter least.
+"""Selection of units to forget when there are too many: the least important leaves.
 
-A leaf is a unit that nothing stands under, of any rank: a summary whose units are all forgotten is one. What is kept
-from it (`never_delete`) and what is in the context of the open session is never among them (seed 000,
-`forgetting.py`).
+A leaf is a unit of any rank without children, such as a summary whose units are all forgotten. Protected units
+(`never_delete`) and units in the context of the open session are never selected (seed 000, `forgetting.py`).
 """
 
 from collections.abc import Collection
@@ -15,43 +14,43 @@ from numpy.typing import NDArray
 from runtime.memory.units import MemoryUnit
 
 Policy: TypeAlias = Literal["oldest", "relevance"]
-"""Least first: by last visit, visits and age; or by visits that fade and nearness to what was asked of late."""
+"""The order, least important first: by last visit, visits and age; or by decaying visits and recent relevance."""
 
 HALF_LIFE_ROUNDS = 1_000
-ASKED_WEIGHT = 1.0  # how many visits just now a unit is worth that is all that was asked about
+ASKED_WEIGHT = 1.0  # the worth of full similarity to recent queries, in current visits
 
 Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
 class Rows(Struct, frozen=True, kw_only=True):
-    """An owner's units, column by column."""
+    """The columns of an owner's units."""
 
     sequence: Numbers
-    parent: Numbers  # the sequence of the unit above; 0 for none
+    parent: Numbers  # the sequence of the parent; 0 for none
     visit_count: Numbers
     last_visit: Numbers
     creation_time: Numbers  # in any unit of time
     never_delete: Flags
     in_context: Flags
-    asked: NDArray[np.float64] | None = None  # how near each is to what was asked of late, at most 1
+    similarity: NDArray[np.float64] | None = None  # similarity to recent queries, at most 1
 
 
-class Forgetting(Struct, frozen=True):
-    """How units are forgotten. Raises ValueError for a share or policy that is none."""
+class ForgetOptions(Struct, frozen=True):
+    """How units are forgotten. Raises ValueError for an invalid share or policy."""
 
-    share: float = 0.1  # of those that may be
+    share: float = 0.1  # of the units that may be forgotten
     policy: Policy = "oldest"
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise ValueError(f"{self.share} is no share of the units to forget: give more than 0 and at most 1")
+            raise ValueError(f"{self.share} is not a valid share of units to forget: give more than 0 and at most 1")
         if self.policy not in get_args(Policy):
-            raise ValueError(f"{self.policy!r} is no policy of forgetting: give one of {', '.join(get_args(Policy))}")
+            raise ValueError(f"{self.policy!r} is not a forgetting policy: give one of {', '.join(get_args(Policy))}")
 
 
-class Forgotten(Struct, frozen=True):
-    """What is to be deleted, what matters least first, and which units nothing stands under afterwards."""
+class ForgetPlan(Struct, frozen=True):
+    """The units to delete, least important first, and the units that have no children afterwards."""
 
     sequences: Numbers
     new_leaves: Numbers
@@ -59,22 +58,21 @@ class Forgotten(Struct, frozen=True):
 
 def forgettable(
     units: Collection[MemoryUnit],
-    how: Forgetting,
+    how: ForgetOptions,
     in_context: Collection[int] = (),
-    asked: NDArray[np.float64] | None = None,
+    similarity: NDArray[np.float64] | None = None,
 ) -> list[int]:
-    """The sequences of an owner's units that are to be forgotten, what matters least first; see `forget`.
+    """Return the sequences of an owner's units to forget, least important first; see `forget`.
 
-    `in_context` are the sequences of protected contexts; `asked` says of each unit how near it is to what was asked of
-    late.
+    `in_context` are the sequences of protected contexts; `similarity` are the units' similarities to recent queries.
     """
-    return [int(sequence) for sequence in forget(rows_of(units, in_context, asked), how).sequences]
+    return [int(sequence) for sequence in forget(rows_of(units, in_context, similarity), how).sequences]
 
 
 def rows_of(
-    units: Collection[MemoryUnit], in_context: Collection[int] = (), asked: NDArray[np.float64] | None = None
+    units: Collection[MemoryUnit], in_context: Collection[int] = (), similarity: NDArray[np.float64] | None = None
 ) -> Rows:
-    """The columns of units."""
+    """Return the columns of units."""
     sequence_of = {unit.unit_id: unit.sequence for unit in units}
     return Rows(
         sequence=np.array([unit.sequence for unit in units], np.int64),
@@ -84,34 +82,34 @@ def rows_of(
         creation_time=np.array([int(unit.creation_time.timestamp() * 1_000_000) for unit in units], np.int64),
         never_delete=np.array([unit.never_delete for unit in units], np.bool_),
         in_context=np.array([unit.sequence in in_context for unit in units], np.bool_),
-        asked=asked,
+        similarity=similarity,
     )
 
 
-def forget(rows: Rows, how: Forgetting) -> Forgotten:
-    """Of the n leaves that may be forgotten, `max(1, int(n * share))`; none where there are none.
+def forget(rows: Rows, how: ForgetOptions) -> ForgetPlan:
+    """Return the plan: of the n leaves that may be forgotten, `max(1, int(n * share))`; none if there are none.
 
-    Deletes nothing: it says what would go.
+    Deletes nothing.
     """
     eligible = np.flatnonzero(_leaves(rows) & ~rows.never_delete & ~rows.in_context)
     if not len(eligible):
-        return Forgotten(rows.sequence[:0], rows.sequence[:0])
+        return ForgetPlan(rows.sequence[:0], rows.sequence[:0])
     count = max(1, int(len(eligible) * how.share))
     gone = eligible[_least_first(rows, eligible, how.policy)[:count]]
     left = np.ones(len(rows.sequence), np.bool_)
     left[gone] = False
     above = np.unique(rows.parent[gone])
     bare = above[~np.isin(above, rows.parent[left])]
-    return Forgotten(rows.sequence[gone], bare[np.isin(bare, rows.sequence)])
+    return ForgetPlan(rows.sequence[gone], bare[np.isin(bare, rows.sequence)])
 
 
 def _leaves(rows: Rows) -> Flags:
-    """Which units nothing stands under."""
+    """Return which units have no children."""
     return ~np.isin(rows.sequence, rows.parent)
 
 
 def _least_first(rows: Rows, eligible: Numbers, policy: Policy) -> Numbers:
-    """The places among the eligible, what matters least first; of equals the earlier unit."""
+    """Return the indices among the eligible, least important first; of equals the earlier unit."""
     ages = (
         rows.sequence[eligible],
         rows.creation_time[eligible],
@@ -124,8 +122,8 @@ def _least_first(rows: Rows, eligible: Numbers, policy: Policy) -> Numbers:
 
 
 def _relevance(rows: Rows) -> NDArray[np.float64]:
-    """Visits, of which each counts half as much after so many rounds, and nearness to what was asked of late."""
+    """Return the relevance: visits that decay with a half-life in rounds, plus similarity to recent queries."""
     rounds = int(max(rows.sequence.max(), rows.last_visit.max())) - rows.last_visit
     visits = rows.visit_count * np.exp2(-rounds / HALF_LIFE_ROUNDS)
-    asked = 0.0 if rows.asked is None else ASKED_WEIGHT * rows.asked
-    return np.asarray(visits + asked, np.float64)
+    similarity = 0.0 if rows.similarity is None else ASKED_WEIGHT * rows.similarity
+    return np.asarray(visits + similarity, np.float64)

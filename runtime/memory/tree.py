@@ -1,8 +1,8 @@
-"""The tree of summaries over a session's messages, or over all sessions: which unit stands under which.
+"""The tree of summaries over a session's messages, or over all sessions: the parents of units.
 
-A summary is of its own tree's rank: 1 over what was said in a group, 2 over the roots of groups. Its children are those
-that name it as their parent. Whether it has told a child yet follows from their sequences: words that are younger than
-the summary above them cannot be in it.
+A summary has the rank of its tree: 1 over the messages of a group, 2 over the roots of groups. Its children are those
+that name it as their parent. Whether it covers a child follows from their sequences: a summary cannot cover a unit
+that is younger than itself.
 """
 
 import itertools
@@ -12,15 +12,15 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from runtime.context.fitting import tokens_of
 from runtime.memory.units import NOT_NUMBERED, MemoryUnit
-from runtime.tokens import tokens_of
 
 
-class Changes(Struct, frozen=True, kw_only=True):
-    """What is to be done to the units, in one transaction.
+class TreeChanges(Struct, frozen=True, kw_only=True):
+    """Changes of units, to be applied in one transaction.
 
-    `written` are summaries, new or in place of the one with the same id; they are numbered in this order, and anew each
-    time. `parents` tells of others to whom they belong now; `removed` are summaries that are no more.
+    `written` are summaries, new or replacing the one with the same id; they get new sequences in this order each time.
+    `parents` are the new parents of other units; `removed` are deleted summaries.
     """
 
     written: tuple[MemoryUnit, ...] = ()
@@ -28,30 +28,30 @@ class Changes(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
 
 
-def applied(units: Iterable[MemoryUnit], changes: Changes) -> list[MemoryUnit]:
-    """The units as they are afterwards; what was written stands last and is not numbered yet."""
+def applied(units: Iterable[MemoryUnit], changes: TreeChanges) -> list[MemoryUnit]:
+    """Return the units after the changes; written ones are last and have no sequence yet."""
     gone = {*changes.removed, *(unit.unit_id for unit in changes.written)}
-    kept = [unit for unit in units if unit.unit_id not in gone]
+    remaining = [unit for unit in units if unit.unit_id not in gone]
     moved = [
         replace(unit, parent_id=changes.parents[unit.unit_id]) if unit.unit_id in changes.parents else unit
-        for unit in kept
+        for unit in remaining
     ]
     return [*moved, *changes.written]
 
 
 def place_of(unit: MemoryUnit) -> int:
-    """Where a unit stands in time among others of its height."""
+    """Return a unit's position in time among others of its level."""
     return unit.tells_from if unit.rank else unit.sequence
 
 
 class Tree:
-    """One tree while it grows. What it is changed by comes back from each change, to be written down."""
+    """One tree while it grows. Each change is returned, so that it can be stored."""
 
     def __init__(self, units: Sequence[MemoryUnit], root_id: str, rank: Literal[1, 2]) -> None:
-        """Takes of the units what stands in the tree of that root, in any order.
+        """`units` are the units of the tree of that root, in any order; other units are ignored.
 
-        Of what was said, nothing is needed of units that stand under any other than the newest summary of level 1, or
-        a stale one. What stood under a summary that is there no more stands under none.
+        Messages are not needed if they are under a summary of level 1 that is neither the newest nor stale. Units under
+        a summary that does not exist count as units without a parent.
         """
         self.root_id = root_id
         self.rank: Literal[1, 2] = rank
@@ -67,59 +67,59 @@ class Tree:
         return self._units[unit_id]
 
     def find(self, unit_id: str) -> MemoryUnit | None:
-        """The unit, if it is in the tree."""
+        """Return the unit, if it is in the tree."""
         return self._units.get(unit_id)
 
     def tokens(self, unit_id: str) -> int:
-        """About how many tokens the words of a unit have."""
+        """Return the estimated number of tokens of a unit."""
         if unit_id not in self._tokens:
             self._tokens[unit_id] = tokens_of(self._units[unit_id].content)
         return self._tokens[unit_id]
 
     def in_order(self, ids: Iterable[str]) -> list[str]:
-        """The same, the earliest first."""
+        """Return the ids in order, the earliest first."""
         return sorted(ids, key=lambda unit_id: (place_of(self._units[unit_id]), self._age[unit_id]))
 
     def leaves(self) -> list[str]:
-        """What the tree stands on, the earliest first."""
+        """Return the leaves of the tree, the earliest first."""
         return self.in_order(unit_id for unit_id, unit in self._units.items() if unit.rank != self.rank)
 
     def nodes(self) -> list[MemoryUnit]:
-        """Its summaries."""
+        """Return the summaries of the tree."""
         return [unit for unit in self._units.values() if unit.rank == self.rank]
 
     def nodes_at(self, level: int) -> list[str]:
-        """Its summaries of one height, the earliest first."""
+        """Return the summaries of one level, the earliest first."""
         return self.in_order(unit.unit_id for unit in self.nodes() if unit.level == level)
 
     def height(self) -> int:
-        """The height of its highest summary; 0 without one."""
+        """Return the level of the highest summary; 0 without one."""
         return max((unit.level for unit in self.nodes()), default=0)
 
     def children(self, node_id: str) -> list[str]:
-        """What stands under a summary, the earliest first."""
+        """Return the children of a summary, the earliest first."""
         return self.in_order(unit_id for unit_id, unit in self._units.items() if unit.parent_id == node_id)
 
-    def is_told(self, unit_id: str) -> bool:
-        """Whether the words of a unit are in the summary above it."""
+    def is_summarised(self, unit_id: str) -> bool:
+        """Return whether the summary above a unit covers it."""
         parent_id = self._units[unit_id].parent_id
         if unit_id == self.root_id or parent_id is None:
             return unit_id == self.root_id
         return self._age[unit_id] < self._age[parent_id]
 
     def is_due(self) -> bool:
-        """Whether anything in it is not told yet, or tells of what is no more."""
-        return any(unit.is_stale for unit in self.nodes()) or not all(map(self.is_told, self._units))
+        """Return whether the tree has units that no summary covers, or a stale summary."""
+        return any(unit.is_stale for unit in self.nodes()) or not all(map(self.is_summarised, self._units))
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
-    def write(self, node: MemoryUnit, children: Iterable[str]) -> Changes:
-        """A summary, new or told anew, over its children."""
+    def write(self, node: MemoryUnit, children: Iterable[str]) -> TreeChanges:
+        """Write a summary, new or rebuilt, over its children, and return the changes."""
         parents = {unit_id: node.unit_id for unit_id in children if self._units[unit_id].parent_id != node.unit_id}
-        return self._change(Changes(written=(node,), parents=parents))
+        return self._change(TreeChanges(written=(node,), parents=parents))
 
-    def slip_under_root(self, node_id: str) -> Changes:
-        """A summary of its own for what the root told so far, so that the root can stand higher."""
+    def insert_under_root(self, node_id: str) -> TreeChanges:
+        """Move the root's text to a summary of its own, so that the root can move up a level; return the changes."""
         root = self._units[self.root_id]
         below = replace(
             root, unit_id=node_id, sequence=NOT_NUMBERED, parent_id=root.unit_id, visit_count=0, last_visit=0
@@ -127,23 +127,23 @@ class Tree:
         below = replace(below, never_delete=False, metadata={})
         above = replace(root, sequence=NOT_NUMBERED, level=root.level + 1)
         parents = dict.fromkeys(self.children(root.unit_id), node_id)
-        return self._change(Changes(written=(below, above), parents=parents))
+        return self._change(TreeChanges(written=(below, above), parents=parents))
 
-    def make_root(self, node_id: str) -> Changes:
-        """The one summary that is left becomes the root."""
+    def make_root(self, node_id: str) -> TreeChanges:
+        """Make the only remaining summary the root, and return the changes."""
         root = replace(self._units[node_id], unit_id=self.root_id, sequence=NOT_NUMBERED)
         parents = dict.fromkeys(self.children(node_id), self.root_id)
-        return self._change(Changes(written=(root,), parents=parents, removed=(node_id,)))
+        return self._change(TreeChanges(written=(root,), parents=parents, removed=(node_id,)))
 
-    def remove_empty(self) -> Changes | None:
-        """Takes out summaries that tell only of what is no more; None where there are none."""
+    def remove_empty(self) -> TreeChanges | None:
+        """Remove summaries whose units are all deleted, and return the changes; None if there are none."""
         gone: list[str] = []
         for node in sorted(self.nodes(), key=lambda unit: unit.level):
             if node.is_stale and all(child in gone for child in self.children(node.unit_id)):
                 gone.append(node.unit_id)
-        return self._change(Changes(removed=tuple(gone))) if gone else None
+        return self._change(TreeChanges(removed=tuple(gone))) if gone else None
 
-    def _change(self, changes: Changes) -> Changes:
+    def _change(self, changes: TreeChanges) -> TreeChanges:
         for unit_id in changes.removed:
             del self._units[unit_id]
         for unit in changes.written:
@@ -168,5 +168,5 @@ def _is_leaf(unit: MemoryUnit, root_id: str, rank: int) -> bool:
 
 
 def is_root(unit: MemoryUnit) -> bool:
-    """Whether a unit sums up its whole group."""
+    """Return whether a unit is the summary of its whole group."""
     return unit.rank == 1 and unit.unit_id == unit.group_id

@@ -1,1 +1,1 @@
-"""What a session can talk through: the offline model and the scripted one."""
+"""The models that a session can use: hosted, offline, scripted and recorded ones."""

@@ -1,3 +1,3 @@
-"""What a language model is told: templates by purpose and language, what people said as data beside them, and the
-shape of the reply.
+"""Prompts for language models: templates by purpose and language, users' texts as data beside them, and the schema
+of the reply.
 """

@@ -1,4 +1,4 @@
-"""A request as a language model gets it."""
+"""The prompt of a request."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 Schema: TypeAlias = dict[str, Any]
-"""A JSON Schema: a document of its own grammar, passed on as it is."""
+"""A JSON Schema, passed on unchanged."""
 
 
 class PromptMessage(Struct, frozen=True):
@@ -19,13 +19,20 @@ class PromptMessage(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """The messages, and the shape of the reply; without a `schema` the reply is plain text, the words to say."""
+    """The messages, and the schema of the reply; without a `schema` the reply is plain text to say."""
 
     messages: tuple[PromptMessage, ...]
     schema: Schema | None = None
     schema_name: str = ""
     digest: str
-    values: Mapping[str, str] = {}  # what the marks in the instructions stand for, by their numbers
+    values: Mapping[str, str] = {}  # the values of the placeholders in the instructions, by number
+
+
+class SentPrompt(Struct, frozen=True):
+    """A prompt as an endpoint received it; `schema` is the schema that the endpoint applies to the reply itself."""
+
+    messages: tuple[PromptMessage, ...]
+    schema: Schema | None
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -34,9 +41,9 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 def prompt_of(
     system: str, data: str, schema: Schema | None, schema_name: str, values: Mapping[str, str] | None = None
 ) -> Prompt:
-    """The prompt of an instruction and the data it is about; the same for the same texts."""
+    """Return the prompt of instructions and data; equal texts give an equal digest."""
     messages = (PromptMessage("system", system), PromptMessage("user", data))
-    # the order of a schema's properties is the order of the reply, so that it counts; `dict`s keep it in a list
+    # the model follows the order of a schema's properties, so the digest depends on it; encoding preserves it
     shape = None if schema is None else msgspec.json.encode(schema)
     digest = hashlib.sha256(_encoder.encode((messages, shape, schema_name))).hexdigest()
     name = schema_name if schema else ""

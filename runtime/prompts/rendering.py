@@ -1,9 +1,9 @@
-"""Makes prompts: the instructions from a template and the script, and beside them, as data, what people said.
+"""Rendering of prompts: instructions from a template and the script, and the users' texts as data.
 
-A prompt is one system message and one user message. The system message is made of the runtime's and the script's own
-words alone: not a character of what a user typed, or of a variable's value, is ever in it. Conversations of scripts
-often begin with the assistant, or let it speak twice in a row, which many models' own templates refuse as turns; as
-data they stand in one message whatever their order.
+A prompt is one system message and one user message. The system message contains only texts of the runtime and the
+script, never a text of a user or the value of a variable. Scripted conversations often begin with the assistant, or
+let it speak twice in a row, which the chat templates of many models refuse; as data in one message, they may have any
+order.
 """
 
 import re
@@ -15,29 +15,28 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from runtime.context.fitting import MESSAGE_TOKENS, cut_message, cut_text, cut_value, fitted, longest_in, tokens_of
 from runtime.context.windows import ContextStrategy, TokenWindow, head_of
-from runtime.events import Message
-from runtime.ports import CONDENSING, ModelFailed, ModelRequest
-from runtime.prompts.data import Marks, encoded, message_line, others_in, tagged
-from runtime.prompts.fitting import cut_message, cut_text, cut_value, fitted, longest_in
+from runtime.prompts.escaping import Marks, encoded, message_line, others_in, tagged
 from runtime.prompts.prompt import Prompt, prompt_of
 from runtime.prompts.shapes import limits_of, shape_of, single_outputs, wanted_records
-from runtime.prompts.templates import Name, Source, Templates
-from runtime.recalled import MemoryLine
-from runtime.tokens import MESSAGE_TOKENS, tokens_of
-from scripts.model import Locale, Role
-from scripts.sandbox import MISSING, ExpressionFailed
-from scripts.values import Value
-from scripts.variables import Output
+from runtime.prompts.templates import Name, Templates, TemplateSource
+from runtime.state.events import Message
+from runtime.state.ports import CONDENSING, ModelFailed, ModelRequest
+from runtime.state.recall_types import MemoryLine
+from scripts.expressions.sandbox import MISSING, ExpressionFailed
+from scripts.expressions.values import Value
+from scripts.model.script import Locale, Role
+from scripts.model.variables import Output
 
 INSTRUCTIONS_CHARS_MAX = 200_000
 
 
-_Given: TypeAlias = Mapping[str, object]
+_Variables: TypeAlias = Mapping[str, object]
 
 
 class Prompts:
-    """Makes the prompts of a server's templates."""
+    """Renders prompts with a server's templates."""
 
     def __init__(self, templates: Templates, strategy: ContextStrategy | None = None) -> None:
         self._templates = templates
@@ -45,51 +44,51 @@ class Prompts:
 
     @property
     def schemes(self) -> Collection[str]:
-        """The names that scripts may choose as their `template_scheme`."""
+        """Return the names that scripts may use as their `template_scheme`."""
         return self._templates.schemes.keys()
 
     @classmethod
     def load(cls, folder: Path | None = None) -> "Prompts":
-        """With the templates of a folder before the runtime's own. Raises PromptInvalid."""
+        """Load the templates of a folder, with the runtime's own as defaults. Raises PromptInvalid."""
         return cls(Templates.load(folder))
 
     def render(self, request: ModelRequest, *, context_tokens_max: int) -> Prompt:
-        """The prompt for a request, with as much of the conversation as fits the tokens.
+        """Return the prompt for a request, with as much of the conversation as fits into the tokens.
 
-        It is longer only where the instructions leave next to nothing for the data, which is cut and never left out.
-        Raises ModelFailed where a template cannot be filled, PromptMissing.
+        It is longer only if the instructions leave almost no tokens for the data, which is cut but never left out.
+        Raises PromptMissing, and ModelFailed if a template cannot be rendered.
         """
         marks = Marks()
-        given = _of_condense(request) if request.purpose in CONDENSING else _of_request(request, marks)
-        system = self._filled(request.purpose, request, given)
+        variables = _of_condense(request) if request.purpose in CONDENSING else _of_request(request, marks)
+        system = self._filled(request.purpose, request, variables)
         schema = shape_of(request)
         shape_tokens = 0 if schema is None else tokens_of(msgspec.json.encode(schema).decode())
         left = context_tokens_max - 2 * MESSAGE_TOKENS - tokens_of(system) - shape_tokens
         return prompt_of(system, self._data(request, marks, left), schema, request.purpose, marks.values)
 
-    def _filled(self, name: Name, request: ModelRequest, given: _Given) -> str:
+    def _filled(self, name: Name, request: ModelRequest, variables: _Variables) -> str:
         source = self._templates.find(name, request.locale, request.scheme)
         data = self._templates.find("data", request.locale, request.scheme)
-        return _fill(source, {**given, "data": _fill(data, given)})
+        return _fill(source, {**variables, "data": _fill(data, variables)})
 
     def _data(self, request: ModelRequest, marks: Marks, tokens_left: int) -> str:
-        """What people said and what was made of it; the conversation gets the tokens that are left."""
+        """Return the data; the conversation gets the tokens that the other data leaves."""
         before, after, messages, tokens_left = _blocks(request, marks, tokens_left - tokens_of(_CONVERSATION))
         lines = {id(message): message_line(message) for message in messages}
         costs = {id: tokens_of(line) + 1 for id, line in lines.items()}
-        head = head_of(messages[:-1])  # of the system's, which stays first
+        head = head_of(messages[:-1])  # the system messages, which remain first
         left = tokens_left - sum(costs[id(each)] for each in head)
         head, left = (head, left) if left > 0 else ((), tokens_left)
         chosen = self._strategy.choose(messages[len(head) :], max(left, 0), lambda each: costs[id(each)])
-        told = [lines[id(each)] for each in chosen]
-        if len(chosen) == 1:  # the newest is told whether it fits or not
-            told = [_fitted_message(chosen[0], left - 1)]
-        told = [*(lines[id(each)] for each in head), *told]
-        return "\n".join([*before, tagged("conversation", told), *after])
+        earlier = [lines[id(each)] for each in chosen]
+        if len(chosen) == 1:  # the newest message is always included
+            earlier = [_fitted_message(chosen[0], left - 1)]
+        earlier = [*(lines[id(each)] for each in head), *earlier]
+        return "\n".join([*before, tagged("conversation", earlier), *after])
 
 
 def variables_for(name: Name) -> frozenset[str]:
-    """The names a template may read."""
+    """Return the names that a template may read."""
     match name:
         case "data":
             return _OF_REQUESTS & _OF_CONDENSING
@@ -103,16 +102,16 @@ def variables_for(name: Name) -> frozenset[str]:
 
 
 _CONVERSATION = tagged("conversation", [])
-_REPLY_PART, _PART = 0.75, 0.5  # of the tokens that are left: the most the reply takes; then the values, then the known
-_MEMORIES_PART = 0.25  # then what is remembered
+_REPLY_PART, _PART = 0.75, 0.5  # maximum part of the remaining tokens: of the reply, then of each other value
+_MEMORIES_PART = 0.25  # then of the memories
 
 
 def _blocks(
     request: ModelRequest, marks: Marks, tokens_left: int
 ) -> tuple[list[str], list[str], Sequence[Message], int]:
-    """What stands before the conversation and after it, its messages, and the tokens left for them."""
+    """Return the blocks before and after the conversation, its messages, and the tokens left for them."""
     spoken = [each for each in request.history if each.content.strip() or others_in(each)]
-    left, told = tokens_left, request.told
+    left, earlier = tokens_left, request.conversation_summary
 
     def block(tag: str, worded: Callable[[int], str], chars_max: int, part: float = _PART) -> str:
         nonlocal left
@@ -124,17 +123,17 @@ def _blocks(
         return block(tag, lambda chars: encoded(cut_value(value, chars)), longest_in(value))
 
     if request.purpose in CONDENSING:
-        account = [] if told.previous is None else [of_value("previous", told.previous)]
-        account += [of_value("summary", told.summary)] if told.summary else []
+        account = [] if earlier.previous is None else [of_value("previous", earlier.previous)]
+        account += [of_value("summary", earlier.summary)] if earlier.summary else []
         return account, [], spoken, left
     reply: list[str] = []
-    if request.reply is not None:  # before all else: it stays whole as far as possible
+    if request.reply is not None:  # first, so that it is cut as little as possible
         newest = spoken.pop() if spoken and spoken[-1].content == request.reply else None
         said = newest or Message(0, "", "user", request.reply, "")
         reply = [block("reply", lambda chars: message_line(cut_message(said, chars)), len(said.content), _REPLY_PART)]
     before = [of_value("values", dict(marks.values))] if marks.values else []
-    before += [of_value("memo", dict(told.memo))] if told.memo else []
-    before += [of_value("summary", told.summary)] if told.summary else []
+    before += [of_value("memo", dict(earlier.memo))] if earlier.memo else []
+    before += [of_value("summary", earlier.summary)] if earlier.summary else []
     if request.memories:
         before.append(tagged("memories", _remembered(request.memories, int(left * _MEMORIES_PART))))
         left -= tokens_of(before[-1]) + 1
@@ -143,19 +142,19 @@ def _blocks(
 
 
 def _remembered(memories: Sequence[MemoryLine], tokens_max: int) -> list[str]:
-    """What is remembered, a piece a line, as far as it fits; the first is cut where it does not."""
-    told: list[str] = []
+    """Return the memories that fit, one a line; the first is cut if it does not fit."""
+    earlier: list[str] = []
     left = tokens_max
     for each in memories:
         said: dict[str, Value] = {"from": each.source, "on": each.time.date().isoformat()}
         line = encoded({**said, "text": each.text})
-        if not told:
+        if not earlier:
             line = fitted(partial(_cut_line, said, each.text), len(each.text), tokens_max)
         left -= tokens_of(line) + 1
-        if told and left < 0:
+        if earlier and left < 0:
             break
-        told.append(line)
-    return told
+        earlier.append(line)
+    return earlier
 
 
 def _cut_line(said: dict[str, Value], text: str, chars_max: int) -> str:
@@ -166,7 +165,7 @@ def _fitted_message(message: Message, tokens_max: int) -> str:
     return fitted(lambda chars: message_line(cut_message(message, chars)), len(message.content), tokens_max)
 
 
-# -- what templates are filled with -----------------------------------------------------------------------------------
+# -- variables of templates -------------------------------------------------------------------------------------------
 
 
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?(?![A-Za-z0-9])")
@@ -191,7 +190,7 @@ _OF_REQUESTS = frozenset(
 )
 
 
-def _of_request(request: ModelRequest, marks: Marks) -> _Given:
+def _of_request(request: ModelRequest, marks: Marks) -> _Variables:
     structured = shape_of(request) is not None
     return {
         "locale": tag_of(request.locale),
@@ -219,16 +218,16 @@ def _of_request(request: ModelRequest, marks: Marks) -> _Given:
     }
 
 
-def _of_condense(request: ModelRequest) -> _Given:
+def _of_condense(request: ModelRequest) -> _Variables:
     return {
         "locale": tag_of(request.locale),
-        "instruct": request.told.instruct,
-        "has_previous": request.told.previous is not None,
+        "instruct": request.conversation_summary.instruct,
+        "has_previous": request.conversation_summary.previous is not None,
     }
 
 
 def tag_of(locale: Locale) -> str:
-    """A language tag as far as it names language, script and region; what follows could be anybody's words."""
+    """Return a language tag with only language, script and region; the rest may be untrusted text."""
     known = _TAG.match(locale)
     return known[0] if known is not None else "en"
 
@@ -251,17 +250,18 @@ def _wanted(output: Output) -> dict[str, Value]:
 
 
 class _Names(Struct, frozen=True):
-    """The names a template is filled with."""
+    """The variables of a template."""
 
-    given: Mapping[str, object]
+    variables: Mapping[str, object]
 
     def value_of(self, name: str) -> object:
-        return self.given.get(name, MISSING)
+        return self.variables.get(name, MISSING)
 
 
-def _fill(source: Source, given: _Given) -> str:
+def _fill(source: TemplateSource, variables: _Variables) -> str:
     try:
-        return source.compiled.evaluate(_Names(given), chars_max=INSTRUCTIONS_CHARS_MAX).text
+        return source.compiled.evaluate(_Names(variables), chars_max=INSTRUCTIONS_CHARS_MAX).text
     except ExpressionFailed as failed:
         whose = f"scheme {source.scheme}" if source.scheme else "the runtime"
-        raise ModelFailed(f"the prompt {source.name} of {whose} cannot be made: {failed}", retryable=False) from failed
+        message = f"the prompt {source.name} of {whose} cannot be filled: {failed}"
+        raise ModelFailed(message, retryable=False) from failed

@@ -1,15 +1,15 @@
-"""The shape of a model's reply as JSON Schema, by what is asked of it.
+"""JSON Schemas of model replies, by the purpose of the request.
 
-Every schema fits the strict mode of the endpoints that have one: all properties required, none besides, and null for
-what is not there. What decides whether the words are said comes before them, so that they can be heard as they come.
+Every schema is valid in the strict mode of endpoints: all properties are required, no others are allowed, and null
+means missing. The fields that decide whether the text is said precede the text, so that it can be streamed.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
-from runtime.ports import Advance, ModelRequest, Watched
 from runtime.prompts.prompt import Schema
-from scripts.variables import Output, Records
+from runtime.state.ports import Advance, DetectorQuestion, ModelRequest
+from scripts.model.variables import Output, Records
 
 ADVANCES: tuple[str, ...] = get_args(Advance)
 
@@ -17,7 +17,7 @@ _SCALAR = ["string", "number", "boolean", "null"]
 
 
 def shape_of(request: ModelRequest) -> Schema | None:
-    """What the reply to a request looks like; None where it is plain text, the words to say."""
+    """Return the schema of the reply to a request; None if it is plain text to say."""
     match request.purpose:
         case "ask" if request.reply is not None:
             return _object({**_progress(), **_verdict(judged=True), "values": _values(request), **_text()})
@@ -40,13 +40,13 @@ def shape_of(request: ModelRequest) -> Schema | None:
 
 
 def wanted_records(request: ModelRequest) -> tuple[Records, ...]:
-    """The records that a reply may give: those of which a field is asked for."""
+    """Return the records that a reply may give: those with a requested field."""
     names = {output.get for output in request.outputs}
     return tuple(each for each in request.records if any(field.get in names for field in each.fields))
 
 
 def single_outputs(request: ModelRequest) -> tuple[Output, ...]:
-    """The outputs that are no fields of records."""
+    """Return the outputs that are not fields of records."""
     fields = {field.get for each in wanted_records(request) for field in each.fields}
     return tuple(output for output in request.outputs if output.get not in fields)
 
@@ -65,7 +65,7 @@ def _progress() -> dict[str, Schema]:
 
 
 def _verdict(*, judged: bool) -> dict[str, Schema]:
-    """Whether it is done; where it is `judged`, how far the user came."""
+    """Return the properties of the verdict; if `judged`, with measures of the user's progress."""
     measures: dict[str, Schema] = {
         "understanding": {"type": "integer", "description": "0 to 100"},
         "has_questions": {"type": "boolean"},
@@ -106,14 +106,14 @@ def _value(output: Output) -> Schema:
             return _described({"type": ["string", "null"], "enum": [*output.choices, None]}, [*notes, *called])
         case "list":
             return _described({"type": ["array", "null"], "items": {"type": _SCALAR[:-1]}}, notes)
-        case "record":  # strict mode has no objects with names of their own choosing
+        case "record":  # strict mode does not allow objects with arbitrary names
             return _described({"type": ["array", "null"], "items": _PAIR}, notes)
         case "text" | "choice" | None:
             return _described({"type": ["string", "null"]}, notes)
 
 
 def limits_of(output: Output) -> list[str]:
-    """What an output's value has to fit, as a model can read it."""
+    """Return the limits of an output's value, as a model can read them."""
     limits = {"min": output.min, "max": output.max, "pattern": output.pattern}
     return [f"{name} {limit}" for name, limit in limits.items() if limit is not None]
 
@@ -123,7 +123,7 @@ def _described(schema: Schema, notes: Iterable[str]) -> Schema:
     return {**schema, "description": description} if description else schema
 
 
-def _seen(watched: Watched) -> Schema:
+def _seen(watched: DetectorQuestion) -> Schema:
     label: Schema = {"type": "string", "enum": [*watched.labels, ""]} if watched.labels else {"type": "string"}
     return _object({"score": {"type": "number", "description": "0 to 1"}, "label": label})
 

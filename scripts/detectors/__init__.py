@@ -1,1 +1,1 @@
-"""Detectors as far as they need no model: their parts, how they judge what is said, and how they are checked."""
+"""Detectors without a model: words, measures, judgement of messages, and examples."""

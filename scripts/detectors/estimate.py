@@ -1,8 +1,8 @@
-"""What a message says of a measure, from the words that tell it and those around them that change them.
+"""Estimate measures of a message from signal words and the modifiers near them.
 
-A message is read in clauses. Within one, a sign is weakened (`a bit`, 有点), strengthened (`very`, 特别) or turned
-round (`not`, 没什么) by the words shortly before it; what stands before a contrast (`but`, 但是) counts less than what
-follows.
+A message is split into clauses. Within a clause, the words shortly before a sign weaken (`a bit`, 有点), strengthen
+(`very`, 特别) or negate it (`not`, 没什么); signs before a contrast (`but`, 但是) have less weight than those after
+it.
 The scheme is the usual one of lexicon methods (negation, degree, contrast; see VADER, Hutto and Gilbert 2014), with a
 longest match instead of a tokeniser, because Chinese has no spaces.
 """
@@ -10,43 +10,44 @@ longest match instead of a tokeniser, because Chinese has no spaces.
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scripts.detectors.lexicon import feelings, particles
-from scripts.detectors.parts import Measure, Sign
-from scripts.words import folded
+from scripts.detectors.words import folded
+from scripts.model.detectors import Measure, Sign
 
-CHARS_MAX = 4_000  # of a message that are looked at
-REACH = {True: 6, False: 24}  # how many characters before a sign may change it, in Chinese and otherwise
+CHARS_MAX = 4_000  # characters of a message that are analysed
+REACH = {True: 6, False: 24}  # distance in characters at which a modifier applies, in Chinese and otherwise
 STRONGER, WEAKER = 1.35, 0.55
-TURNED, GONE = -0.7, -1.0  # "not good" is less than the opposite of good; "no hope" is all of it
-SPARED = -0.4  # who is "not sad" is not therefore happy
-DAMPED = 0.5  # what is denied of a measure that has no opposite
+TURNED, GONE = -0.7, -1.0  # "not good" is weaker than the opposite of good; "no hope" is the full opposite
+SPARED = -0.4  # "not sad" does not mean happy
+DAMPED = 0.5  # negation of a measure without an opposite
 BEFORE_CONTRAST = 0.35
 _CLAUSE = re.compile(r"[,.;!?:…~。，！？；：、\n]+")
 _LATIN = re.compile(r"[a-z0-9']")
 
 
-class Measured(Struct, frozen=True):
-    """The value of each measure that a message says something of, and the label of its strongest sign."""
+class Estimate(Struct, frozen=True):
+    """The value of each measure with a sign in a message, and the label of the strongest sign."""
 
     values: Mapping[str, float]
     label: str = ""
 
 
 class _Entry(Struct, frozen=True):
-    """What a word means: the kind of a particle, or a sign with its values by measure."""
+    """The meaning of a word: the kind of a particle, or a sign with its values by measure."""
 
     word: str
     kind: str
     values: Mapping[str, float] = {}
     label: str = ""
-    also: str = ""  # the kind of particle it is right before another sign: 好 in 好累
+    also: str = ""  # its kind of particle directly before another sign: 好 in 好累
 
 
 class _Seen(Struct, frozen=True):
-    """A word where it stands in its clause."""
+    """A word and its position in the clause."""
 
     start: int
     end: int
@@ -54,7 +55,7 @@ class _Seen(Struct, frozen=True):
 
 
 class Vocabulary:
-    """The words that one detector knows, prepared for looking them up in texts."""
+    """The words of a detector, indexed for the search in texts."""
 
     def __init__(self, measures: tuple[Measure, ...], signs: tuple[Sign, ...]) -> None:
         self.measures = {measure.name: measure for measure in measures}
@@ -75,7 +76,7 @@ class Vocabulary:
             self._by_first.setdefault(entry.word[0], []).append(entry)
 
     def seen_in(self, clause: str) -> Iterator[_Seen]:
-        """The words of a clause that are known, the longest at each place."""
+        """Return the known words of a clause, the longest at each position."""
         at = 0
         while at < len(clause):
             inside = at > 0 and _LATIN.match(clause[at]) and _LATIN.match(clause[at - 1])
@@ -97,14 +98,14 @@ def _is_at(clause: str, at: int, entry: _Entry) -> bool:
 
 
 class _Weighed(Struct):
-    """What came up so far: by measure, pairs of value and weight."""
+    """The values so far: by measure, pairs of value and weight."""
 
     values: dict[str, list[tuple[float, float]]]
     labels: list[tuple[float, str]]
 
 
-def measured(vocabulary: Vocabulary, text: str) -> Measured:
-    """What a message says of each measure; a measure without any sign in it is left out."""
+def measured(vocabulary: Vocabulary, text: str) -> Estimate:
+    """Estimate each measure of a message; a measure without a sign is left out."""
     weighed = _Weighed({}, [])
     for clause in _CLAUSE.split(folded(text[:CHARS_MAX])):
         _read_clause(vocabulary, clause, weighed)
@@ -113,7 +114,7 @@ def measured(vocabulary: Vocabulary, text: str) -> Measured:
         total = sum(weight for _, weight in pairs)
         values[name] = round(vocabulary.measures[name].within(sum(v * w for v, w in pairs) / total), 4)
     strongest = max(weighed.labels, key=lambda each: each[0], default=(0.0, ""))
-    return Measured(values, strongest[1])
+    return Estimate(values, strongest[1])
 
 
 def _read_clause(vocabulary: Vocabulary, clause: str, weighed: _Weighed) -> None:
@@ -141,7 +142,7 @@ def _read_clause(vocabulary: Vocabulary, clause: str, weighed: _Weighed) -> None
 def _weigh(
     vocabulary: Vocabulary, sign: tuple[_Seen, list[_Seen]] | None, after: list[_Seen], clause: str, weighed: _Weighed
 ) -> None:
-    """Adds a sign, changed by the particles before it; those of degree count after it as well (压力有点大)."""
+    """Add a sign, modified by the particles before it; particles of degree also apply after it (压力有点大)."""
     if sign is None:
         return
     seen, before = sign
@@ -167,7 +168,7 @@ def _weigh(
 
 
 def _near(seen: _Seen, around: list[_Seen], clause: str) -> list[str]:
-    """The kinds of the particles that reach a sign: each reaches the one next to it."""
+    """Return the kinds of the particles that apply to a sign, each within reach of the next."""
     reach = REACH[not clause[seen.start].isascii()]
     near: list[str] = []
     edge = seen
@@ -181,7 +182,50 @@ def _near(seen: _Seen, around: list[_Seen], clause: str) -> list[str]:
 
 
 def _denied(measure: Measure, value: float, turned: float) -> float:
-    """What becomes of a sign that is denied, as a factor of how far it is from neutral."""
+    """Return the factor of a negated sign's distance from neutral."""
     if not measure.min < measure.neutral < measure.max:
         return DAMPED
     return turned if value > measure.neutral else SPARED
+
+
+# -- the words of `words.txt` ----------------------------------------------------------------------------------------
+
+
+_WORDS = Path(__file__).with_name("words.txt")
+_PARTICLES = {"stronger", "weaker", "negator", "absence", "contrast", "nothing"}
+
+
+class LexiconEntry(Struct, frozen=True):
+    """Valence (-1 to 1) and arousal (0 to 1) of a word."""
+
+    valence: float
+    arousal: float
+
+
+@cache
+def feelings() -> Mapping[str, LexiconEntry]:
+    """Return every word for a feeling."""
+    found = {}
+    for head, word in _listed_words():
+        kind, *numbers = head.split()
+        if kind == "feeling":
+            found[word] = LexiconEntry(float(numbers[0]), float(numbers[1]))
+    return found
+
+
+@cache
+def particles() -> Mapping[str, str]:
+    """Return the modifiers with their kind; a word in two sections has the kind of the later one."""
+    return {word: head for head, word in _listed_words() if head in _PARTICLES}
+
+
+def _listed_words() -> Iterator[tuple[str, str]]:
+    """Yield section and word, in the order of the file."""
+    head = ""
+    for line in _WORDS.read_text("utf-8").splitlines():
+        if line.startswith("["):
+            head = line.strip("[]")
+        elif line.startswith("zh: "):
+            yield from ((head, word) for word in line[4:].split())
+        elif line.startswith("en: "):
+            yield from ((head, word.strip()) for word in line[4:].split(","))

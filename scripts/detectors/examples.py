@@ -1,25 +1,25 @@
-"""Examples of detectors, run as tests without a model: what came out, what was expected, and which need a model."""
+"""Run the examples of detectors as tests, without a model."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from scripts.detectors.estimate import Measured, Vocabulary
-from scripts.detectors.judge import Found, Heard, judge, series_of, watches
-from scripts.detectors.parts import Example, Measure
-from scripts.model import Detector
-from scripts.values import Value
+from scripts.detectors.estimate import Estimate, Vocabulary
+from scripts.detectors.judge import DetectorFinding, WindowMessage, judge, series_of, watches
+from scripts.expressions.values import Value
+from scripts.model.detectors import Example, Measure
+from scripts.model.script import Detector
 
-CLEAR = 0.1  # a measure further from neutral than this has a sign that must agree
-EXAMPLES_MAX = 100  # of a detector
+CLEAR = 0.1  # the sign of a measure further from neutral than this must match
+EXAMPLES_MAX = 100  # per detector
 
 Difference: TypeAlias = tuple[str, Value, Value]
-"""What is compared, what was expected, and what came."""
+"""What is compared, the expected value, and the actual value."""
 
 
 class Outcome(Struct, frozen=True):
-    """What came of an example. One that needs a model and did not come out without it was not tested."""
+    """The result of an example. An example that needs a model and fails without one is not tested."""
 
     detector: Detector
     number: int  # from 1
@@ -29,17 +29,17 @@ class Outcome(Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether it came out as it says."""
+        """Whether the result is the expected one."""
         return not self.differences and not self.untested
 
     @property
     def name(self) -> str:
-        """What the example is called in reports."""
+        """The name of the example in reports."""
         return self.example.name or f"example {self.number}"
 
 
 def run_examples(detector: Detector) -> Iterator[Outcome]:
-    """Every example of a detector, without a model."""
+    """Run every example of a detector without a model."""
     vocabulary = Vocabulary(detector.measures, detector.signs)
     for number, example in enumerate(detector.examples[:EXAMPLES_MAX], 1):
         differences = tuple(_differences(detector, vocabulary, example))
@@ -48,7 +48,7 @@ def run_examples(detector: Detector) -> Iterator[Outcome]:
 
 
 def needs_model(detector: Detector, example: Example) -> bool:
-    """Whether only a model can tell: something is to be seen that no rule and no pattern of the detector names."""
+    """Whether only a model can decide it: the expected finding is not named by a rule or pattern of the detector."""
     if example.needs_model is not None:
         return example.needs_model
     if not example.detected or not (detector.define or any(not each.courses for each in detector.patterns)):
@@ -59,7 +59,7 @@ def needs_model(detector: Detector, example: Example) -> bool:
 
 
 def _differences(detector: Detector, vocabulary: Vocabulary, example: Example) -> Iterator[Difference]:
-    messages = [Heard(line.role, line.content) for line in example.messages]
+    messages = [WindowMessage(line.role, line.content) for line in example.messages]
     while messages and not watches(detector, messages[-1].role):
         messages.pop()
     found = judge(detector, vocabulary, messages) if messages else None
@@ -75,7 +75,7 @@ def _differences(detector: Detector, vocabulary: Vocabulary, example: Example) -
     yield from _measured(detector, example, found)
 
 
-def _measured(detector: Detector, example: Example, found: Found) -> Iterator[Difference]:
+def _measured(detector: Detector, example: Example, found: DetectorFinding) -> Iterator[Difference]:
     measures = {measure.name: measure for measure in detector.measures}
     for name, expected in example.measured.items():
         last = found.measured[-len(expected) :] if expected else ()
@@ -88,9 +88,9 @@ def _measured(detector: Detector, example: Example, found: Found) -> Iterator[Di
             yield name, list(expected), list(got)
 
 
-def _value(measure: Measure, taken: Measured) -> float:
-    """A message that says nothing of a measure counts as neutral here."""
-    return taken.values.get(measure.name, measure.neutral)
+def _value(measure: Measure, estimate: Estimate) -> float:
+    """Compare values; a message without a value counts as neutral."""
+    return estimate.values.get(measure.name, measure.neutral)
 
 
 def _agrees(measure: Measure, expected: float, got: float) -> bool:

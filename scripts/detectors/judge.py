@@ -1,29 +1,29 @@
-"""What a detector sees in a message without any model: by its rules, and by the course of its measures."""
+"""Judge messages without a model: by a detector's rules, and by the course of its measures."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from scripts.detectors.courses import holds
-from scripts.detectors.estimate import Measured, Vocabulary, measured
-from scripts.detectors.parts import Pattern, Rule
-from scripts.model import Detector
-from scripts.words import mentioned
+from scripts.detectors.estimate import Estimate, Vocabulary, measured
+from scripts.detectors.words import mentioned
+from scripts.model.detectors import Pattern, Rule, Trend
+from scripts.model.script import Detector
 
-DETECTORS_MAX = 50  # of a script
-WORDS_MAX = 500  # of a detector
+DETECTORS_MAX = 50  # per script
+WORDS_MAX = 500  # per detector
 
 
-class Heard(Struct, frozen=True):
+class WindowMessage(Struct, frozen=True):
     """A message of the window."""
 
     role: Literal["user", "assistant"]
     content: str
 
 
-class Found(Struct, frozen=True, kw_only=True):
-    """What a detector sees in a message. `measured` are the values of the messages watched, the present one last."""
+class DetectorFinding(Struct, frozen=True, kw_only=True):
+    """The finding of a detector in a message. `measured` are the values of watched messages, the current one last."""
 
     label: str
     score: float
@@ -32,59 +32,59 @@ class Found(Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     note: str = ""
     always: bool = False
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[Estimate, ...] = ()
 
 
 def watches(detector: Detector, role: Literal["user", "assistant"]) -> bool:
-    """Whether what this side says is the detector's business."""
+    """Whether the detector watches the messages of this side."""
     return detector.on in {role, "both"}
 
 
-def window(detector: Detector, messages: Sequence[Heard]) -> Sequence[Heard]:
-    """The messages a detector considers."""
+def window(detector: Detector, messages: Sequence[WindowMessage]) -> Sequence[WindowMessage]:
+    """Return the messages that a detector considers."""
     return messages[-detector.look_back :]
 
 
-def is_enough(detector: Detector, messages: Sequence[Heard]) -> bool:
-    """Whether there are messages enough for measures and models; words need no more than their own."""
+def is_enough(detector: Detector, messages: Sequence[WindowMessage]) -> bool:
+    """Whether there are enough messages for measures and models; words need only one message."""
     return len(window(detector, messages)) >= detector.min_messages
 
 
-def estimates(detector: Detector, vocabulary: Vocabulary, messages: Sequence[Heard]) -> tuple[Measured, ...]:
-    """What each watched message of the window says of the measures, oldest first."""
+def estimates(detector: Detector, vocabulary: Vocabulary, messages: Sequence[WindowMessage]) -> tuple[Estimate, ...]:
+    """Return the estimates of each watched message of the window, oldest first."""
     if not detector.measures:
         return ()
     seen = (each for each in window(detector, messages) if watches(detector, each.role))
     return tuple(measured(vocabulary, each.content) for each in seen)
 
 
-def judge(detector: Detector, vocabulary: Vocabulary, messages: Sequence[Heard]) -> Found | None:
-    """What the detector makes of the last of the messages, which it watches; None where it sees nothing.
+def judge(detector: Detector, vocabulary: Vocabulary, messages: Sequence[WindowMessage]) -> DetectorFinding | None:
+    """Judge the last of the messages, which the detector watches; return None if there is no finding.
 
-    Words come before measures: the gravest rule is taken, of equals the first. Of the patterns that hold, the one is
-    taken that rests on the most messages, of equals the first.
+    Words precede measures: the rule with the highest severity is used, of equals the first. Of the matching patterns,
+    the one with the most messages is used, of equals the first.
     """
-    taken = estimates(detector, vocabulary, messages)
-    found = _by_rules(detector, messages[-1].content, taken)
+    estimated = estimates(detector, vocabulary, messages)
+    found = _by_rules(detector, messages[-1].content, estimated)
     if found is None and is_enough(detector, messages):
-        found = _by_patterns(detector, taken)
+        found = _by_patterns(detector, estimated)
     return found if found is not None and found.score >= detector.threshold else None
 
 
-def _by_rules(detector: Detector, said: str, taken: tuple[Measured, ...]) -> Found | None:
+def _by_rules(detector: Detector, said: str, estimated: tuple[Estimate, ...]) -> DetectorFinding | None:
     hits = [(rule, words) for rule in detector.rules if (words := _mentioned(rule, said))]
     sure = [hit for hit in hits if hit[0].score >= detector.threshold]
     if not sure:
         return None
     rule = max((rule for rule, _ in sure), key=lambda each: (each.gravity, each.score))
-    return Found(
+    return DetectorFinding(
         label=rule.label or detector.id,
         score=rule.score,
         severity=rule.gravity,
         by="rule",
         words=tuple(dict.fromkeys(word for _, words in sure for word in words)),
         always=any(each.ignores_cooldown for each, _ in sure),
-        measured=taken,
+        measured=estimated,
     )
 
 
@@ -92,9 +92,9 @@ def _mentioned(rule: Rule, said: str) -> list[str]:
     return [word for word in rule.words if mentioned(said, (word,))]
 
 
-def _by_patterns(detector: Detector, taken: tuple[Measured, ...]) -> Found | None:
-    series = series_of(detector, taken)
-    fresh = taken[-1].values if taken else {}
+def _by_patterns(detector: Detector, estimated: tuple[Estimate, ...]) -> DetectorFinding | None:
+    series = series_of(detector, estimated)
+    fresh = estimated[-1].values if estimated else {}
     best: tuple[int, Pattern] | None = None
     for pattern in detector.patterns:
         rests_on = holds(pattern, series) if any(each.of in fresh for each in pattern.courses) else 0
@@ -103,20 +103,20 @@ def _by_patterns(detector: Detector, taken: tuple[Measured, ...]) -> Found | Non
     if best is None:
         return None
     pattern = best[1]
-    return Found(
+    return DetectorFinding(
         label=pattern.id,
         score=pattern.score,
         severity=_severity(detector, pattern, series),
         by="measure",
         note=pattern.note,
-        measured=taken,
+        measured=estimated,
     )
 
 
-def series_of(detector: Detector, taken: Sequence[Measured]) -> Mapping[str, list[float]]:
-    """For each measure, the values of the messages that say something of it."""
+def series_of(detector: Detector, estimated: Sequence[Estimate]) -> Mapping[str, list[float]]:
+    """Return the values of each measure in the messages that have one."""
     return {
-        each.name: [value.values[each.name] for value in taken if each.name in value.values]
+        each.name: [value.values[each.name] for value in estimated if each.name in value.values]
         for each in detector.measures
     }
 
@@ -127,3 +127,71 @@ def _severity(detector: Detector, pattern: Pattern, series: Mapping[str, list[fl
     measure = next((each for each in detector.measures if each.name == pattern.courses[0].of), None)
     values = series.get(pattern.courses[0].of, [])
     return round(measure.strength(values[-1]), 4) if measure is not None and values else pattern.score
+
+
+# -- courses of measures ---------------------------------------------------------------------------------------------
+
+
+TREND_MIN = 3  # minimum number of values for a trend, average or range
+STEP_SHARE_MAX = 0.75  # maximum share of one step in a trend; more is a jump
+SLACK = 0.05  # maximum deviation of a value from a trend
+EXACT = 1e-9
+
+Series = Mapping[str, Sequence[float]]
+"""The values of each measure in the messages of the window that have one, oldest first."""
+
+
+def holds(pattern: Pattern, series: Series) -> int:
+    """Return the number of messages that match a pattern; 0 if it does not match or has no courses."""
+    if not pattern.courses:
+        return 0
+    return min((_holds(course, series.get(course.of, ())) for course in pattern.courses), default=0)
+
+
+def _holds(course: Trend, values: Sequence[float]) -> int:
+    values = values[-course.span :] if course.span is not None else values
+    return len(values) if values and all(_conditions(course, values)) else 0
+
+
+def _conditions(course: Trend, values: Sequence[float]) -> list[bool]:
+    """Yield the results of the conditions of a course."""
+    results: list[bool] = []
+    if course.trend is not None:
+        results.append(_is_steady(values, 1 if course.trend == "rising" else -1))
+    if course.change is not None:
+        moved = values[-1] - values[0] if course.trend is not None else max(abs(values[-1] - each) for each in values)
+        results.append(abs(moved) >= course.change - EXACT)
+    if course.swings is not None:
+        results.append(swings(values, course.amplitude) >= course.swings)
+    several = len(values) >= TREND_MIN
+    average, width = sum(values) / len(values), max(values) - min(values)
+    for found, low, high, enough in (
+        (average, course.average_min, course.average_max, several),
+        (width, course.range_min, course.range_max, several),
+        (values[-1], course.last_min, course.last_max, True),
+    ):
+        if low is not None:
+            results.append(enough and found >= low - EXACT)
+        if high is not None:
+            results.append(enough and found <= high + EXACT)
+    return results or [False]
+
+
+def _is_steady(values: Sequence[float], sign: int) -> bool:
+    steps = [sign * (after - before) for before, after in itertools.pairwise(values)]
+    total = sum(steps)
+    if len(values) < TREND_MIN or total <= 0 or steps[-1] <= 0:
+        return False
+    return all(step >= -SLACK for step in steps) and max(steps) <= STEP_SHARE_MAX * total
+
+
+def swings(values: Sequence[float], amplitude: float) -> int:
+    """Count alternating moves up and down of at least this size; a move of several steps counts once."""
+    count, direction = 0, 0
+    turning = values[0]  # the extreme value since the last change of direction
+    for value in values[1:]:
+        if direction and (value - turning) * direction >= 0:
+            turning = value
+        elif abs(value - turning) >= amplitude - EXACT:
+            count, direction, turning = count + 1, (1 if value > turning else -1), value
+    return count

@@ -1,1 +1,1 @@
-"""What analysts ask: SQL over the record, bounded and read-only."""
+"""Analytics: read-only SQL queries and reports with limits, over files that are generated from the database."""

@@ -1,7 +1,7 @@
-"""What changed in the record since an analytics file was last brought up to date, as Parquet files in a folder.
+"""Export the changes since an analytics file was last refreshed, as Parquet files in a folder.
 
-The record only copies rows here, as they are: reading their JSON, masking and everything derived is the work of another
-process. All of a delta is of one moment.
+The server process only copies rows here; another process parses their JSON, masks them and derives the other tables. A
+delta is read in one transaction, so it is consistent.
 """
 
 from datetime import datetime
@@ -10,18 +10,18 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from store.database import quoted
-from store.errors import AnalyticsUnreadable, StoreUnavailable
-from store.fetch import Cursor
-from store.insert import roll_back
+from store.duckdb.database import quoted
+from store.duckdb.fetch import Cursor
+from store.duckdb.insert import roll_back
+from store.interface.errors import AnalyticsUnreadable, StoreUnavailable
 
 TURNS_MAX = 50_000
-"""Turns in one delta: they are copied in well under the time that a read may take."""
+"""Maximum number of turns in one delta; copying them takes much less than the time limit of a read."""
 META = "delta.json"
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How much the record holds of a tenant."""
+    """The numbers of a tenant's rows in the database."""
 
     sessions: int
     turns: int
@@ -30,29 +30,29 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """What is in the folder of a delta. Encoded, it is its file `delta.json`."""
+    """The description of a delta, which is also written to its folder as `delta.json`."""
 
     tenant: str
     as_of: datetime
-    """The moment of the record that it is of."""
+    """The time of the database that the delta describes."""
     turns: int
-    """Turns it brings."""
+    """The number of turns in the delta."""
     left: int
-    """Turns that did not fit; there is more to bring."""
+    """The number of changed turns that exceed the maximum; the next delta has them."""
     gone: int
-    """Sessions that are deleted, or are to be brought anew."""
+    """The number of sessions that are deleted, or that must be exported again from their first turn."""
     starts: int
-    """Sessions that are new, go on, or have another key or other metadata."""
+    """The number of sessions that are new, have continued, or have another key or other metadata."""
     counts: Counts
     digests: list[str]
-    """Texts of scripts that sessions ran on or the catalogue has, and that the file has no outline of."""
+    """Digests of the scripts of sessions and of the catalogue that the file has no outline of."""
     rest_mark: str
-    """Digest of what it brings of whole tables."""
+    """Digest of the tables that are exported as a whole."""
     memory_mark: str | None
-    """Digest of the memory units that it brings; null where they are not asked for, or are known."""
+    """Digest of the exported memory units; null if they were not requested, or have not changed."""
 
     def is_empty(self, known: "Known") -> bool:
-        """Whether there is nothing in it that the file does not know."""
+        """Return whether it contains no changes for a file with this content."""
         return (
             self.turns == self.gone == self.starts == 0
             and self.memory_mark is None
@@ -61,21 +61,21 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What an analytics file knows already."""
+    """The content of an analytics file before a refresh."""
 
     sessions: Path | None = None
-    """Parquet: `session_id`, `turn` and `finished_at` of its latest turn, `start_hash`, `is_reduced`; null: nothing."""
+    """Parquet: `session_id`, `turn` and `finished_at` of its latest turn, `start_hash`, `is_redacted`; or null."""
     digests: list[str] = []
-    """Texts of scripts that it has an outline of."""
+    """Digests of the scripts that it has an outline of."""
     rest_mark: str = ""
-    """Digest of what it has of whole tables."""
+    """Digest of its tables that are exported as a whole."""
     memory_mark: str | None = None
-    """Digest of the memory units it has."""
+    """Digest of its memory units."""
 
 
 _NOTHING = """(SELECT NULL::UUID AS session_id, 0 AS turn, NULL::TIMESTAMPTZ AS finished_at, 0::UBIGINT AS start_hash,
-    false AS is_reduced LIMIT 0)"""
-# The latest turn stands for all before it: turns are appended, and only retention changes any.
+    false AS is_redacted LIMIT 0)"""
+# Comparing the latest turn is enough, since turns are only appended and only retention changes them.
 _COMPARE = """
 CREATE OR REPLACE TEMP TABLE delta_gone AS
     SELECT k.session_id FROM delta_known AS k
@@ -84,7 +84,7 @@ CREATE OR REPLACE TEMP TABLE delta_gone AS
         AND t.finished_at = k.finished_at
     ) OR EXISTS (
         FROM session_starts AS s WHERE s.tenant = $tenant AND s.session_id = k.session_id
-        AND (s.text_dropped_at IS NOT NULL) != k.is_reduced
+        AND (s.redacted_at IS NOT NULL) != k.is_redacted
     );
 CREATE OR REPLACE TEMP TABLE delta_wanted AS
     SELECT t.rowid AS row, t.session_id
@@ -135,23 +135,23 @@ _FILES = {
     "global_writes": _OF_TENANT.format(table="user_variable_writes"),
     "calls": f"{_CALLS} AND (used IS NULL OR session_id IS NULL OR session_id IN (SELECT session_id FROM delta_taken))",  # noqa: S608
 }
-"""What each file of a delta holds: whole tables where those are small, else what is of the sessions it brings."""
+"""SQL for each file of a delta: small tables as a whole, otherwise the rows of the exported sessions."""
 _WHOLE = (
     *(_FILES[name] for name in ("migrations", "failures", "scripts", "globals", "global_writes")),
-    f"{_CALLS} AND (used IS NULL OR session_id IS NULL)",  # those of no turn that was taken
+    f"{_CALLS} AND (used IS NULL OR session_id IS NULL)",  # calls without a committed turn
 )
 
 
 def write_delta(
     cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int = TURNS_MAX
 ) -> Delta:
-    """Write what changed into an empty folder, `units` of memory only where they are asked for. Blocks.
+    """Write the changes since `known` into an empty folder; memory units only if `units` is true. Blocks.
 
-    Raises AnalyticsUnreadable where what the file knows cannot be read, StoreUnavailable.
+    Raises AnalyticsUnreadable if the file of known sessions cannot be read, StoreUnavailable if writing fails.
     """
     cursor.execute("BEGIN TRANSACTION")
     try:
-        written = _write(cursor, tenant, folder, known, units=units, turns_max=turns_max)
+        delta = _write(cursor, tenant, folder, known, units=units, turns_max=turns_max)
         for table in _LEFTOVERS:
             cursor.execute(f"DROP TABLE temp.{table}")
         cursor.execute("COMMIT")
@@ -160,51 +160,54 @@ def write_delta(
         raise
     except OSError as error:
         roll_back(cursor)
-        raise StoreUnavailable(f"what changed could not be written: {error.strerror}") from error
-    return written
+        raise StoreUnavailable(f"the changes could not be written: {error.strerror}") from error
+    return delta
 
 
 def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int) -> Delta:
-    of = {"tenant": tenant}
+    parameters = {"tenant": tenant}
     _read_known(cursor, known)
     for statement in _COMPARE.format(turns_max=turns_max).split(";"):
-        cursor.execute(statement, of if "$tenant" in statement else {})
+        cursor.execute(statement, parameters if "$tenant" in statement else {})
     for name, rows in _FILES.items():
-        _copy(cursor, rows, folder / f"{name}.parquet", of)
-    rest = "/".join(_mark(cursor, rows, of) for rows in _WHOLE)
-    (as_of, gone, taken, wanted, starts) = cursor.execute(
+        _copy(cursor, rows, folder / f"{name}.parquet", parameters)
+    rest = "/".join(_mark(cursor, rows, parameters) for rows in _WHOLE)
+    (as_of, gone, exported, changed, starts) = cursor.execute(
         """SELECT now(), (SELECT count(*) FROM delta_gone), (SELECT count(*) FROM delta_taken), count(*),
         (SELECT count(*) FROM delta_starts) FROM delta_wanted"""
     ).fetchall()[0]
-    mark = _mark(cursor, _UNITS, of) if units and taken == wanted else None  # with the last of what they are about
+    # with the last delta only, since units refer to turns
+    mark = _mark(cursor, _UNITS, parameters) if units and exported == changed else None
     if mark == known.memory_mark and not gone:
         mark = None
     if mark is not None:
-        _copy(cursor, _UNITS, folder / "units.parquet", of)
-    counts = Counts(*cursor.execute(_COUNT, of).fetchall()[0])
-    digests = [digest for (digest,) in cursor.execute(_DIGESTS, of).fetchall() if digest not in set(known.digests)]
-    delta = Delta(tenant, as_of, taken, wanted - taken, gone, starts, counts, digests, rest, mark)
+        _copy(cursor, _UNITS, folder / "units.parquet", parameters)
+    counts = Counts(*cursor.execute(_COUNT, parameters).fetchall()[0])
+    found = cursor.execute(_DIGESTS, parameters).fetchall()
+    digests = [digest for (digest,) in found if digest not in set(known.digests)]
+    delta = Delta(tenant, as_of, exported, changed - exported, gone, starts, counts, digests, rest, mark)
     (folder / META).write_bytes(msgspec.json.encode(delta))
     return delta
 
 
 def _read_known(cursor: Cursor, known: Known) -> None:
-    """What the file has of which session, as a table. Raises AnalyticsUnreadable."""
+    """Create a temporary table of the sessions that the file has. Raises AnalyticsUnreadable."""
     source = _NOTHING if known.sessions is None else f"read_parquet({quoted(known.sessions)})"
     try:
         cursor.execute(f"CREATE OR REPLACE TEMP TABLE delta_known AS FROM {source}")
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
-        raise AnalyticsUnreadable("what the analytics file knows cannot be read") from error
+        raise AnalyticsUnreadable("the list of the sessions in the analytics file cannot be read") from error
 
 
-def _mark(cursor: Cursor, rows: str, of: dict[str, str]) -> str:
-    """Digest of rows, in any order."""
-    found = cursor.execute(f"SELECT count(*), sum(hash(found)::HUGEINT) FROM ({rows}) AS found", of).fetchall()  # noqa: S608
+def _mark(cursor: Cursor, rows: str, parameters: dict[str, str]) -> str:
+    """Return a digest of rows that does not depend on their order."""
+    select = f"SELECT count(*), sum(hash(found)::HUGEINT) FROM ({rows}) AS found"  # noqa: S608
+    found = cursor.execute(select, parameters).fetchall()
     return f"{found[0][0]}:{found[0][1]}"
 
 
-def _copy(cursor: Cursor, rows: str, path: Path, of: dict[str, str]) -> None:
-    used = of if "$tenant" in rows else {}
+def _copy(cursor: Cursor, rows: str, path: Path, parameters: dict[str, str]) -> None:
+    used = parameters if "$tenant" in rows else {}
     cursor.execute(f"COPY ({rows}) TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)", used)

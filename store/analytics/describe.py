@@ -1,4 +1,4 @@
-"""The reference of the model: its tables and columns with their comments, as they stand in its SQL."""
+"""The reference of the model: its tables and columns with the comments from its SQL."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ class DescribedColumn(Struct, frozen=True):
 
     name: str
     type: str
-    is_nullable: bool
+    nullable: bool
     means: str
 
 
@@ -27,9 +27,10 @@ class DescribedTable(Struct, frozen=True):
 
 @cache
 def described_tables() -> tuple[DescribedTable, ...]:
-    """All tables of the model, in the order they are written in."""
+    """Return all tables of the model, in the order of its SQL."""
     connection = duckdb.connect(":memory:")
     try:
+        connection.execute("BEGIN")  # one transaction instead of one for each of some 500 comments
         run_sql(connection, sql_of("tables"))
         columns = connection.execute(
             """SELECT table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()

@@ -1,38 +1,39 @@
-"""A folder of Parquet files that others read: what it holds, and how it becomes what it should, a whole file at a time.
+"""An export folder of Parquet files: compare it with an analytics file, and replace the files that differ one by one.
 
-Under `TABLE/day=2026-03-01/part.parquet` lie the days of a table, under `TABLE/part.parquet` a table that is not cut.
-The manifest tells which files are there and whole. What is to be replaced or removed is taken out of it first, so that
-whoever is interrupted at any moment leaves whole files, and a manifest that says nothing wrong of them.
+The days of a partitioned table are in `TABLE/day=2026-03-01/part.parquet`, other tables in `TABLE/part.parquet`. The
+manifest lists the complete files. A file is removed from the manifest before it is replaced or deleted. So after an
+interruption at any time, all files are complete and the manifest is correct.
 """
 
-import fcntl
 import os
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO
 
+import duckdb
 import msgspec
+from filelock import FileLock, Timeout
 from msgspec import Struct
 
-from store.analytics.parquet import DAY_OF, FILE, Part, Place, path_of
-from store.syncing import sync
+from store.analytics.file import about, connect
+from store.analytics.parquet import DAY_OF, DAYS_MAX, FILE, Part, Place, parts, path_of, write
+from store.interface.errors import AnalyticsUnreadable
+from store.interface.file_sync import sync
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-_WRITING = ".writing"  # where files are made; nobody reads there
-_DAY = re.compile(r"day=(\d{4,}-\d{2}-\d{2})")
+_WRITING = ".writing"  # folder of incomplete files, which readers ignore
 
 
 class FolderRefused(Exception):
-    """The folder cannot be exported to; the message says why, and what to do."""
+    """The folder cannot be used for the export; the message says why and what to do."""
 
 
 class Source(Struct, frozen=True, rename="camel"):
-    """What an export is of."""
+    """The origin of the data of an export."""
 
     tenant: str
     is_masked: bool
@@ -44,157 +45,165 @@ class _Manifest(Struct, frozen=True, rename="camel"):
     source: Source
     since: str | None
     as_of: datetime | None
-    """The moment the latest complete export was of; None: none was completed."""
+    """The time that the latest complete export describes; None if none was completed."""
     is_complete: bool
-    parts: list[Part]
+    parts: Sequence[Part]
+
+
+class Exported(Struct, frozen=True, rename="camel"):
+    """The result of an export."""
+
+    folder: str
+    files: int
+    """Number of files now in the folder."""
+    rows: int
+    written: int
+    rows_written: int
+    removed: int
+    is_masked: bool
+    as_of: datetime
 
 
 class ExportFolder:
-    """One such folder, while it is exported to."""
+    """An export folder, locked for one export."""
 
-    def __init__(self, folder: Path, source: Source) -> None:
-        """Opens the folder, or makes it. Raises FolderRefused, OSError."""
-        self._folder = folder
-        self._source = source
-        self.removed = 0
-        """Files that were in the folder and are not wanted."""
-        self._since: str | None = None
-        self._as_of: datetime | None = None
-        self._parts = {part.place: part for part in self._known()}
-        self._lock = _locked(folder / _WRITING)
-
-    def _known(self) -> Sequence[Part]:
-        """What is in the folder and whole, of this very model."""
-        folder = self._folder
+    def __init__(self, folder: Path) -> None:
+        """Open or create the folder. Raises FolderRefused, OSError."""
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / MANIFEST
+        if not (folder / MANIFEST).exists() and any(each.name != _WRITING for each in folder.iterdir()):
+            raise FolderRefused(f"{folder} is not empty and not an export; name another folder")
+        self._folder = folder
+        self.writing = folder / _WRITING
+        """Folder for incomplete files, empty at first."""
+        self.writing.mkdir(exist_ok=True)
+        self._lock = FileLock(self.writing / "lock", preserve_lock_file=True)
+        try:
+            self._lock.acquire(blocking=False)
+        except Timeout:
+            raise FolderRefused(f"another export to {folder} is running") from None
+        self._empty_writing()
+
+    def update(
+        self, file: Path, since: str | None = None, on_progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> Exported:
+        """Write the days of an analytics file that differ; delete files of other days, and of days before `since`.
+
+        `on_progress` is called with the number of written rows and of all rows to write. Blocks. Raises FolderRefused,
+        AnalyticsUnreadable, OSError.
+        """
+        with closing(connect(file, self.writing / "spill", read_only=True)) as connection:
+            try:
+                return self._update(connection, since, on_progress)
+            except duckdb.Error as error:
+                raise AnalyticsUnreadable(f"the analytics file cannot be written as Parquet: {error}") from error
+
+    def close(self) -> None:
+        """Release the folder for other exports."""
+        shutil.rmtree(self.writing, ignore_errors=True)
+        self._lock.release()
+
+    def _update(
+        self, connection: duckdb.DuckDBPyConnection, since: str | None, on_progress: Callable[[int, int], None]
+    ) -> Exported:
+        of_file = about(connection)
+        source = Source(of_file.tenant, of_file.is_masked, of_file.model_version)
+        known = self._known(source)
+        wanted = {part.place: part for part in parts(connection, since)}
+        complete = {place: part for place, part in wanted.items() if known.get(place) == part}
+        changed = [part for place, part in wanted.items() if place not in complete]
+        manifest = _Manifest(FORMAT_VERSION, source, since, of_file.as_of, is_complete=False, parts=())
+        self._save(manifest, complete.values())
+        removed = self._remove_others({path_of(place) for place in wanted})
+        total, written = sum(part.rows for part in changed), 0
+        for group in _groups(changed):
+            write(connection, group[0].table, [part.day for part in group], self.writing)
+            for part in group:
+                self._take(path_of(part.place))
+                complete[part.place] = part
+                written += part.rows
+            shutil.rmtree(self.writing / group[0].table)
+            self._save(manifest, complete.values())
+            on_progress(written, total)
+        self._save(msgspec.structs.replace(manifest, is_complete=True), complete.values())
+        return Exported(
+            folder=str(self._folder),
+            files=len(complete),
+            rows=sum(part.rows for part in complete.values()),
+            written=len(changed),
+            rows_written=total,
+            removed=removed,
+            is_masked=source.is_masked,
+            as_of=of_file.as_of,
+        )
+
+    def _known(self, source: Source) -> Mapping[Place, Part]:
+        """Return the complete files in the folder, if they have the same source and format. Raises FolderRefused."""
+        path = self._folder / MANIFEST
         if not path.exists():
-            if any(each.name != _WRITING for each in folder.iterdir()):
-                raise FolderRefused(f"{folder} is not empty and no export; name another folder")
-            return ()
+            return {}
         try:
             manifest = msgspec.json.decode(path.read_bytes(), type=_Manifest)
         except msgspec.DecodeError as error:
-            raise FolderRefused(f"{path} is no manifest of an export; name another folder") from error
+            raise FolderRefused(f"{path} is not a manifest of an export; name another folder") from error
         if manifest.format_version > FORMAT_VERSION:
-            raise FolderRefused(f"{folder} was written by a newer version of Cuebook; name another folder")
-        there, source = manifest.source, self._source
-        if there.tenant != source.tenant:
-            raise FolderRefused(f"{folder} is an export of the tenant {there.tenant}; name another folder")
-        if there.is_masked != source.is_masked:
-            how = "a masked" if there.is_masked else "an unmasked"
-            raise FolderRefused(f"{folder} is {how} export, and the two do not mix; name another folder")
-        return manifest.parts if there == source and manifest.format_version == FORMAT_VERSION else ()
+            raise FolderRefused(f"{self._folder} was written by a newer version of Cuebook; name another folder")
+        previous = manifest.source
+        if previous.tenant != source.tenant:
+            raise FolderRefused(f"{self._folder} is an export of the tenant {previous.tenant}; name another folder")
+        if previous.is_masked != source.is_masked:
+            how = "a masked" if previous.is_masked else "an unmasked"
+            raise FolderRefused(
+                f"{self._folder} is {how} export, and a folder cannot contain both; name another folder"
+            )
+        is_same = previous == source and manifest.format_version == FORMAT_VERSION
+        return {part.place: part for part in manifest.parts} if is_same else {}
 
-    def begin(self, wanted: Iterable[Part], since: str | None, as_of: datetime) -> list[Part]:
-        """Remove what is in the folder and not wanted; the parts that are missing or are others now, in their order."""
-        self._since, self._as_of = since, as_of
-        wanted = list(wanted)
-        places = {part.place for part in wanted}
-        changed = [part for part in wanted if self._parts.get(part.place) != part]
-        self._parts = {part.place: part for part in wanted if self._parts.get(part.place) == part}
-        self._save(is_complete=False)
-        for place in self._there():
-            if place not in places:
-                self._remove(place)
-                self.removed += 1
-        return changed
-
-    @property
-    def parts(self) -> Sequence[Part]:
-        """What is there and whole."""
-        return sorted(self._parts.values(), key=_order)
-
-    @contextmanager
-    def writing(self, name: str) -> Iterator[tuple[Path, BinaryIO]]:
-        """A new file in a place where nobody reads; it is gone afterwards, unless it was taken."""
-        path = self._folder / _WRITING / name
-        try:
-            with path.open("wb") as file:
-                yield path, file
-        finally:
-            path.unlink(missing_ok=True)
-
-    def take(self, part: Part, file: Path) -> None:
-        """Put a whole file in its place; of no rows, nothing is there any more."""
-        if not part.rows and part.day is not None:
-            self._remove(part.place)
-            return
-        target = self._path(part.place)
-        made = [each for each in (target.parent.parent, target.parent) if not each.exists()]
+    def _take(self, path: Path) -> None:
+        """Move a complete file from the folder for incomplete files to its place."""
+        file, target = self.writing / path, self._folder / path
+        new_folders = [each for each in (target.parent.parent, target.parent) if not each.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         sync(file)
         file.replace(target)
-        for each in (target.parent, *(folder.parent for folder in made)):
+        for each in (target.parent, *(folder.parent for folder in new_folders)):
             sync(each)
-        self._parts[part.place] = part
 
-    def keep(self) -> None:
-        """Note what was taken so far."""
-        self._save(is_complete=False)
-
-    def finish(self) -> None:
-        """All that was wanted is there."""
-        self._save(is_complete=True)
-
-    def close(self) -> None:
-        """Let others export to the folder."""
-        shutil.rmtree(self._folder / _WRITING, ignore_errors=True)
-        self._lock.close()
-
-    def _save(self, *, is_complete: bool) -> None:
-        manifest = _Manifest(
-            FORMAT_VERSION,
-            self._source,
-            self._since,
-            self._as_of,
-            is_complete,
-            sorted(self._parts.values(), key=_order),
-        )
+    def _save(self, manifest: _Manifest, complete: Iterable[Part]) -> None:
+        in_order = sorted(complete, key=lambda part: (list(DAY_OF).index(part.table), part.day or ""))
         fresh = self._folder / f"{MANIFEST}.new"
         with fresh.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+            document = msgspec.json.encode(msgspec.structs.replace(manifest, parts=in_order))
+            file.write(msgspec.json.format(document, indent=1))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._folder / MANIFEST)
         sync(self._folder)
 
-    def _path(self, place: Place) -> Path:
-        return self._folder / path_of(place)
-
-    def _there(self) -> Iterator[Place]:
-        """The files of parts that are there, whether they are known or not."""
-        for table in DAY_OF:
-            if (self._folder / table / FILE).exists():
-                yield table, None
-            for path in sorted((self._folder / table).glob(f"day=*/{FILE}")):
-                if (day := _DAY.fullmatch(path.parent.name)) is not None:
-                    yield table, day[1]
-
-    def _remove(self, place: Place) -> None:
-        path = self._path(place)
-        path.unlink(missing_ok=True)
-        for folder in (path.parent, *([path.parent.parent] if place[1] else [])):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-                sync(folder.parent)
-        self._parts.pop(place, None)
-
-
-def _locked(folder: Path) -> BinaryIO:
-    """A folder for files that are being made, empty and nobody else's as long as the lock is open."""
-    folder.mkdir(exist_ok=True)
-    lock = (folder / "lock").open("wb")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise FolderRefused(f"another export to {folder.parent} is under way") from None
-    for path in folder.iterdir():
-        if path.name != "lock":
+    def _remove_others(self, wanted: set[Path]) -> int:
+        """Delete the files that are not wanted, whether the manifest lists them or not; return their number."""
+        found = [
+            path for table in DAY_OF for form in (FILE, f"day=*/{FILE}") for path in (self._folder / table).glob(form)
+        ]
+        others = [path for path in found if path.relative_to(self._folder) not in wanted]
+        for path in others:
             path.unlink()
-    return lock
+            folder = path.parent
+            while folder != self._folder and not any(folder.iterdir()):
+                folder.rmdir()
+                folder = folder.parent
+                sync(folder)
+        return len(others)
+
+    def _empty_writing(self) -> None:
+        for path in self.writing.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path != Path(self._lock.lock_file):
+                path.unlink()
 
 
-def _order(part: Part) -> tuple[int, str]:
-    return list(DAY_OF).index(part.table), part.day or ""
+def _groups(changed: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    """Divide the parts by table, and into groups that `write` accepts."""
+    for _, of_table in groupby(changed, key=lambda part: part.table):
+        days = list(of_table)
+        yield from (days[start : start + DAYS_MAX] for start in range(0, len(days), DAYS_MAX))

@@ -1,6 +1,7 @@
-"""The analytics file: a DuckDB file of the model, made from the record, that can be deleted and made anew at any time.
+"""The analytics file: a DuckDB file of the model. It is generated from the database and can be deleted at any time.
 
-Beside it lies what it knows of the record, for the next delta; what is there is believed only of the same generation.
+Files in the same folder describe its content for the next delta. They are used only if the same rules (`maker`) wrote
+them.
 """
 
 import hashlib
@@ -17,24 +18,24 @@ import msgspec
 
 from store.analytics.delta import Known
 from store.analytics.report_list import REPORTS, Report
-from store.database import quoted, why_not_open
-from store.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
-from store.event_fields import kept_of_event
+from store.duckdb.database import quoted, why_not_open
+from store.duckdb.event_fields_sql import remaining_event
+from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 
 MODEL_VERSION = 1
-"""Of the tables and reports; a query that worked goes on working as long as it stays."""
+"""Version of the tables and reports; queries that work continue to work as long as it is unchanged."""
 MEMORY = "1GB"
 SHARED = "parts.sql"
-"""The macros that several reports are made with."""
+"""The file of the macros that several reports use."""
 COPY = ".copy-"
-"""In the names of copies under way."""
+"""Part of the names of incomplete copies."""
 _RULES = ("model", "reports")
-_PROGRAMS = ("delta.py", "bringing.py", "outlines.py", "report_list.py")
+_PROGRAMS = ("delta.py", "refresh.py", "outlines.py", "report_list.py")
 _ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
 
 
 class About(msgspec.Struct, frozen=True, rename="camel"):
-    """What an analytics file is, and how far it goes: its table `about`."""
+    """The description of an analytics file: the row of its table `about`."""
 
     model_version: int
     tenant: str
@@ -57,65 +58,67 @@ class _KnownRest(msgspec.Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """Where an analytics file lies, whether it is there or not."""
+    """The path of an analytics file, which may not exist, and of the files that describe its content."""
 
     path: Path
 
     @property
     def known_sessions(self) -> Path:
-        """Which turns of which sessions it has."""
+        """The file with the latest turns of the sessions that it has."""
         return self.path.with_name(self.path.name + ".known.parquet")
 
     @property
     def known_rest(self) -> Path:
-        """What else it has."""
+        """The file with the description of its other content."""
         return self.path.with_name(self.path.name + ".known.json")
 
     def known(self) -> Known:
-        """What the file knows already; nothing where it is not there, was made by other rules, or cannot be told."""
+        """Return the content of the file; empty if it does not exist, has other rules, or its content is unknown."""
         rest = _decoded(self.known_rest)
         if rest is None or rest.made_by != maker() or not self.path.exists():
             return Known()
         return Known(self.known_sessions, rest.digests, rest.rest_mark, rest.memory_mark)
 
     def as_of(self) -> datetime | None:
-        """The moment of the record that the file shows; null where it is not there."""
+        """Return the time of the database that the file describes, or None if it does not exist."""
         rest = _decoded(self.known_rest)
         return rest.as_of if rest is not None and self.path.exists() else None
 
     def has_salt(self, salt: str) -> bool:
-        """Whether its pseudonyms are made with this salt, as far as anything is known of it."""
+        """Return whether its pseudonyms use this salt; true if that is unknown."""
         rest = _decoded(self.known_rest)
         return rest is None or rest.salt_mark == _mark_of(salt)
 
     def is_worn(self) -> bool:
-        """Whether something was taken out of the file since it was made, whose bytes may still be in free blocks."""
+        """Return whether rows were deleted from the file, so that free blocks may still contain their bytes."""
         rest = _decoded(self.known_rest)
         return rest is not None and rest.is_worn
 
     def write_known(self, known: Known, as_of: datetime, salt: str, *, is_worn: bool) -> None:
-        """Say what the file has now besides the sessions; from here on it is believed."""
+        """Write the description of the content other than sessions; from then on the file counts as refreshed."""
         rest = _KnownRest(maker(), known.digests, known.rest_mark, known.memory_mark, as_of, _mark_of(salt), is_worn)
         fresh = self.known_rest.with_name(self.known_rest.name + ".new")
         fresh.write_bytes(msgspec.json.encode(rest))
         fresh.replace(self.known_rest)
 
     def replace_by_copy(self) -> None:
-        """Put a copy in the place of the file, which another program has open and holds locked.
+        """Replace the file, which another program has open and locked, with a copy.
 
-        The program keeps the file that it has opened; nobody writes to that, so it is copied as it is. Raises
-        StoreUnavailable.
+        The other program continues to use the file that it has opened. Nobody writes to that, so copying it is safe.
+        Raises StoreUnavailable.
         """
-        fresh = self.path.with_name(f"{self.path.name}{COPY}{os.getpid()}")  # several processes may do this at a time
+        fresh = self.path.with_name(f"{self.path.name}{COPY}{os.getpid()}")  # several processes may copy concurrently
         try:
             shutil.copyfile(self.path, fresh)
             fresh.replace(self.path)
         except OSError as error:
             fresh.unlink(missing_ok=True)
-            raise StoreUnavailable(f"the analytics file is open elsewhere, and cannot be copied: {error}") from error
+            raise StoreUnavailable(
+                f"the analytics file is open in another program and cannot be copied: {error}"
+            ) from error
 
     def remove(self) -> None:
-        """Delete the file and what lies beside it; what it knows first, so that no half of it is ever believed."""
+        """Delete the file and the files that describe it; these first, so that an incomplete file is never used."""
         for ending in reversed(_ENDINGS):
             self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
 
@@ -132,12 +135,12 @@ def _decoded(path: Path) -> _KnownRest | None:
 
 
 def sql_of(name: str) -> str:
-    """A file of SQL of the model, by its name without ending."""
+    """Return the text of an SQL file of the model, by its name without extension."""
     return resources.files("store.analytics").joinpath("model", f"{name}.sql").read_text(encoding="utf-8")
 
 
 def report_macros() -> str:
-    """The statements that define the reports, with a comment on each: first what they share."""
+    """Return the statements that define the reports, with a comment on each; the shared macros are first."""
     found = resources.files("store.analytics").joinpath("reports").iterdir()
     files = sorted(
         (file for file in found if file.name.endswith(".sql")), key=lambda file: (file.name != SHARED, file.name)
@@ -156,25 +159,25 @@ def _comment(report: Report) -> str:
 
 @cache
 def maker() -> str:
-    """Digest of all the rules by which an analytics file is made: one that others made is made anew."""
+    """Return a digest of all rules that generate an analytics file; a file with another digest is rebuilt."""
     package = resources.files("store.analytics")
     found = [file for name in _RULES for file in package.joinpath(name).iterdir() if file.name.endswith(".sql")]
     texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name)]
     programs = [package.joinpath(name).read_bytes() for name in _PROGRAMS]
-    programs.append(resources.files("store").joinpath("masking.py").read_bytes())
-    return hashlib.sha256(b"".join([*texts, *programs, kept_of_event("kind", "data").encode()])).hexdigest()
+    programs.append(resources.files("store.interface").joinpath("masking.py").read_bytes())
+    return hashlib.sha256(b"".join([*texts, *programs, remaining_event("kind", "data").encode()])).hexdigest()
 
 
 def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Run statements one after the other."""
+    """Run several statements in order."""
     for statement in connection.extract_statements(sql):
         connection.execute(statement)
 
 
 def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """A connection whose default database is the file; what does not fit into memory goes into the folder `spill`.
+    """Return a connection with the file as its default database; temporary data is written to the folder `spill`.
 
-    Raises AnalyticsUnreadable, and DatabaseLocked where another program has the file open.
+    Raises AnalyticsUnreadable, or DatabaseLocked if another program has the file open.
     """
     connection = duckdb.connect(
         ":memory:",
@@ -194,13 +197,13 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
 
 
 def about(connection: duckdb.DuckDBPyConnection) -> About:
-    """What the open file is. Raises AnalyticsUnreadable where it is no analytics file, or one of another version."""
+    """Return the description of the open file. Raises AnalyticsUnreadable for another kind of file or version."""
     try:
         rows = connection.execute(
             "SELECT model_version, tenant, is_masked, as_of, sessions, turns, messages, events FROM about"
         ).fetchall()
     except duckdb.Error as error:
-        raise AnalyticsUnreadable("this is no snapshot of analytics: it has no table `about`") from error
+        raise AnalyticsUnreadable("this is not a snapshot of analytics: it has no table `about`") from error
     if len(rows) != 1 or rows[0][0] != MODEL_VERSION:
-        raise AnalyticsUnreadable(f"this snapshot is of another version; this program reads {MODEL_VERSION}")
+        raise AnalyticsUnreadable(f"this snapshot has another model version; this program reads {MODEL_VERSION}")
     return About(*rows[0])

@@ -1,9 +1,9 @@
-"""What analysts get to know of a script's text: its actions in their order and its declared variables, as rows."""
+"""Outlines of scripts for analysts: the actions in order, the declared variables, labels, arms and end reasons."""
 
 import msgspec
 
 OUTLINES = "outlines.json"
-"""The file of a delta that holds them; whoever can read scripts writes it there."""
+"""The file of a delta with the outlines; it is written by a package that can read scripts."""
 
 
 class ActionOutline(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class VariableOutline(msgspec.Struct, frozen=True):
 
 
 class LabelOutline(msgspec.Struct, frozen=True):
-    """One label that an author gave to what a detector sees; a model may also answer with words of its own."""
+    """One label that an author defined for a detector; a model may also answer with other labels."""
 
     digest: str
     label: str
@@ -57,14 +57,14 @@ class ArmOutline(msgspec.Struct, frozen=True):
 
 
 class EndReasonOutline(msgspec.Struct, frozen=True):
-    """One reason for an end that stands in a script, or that the runtime gives; an application may give any other."""
+    """One end reason of a script or of the runtime; an application may use any other text as a reason."""
 
     digest: str
     reason: str
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """Those of some texts of scripts, by digest."""
+    """The outlines of the scripts `digests`."""
 
     digests: list[str]
     actions: list[ActionOutline]

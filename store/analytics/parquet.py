@@ -1,15 +1,13 @@
-"""The tables of an analytics file as Parquet, cut by day: the UTC day of each row's own time."""
+"""Write the tables of an analytics file as Parquet, partitioned by the UTC day of each row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 import duckdb
 from msgspec import Struct
 
-from store.analytics.file import connect
-from store.database import quoted
-from store.errors import AnalyticsUnreadable
+from store.duckdb.database import quoted
 
 DAY_OF: Mapping[str, str | None] = {
     "scripts": None,
@@ -33,15 +31,17 @@ DAY_OF: Mapping[str, str | None] = {
     "exposures": "exposed_at",
     "memory_units": "creation_time",
 }
-"""By table the column whose day a row belongs to; None: the table is one file. All of the model but `about`, which is
-told beside them.
+"""The column that determines the day of a row, by table; None: the table is not partitioned. It has all tables of the
+model except `about`.
 """
-
+DIGEST = "count(*), coalesce(sum(hash(t)::HUGEINT), 0) || '-' || coalesce(bit_xor(hash(t, 7)), 0)"
+"""SQL for the number of rows of `t` and a digest of them that does not depend on their order."""
+FILE = "part.parquet"
+DAYS_MAX = 100
+"""Days that one statement writes: DuckDB keeps as many files open, and would write further days in several files."""
 
 Place: TypeAlias = tuple[str, str | None]
-"""A table, and a day of it as `2026-03-01`; None where the table is not cut."""
-FILE = "part.parquet"
-_SPILL = "spill"
+"""A table, and a day of it as `2026-03-01`; None if the table is not partitioned."""
 
 
 class Part(Struct, frozen=True, rename="camel"):
@@ -51,7 +51,7 @@ class Part(Struct, frozen=True, rename="camel"):
     day: str | None
     rows: int
     fingerprint: str
-    """Another one once any row of it is another, in whatever order they are."""
+    """A digest of the rows that does not depend on their order."""
 
     @property
     def place(self) -> Place:
@@ -59,77 +59,53 @@ class Part(Struct, frozen=True, rename="camel"):
         return self.table, self.day
 
 
-class Parts(Struct, frozen=True, rename="camel"):
-    """Several files."""
-
-    parts: Sequence[Part]
-
-
-def path_of(place: Place) -> str:
-    """Where the file of a part lies in a folder of them, as others look for the days of a table."""
+def path_of(place: Place) -> Path:
+    """Return the relative path of a part, in the layout of Hive partitions."""
     table, day = place
-    return f"{table}/{FILE}" if day is None else f"{table}/day={day}/{FILE}"
+    return Path(table, FILE) if day is None else Path(table, f"day={day}", FILE)
 
 
-def parts(path: Path, folder: Path, since: str | None = None) -> Parts:
-    """What a file comes to; days before `since` are left out. What does not fit into memory goes into the folder.
-
-    Blocks. Raises AnalyticsUnreadable.
-    """
-    connection = connect(path, folder / _SPILL, read_only=True)
-    try:
-        found = [part for table in DAY_OF for part in _parts(connection, table, since)]
-    except duckdb.Error as error:
-        raise AnalyticsUnreadable(f"the analytics file cannot be read: {error}") from error
-    finally:
-        connection.close()
-    return Parts(found)
-
-
-def cut(path: Path, places: Sequence[Place], folder: Path) -> Parts:
-    """Write days of tables, and tables that are not cut, into a folder; a day without rows is written too. Blocks.
-
-    Raises AnalyticsUnreadable.
-    """
-    connection = connect(path, folder / _SPILL, read_only=True)
-    try:
-        return Parts([_write(connection, place, folder) for place in places])
-    except duckdb.Error as error:
-        raise AnalyticsUnreadable(f"the analytics file cannot be written as Parquet: {error}") from error
-    finally:
-        connection.close()
-
-
-_PRINT = "count(*), coalesce(sum(hash(t)::HUGEINT), 0) || '-' || coalesce(bit_xor(hash(t, 7)), 0)"
+def parts(connection: duckdb.DuckDBPyConnection, since: str | None = None) -> list[Part]:
+    """Return the parts of a file without writing them; days before `since` are left out. Raises duckdb.Error."""
+    return [part for table in DAY_OF for part in _parts(connection, table, since)]
 
 
 def _parts(connection: duckdb.DuckDBPyConnection, table: str, since: str | None) -> list[Part]:
-    column = DAY_OF[table]
-    if column is None:
-        return [_fingerprint(connection, (table, None))]
+    rows = f"SELECT {_day(table)} AS day, t FROM ({_texts(connection, table)}) AS t"  # noqa: S608
     found = connection.execute(
-        f"""SELECT t.{column}::DATE::VARCHAR AS day, {_PRINT} FROM ({_texts(connection, table)}) AS t
-        WHERE $since IS NULL OR t.{column} >= $since::DATE::TIMESTAMPTZ GROUP BY day ORDER BY day""",  # noqa: S608
+        f"""SELECT any_value(day), {DIGEST} FROM ({rows})
+        WHERE $since IS NULL OR day IS NULL OR day >= $since
+        {"GROUP BY day ORDER BY day" if DAY_OF[table] else ""}""",  # noqa: S608
         {"since": since},
     ).fetchall()
-    return [Part(table, day, rows, fingerprint) for day, rows, fingerprint in found]
+    return [Part(table, *row) for row in found]
 
 
-def _fingerprint(connection: duckdb.DuckDBPyConnection, place: Place) -> Part:
-    found = connection.execute(f"SELECT {_PRINT} FROM ({_rows(connection, place)}) AS t", _given(place)).fetchall()  # noqa: S608
-    return Part(*place, *found[0])
+def write(connection: duckdb.DuckDBPyConnection, table: str, days: Iterable[str | None], folder: Path) -> None:
+    """Write at most DAYS_MAX days of a table, or a whole table, into a folder at the paths of `path_of`.
+
+    Raises duckdb.Error.
+    """
+    options = "FORMAT parquet, COMPRESSION zstd"
+    (folder / table).mkdir(parents=True, exist_ok=True)
+    rows = _texts(connection, table)
+    if DAY_OF[table] is None:
+        connection.execute(f"COPY ({rows}) TO {quoted(folder / table / FILE)} ({options})")
+        return
+    select = f"SELECT *, {_day(table)} AS day FROM ({rows}) WHERE list_contains($days, {_day(table)})"  # noqa: S608
+    connection.execute(f"COPY ({select}) TO {quoted(folder / table)} ({options}, PARTITION_BY (day))", {"days": days})
+    for day in (folder / table).iterdir():
+        [file] = day.iterdir()
+        file.rename(day / FILE)
 
 
-def _write(connection: duckdb.DuckDBPyConnection, place: Place, folder: Path) -> Part:
-    target = folder / path_of(place)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    rows = _rows(connection, place)
-    connection.execute(f"COPY ({rows}) TO {quoted(target)} (FORMAT parquet, COMPRESSION zstd)", _given(place))
-    return _fingerprint(connection, place)
+def _day(table: str) -> str:
+    column = DAY_OF[table]
+    return "NULL" if column is None else f"{column}::DATE::VARCHAR"
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, table: str) -> str:
-    """The rows of a table with ids as text: Spark refuses Parquet's UUIDs, and polars reads bytes."""
+    """Return SQL for a table with UUIDs as text: Spark refuses Parquet's UUIDs, and polars reads them as bytes."""
     columns = connection.execute(
         """SELECT column_name FROM duckdb_columns()
         WHERE database_name = current_database() AND schema_name = 'main' AND table_name = $table AND data_type = 'UUID'
@@ -138,16 +114,3 @@ def _texts(connection: duckdb.DuckDBPyConnection, table: str) -> str:
     ).fetchall()
     texts = ", ".join(f"{column}::VARCHAR AS {column}" for (column,) in columns)
     return f"SELECT *{f' REPLACE ({texts})' if texts else ''} FROM {table}"  # noqa: S608
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, place: Place) -> str:
-    table, day = place
-    if day is None:
-        return _texts(connection, table)
-    column = DAY_OF[table]
-    return f"""{_texts(connection, table)} WHERE {column} >= $day::DATE::TIMESTAMPTZ
-        AND {column} < ($day::DATE + 1)::TIMESTAMPTZ"""
-
-
-def _given(place: Place) -> dict[str, str]:
-    return {} if place[1] is None else {"day": place[1]}

@@ -1,7 +1,7 @@
-"""One query of a stranger over a file: read-only, without access to anything else, bounded in rows, bytes and time.
+"""Run an untrusted query on a file: read-only, without access to anything else, with limits on rows, bytes and time.
 
-What it uses of time and memory besides is bounded by the process it runs in: a function of DuckDB's that builds a huge
-value asks neither the memory limit nor the interrupt.
+The process that runs it must also limit time and memory, because DuckDB functions that build a huge value observe
+neither the memory limit nor the interrupt.
 """
 
 import threading
@@ -15,35 +15,35 @@ from uuid import UUID
 import duckdb
 import msgspec
 
-from store.analytics.statements import DEPTH_MAX, check
+from store.analytics.sql_guard import DEPTH_MAX, check
 from store.analytics.table import Column, Table
-from store.database import quoted, why_not_open
-from store.errors import QueryRefused, QueryStopped, StoreUnavailable
+from store.duckdb.database import quoted, why_not_open
+from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 
 _BATCH = 500
-"""Rows taken at a time: their bytes are counted before there are more."""
+"""Rows fetched at a time; their bytes are counted before more rows are fetched."""
 _LENGTHS = (str, bytes)
 _FLAT = (int, float, bool, type(None), Decimal, date, datetime, time, timedelta, UUID)
 _FLAT_BYTES = 50
-_OF_THE_QUERY = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError, duckdb.IntegrityError)
-"""Errors that the query is the reason of; their messages are for the analyst."""
+_QUERY_ERRORS = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError, duckdb.IntegrityError)
+"""Errors that the query causes; the analyst sees their messages."""
 
 
 class QueryLimits(msgspec.Struct, frozen=True):
-    """What one query may use."""
+    """The limits of one query."""
 
     rows_max: int = 10_000
     bytes_max: int = 20_000_000
-    """Of values, about."""
+    """Approximate size of all values."""
     memory_bytes_max: int = 1_000_000_000
     timeout_s: float = 60.0
 
 
 def query(path: Path, sql: str, limits: QueryLimits | None = None) -> Table:
-    """Run one SELECT over a DuckDB file that nobody has open for writing. Blocks.
+    """Run one SELECT on a DuckDB file that no process has open for writing. Blocks.
 
-    Raises QueryRefused for what is no valid query or one that may not be, QueryStopped for one that takes more than it
-    may, and DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
+    Raises QueryRefused for an invalid or forbidden query, QueryStopped for one that exceeds a limit, and
+    DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
     """
     limits = limits or QueryLimits()
     with closing(enclosed(path, limits)) as connection:
@@ -51,24 +51,24 @@ def query(path: Path, sql: str, limits: QueryLimits | None = None) -> Table:
 
 
 def enclosed(path: Path, limits: QueryLimits) -> duckdb.DuckDBPyConnection:
-    """A connection to the file from which nothing else can be reached, and nothing be changed.
+    """Return a read-only connection to the file that cannot access anything else.
 
     Raises DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
     """
     connection = duckdb.connect(
         ":memory:",
         config={
-            "threads": 1,  # what is left of the machine is for turns
-            "async_threads": 1,  # there are no files elsewhere to read ahead
+            "threads": 1,  # the other cores are for turns
+            "async_threads": 1,  # there are no remote files to read ahead
             "memory_limit": f"{limits.memory_bytes_max}B",
-            "temp_directory": "",  # what does not fit into memory is stopped, and writes nothing to the disk
+            "temp_directory": "",  # a query that exceeds the memory limit is stopped instead of writing to the disk
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "allow_community_extensions": False,
             "allow_persistent_secrets": False,
-            "python_enable_replacements": False,  # else a variable of this program would be a table
+            "python_enable_replacements": False,  # otherwise queries could read variables of this program as tables
             "max_expression_depth": DEPTH_MAX,
-            "show_behavior": "table",  # else SHOW name tells a setting
+            "show_behavior": "table",  # otherwise SHOW could read a setting
         },
     )
     try:
@@ -98,8 +98,8 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits)
     except RecursionError as error:
         raise QueryRefused("the query is nested too deeply") from error
     except duckdb.PermissionException as error:
-        raise QueryRefused("only tables can be read here: no files, no addresses, no settings") from error
-    except _OF_THE_QUERY as error:
+        raise QueryRefused("a query can only read tables: no files, no URLs, no settings") from error
+    except _QUERY_ERRORS as error:
         raise QueryRefused(str(error).removeprefix("Invalid Input Error: ")) from error
     except (duckdb.Error, RuntimeError) as error:
         raise StoreUnavailable(f"the query failed: {error}") from error
@@ -108,13 +108,13 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str, limits: QueryLimits)
 
 
 def out_of_memory(limits: QueryLimits) -> QueryStopped:
-    """Why a query was stopped that needed too much memory."""
+    """Return the error of a query that needed too much memory."""
     megabytes = limits.memory_bytes_max // 1_000_000
     return QueryStopped(f"the query needs more than {megabytes} MB of memory; group, filter or sort less at once")
 
 
 def _fetched(connection: duckdb.DuckDBPyConnection, columns: tuple[Column, ...], limits: QueryLimits) -> Table:
-    """The first rows, as many as there may be."""
+    """Fetch the first rows, up to the limits."""
     rows: list[tuple[Any, ...]] = []
     left = limits.bytes_max
     while batch := connection.fetchmany(min(_BATCH, limits.rows_max + 1 - len(rows))):
@@ -129,7 +129,7 @@ def _fetched(connection: duckdb.DuckDBPyConnection, columns: tuple[Column, ...],
 
 
 def _bytes(value: Any) -> int:
-    """About how much room a value takes."""
+    """Return the approximate size of a value."""
     if isinstance(value, _LENGTHS):
         return _FLAT_BYTES + len(value)
     if isinstance(value, _FLAT):

@@ -1,220 +1,220 @@
-"""The reports there are: what each tells, and what it can be asked; the macros themselves are `reports/NAME.sql`."""
+"""The list of the reports, with their descriptions and parameters. The macros are in `reports/NAME.sql`."""
 
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 Kind: TypeAlias = Literal["text", "integer", "number", "moment"]
-"""What a parameter takes; a moment is a date or a date and time of ISO 8601, in UTC unless it says otherwise."""
+"""The type of a parameter; a moment is an ISO 8601 date, or date and time, in UTC unless it has an offset."""
 
 
 class Parameter(Struct, frozen=True):
-    """Something a report can be asked."""
+    """A parameter of a report."""
 
     name: str
     kind: Kind
     says: str
     default: str | int | None = None
-    """What it is unless it is given; null: no bound, all of them."""
+    """The default value; null: no limit."""
     choices: tuple[str, ...] = ()
-    is_needed: bool = False
+    needed: bool = False
 
 
 class Report(Struct, frozen=True):
-    """A table that answers a question, as a macro of the same name in every analytics file."""
+    """A report: a table macro of the same name in every analytics file."""
 
     name: str
     title: str
     says: str
     parameters: tuple[Parameter, ...]
     reads_words: bool = False
-    """Whether it reads what was said, which only a file that is not masked holds."""
+    """Whether it reads the texts of messages, which only unmasked files contain."""
 
 
-SCRIPT = Parameter("script", "text", "id of the script; all scripts unless it is given")
-THE_SCRIPT = Parameter("script", "text", "id of the script", is_needed=True)
-VERSION = Parameter("version", "integer", "number of the version that sessions began with")
-SINCE = Parameter("since", "moment", "sessions created from then on")
-UNTIL = Parameter("until", "moment", "sessions created before then")
+SCRIPT = Parameter("script", "text", "id of the script; all scripts if omitted")
+THE_SCRIPT = Parameter("script", "text", "id of the script", needed=True)
+VERSION = Parameter("version", "integer", "number of the version that sessions started with")
+SINCE = Parameter("since", "moment", "sessions created at or after this time")
+UNTIL = Parameter("until", "moment", "sessions created before this time")
 OF_SESSIONS = (VERSION, SINCE, UNTIL)
 ABOUT_SESSIONS = (SCRIPT, *OF_SESSIONS)
-SINCE_THEN = Parameter("since", "moment", "what happened from then on")
-UNTIL_THEN = Parameter("until", "moment", "what happened before then")
+SINCE_THEN = Parameter("since", "moment", "activity at or after this time")
+UNTIL_THEN = Parameter("until", "moment", "activity before this time")
 ABOUT_CALLS = (
-    Parameter("script", "text", "id of the script that asked; all, and memories, unless it is given"),
-    Parameter("version", "integer", "number of the version that asked"),
+    Parameter("script", "text", "id of the script that made the call; all scripts and memories if omitted"),
+    Parameter("version", "integer", "number of the version that made the call"),
     SINCE_THEN,
     UNTIL_THEN,
 )
-IDLE_DAYS = Parameter("idle_days", "number", "days without a turn after which a session counts as given up", 7)
-MILESTONE = Parameter(
-    "milestone", "text", "id of an action or topic that counts as reached; the end of the script unless it is given"
-)
+IDLE_DAYS = Parameter("idle_days", "number", "days without a turn after which a session counts as abandoned", 7)
+MILESTONE = Parameter("milestone", "text", "id of the action or topic to reach; the end of the script if omitted")
 PERIODS = ("day", "week", "month")
-PERIOD = Parameter("period", "text", "how long the periods are", "week", PERIODS)
-ZONE = Parameter("zone", "text", "time zone in which days begin, such as Asia/Shanghai", "UTC")
-SESSION = Parameter("session", "text", "id of the session", is_needed=True)
-TURN = Parameter("turn", "integer", "number of the turn; the latest unless it is given")
+PERIOD = Parameter("period", "text", "length of the periods", "week", PERIODS)
+ZONE = Parameter("zone", "text", "time zone of the days, such as Asia/Shanghai", "UTC")
+SESSION = Parameter("session", "text", "id of the session", needed=True)
+TURN = Parameter("turn", "integer", "number of the turn; the latest if omitted")
 
 REPORTS: tuple[Report, ...] = (
     Report(
         "funnel",
-        "How far sessions come",
-        "The phases, topics or actions of a script in the order they are written, with the sessions that reached each, "
-        "skipped it because of its condition, or stand at it unfinished, and of those that could have come from a step "
-        "before, the share that did.",
+        "Progress of sessions",
+        "The phases, topics or actions of a script in the order of the script, with the sessions that reached each "
+        "step, skipped it because of its condition, or stopped at it, and the share of the sessions at a previous step "
+        "that reached it.",
         (
             THE_SCRIPT,
-            Parameter("level", "text", "which steps", "phase", ("phase", "topic", "action")),
+            Parameter("level", "text", "kind of steps", "phase", ("phase", "topic", "action")),
             *OF_SESSIONS,
             MILESTONE,
         ),
     ),
     Report(
         "drop_off",
-        "Where sessions are given up",
-        "The places where active sessions stand that nobody has gone on with for some days.",
+        "Positions of abandoned sessions",
+        "The positions of active sessions that have had no turn for some days.",
         (
             SCRIPT,
-            Parameter("level", "text", "how exact a place", "action", ("phase", "topic", "action")),
+            Parameter("level", "text", "precision of the position", "action", ("phase", "topic", "action")),
             *OF_SESSIONS,
             IDLE_DAYS,
         ),
     ),
     Report(
         "completion",
-        "What becomes of sessions",
-        "Sessions by the version of the script they began with: completed, and what ended those, abandoned, going on, "
-        "paused, failed; and how many reached the end of the script or a milestone.",
+        "Outcomes of sessions",
+        "Sessions by the version of the script they started with: completed, with what ended them, abandoned, active, "
+        "paused and failed sessions; and how many reached the end of the script or a milestone.",
         (*ABOUT_SESSIONS, IDLE_DAYS, MILESTONE),
     ),
     Report(
         "time_to_complete",
-        "How long sessions took to the end",
-        "From creation to the end of the script or a milestone, by the version of the script a session began with.",
+        "Time to completion",
+        "Time from creation to the end of the script or a milestone, by the version of the script that a session "
+        "started with.",
         (*ABOUT_SESSIONS, MILESTONE),
     ),
     Report(
         "time_to_answer",
-        "How long users take to reply",
-        "By the action that waits for a reply, those that wait longest first.",
+        "Response times of users",
+        "Time until the user replies, by the action that waits for the reply, the longest first.",
         ABOUT_SESSIONS,
     ),
     Report(
         "slots",
-        "How well questions fill their variables",
-        "The variables a script's questions fill: sessions that were asked, that gave a value, and replies it took.",
+        "Variables filled by questions",
+        "The variables that questions of a script fill: sessions that reached the question, sessions that gave a "
+        "value, and the number of replies.",
         ABOUT_SESSIONS,
     ),
     Report(
         "re_asked",
-        "Which questions have to be asked again",
-        "The questions by how often one wait for a reply was not enough, with what the author wrote.",
+        "Repeated questions",
+        "Questions by how often they were asked more than once in a visit, with the text of the author.",
         ABOUT_SESSIONS,
     ),
     Report(
         "next_steps",
-        "Where sessions go next",
-        "From each phase or topic: to which other one, to the end, or nowhere yet.",
+        "Transitions between steps",
+        "From each phase or topic: the transitions to another one or to the end, and the sessions still at it.",
         (
             THE_SCRIPT,
-            Parameter("level", "text", "which steps", "topic", ("phase", "topic")),
+            Parameter("level", "text", "kind of steps", "topic", ("phase", "topic")),
             *OF_SESSIONS,
         ),
     ),
     Report(
         "activity",
-        "What happens day by day",
-        "Sessions begun, completed, finished and gone on with, users, turns and messages by day, week or month.",
-        (SCRIPT, SINCE_THEN, UNTIL_THEN, Parameter("period", "text", "how long the periods are", "day", PERIODS), ZONE),
+        "Activity over time",
+        "Started, completed, finished and active sessions, users, turns and messages by day, week or month.",
+        (SCRIPT, SINCE_THEN, UNTIL_THEN, Parameter("period", "text", "length of the periods", "day", PERIODS), ZONE),
     ),
     Report(
         "returning_users",
         "New and returning users",
-        "Users who began a session in each period: for the first time, or again.",
+        "Users who started a session in each period, for the first time or again.",
         (SCRIPT, SINCE, UNTIL, PERIOD, ZONE),
     ),
     Report(
         "cohorts",
-        "Who comes back",
-        "Users by the week of their first session, and how many of them began another one in each week after it.",
+        "User retention by cohort",
+        "Users by the period of their first session, and how many of them started a session in each later period.",
         (
             SCRIPT,
-            Parameter("since", "moment", "users whose first session began from then on"),
-            Parameter("until", "moment", "users whose first session began before then"),
+            Parameter("since", "moment", "users whose first session was created at or after this time"),
+            Parameter("until", "moment", "users whose first session was created before this time"),
             PERIOD,
             ZONE,
         ),
     ),
     Report(
         "model_cost",
-        "What language models cost",
-        "Calls, tokens and cost by the version of the script, the model and what was asked.",
+        "Cost of language models",
+        "Calls, tokens and cost by version of the script, model and purpose.",
         ABOUT_CALLS,
     ),
     Report(
         "model_latency",
-        "How fast language models answer",
-        "Milliseconds to the end of a reply and to its first words, by model and what was asked.",
+        "Latency of language models",
+        "Milliseconds to the end of a reply and to its first words, by model and purpose.",
         ABOUT_CALLS,
     ),
     Report(
         "detector_hits",
-        "What detectors see",
-        "How often each detector acted on what, in how many sessions, and how grave it was.",
+        "Detections by detector",
+        "Number of detections by detector and label, number of sessions, and severity.",
         ABOUT_SESSIONS,
     ),
     Report(
         "experiments",
-        "Whether the arms of experiments differ",
-        "Sessions or users of each arm, how many reached the goal, and the difference to the base arm: 95 % intervals "
-        "after Wilson and Newcombe, and a z-test, or Fisher's exact test where fewer than ten cases are expected.",
+        "Comparison of the arms of experiments",
+        "Sessions or users of each arm, how many reached the goal, and the difference from the base arm: 95 % "
+        "intervals by Wilson and Newcombe, and a z-test, or Fisher's exact test if fewer than ten cases are expected.",
         (
-            Parameter("experiment", "text", "the experiment; all unless it is given"),
+            Parameter("experiment", "text", "the experiment; all experiments if omitted"),
             *ABOUT_SESSIONS,
             Parameter(
                 "unit",
                 "text",
-                "what is counted; what the experiment assigns to arms unless it is given",
+                "what is counted; the unit that the experiment assigns to arms if omitted",
                 None,
                 ("session", "user"),
             ),
             Parameter(
-                "base", "text", "the arm that others are compared with; the first in the script unless it is given"
+                "base", "text", "the arm that the others are compared with; the first arm in the script if omitted"
             ),
             Parameter(
-                "goal_phase", "text", "reaching this phase is the goal; the end of the script unless one is named"
+                "goal_phase", "text", "reaching this phase is the goal; the end of the script if there is no goal"
             ),
             Parameter("goal_topic", "text", "reaching this topic is the goal"),
             Parameter("goal_action", "text", "reaching this action is the goal"),
             Parameter("goal_variable", "text", "giving this variable a value is the goal"),
-            Parameter("goal_value", "text", "the value that the variable is to have"),
+            Parameter("goal_value", "text", "the value that the variable must have"),
         ),
     ),
     Report(
         "message_search",
-        "What was said",
-        "The messages in which all the words occur, the latest first.",
+        "Search in messages",
+        "The messages that contain all the words, the newest first.",
         (
-            Parameter("words", "text", "words that must occur, in either case", is_needed=True),
+            Parameter("words", "text", "words that must all occur, ignoring case", needed=True),
             SCRIPT,
-            Parameter("role", "text", "who said it", None, ("user", "assistant", "system", "tool")),
-            Parameter("since", "moment", "messages said from then on"),
-            Parameter("until", "moment", "messages said before then"),
-            Parameter("hits_max", "integer", "how many messages at most", 100),
+            Parameter("role", "text", "author of the message", None, ("user", "assistant", "system", "tool")),
+            Parameter("since", "moment", "messages at or after this time"),
+            Parameter("until", "moment", "messages before this time"),
+            Parameter("hits_max", "integer", "maximum number of messages", 100),
         ),
         reads_words=True,
     ),
     Report(
         "session_at",
-        "Where a session stood",
-        "The place and state of a session after a turn, and what had happened by then.",
+        "Position of a session at a turn",
+        "The position and status of a session after a turn, and the number of messages, writes and events until then.",
         (SESSION, TURN),
     ),
     Report(
         "variables_at",
-        "What a session knew",
-        "The variables that a session had after a turn, with those of its user.",
+        "Variables of a session at a turn",
+        "The variables that a session had after a turn, including those of its user.",
         (SESSION, TURN),
     ),
 )

@@ -1,4 +1,4 @@
-"""A report asked for by name: checked, and written as the one SELECT that an analyst could have written as well."""
+"""Find a report by name, check its parameters, and build the SELECT that runs it."""
 
 import difflib
 import math
@@ -7,39 +7,39 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from store.analytics.report_list import REPORTS, Parameter, Report
-from store.errors import ReportRefused
+from store.interface.errors import ReportRefused
 
 _BY_NAME = {report.name: report for report in REPORTS}
 
 
 def report_named(name: str) -> Report:
-    """Raises ReportRefused where there is none of that name."""
+    """Return the report with this name. Raises ReportRefused if there is none."""
     if name not in _BY_NAME:
         raise ReportRefused(f"there is no report `{name}`{_instead(name, _BY_NAME)}")
     return _BY_NAME[name]
 
 
-def statement(report: Report, given: Mapping[str, str]) -> str:
-    """The SELECT that makes a report; `given` are its parameters as text. Raises ReportRefused."""
+def statement(report: Report, arguments: Mapping[str, str]) -> str:
+    """Return the SELECT that runs a report; `arguments` are texts. Raises ReportRefused."""
     known = {each.name: each for each in report.parameters}
-    for name in given:
+    for name in arguments:
         if name not in known:
             raise ReportRefused(f"the report {report.name} has no parameter `{name}`{_instead(name, known)}")
     for each in report.parameters:
-        if each.is_needed and not given.get(each.name, "").strip():
+        if each.needed and not arguments.get(each.name, "").strip():
             raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}")
-    arguments = [f"{name} := {_literal(known[name], text)}" for name, text in given.items()]
-    return f"FROM {report.name}({', '.join(arguments)})"
+    literals = [f"{name} := {_literal(known[name], text)}" for name, text in arguments.items()]
+    return f"FROM {report.name}({', '.join(literals)})"
 
 
-def _instead(name: str, there_are: Iterable[str]) -> str:
-    names = list(there_are)
+def _instead(name: str, existing: Iterable[str]) -> str:
+    names = list(existing)
     close = difflib.get_close_matches(name, names, 1)
     return f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
 
 
 def _literal(parameter: Parameter, text: str) -> str:
-    """A value as it stands in SQL."""
+    """Return a value as an SQL literal. Raises ReportRefused."""
     if parameter.choices and text not in parameter.choices:
         raise _unfit(parameter, text, f"one of {', '.join(parameter.choices)}")
     if parameter.name == "session":
@@ -58,14 +58,14 @@ def _literal(parameter: Parameter, text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text in SQL; nothing in it has a meaning but the quote."""
+    """Return a text as an SQL string literal; only the quote needs escaping."""
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
 
 
-def _unfit(parameter: Parameter, text: str, wanted: str) -> ReportRefused:
+def _unfit(parameter: Parameter, text: str, expected: str) -> ReportRefused:
     shown = text if len(text) <= 50 else f"{text[:50]}…"
-    return ReportRefused(f"`{parameter.name}` is {wanted}, not {shown!r}")
+    return ReportRefused(f"`{parameter.name}` is {expected}, not {shown!r}")
 
 
 def _session_id(parameter: Parameter, text: str) -> UUID:

@@ -1,4 +1,4 @@
-"""What a query answers: columns of DuckDB types, and rows of Python values."""
+"""The result of a query: columns with DuckDB types, and rows of Python values."""
 
 from typing import Any
 
@@ -10,19 +10,19 @@ class Column(msgspec.Struct, frozen=True):
 
     name: str
     type: str
-    """As DuckDB writes it: `BIGINT`, `TIMESTAMP WITH TIME ZONE`, `STRUCT(a INTEGER)` …"""
+    """The name in DuckDB: `BIGINT`, `TIMESTAMP WITH TIME ZONE`, `STRUCT(a INTEGER)` …"""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Columns and rows; values are text, numbers, aware datetimes, UUIDs, lists, dicts … as DuckDB gives them."""
+    """Columns and rows; values are text, numbers, aware datetimes, UUIDs, lists, dicts … as DuckDB returns them."""
 
     columns: tuple[Column, ...]
     rows: list[tuple[Any, ...]]
     truncated: bool = False
-    """Whether there were more rows than are here."""
+    """Whether the query has more rows than the table contains."""
 
     def names(self) -> list[str]:
-        """The names of the columns, each different: SQL allows two `n`, what is keyed by name does not (`n`, `n_2`)."""
+        """Return distinct names of the columns: a second `n` becomes `n_2`, for formats that are keyed by name."""
         names: list[str] = []
         for column in self.columns:
             name, number = column.name, 1

@@ -1,1 +1,1 @@
-"""Embedders: what turns texts into vectors."""
+"""Embedders, which convert texts to vectors."""

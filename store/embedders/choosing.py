@@ -1,4 +1,4 @@
-"""Which embedder there is to be: checked at once, loaded when it is needed."""
+"""Choose an embedder by its name: the name is checked at once, the embedder is loaded when it is needed."""
 
 import importlib.util
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from store.embedders.embedder import Embedder, EmbedderMisconfigured
-from store.embedders.names import named
+from store.embedders.names import parse_name
 
 MakeEmbedder: TypeAlias = Callable[[], Embedder]
 """Loads an embedder; takes up to seconds. Raises EmbedderUnavailable, EmbedderMisconfigured."""
@@ -15,26 +15,26 @@ MakeEmbedder: TypeAlias = Callable[[], Embedder]
 def embedder_for(
     name: str, *, url: str = "", key: str = "", device: str | None = None, batch: int = 32, timeout_s: float = 30.0
 ) -> MakeEmbedder | None:
-    """How to load the embedder of a name; None for `none`. Nothing of it is imported before it is loaded.
+    """Return a function that loads the embedder of a name, or None for `none`. Its package is imported on loading.
 
-    `url`, `key` and `timeout_s` are those of the endpoint of `openai:`, `device` is PyTorch's. `batch` texts are
-    embedded at a time.
+    `url`, `key` and `timeout_s` concern the endpoint of `openai:`; `device` is a device of PyTorch. `batch` is the
+    number of texts that are embedded at a time.
 
-    Raises EmbedderMisconfigured for what can be seen to fail, and ValueError for a name that is none.
+    Raises EmbedderMisconfigured if loading would certainly fail, and ValueError for an unknown name.
     """
-    wanted = named(name)
-    match wanted.kind:
+    parsed = parse_name(name)
+    match parsed.kind:
         case "none":
             return None
         case "wordllama":
             return lambda: _wordllama(batch)
         case "sentence-transformers":
-            model = _model_or_folder(wanted.what)
+            model = _model_or_folder(parsed.what)
             return lambda: _sentence_transformers(model, device, batch)
         case "openai":
-            return lambda: _openai(wanted.what, url, key, timeout_s, batch)
+            return lambda: _openai(parsed.what, url, key, timeout_s, batch)
         case "hashed":
-            return lambda: _hashed(int(wanted.what))
+            return lambda: _hashed(int(parsed.what))
 
 
 def _wordllama(batch: int) -> Embedder:
@@ -62,16 +62,15 @@ def _hashed(dimension: int) -> Embedder:
 
 
 def _model_or_folder(what: str) -> str:
-    """The name of a model, or a folder that is there. Raises EmbedderMisconfigured."""
+    """Return the name of a model or the path of an existing folder. Raises EmbedderMisconfigured."""
+    folder = Path(what).expanduser()
+    is_folder = folder.is_dir()
+    if is_folder and not (folder / "config.json").exists() and not (folder / "modules.json").exists():
+        raise EmbedderMisconfigured(f"the folder {what} contains no model: it has no modules.json or config.json")
+    if not is_folder and (what.startswith(("/", ".", "~")) or what.count("/") > 1):
+        raise EmbedderMisconfigured(f"there is no folder {what} with a model")
     if importlib.util.find_spec("sentence_transformers") is None:
         raise EmbedderMisconfigured(
             "sentence-transformers is not installed; install cuebook[embeddings], or use `wordllama`"
         )
-    folder = Path(what).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
-            raise EmbedderMisconfigured(f"the folder {what} holds no model: it has no modules.json or config.json")
-        return str(folder)
-    if what.startswith(("/", ".", "~")) or what.count("/") > 1:
-        raise EmbedderMisconfigured(f"there is no folder {what} with a model")
-    return what
+    return str(folder) if is_folder else what

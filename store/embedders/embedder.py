@@ -1,4 +1,4 @@
-"""What turns texts into vectors, whichever it is: its shape, how it fails, and what holds for the vectors of all."""
+"""The interface of embedders, their errors, and the normalisation that all embedders share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias
@@ -6,73 +6,73 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-TEXT_CHARS_MAX = 4_000  # a vector is of so much of a text: beyond, it would say little of any of its parts
-LENGTH_MIN = 1e-9  # a shorter vector points nowhere
+TEXT_CHARS_MAX = 4_000  # longer texts are truncated: a vector of a longer text would represent none of its parts well
+LENGTH_MIN = 1e-9  # a shorter vector counts as zero
 
 Vectors: TypeAlias = NDArray[np.float32]
-"""One vector, or a row for each of several."""
+"""One vector, or a matrix with one row per vector."""
 
 
 class EmbedderUnavailable(Exception):
-    """No vectors now; later there may be some. The message is read by clients: it names no address, path or key."""
+    """The embedder fails now, but may work later. Clients read the message: it names no address, path or key."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after_s = retry_after_s  # how long it wants to be left alone, where it says so
+        self.retry_after_s = retry_after_s  # as requested by the endpoint; None if it requests nothing
 
 
 class EmbedderMisconfigured(Exception):
-    """No vectors until somebody changes a setting; the message says which, and names no address, path or key."""
+    """The embedder fails until a setting is changed. The message names the setting, but no address, path or key."""
 
 
 class Embedder(Protocol):
-    """A model that is loaded, or an endpoint that has answered. Its methods block; any thread may call them."""
+    """A loaded model, or an endpoint that has responded. The methods block; they are safe for any thread."""
 
     id: str
-    """Vectors of two embedders can be compared where these ids are the same."""
+    """Vectors of two embedders are comparable if and only if the ids are equal."""
 
     dimension: int
-    """How many numbers a vector has."""
+    """The number of components of a vector."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row of length 1 for each text. A row of zeros: there is nothing in that text to embed.
+        """Return a row of length 1 for each text; a row of zeros if the text has nothing to embed.
 
         Raises EmbedderUnavailable, EmbedderMisconfigured.
         """
 
     def embed_question(self, text: str) -> Vectors | None:
-        """The vector of length 1 to look for texts with; None where there is nothing to embed.
+        """Return the vector of length 1 of a search query; None if it has nothing to embed.
 
         Raises EmbedderUnavailable, EmbedderMisconfigured.
         """
 
     def close(self) -> None:
-        """Lets go of what it holds, and ends the calls that wait."""
+        """Release all resources and end waiting calls."""
 
 
 def embedded(texts: Sequence[str], dimension: int, compute: Callable[[list[str]], Vectors]) -> Vectors:
-    """The rows of an embedder, of what it computes for the texts that have something to embed.
+    """Return the rows of `texts`, normalised to length 1; `compute` is called with the texts that are not empty.
 
-    A row that is not finite, or points nowhere, is one of zeros as well.
+    The row of a text without letters and digits is zero, and so is a row that is not finite or too short.
     """
     rows = np.zeros((len(texts), dimension), np.float32)
-    cleaned = [_cleaned(text) for text in texts]
+    cleaned = [_clean(text) for text in texts]
     places = [place for place, text in enumerate(cleaned) if text]
     if places:
-        rows[places] = _of_length_1(compute([cleaned[place] for place in places]))
+        rows[places] = _normalise(compute([cleaned[place] for place in places]))
     return rows
 
 
 def question_of(rows: Vectors) -> Vectors | None:
-    """The only row, where it points anywhere."""
+    """Return the only row, or None if it is zero."""
     row: Vectors = rows[0]
     return row if row.any() else None
 
 
 def batches(texts: Sequence[str], texts_max: int, chars_max: int) -> Iterator[list[int]]:
-    """The places of the texts, in batches of texts that are about as long as each other.
+    """Yield the indexes of the texts in batches of texts of similar length.
 
-    A batch has so many texts at most, and so many characters were all of them as long as its longest.
+    A batch has at most `texts_max` texts. Padded to its longest text, it has at most `chars_max` characters.
     """
     batch: list[int] = []
     for place in sorted(range(len(texts)), key=lambda place: len(texts[place])):
@@ -84,19 +84,19 @@ def batches(texts: Sequence[str], texts_max: int, chars_max: int) -> Iterator[li
         yield batch
 
 
-def _cleaned(text: str) -> str:
-    """What is embedded of a text; empty where there is neither a letter nor a digit in it."""
+def _clean(text: str) -> str:
+    """Return the part of a text to embed; empty if it contains neither letters nor digits."""
     cut = text[:TEXT_CHARS_MAX].strip()
     if not any(map(str.isalnum, cut)):
         return ""
-    return cut.encode("utf-8", "replace").decode("utf-8")  # half a character is none that a tokenizer takes
+    return cut.encode("utf-8", "replace").decode("utf-8")  # tokenizers reject lone surrogates
 
 
-def _of_length_1(rows: Vectors) -> Vectors:
+def _normalise(rows: Vectors) -> Vectors:
     precise = rows.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(precise, axis=1, keepdims=True)
         is_good = np.isfinite(lengths) & (lengths > LENGTH_MIN)
         scaled = np.divide(precise, lengths, out=np.zeros_like(precise), where=is_good)
-    rows_of_1: Vectors = scaled.astype(np.float32)
-    return rows_of_1
+    unit_rows: Vectors = scaled.astype(np.float32)
+    return unit_rows

@@ -1,4 +1,4 @@
-"""An embedder for tests: words fall into places by their hash. It knows words that are the same, and no meaning."""
+"""An embedder for tests: it counts words by their hash. It recognises equal words, but no meaning."""
 
 import re
 import zlib
@@ -12,26 +12,28 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]|[^\W
 
 
 class HashedEmbedder:
-    """The same text always has the same vector, on every machine; texts with words in common are near each other."""
+    """A deterministic embedder: a text has the same vector on every machine; texts with common words are similar."""
 
     def __init__(self, dimension: int) -> None:
         self.id = f"hashed:{dimension}"
         self.dimension = dimension
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row for each text."""
-        return embedded(texts, self.dimension, self._computed)
+        """Return a row for each text."""
+        return embedded(texts, self.dimension, self._compute)
 
     def embed_question(self, text: str) -> Vectors | None:
-        """The vector of a question."""
+        """Return the vector of a search query."""
         return question_of(self.embed([text]))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing; there are no resources to release."""
 
-    def _computed(self, texts: list[str]) -> Vectors:
+    def _compute(self, texts: list[str]) -> Vectors:
         rows = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word in _WORD.findall(text.casefold()):
-                row[zlib.crc32(word.encode("utf-8")) % self.dimension] += 1.0  # never less: words take nothing away
+                row[zlib.crc32(word.encode("utf-8")) % self.dimension] += (
+                    1.0  # never subtracted, so that common words always increase the similarity
+                )
         return rows

@@ -1,4 +1,4 @@
-"""The names of embedders, as they are set: which kind, and what of it."""
+"""Parse the names of embedders, as they are set: a kind, and a model, folder or dimension."""
 
 from typing import Literal, TypeAlias
 
@@ -14,22 +14,22 @@ _NAMED: tuple[Kind, ...] = ("sentence-transformers", "openai", "hashed")
 DIMENSION_MAX = 4_096
 
 
-class Named(Struct, frozen=True):
-    """An embedder by its kind, and which of that kind: a model, a folder, how many numbers."""
+class EmbedderName(Struct, frozen=True):
+    """The name of an embedder: its kind, and a model, a folder or a number of dimensions."""
 
     kind: Kind
     what: str = ""
 
 
-def named(name: str) -> Named:
-    """What a name means. Raises ValueError, with the fix."""
+def parse_name(name: str) -> EmbedderName:
+    """Parse a name. Raises ValueError, with the fix."""
     for plain in _PLAIN:
         if name == plain:
-            return Named(plain)
+            return EmbedderName(plain)
     before, _, what = name.partition(":")
     for kind in _NAMED:
         if before == kind and what.strip():
-            return Named(kind, what.strip() if kind != "hashed" else _dimension(what))
+            return EmbedderName(kind, what.strip() if kind != "hashed" else _dimension(what))
     raise ValueError(
         f"there is no embedder {name!r}; use `wordllama`, `sentence-transformers:NAME_OR_FOLDER`, `openai:NAME`, "
         "or `none`"
@@ -38,5 +38,5 @@ def named(name: str) -> Named:
 
 def _dimension(what: str) -> str:
     if not what.isdecimal() or not 8 <= int(what) <= DIMENSION_MAX:
-        raise ValueError(f"`hashed:{what}` must say how many numbers a vector has, from 8 to {DIMENSION_MAX}")
+        raise ValueError(f"`hashed:{what}` must name the number of dimensions, from 8 to {DIMENSION_MAX}")
     return str(int(what))

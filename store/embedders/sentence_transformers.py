@@ -1,5 +1,6 @@
-"""An embedder of any model that sentence-transformers loads, by name or from a folder. It comes with an extra of its
-own: importing it takes seconds and hundreds of megabytes.
+"""An embedder for any model of sentence-transformers, by name or from a folder.
+
+The library is an optional extra, because importing it takes seconds and hundreds of megabytes.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ _E5_PROMPTS: Mapping[str, str] = {"query": "query: ", "document": "passage: "}
 
 
 class SentenceTransformersEmbedder:
-    """A model of sentence-transformers, loaded. One batch at a time: its tokenizer is not to be shared by threads."""
+    """A loaded model of sentence-transformers. It embeds one batch at a time: its tokenizer is not thread-safe."""
 
     def __init__(self, model: Any, name: str, batch: int) -> None:
         self.id = f"sentence-transformers:{name}@{_digest(model)}"
@@ -30,11 +31,13 @@ class SentenceTransformersEmbedder:
 
     @classmethod
     def open(cls, model: str, *, device: str | None, batch: int) -> "SentenceTransformersEmbedder":
-        """Loads a model by its name at the hub or from a folder, onto a device of PyTorch's, or the best there is.
+        """Load a model by its name at the hub or from a folder, onto a PyTorch device; without one, the best available.
 
         Raises EmbedderUnavailable, EmbedderMisconfigured.
         """
-        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # before the import; bars have no place in a log
+        os.environ.setdefault(
+            "HF_HUB_DISABLE_PROGRESS_BARS", "1"
+        )  # before the import, to keep progress bars out of logs
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -44,44 +47,48 @@ class SentenceTransformersEmbedder:
         name = Path(model).name
         try:
             loaded = SentenceTransformer(model, device=device, prompts=_prompts(model))
-        except (ValueError, AssertionError, RuntimeError) as error:  # what a device or a folder without a model raise
+        except (
+            ValueError,
+            AssertionError,
+            RuntimeError,
+        ) as error:  # raised for an unknown device or a folder without a model
             raise EmbedderMisconfigured(
                 f"the model `{name}` cannot be loaded ({type(error).__name__}); see embedder and embedder_device"
             ) from None
         except OSError:
             raise EmbedderUnavailable(
-                f"the model `{name}` is not on this machine and could not be fetched; see embedder"
+                f"the model `{name}` is not on this machine and could not be downloaded; see embedder"
             ) from None
         return cls(loaded, name, batch)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row for each text, with the prompt that the model wants before documents."""
-        return embedded(texts, self.dimension, lambda cleaned: self._computed(cleaned, self._model.encode_document))
+        """Return a row for each text, with the model's prompt for documents."""
+        return embedded(texts, self.dimension, lambda cleaned: self._compute(cleaned, self._model.encode_document))
 
     def embed_question(self, text: str) -> Vectors | None:
-        """The vector of a question, with the prompt that the model wants before queries."""
-        rows = embedded([text], self.dimension, lambda cleaned: self._computed(cleaned, self._model.encode_query))
+        """Return the vector of a search query, with the model's prompt for queries."""
+        rows = embedded([text], self.dimension, lambda cleaned: self._compute(cleaned, self._model.encode_query))
         return question_of(rows)
 
     def close(self) -> None:
-        """Nothing to let go of: the memory goes with the embedder."""
+        """Do nothing; the memory is released with the embedder."""
 
-    def _computed(self, texts: list[str], encode: Any) -> Vectors:
+    def _compute(self, texts: list[str], encode: Any) -> Vectors:
         with self._one_at_a_time:
             try:
                 rows = encode(texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True)
-            except RuntimeError as error:  # such as too little memory on the device
+            except RuntimeError as error:  # for example, too little memory on the device
                 raise EmbedderUnavailable(f"the embedder failed ({type(error).__name__}); see embedder_batch") from None
         return np.asarray(rows, np.float32)
 
 
 def _prompts(model: str) -> Mapping[str, str] | None:
-    """The prompts of models that want some and do not bring them along; None: those the model brings."""
+    """Return the prompts of a model whose files lack the required ones; None to use those of its files."""
     return _E5_PROMPTS if _E5.search(model) else None
 
 
 def _digest(model: Any) -> str:
-    """What tells a model from another of the same name: its weights, in whichever order they are."""
+    """Return a digest of the weights, in any order, to distinguish models of the same name."""
     parts = sorted(
         hashlib.sha256(weights.detach().float().cpu().contiguous().numpy()).digest() for weights in model.parameters()
     )

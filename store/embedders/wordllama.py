@@ -1,6 +1,6 @@
-"""The embedder that comes along: the static vectors of WordLlama, out of its own package, without any network.
+"""The default embedder: the static vectors of WordLlama, which are in its package, so that no network is needed.
 
-A text's vector is the mean of those of its pieces of words (Miller 2024, https://github.com/dleemiller/WordLlama).
+The vector of a text is the mean of the vectors of its tokens (Miller 2024, https://github.com/dleemiller/WordLlama).
 """
 
 import hashlib
@@ -21,11 +21,11 @@ BATCH_CHARS_MAX = 64_000  # a batch is padded to its longest text, and takes up 
 
 class _Model(Protocol):
     def embed(self, texts: list[str], *, batch_size: int) -> Vectors:
-        """A row for each text, of any length."""
+        """Return a row for each text, not normalised."""
 
 
 class WordLlamaEmbedder:
-    """WordLlama, loaded."""
+    """A loaded WordLlama model."""
 
     def __init__(self, model: _Model, digest: str, batch: int) -> None:
         self.id = f"wordllama:{CONFIG}_{DIMENSION}@{digest}"
@@ -35,29 +35,31 @@ class WordLlamaEmbedder:
 
     @classmethod
     def open(cls, batch: int) -> "WordLlamaEmbedder":
-        """Loads it; takes half a second. Raises EmbedderMisconfigured where its package is damaged."""
-        with _logging_left_alone():
+        """Load the model; takes half a second. Raises EmbedderMisconfigured if the package is damaged."""
+        with _logging_unchanged():
             import wordllama
         folder = Path(wordllama.__file__).parent
         try:
             model: _Model = wordllama.WordLlama.load(CONFIG, cache_dir=folder, dim=DIMENSION, disable_download=True)
             digest = _digest(folder)
         except OSError:
-            raise EmbedderMisconfigured("the package wordllama has lost its model; install it anew") from None
+            raise EmbedderMisconfigured(
+                "the model of the package wordllama is missing; install the package again"
+            ) from None
         return cls(model, digest, batch)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row for each text."""
-        return embedded(texts, DIMENSION, self._computed)
+        """Return a row for each text."""
+        return embedded(texts, DIMENSION, self._compute)
 
     def embed_question(self, text: str) -> Vectors | None:
-        """The vector of a question."""
+        """Return the vector of a search query."""
         return question_of(self.embed([text]))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing; there are no resources to release."""
 
-    def _computed(self, texts: list[str]) -> Vectors:
+    def _compute(self, texts: list[str]) -> Vectors:
         rows = np.empty((len(texts), DIMENSION), np.float32)
         for places in batches(texts, self._batch, BATCH_CHARS_MAX):
             rows[places] = self._model.embed([texts[place] for place in places], batch_size=len(places))
@@ -65,7 +67,7 @@ class WordLlamaEmbedder:
 
 
 def _digest(folder: Path) -> str:
-    """What tells this model from another of the same name."""
+    """Return a digest of the model's files, to distinguish models of the same name."""
     digest = hashlib.sha256()
     for name in (f"weights/{CONFIG}_{DIMENSION}.safetensors", f"tokenizers/{CONFIG}_tokenizer_config.json"):
         digest.update((folder / name).read_bytes())
@@ -73,12 +75,12 @@ def _digest(folder: Path) -> str:
 
 
 @contextmanager
-def _logging_left_alone() -> Iterator[None]:
-    """The package sets up all logging of the process when it is imported, which it does where nobody else has."""
-    nobody = logging.NullHandler()
+def _logging_unchanged() -> Iterator[None]:
+    """Prevent the package from configuring the root logger on import, which it does if that has no handler."""
+    handler = logging.NullHandler()
     root = logging.getLogger()
-    root.addHandler(nobody)
+    root.addHandler(handler)
     try:
         yield
     finally:
-        root.removeHandler(nobody)
+        root.removeHandler(handler)

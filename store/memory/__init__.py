@@ -1,1 +1,1 @@
-"""Long-term memory, as rows."""
+"""Storage of long-term memory."""

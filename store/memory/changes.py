@@ -1,34 +1,35 @@
-"""What happens to a memory, written in one transaction; runs in the writer's thread."""
+"""Write the changes of a memory in one transaction. Runs in the writer's thread."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 
-from store.errors import RowRefused
-from store.fetch import Cursor
-from store.insert import as_list, encode, insert_statement
-from store.memory.rows import GroupRow, JobRow, MemoryChange, OwnerRow, UnitRow
+from store.duckdb.fetch import Cursor
+from store.duckdb.insert import as_list, insert_statement
+from store.interface.encoding import encode
+from store.interface.errors import RowRefused
+from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, OwnerRow, UnitRow
 
 _Row: TypeAlias = OwnerRow | GroupRow | UnitRow | JobRow
-JOBS_KEPT = 200
-"""Of one memory, that are done or given up; older ones go."""
+JOBS_STORED = 200
+"""Number of finished jobs, done or failed, that are stored for each memory; older ones are deleted."""
 _OLD_JOBS = f"""
 DELETE FROM memory_jobs WHERE tenant = $tenant AND user_id = $user_id AND job_id IN (
     SELECT job_id FROM memory_jobs
     WHERE tenant = $tenant AND user_id = $user_id AND status IN ('done', 'failed')
-    ORDER BY created_at DESC, job_id DESC OFFSET {JOBS_KEPT})"""  # noqa: S608
+    ORDER BY created_at DESC, job_id DESC OFFSET {JOBS_STORED})"""  # noqa: S608
 _OWNED = "tenant = $tenant AND user_id = $user_id"
 
 
 class MemoryWriting:
-    """Writes changes; knows the statements, which are the same every time."""
+    """Write changes. The INSERT statements are cached."""
 
     def __init__(self) -> None:
         self._statements: dict[str, str] = {}
 
     def apply(self, cursor: Cursor, change: MemoryChange) -> None:
-        """Write a change, within a transaction. Raises RowRefused for a row that cannot be held."""
+        """Write a change. Within a transaction. Raises RowRefused for an invalid row."""
         _require_own(change)
         owner = {"tenant": change.tenant, "user_id": change.user_id}
         if change.owner is not None:
@@ -57,14 +58,14 @@ class MemoryWriting:
 
 
 def _require_own(change: MemoryChange) -> None:
-    """A change is of one memory. Raises RowRefused."""
+    """Raise RowRefused if a change contains rows of another memory."""
     rows: list[_Row] = [*([change.owner] if change.owner else []), *change.groups, *change.units, *change.jobs]
     if {(row.tenant, row.user_id) for row in rows} - {(change.tenant, change.user_id)}:
-        raise RowRefused("a change of a memory holds rows of another one")
+        raise RowRefused("a change of a memory contains rows of another memory")
 
 
 def _removals(change: MemoryChange) -> list[tuple[str, str, list[int] | list[str]]]:
-    """Tables from which rows go, with the column and values that tell which."""
+    """Return the tables to delete rows from, each with a column and the values that select the rows."""
     groups = [group.group_id for group in change.groups] + change.groups_removed
     found: list[tuple[str, str, list[int] | list[str]]] = [
         ("memory_groups", "group_id", groups),
@@ -79,14 +80,14 @@ def _additions(change: MemoryChange) -> list[tuple[str, Sequence[_Row]]]:
     found: list[tuple[str, Sequence[_Row]]] = [
         ("memory_owners", [] if change.owner is None else [change.owner]),
         ("memory_groups", change.groups),
-        ("memory_unit_rows", [_without_words(unit) for unit in change.units]),
+        ("memory_unit_rows", [_without_text(unit) for unit in change.units]),
         ("memory_jobs", change.jobs),
     ]
     return [each for each in found if each[1]]
 
 
-def _without_words(unit: UnitRow) -> UnitRow:
-    """A row as it is written: the words of a message are in its turn."""
+def _without_text(unit: UnitRow) -> UnitRow:
+    """Return the row to insert, without the text of a message, which its turn has."""
     return unit if unit.message is None else msgspec.structs.replace(unit, content=None)
 
 

@@ -1,59 +1,59 @@
-"""The vectors of one owner in memory: rows of length 1, found by their labels and compared exactly."""
+"""The vectors of one owner in memory: rows of length 1, accessed by label and compared exactly."""
 
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from store.errors import VectorRefused
+from store.interface.errors import VectorRefused
 
 Labels: TypeAlias = NDArray[np.int64]
-"""Numbers of units, as they are counted in their owner's memory."""
+"""Sequence numbers of units in their owner's memory."""
 Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.intp]
-"""Places in a matrix."""
+"""Row indexes in a matrix."""
 Nearest: TypeAlias = tuple[Labels, Floats]
-"""Labels, the nearest first and of equals the newest first, and their similarities: cosines."""
+"""Labels and their cosines, the nearest first; of equal ones, the newest first."""
 
 NO_LABELS: Labels = np.empty(0, np.int64)
 NO_COSINES: Floats = np.empty(0, np.float32)
 TOLERANCE = 1e-3
-"""How far from 1 the length of a row may be."""
+"""Maximum difference of the length of a row from 1."""
 REMOVED_SHARE = 0.3
-"""Of rows, before the rest move together."""
+"""Share of removed rows above which the matrix is compacted."""
 BLOCK_ROWS = 2_048
-"""Rows that are gathered at a time: 2 MB of 256 dimensions."""
+"""Rows that are gathered at a time: 2 MB for 256 dimensions."""
 ROOM = 1.25
-"""Times what is there is what an array grows to."""
+"""Factor by which an array grows."""
 
 
 def unit_rows(vectors: ArrayLike, dimension: int) -> Floats:
-    """Vectors as rows of length 1. Raises VectorRefused where one has no direction, or not as many numbers."""
+    """Scale vectors to rows of length 1. Raises VectorRefused for a wrong dimension, a zero or a non-finite vector."""
     rows = np.ascontiguousarray(vectors, np.float32)
     if rows.ndim != 2 or rows.shape[1] != dimension:
-        raise VectorRefused(f"vectors of {dimension} numbers were expected, these are of shape {rows.shape}")
+        raise VectorRefused(f"expected vectors of {dimension} numbers, but got the shape {rows.shape}")
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
-    wrong = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
-    if wrong.size:
-        raise VectorRefused(f"vector {wrong[0]} of {len(rows)} is zero, or holds what is no number")
+    invalid = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
+    if invalid.size:
+        raise VectorRefused(f"vector {invalid[0]} of {len(rows)} is zero, or not finite")
     unit: Floats = (rows / lengths[:, None]).astype(np.float32)
     return unit
 
 
 def require_unit_rows(rows: Floats, dimension: int, count: int) -> Floats:
-    """These rows, if they are `count` of length 1. Raises VectorRefused."""
+    """Return the rows if they are `count` rows of length 1. Otherwise raises VectorRefused."""
     if rows.shape != (count, dimension):
-        raise VectorRefused(f"{count} vectors of {dimension} numbers were expected, these are of shape {rows.shape}")
+        raise VectorRefused(f"expected {count} vectors of {dimension} numbers, but got the shape {rows.shape}")
     rows = np.ascontiguousarray(rows, np.float32)
     squares = np.einsum("ij,ij->i", rows, rows)
-    wrong = np.flatnonzero(~(np.abs(squares - 1) < 2 * TOLERANCE))
-    if wrong.size:
-        raise VectorRefused(f"vector {wrong[0]} of {count} is not of length 1")
+    invalid = np.flatnonzero(~(np.abs(squares - 1) < 2 * TOLERANCE))
+    if invalid.size:
+        raise VectorRefused(f"vector {invalid[0]} of {count} is not of length 1")
     return rows
 
 
 class View(NamedTuple):
-    """What a matrix held at a moment. Rows that are removed meanwhile may stop being live, and nothing else changes."""
+    """The content of a matrix at one moment. Later removals clear `live` and the vectors of rows, but nothing else."""
 
     labels: Labels
     """Ascending."""
@@ -61,18 +61,18 @@ class View(NamedTuple):
     live: NDArray[np.bool_]
 
     def rows_of(self, labels: Labels) -> Rows:
-        """The rows of those of the labels that are live, in the order of rows, each once."""
+        """Return the rows of those labels that are live, ascending and without duplicates."""
         if not len(self.labels):
             return np.empty(0, np.intp)
         rows = np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)
-        is_meant = np.zeros(len(self.labels), np.bool_)
-        is_meant[rows[self.labels[rows] == labels]] = True
-        return np.flatnonzero(is_meant & self.live)
+        is_found = np.zeros(len(self.labels), np.bool_)
+        is_found[rows[self.labels[rows] == labels]] = True
+        return np.flatnonzero(is_found & self.live)
 
     def similarities(self, vector: Floats, rows: Rows | None = None) -> Floats:
-        """Cosines of a vector of length 1 with these rows, or with all of them.
+        """Return the cosines of a vector of length 1 with these rows, or with all rows.
 
-        Not by `@`: its threads wait for one another, for 8 ms with 2,000 rows where the cores are busy (this: 0.06).
+        Uses `vecdot` instead of `@`, whose threads wait for one another: 8 ms for 2,000 rows on busy cores, not 0.06.
         """
         if rows is None or 2 * len(rows) > len(self.labels):
             cosines: Floats = np.vecdot(self.vectors, vector)
@@ -81,7 +81,7 @@ class View(NamedTuple):
         return np.concatenate([np.vecdot(self.vectors[block], vector) for block in blocks] or [NO_COSINES])
 
     def nearest(self, vector: Floats, k: int, rows: Rows | None = None) -> Nearest:
-        """The k nearest to a vector of length 1, of these rows or of all; fewer where there are not as many."""
+        """Return the k nearest to a vector of length 1, among these rows or all; fewer if there are fewer."""
         cosines = self.similarities(vector, rows)
         if rows is None:
             rows = np.arange(len(self.labels), dtype=np.intp)
@@ -97,7 +97,7 @@ class View(NamedTuple):
 
 
 class Matrix:
-    """Vectors by label, in the order of labels. Changed by one thread at a time; views are read by any."""
+    """Vectors by label, ordered by label. Only one thread at a time may change it; any thread may read a view."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
@@ -108,16 +108,16 @@ class Matrix:
         self._live: NDArray[np.bool_] = np.empty(0, np.bool_)
 
     def view(self) -> View:
-        """What is in it now."""
+        """Return the current content."""
         return View(self._labels[: self._count], self._vectors[: self._count], self._live[: self._count])
 
     def labels(self) -> Labels:
-        """Those that are live, ascending."""
+        """Return the live labels, ascending."""
         view = self.view()
         return view.labels[view.live]
 
     def add(self, labels: Labels, vectors: Floats) -> None:
-        """Take rows of length 1 under labels that are not in it."""
+        """Add rows of length 1 under new labels."""
         if not len(labels):
             return
         if np.any(np.diff(labels) < 0):
@@ -130,7 +130,7 @@ class Matrix:
         self.live_count += len(labels)
 
     def remove(self, labels: Labels) -> None:
-        """Let go of those of these labels that are in it; their numbers are wiped."""
+        """Remove labels and overwrite their vectors with zeros. Ignores unknown labels."""
         rows = self.view().rows_of(labels)
         self._live[rows] = False
         self._vectors[rows] = 0
@@ -149,7 +149,7 @@ class Matrix:
         self._count = end
 
     def _grow(self, capacity: int) -> None:
-        """Move to larger arrays; views keep the old ones."""
+        """Copy to larger arrays; existing views still use the old ones."""
         view = self.view()
         self._labels, self._vectors = np.empty(capacity, np.int64), np.empty((capacity, self.dimension), np.float32)
         self._live = np.zeros(capacity, np.bool_)
@@ -157,11 +157,11 @@ class Matrix:
         self._live[: self._count] = view.live
 
     def _merge(self, labels: Labels, vectors: Floats) -> None:
-        """Take rows that come late: not after all that are there."""
+        """Add rows with labels that are not all greater than the existing ones."""
         view = self.view()
-        together = np.concatenate([view.labels[view.live], labels])
-        order = np.argsort(together, kind="stable")
-        self._set(together[order], np.concatenate([view.vectors[view.live], vectors])[order])
+        all_labels = np.concatenate([view.labels[view.live], labels])
+        order = np.argsort(all_labels, kind="stable")
+        self._set(all_labels[order], np.concatenate([view.vectors[view.live], vectors])[order])
 
     def _set(self, labels: Labels, vectors: Floats) -> None:
         self._labels, self._vectors = labels, vectors

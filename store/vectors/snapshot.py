@@ -1,8 +1,8 @@
-"""A graph on disk: a file of it, a list of who is in it, and a manifest that tells what both must be like.
+"""A saved graph: a file of the graph, a list of its labels, and a manifest with the sizes and checksums of both.
 
-Each generation has files of its own, and the manifest names the one that counts. It is written last and takes its place
-in one step, so a process that is killed leaves the old generation or the new one, and whatever else lies about is
-removed with the next.
+Each generation has its own files, and the manifest names the current generation. The manifest is written last and
+replaced atomically. So a process that is killed leaves the old or the new generation; the next save deletes all other
+files.
 """
 
 import shutil
@@ -17,9 +17,9 @@ from weakref import WeakValueDictionary
 import msgspec
 import numpy as np
 
-from store.errors import SnapshotUnsound, StoreUnavailable
-from store.syncing import sync
-from store.vectors.graph import PARAMETERS, Graph, Parameters, Roster
+from store.interface.errors import SnapshotInvalid, StoreUnavailable
+from store.interface.file_sync import sync
+from store.vectors.graph import PARAMETERS, Graph, LabelList, Parameters
 
 _locks: WeakValueDictionary[Path, "_Lock"] = WeakValueDictionary()
 MANIFEST = "manifest.json"
@@ -30,14 +30,14 @@ _ROW = np.dtype([("label", "<i8"), ("sum", "<u4"), ("live", "?")])
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file must be like."""
+    """The expected size and checksum of a file."""
 
     bytes: int
     checksum: int
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """What it is like."""
+        """Return the size and the CRC-32 checksum of a file."""
         checksum = 0
         with path.open("rb") as file:
             while chunk := file.read(CHUNK_BYTES):
@@ -46,12 +46,12 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a generation is made of."""
+    """The description of a generation."""
 
     version: int
     generation: int
     sequence: int
-    """The highest label that can be found."""
+    """The highest live label."""
     count: int
     removed: int
     embedder: str
@@ -62,54 +62,54 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Lock:
-    """Of a folder; who writes to it or removes it holds `held`."""
+    """The lock of a folder; a class of its own, because an RLock cannot be referenced weakly."""
 
     def __init__(self) -> None:
-        self.held = threading.RLock()
+        self.lock = threading.RLock()
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Nobody else in this process saves to a folder meanwhile, or removes it."""
-    lock = _locks.setdefault(folder, _Lock())
-    with lock.held:
+def exclusive(folder: Path) -> Iterator[None]:
+    """Lock a folder, so that no other thread of this process saves to it or deletes it meanwhile."""
+    entry = _locks.setdefault(folder, _Lock())
+    with entry.lock:
         yield
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder, None where there is none. Raises SnapshotUnsound where it cannot be read."""
+    """Return the manifest of a folder, or None if there is none. Raises SnapshotInvalid if it cannot be read."""
     try:
         return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise SnapshotUnsound(f"its manifest cannot be read: {error}") from error
+        raise SnapshotInvalid(f"its manifest cannot be read: {error}") from error
 
 
 def load(folder: Path, manifest: Manifest, embedder: str, dimension: int) -> Graph:
-    """The graph of a manifest. Raises SnapshotUnsound where anything is not as it says, or as it must be."""
+    """Load the graph of a manifest. Raises SnapshotInvalid if the files or parameters differ from the expected ones."""
     if (manifest.version, manifest.parameters) != (VERSION, PARAMETERS):
-        raise SnapshotUnsound("it was made by another version, or with other parameters")
+        raise SnapshotInvalid("it was written by another version, or with other parameters")
     if (manifest.embedder, manifest.dimension) != (embedder, dimension):
-        raise SnapshotUnsound(f"its vectors are of {manifest.embedder} with {manifest.dimension} dimensions")
+        raise SnapshotInvalid(f"its vectors belong to {manifest.embedder} with {manifest.dimension} dimensions")
     for kind, expected in ((GRAPH, manifest.graph), (ROSTER, manifest.roster)):
         try:
             found = File.of(_path(folder, kind, manifest.generation))
         except OSError as error:
-            raise SnapshotUnsound(f"its {kind} cannot be read: {error.strerror}") from error
+            raise SnapshotInvalid(f"its {kind} cannot be read: {error.strerror}") from error
         if found != expected:
-            raise SnapshotUnsound(f"its {kind} is not what was written")
+            raise SnapshotInvalid(f"its {kind} file has another size or checksum than its manifest")
     roster = _read_roster(_path(folder, ROSTER, manifest.generation))
     if (int(roster.live.sum()), int((~roster.live).sum())) != (manifest.count, manifest.removed):
-        raise SnapshotUnsound("its manifest and its list tell of different numbers of vectors")
+        raise SnapshotInvalid("its manifest and its list have different numbers of vectors")
     return Graph.load(_path(folder, GRAPH, manifest.generation), dimension, roster)
 
 
 def write_files(folder: Path, generation: int, graph: Graph) -> None:
-    """Write a graph to files that no manifest names yet. Raises StoreUnavailable."""
+    """Write the files of a new generation, which the manifest does not name yet. Raises StoreUnavailable."""
     try:
         if not folder.exists():
-            folder.parent.mkdir(exist_ok=True)  # not the data folder: where that was deleted, it stays so
+            folder.parent.mkdir(exist_ok=True)  # without parents, so that a deleted data folder is not created again
             folder.mkdir()
             sync(folder.parent)
         _remove_leftovers(folder)
@@ -119,8 +119,8 @@ def write_files(folder: Path, generation: int, graph: Graph) -> None:
         raise StoreUnavailable(f"the index cannot be written: {error.strerror}") from error
 
 
-def name_files(folder: Path, generation: int, embedder: str, dimension: int, roster: Roster) -> None:
-    """Make the files of a generation durable, and then the ones that count. Raises StoreUnavailable."""
+def name_files(folder: Path, generation: int, embedder: str, dimension: int, roster: LabelList) -> None:
+    """Sync the files of a generation and then make it the current one. Raises StoreUnavailable."""
     try:
         for kind in (GRAPH, ROSTER):
             sync(_path(folder, kind, generation))
@@ -139,7 +139,7 @@ def name_files(folder: Path, generation: int, embedder: str, dimension: int, ros
         fresh = folder / f"{MANIFEST}.new"
         fresh.write_bytes(msgspec.json.encode(manifest))
         sync(fresh)
-        sync(folder)  # the manifest must not outlive the names of what it tells of
+        sync(folder)  # before the manifest, which must not name files that a crash can lose
         fresh.replace(folder / MANIFEST)
         sync(folder)
         _remove_leftovers(folder)
@@ -148,10 +148,10 @@ def name_files(folder: Path, generation: int, embedder: str, dimension: int, ros
 
 
 def drop(folder: Path) -> None:
-    """Remove all that is on disk of an index, durably. Raises StoreUnavailable."""
-    with alone(folder):
+    """Delete all files of an index durably. Raises StoreUnavailable."""
+    with exclusive(folder):
         try:
-            (folder / MANIFEST).unlink(missing_ok=True)  # what is left by a crash in between is not loaded
+            (folder / MANIFEST).unlink(missing_ok=True)  # first, so that files left by a crash are not loaded
             shutil.rmtree(folder)
             sync(folder.parent)
         except FileNotFoundError:
@@ -160,34 +160,34 @@ def drop(folder: Path) -> None:
             raise StoreUnavailable(f"the index cannot be removed: {error.strerror}") from error
 
 
-def drop_others(root: Path, kept: Collection[str]) -> int:
-    """Remove every index under `root` whose folder is not named here: of owners that are no more. How many there were.
+def drop_others(root: Path, in_use: Collection[str]) -> int:
+    """Delete all indexes under `root` except those in the folders `in_use`; return how many were deleted.
 
-    What a crash left of an erasure goes this way. Raises StoreUnavailable.
+    This deletes the indexes of erased owners that a crash left. Raises StoreUnavailable.
     """
-    others = [folder for folder in root.iterdir() if folder.name not in kept] if root.exists() else []
+    others = [folder for folder in root.iterdir() if folder.name not in in_use] if root.exists() else []
     for folder in others:
         drop(folder)
     return len(others)
 
 
 def next_generation(folder: Path) -> int:
-    """A number no file in the folder has, whether a manifest names it or a killed process left it."""
+    """Return a generation number that no file in the folder has, not even one that a killed process left."""
     suffixes = [path.suffix[1:] for path in folder.iterdir()] if folder.exists() else []
     return max((int(suffix) for suffix in suffixes if suffix.isdecimal()), default=0) + 1
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove all files but those that count."""
+    """Delete all files except those of the current generation."""
     try:
         manifest = read_manifest(folder)
-    except SnapshotUnsound:
+    except SnapshotInvalid:
         manifest = None
-    kept = set()
+    in_use = set()
     if manifest is not None:
-        kept = {MANIFEST, *(_path(folder, kind, manifest.generation).name for kind in (GRAPH, ROSTER))}
+        in_use = {MANIFEST, *(_path(folder, kind, manifest.generation).name for kind in (GRAPH, ROSTER))}
     for path in folder.iterdir():
-        if path.name not in kept:
+        if path.name not in in_use:
             path.unlink()
     sync(folder)
 
@@ -196,12 +196,12 @@ def _path(folder: Path, kind: str, generation: int) -> Path:
     return folder / f"{kind}.{generation}"
 
 
-def _write_roster(path: Path, roster: Roster) -> None:
+def _write_roster(path: Path, roster: LabelList) -> None:
     rows = np.empty(len(roster.labels), _ROW)
     rows["label"], rows["sum"], rows["live"] = roster
     path.write_bytes(rows.tobytes())
 
 
-def _read_roster(path: Path) -> Roster:
+def _read_roster(path: Path) -> LabelList:
     rows = np.frombuffer(path.read_bytes(), _ROW)
-    return Roster(rows["label"].astype(np.int64), rows["sum"].astype(np.uint32), rows["live"].astype(np.bool_))
+    return LabelList(rows["label"].astype(np.int64), rows["sum"].astype(np.uint32), rows["live"].astype(np.bool_))

@@ -1,1 +1,1 @@
-"""Whether the rows of the record agree with each other, as far as that can be told without knowing a script."""
+"""Check the consistency of the rows of the database, as far as that is possible without reading scripts."""

@@ -1,23 +1,26 @@
-"""What must hold between the tables of a record, each rule as one statement that finds what breaks it."""
+"""The consistency rules between the tables of the database; each rule is one SELECT that finds its violations."""
 
+import msgspec
 from msgspec import Struct
 
-from store.fetch import Cursor, fetch
-from store.removal import OWNED
-from store.verification.findings import FOUND_MAX, Finding
+from store.duckdb.deletion import OWNED
+from store.duckdb.fetch import Cursor, fetch
+from store.interface.findings import FOUND_MAX, Finding
 
-_MINDED = {"session_starts", "turns", "call_journal"}
-"""Tables that are looked at in another way; calls of sessions that were killed before their first turn are in no other
-table than the journal. Memories have a doctor of their own.
+_EXEMPT = {"session_starts", "turns", "call_journal"}
+"""Tables without the rule for orphaned rows: `session_starts` and `turns` have rules of their own, and the journal has
+calls of sessions that were killed before their first turn. Memories have rules of their own.
 """
 
 
 class Rule(Struct, frozen=True):
-    """What must hold; `found` selects `tenant`, `what`, and where there is one `session_id`, `user_id` and `turn`."""
+    """A rule; `found` selects its violations: `tenant`, `what`, and if known `session_id`, `user_id` and `turn`."""
 
     code: str
     table: str
     found: str
+    fix: str = ""
+    """A statement that rebuilds derived rows of the memory of `$user_id` of `$tenant`; empty if nothing can."""
 
 
 class _Found(Struct, frozen=True):
@@ -29,27 +32,21 @@ class _Found(Struct, frozen=True):
 
 
 def broken(cursor: Cursor, rule: Rule) -> list[Finding]:
-    """What breaks a rule; at most FOUND_MAX findings."""
+    """Return the violations of a rule, at most FOUND_MAX."""
     rows = fetch(cursor, _Found, f"SELECT * FROM ({rule.found}) ORDER BY ALL LIMIT {FOUND_MAX}", {})  # noqa: S608
-    return [
-        Finding(
-            code=rule.code,
-            table=rule.table,
-            tenant=row.tenant,
-            session_id=row.session_id,
-            user_id=row.user_id,
-            turn=row.turn,
-            what=row.what,
-        )
-        for row in rows
-    ]
+    return [Finding(code=rule.code, table=rule.table, **msgspec.structs.asdict(row)) for row in rows]
+
+
+def fix(cursor: Cursor, rule: Rule, tenant: str, user_id: str) -> None:
+    """Rebuild the derived rows of a memory that violate a rule."""
+    cursor.execute(rule.fix, {"tenant": tenant, "user_id": user_id})
 
 
 _LATEST = "(SELECT tenant, session_id, max(turn) AS turn FROM turns GROUP BY ALL)"
 
 
 def _orphaned(table: str) -> Rule:
-    found = f"""SELECT tenant, session_id, count(*) || ' rows of a session that is not there' AS what
+    found = f"""SELECT tenant, session_id, count(*) || ' rows of a session that does not exist' AS what
         FROM {table} ANTI JOIN session_starts USING (tenant, session_id) GROUP BY ALL"""  # noqa: S608
     return Rule("row_orphaned", table, found)
 
@@ -80,20 +77,20 @@ def _text_missing(table: str) -> Rule:
     return Rule("script_missing", table, found)
 
 
-_CALLS_TWICE = """SELECT tenant, session_id, min(turn) AS turn, 'a call is kept ' || count(*) || ' times' AS what FROM (
+_CALLS_TWICE = """SELECT tenant, session_id, min(turn) AS turn, 'a call has ' || count(*) || ' rows' AS what FROM (
         SELECT tenant, session_id, turn, call_id FROM settled_calls
         UNION ALL SELECT DISTINCT tenant, session_id, turn, call_id FROM call_journal
     ) GROUP BY tenant, session_id, call_id HAVING count(*) > 1"""
 
-_NO_WEBHOOK = """SELECT tenant, session_id, turn, count(*) || ' deliveries for a webhook that is not there' AS what
+_NO_WEBHOOK = """SELECT tenant, session_id, turn, count(*) || ' deliveries for a webhook that does not exist' AS what
     FROM webhook_deliveries ANTI JOIN webhooks USING (tenant, webhook_id) GROUP BY ALL"""
 
-_UNSETTLED = """SELECT tenant, session_id, turn, 'a delivery is ' || status || ' and has ' ||
-        if(settled_at IS NULL, 'no time', 'a time') || ' at which it was settled' AS what
+_UNSETTLED = """SELECT tenant, session_id, turn, 'a delivery has the status ' || status || ', but ' ||
+        if(settled_at IS NULL, 'no settlement time', 'a settlement time') AS what
     FROM webhook_deliveries WHERE (status = 'pending') <> (settled_at IS NULL)"""
 
-# A session that was deleted takes its writes with it and leaves the variables, so what has no write is none the worse.
-# Writes of one moment are several of one turn: the last one counts. Sessions whose text was dropped tell no values.
+# Deleting a session deletes its writes, but not the variables, so a variable without a write is not a violation. Writes
+# with the same time are writes of one turn: the last one counts. Redacted sessions have no values and are left out.
 _WRITES = """
     SELECT tenant, user_id, name, new, written_at, session_id, turn, place FROM (
         SELECT tenant, user_id, name, "new", written_at, session_id, turn, place,
@@ -102,28 +99,28 @@ _WRITES = """
             SELECT tenant, user_id, finished_at AS written_at, session_id, turn,
                 generate_subscripts(writes, 1) AS place, unnest(writes, max_depth := 2)
             FROM (SELECT *, from_json(variables, '[{"scope": "VARCHAR", "name": "VARCHAR", "new": "JSON"}]') AS writes
-                FROM turns SEMI JOIN (FROM session_starts WHERE text_dropped_at IS NULL) USING (tenant, session_id)
+                FROM turns SEMI JOIN (FROM session_starts WHERE redacted_at IS NULL) USING (tenant, session_id)
                 WHERE contains(variables, '"global"'))
             UNION ALL BY NAME
             SELECT tenant, user_id, written_at, 0 AS place, 'global' AS scope, name, "new" FROM user_variable_writes
         ) WHERE scope = 'global'
     ) WHERE rank = 1"""
 
-_VALUE_DIFFERS = f"""SELECT kept.tenant, kept.user_id, any_value(writes.session_id) AS session_id,
-        any_value(writes.turn) AS turn, 'the value of `' || kept.name || '` is none that was written then' AS what
-    FROM user_variables AS kept JOIN ({_WRITES}) AS writes
-        ON writes.tenant = kept.tenant AND writes.user_id = kept.user_id AND writes.name = kept.name
-        AND writes.written_at = kept.updated_at
-    GROUP BY kept.tenant, kept.user_id, kept.name, kept.value
-    HAVING NOT coalesce(bool_or(writes."new"::VARCHAR = kept.value::VARCHAR), false)"""  # noqa: S608
+_VALUE_DIFFERS = f"""SELECT now.tenant, now.user_id, any_value(writes.session_id) AS session_id,
+        any_value(writes.turn) AS turn, 'the value of `' || now.name || '` differs from the write at that time' AS what
+    FROM user_variables AS now JOIN ({_WRITES}) AS writes
+        ON writes.tenant = now.tenant AND writes.user_id = now.user_id AND writes.name = now.name
+        AND writes.written_at = now.updated_at
+    GROUP BY now.tenant, now.user_id, now.name, now.value
+    HAVING NOT coalesce(bool_or(writes."new"::VARCHAR = now.value::VARCHAR), false)"""  # noqa: S608
 
-# Of what goes on at the same time, the later one to finish may be the earlier one to be kept.
-_VALUE_BEHIND = f"""SELECT kept.tenant, kept.user_id, arg_max(writes.session_id, writes.written_at) AS session_id,
-        arg_max(writes.turn, writes.written_at) AS turn, '`' || kept.name || '` was written later' AS what
-    FROM user_variables AS kept JOIN ({_WRITES}) AS writes
-        ON writes.tenant = kept.tenant AND writes.user_id = kept.user_id AND writes.name = kept.name
-        AND writes.written_at > kept.updated_at + INTERVAL 1 MINUTE
-    GROUP BY kept.tenant, kept.user_id, kept.name"""  # noqa: S608
+# A margin of one minute, because of two concurrent turns the one that finishes later may be committed first.
+_VALUE_BEHIND = f"""SELECT now.tenant, now.user_id, arg_max(writes.session_id, writes.written_at) AS session_id,
+        arg_max(writes.turn, writes.written_at) AS turn, '`' || now.name || '` was written later' AS what
+    FROM user_variables AS now JOIN ({_WRITES}) AS writes
+        ON writes.tenant = now.tenant AND writes.user_id = now.user_id AND writes.name = now.name
+        AND writes.written_at > now.updated_at + INTERVAL 1 MINUTE
+    GROUP BY now.tenant, now.user_id, now.name"""  # noqa: S608
 
 RULES = (
     _twice("session_twice", "session_starts", "session_id", "'it has ' || count(*) || ' rows'", ", session_id"),
@@ -133,7 +130,7 @@ RULES = (
     *(
         _orphaned(owned.table)
         for owned in OWNED
-        if owned.by_session and owned.table not in _MINDED and not owned.table.startswith("memory_")
+        if owned.by_session and owned.table not in _EXEMPT and not owned.table.startswith("memory_")
     ),
     _past_end("settled_calls", "rows.turn", 0),
     _past_end("turn_failures", "rows.turn_attempted", 1),
@@ -149,7 +146,7 @@ RULES = (
     _text_missing("session_migrations"),
     _text_missing("scripts"),
     _twice("script_twice", "script_texts", "digest", "'there are two texts with the digest ' || digest"),
-    _twice("script_twice", "scripts", "script_uuid, version", "'version ' || version || ' is there twice'"),
+    _twice("script_twice", "scripts", "script_uuid, version", "'version ' || version || ' exists twice'"),
     _twice("key_of_api_twice", "api_keys", "key_id", "'two keys have the id ' || key_id"),
 )
-"""In the order they are looked at: what a session is made of comes first."""
+"""In the order of the checks: the tables of sessions come first."""

@@ -1,6 +1,5 @@
-"""The command line, run in this process in a folder of its own."""
+"""Fixtures that run the command line in this process, in a folder of its own."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +7,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from api.cli.main import main
+from tests.support.fixture_types import RunCommand, Table, WriteFile
+from tests.support.paths import CONVERSATIONS
 
 
 @pytest.fixture
-def cuebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs a command: ``cuebook("play", path, "--json", input="a\\n")``."""
+def cuebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunCommand:
+    """Run a command: ``cuebook("play", path, "--json", input="a\\n")``."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: object, **more: Any) -> Result:
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments], **more)
+    def run(*arguments: object, **options: Any) -> Result:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments], **options)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         return result
 
@@ -24,31 +25,31 @@ def cuebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Writes a file beside which the commands run."""
+def write(tmp_path: Path) -> WriteFile:
+    """Write a file into the folder in which commands run."""
 
-    def written(name: str, text: str) -> Path:
+    def write_file(name: str, text: str) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 
-    return written
+    return write_file
 
 
 @pytest.fixture(scope="session")
 def conversations() -> Path:
-    """The folder of the scripts that tests talk to."""
-    return Path(__file__).parents[1] / "conversations"
+    """Return the folder of the scripts that servers of tests publish."""
+    return CONVERSATIONS
 
 
 @pytest.fixture
-def remember(cuebook: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs a command of memory, with the embedder for tests: ``remember("list", "--user", "ana")``, or ``code=2``."""
+def memory_command(cuebook: RunCommand, monkeypatch: pytest.MonkeyPatch) -> RunCommand:
+    """Run ``cuebook memory`` with the embedder for tests; the command must end with `code`."""
     monkeypatch.setenv("CUEBOOK_EMBEDDER", "hashed:64")
 
-    def run(*arguments: object, code: int = 0, **more: Any) -> Result:
-        result = cuebook("memory", *arguments, **more)
+    def run(*arguments: object, code: int = 0, **options: Any) -> Result:
+        result = cuebook("memory", *arguments, **options)
         assert result.exit_code == code, result.output
         return result
 
@@ -56,6 +57,6 @@ def remember(cuebook: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def table() -> Callable[[Result], list[list[str]]]:
-    """The table that a command printed, without its head."""
+def table() -> Table:
+    """Return the cells of the table that a command printed, without its head."""
     return lambda result: [line.split("\t") for line in result.stdout.splitlines()[1:]]

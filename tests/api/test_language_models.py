@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,12 @@ import msgspec
 import pytest
 import structlog
 
+from api.logs.configuration import configure_logging
 from api.models import ModelUnknown, close_model, make_model, state_of
-from api.server import configure_logging
 from api.settings import Settings, SettingsInvalid, load_settings
 from runtime.models.hosted.settings import Secret
+from tests.support.fixture_types import OpenApp, RunCommand, Serve, WriteFile
+from tests.support.openai_server import Endpoint
 
 KEY = "sk-recognisable-7f3a9c"
 PRIVATE = "Ana of Tregaron"
@@ -48,7 +49,7 @@ NO_NAME = {**JUDGED, "progress": "continue_needed", "exit": False, "values": {"n
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Callable[..., Path]) -> None:
+def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: WriteFile) -> None:
     file = write(
         "cuebook.toml",
         """
@@ -82,8 +83,8 @@ def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Cal
         ('model_url = "https://models.example:port/v1"\n', ["https:// or http://"]),
         ('model_url = "https://[::1/v1"\n', ["https:// or http://"]),
         ('model_url = "https://models. example/v1"\n', ["https:// or http://"]),
-        (f'model_key = "{KEY}…"\n', ["plain characters"]),
-        (f'[models.fast]\nkey = "{KEY} {KEY}"\n', ["plain characters"]),
+        (f'model_key = "{KEY}…"\n', ["printable ASCII characters"]),
+        (f'[models.fast]\nkey = "{KEY} {KEY}"\n', ["printable ASCII characters"]),
         (f'model_url = "http://models.example/v1"\nmodel_key = "{KEY}"\n', ["over http", "https"]),
         (f'model_url = "https://ana:{KEY}@models.example/v1"\n', ["password"]),
         ('model_attempts = 11\nmodel_url = "http://localhost/v1"\n', ["model_attempts"]),
@@ -99,7 +100,7 @@ def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Cal
     ],
 )
 def test_settings_of_models_that_cannot_be_used_are_named_without_their_keys(
-    write: Callable[..., Path], text: str, named: list[str]
+    write: WriteFile, text: str, named: list[str]
 ) -> None:
     file = write("cuebook.toml", text)
     with pytest.raises(SettingsInvalid) as caught:
@@ -120,11 +121,11 @@ def test_settings_of_models_that_cannot_be_used_are_named_without_their_keys(
         ('model = "fast"\n[models.fast]\nfallback = "openai:x"\n', ["models.fast.fallback", "model_url or model_key"]),
         ('model = "openai:x"\nmodel_fallback = "y"\n', ["model_fallback", "'y'"]),
         ('model = "fast"\n[models.fast]\nkey_env = "NOT_THERE"\n', ["models.fast.key_env", "NOT_THERE"]),
-        ('model = "fast"\n[models.fast]\nkey_env = "ODD_KEY"\n', ["models.fast.key_env", "plain characters"]),
+        ('model = "fast"\n[models.fast]\nkey_env = "ODD_KEY"\n', ["models.fast.key_env", "printable ASCII characters"]),
     ],
 )
 def test_a_model_that_is_not_there_is_named_at_the_start(
-    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, text: str, named: list[str]
+    write: WriteFile, monkeypatch: pytest.MonkeyPatch, text: str, named: list[str]
 ) -> None:
     monkeypatch.setenv("ODD_KEY", f"{KEY}\u2026")
     settings = load_settings(write("cuebook.toml", text), {}, {})
@@ -164,55 +165,57 @@ def settings_for(endpoint: Any, **more: Any) -> Settings:
     return load_settings(None, {"model": "openai:tiny", "model_url": endpoint.url, "model_key": KEY, **more}, {})
 
 
-async def test_a_conversation_with_a_language_model(app: Any, tmp_path: Path, endpoint: Any) -> None:
+async def test_a_conversation_with_a_language_model(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
     settings = settings_for(endpoint)
     async with app(tmp_path, make_model(settings)) as api:
-        await api.keep(LEADING)
+        await api.publish_script(LEADING)
         assert (await api.read("/ready"))["checks"]["model"] == "openai:tiny: closed"
         endpoint.will(content="What is your name?")
-        begun = await api.begin("leading")
+        begun = await api.create_session("leading")
         assert begun["aiMessage"] == "What is your name?"
         endpoint.will(content=NO_NAME)
-        assert (await api.say(begun, "Guess!"))["aiMessage"] == "Who?"
+        assert (await api.send_texts(begun, "Guess!"))["aiMessage"] == "Who?"
         endpoint.will(content=JUDGED)
-        assert (await api.say(begun, "Ana"))["aiMessage"] == "Bye, Ana."
+        assert (await api.send_texts(begun, "Ana"))["aiMessage"] == "Bye, Ana."
     assert {asked.key for asked in endpoint.requests} == {KEY}
 
 
 async def test_a_model_that_fails_is_a_clear_answer_and_the_session_stays(
-    app: Any, tmp_path: Path, endpoint: Any
+    app: OpenApp, tmp_path: Path, endpoint: Endpoint
 ) -> None:
     async with app(tmp_path, make_model(settings_for(endpoint, model_attempts=1))) as api:
-        await api.keep(LEADING)
+        await api.publish_script(LEADING)
         endpoint.will(content="What is your name?")
-        begun = await api.begin("leading")
+        begun = await api.create_session("leading")
         endpoint.will(status=500, error=f"the key {KEY} is fine")
-        answer = await api.message(begun, {"content": "Ana"})
+        answer = await api.send_message(begun, {"content": "Ana"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "LLM_SERVICE_ERROR")
-        assert "model `openai:tiny` has trouble of its own (500)" in answer.json()["error"]["message"]
+        assert "model `openai:tiny` reports an internal error (500)" in answer.json()["error"]["message"]
         assert (answer.json()["error"]["recovery"]["canRetry"], "Retry-After" in answer.headers) == (True, True)
         endpoint.will(content=JUDGED)
-        assert (await api.say(begun, "Ana"))["aiMessage"] == "Bye, Ana."
+        assert (await api.send_texts(begun, "Ana"))["aiMessage"] == "Bye, Ana."
 
 
-async def test_a_script_that_names_a_model_of_no_one_fails_clearly(app: Any, tmp_path: Path, endpoint: Any) -> None:
+async def test_a_script_that_names_a_model_of_no_one_fails_clearly(
+    app: OpenApp, tmp_path: Path, endpoint: Endpoint
+) -> None:
     text = LEADING.replace("script: leading\n", "script: leading\nmodel: huge\n")
     async with app(tmp_path, make_model(settings_for(endpoint))) as api:
-        await api.keep(text)
+        await api.publish_script(text)
         answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "leading"})
         error = answer.json()["error"]
         assert "this server has no model `huge`; it has `openai:NAME`" in error["message"]
         assert (error["code"], error["recovery"]["canRetry"]) == ("LLM_SERVICE_ERROR", False)
-        assert "Mend the server's settings" in error["recovery"]["suggestion"]
+        assert "Fix the server's settings" in error["recovery"]["suggestion"]
         assert "Retry-After" not in answer.headers
         assert endpoint.requests == []
     async with app(tmp_path / "offline") as api:  # every script runs on the model that is none
-        await api.keep(text)
-        assert (await api.begin("leading"))["aiMessage"] == "Find out the name."
+        await api.publish_script(text)
+        assert (await api.create_session("leading"))["aiMessage"] == "Find out the name."
         assert (await api.read("/ready"))["checks"]["model"] == "no endpoint"
 
 
-async def test_the_state_of_the_endpoint_is_told(endpoint: Any) -> None:
+async def test_the_state_of_the_endpoint_is_reported(endpoint: Endpoint) -> None:
     model = make_model(settings_for(endpoint))
     assert state_of(model) == "openai:tiny: closed"
     await close_model(model)
@@ -221,9 +224,7 @@ async def test_the_state_of_the_endpoint_is_told(endpoint: Any) -> None:
 # -- the command line -------------------------------------------------------------------------------------------------
 
 
-def test_a_script_is_played_with_a_language_model(
-    cuebook: Callable[..., Any], write: Callable[..., Path], endpoint: Any
-) -> None:
+def test_a_script_is_played_with_a_language_model(cuebook: RunCommand, write: WriteFile, endpoint: Endpoint) -> None:
     script = write("leading.yaml", LEADING)
     write("cuebook.toml", f'[models.fast]\nmodel = "small"\nurl = "{endpoint.url}"\nkey = "{KEY}"\n')
     endpoint.will(content="What is your name?")
@@ -246,9 +247,7 @@ cases:
 """
 
 
-def test_a_case_is_recorded_with_a_language_model(
-    cuebook: Callable[..., Any], write: Callable[..., Path], endpoint: Any
-) -> None:
+def test_a_case_is_recorded_with_a_language_model(cuebook: RunCommand, write: WriteFile, endpoint: Endpoint) -> None:
     write("leading.yaml", LEADING)
     write("leading.case.yaml", CASE)
     environment = {"CUEBOOK_MODEL_URL": endpoint.url, "CUEBOOK_MODEL": "openai:tiny"}
@@ -260,16 +259,14 @@ def test_a_case_is_recorded_with_a_language_model(
     assert cuebook("test").exit_code == 0
 
 
-def test_a_model_that_is_none_ends_every_command_alike(cuebook: Callable[..., Any], write: Callable[..., Path]) -> None:
+def test_a_model_that_is_none_ends_every_command_alike(cuebook: RunCommand, write: WriteFile) -> None:
     script = write("leading.yaml", LEADING)
     for arguments in (("play", script), ("serve", "--port", "0")):
         result = cuebook(*arguments, "--model", "gpt")
         assert (result.exit_code, "there is no model 'gpt'" in result.stderr) == (2, True)
 
 
-def test_the_prompts_of_the_operator_are_what_a_model_is_told(
-    cuebook: Callable[..., Any], write: Callable[..., Path], endpoint: Any
-) -> None:
+def test_the_operators_prompts_are_what_a_model_gets(cuebook: RunCommand, write: WriteFile, endpoint: Endpoint) -> None:
     script = write("leading.yaml", LEADING.replace("script: leading", "script: leading\ntemplate_scheme: harbour"))
     arguments = ["play", script, "--model", "openai:tiny", "--inputs", "-"]
     environment = {"CUEBOOK_MODEL_URL": endpoint.url, "CUEBOOK_PROMPTS": "told"}
@@ -283,7 +280,7 @@ def test_the_prompts_of_the_operator_are_what_a_model_is_told(
 
 
 async def test_a_server_warns_of_what_scripts_name_and_it_does_not_have(
-    serve: Any, write: Callable[..., Path], tmp_path: Path, endpoint: Any
+    serve: Serve, write: WriteFile, tmp_path: Path, endpoint: Endpoint
 ) -> None:
     write("scripts/whole.yaml", LEADING.replace("script: leading", "script: whole\nmodel: openai:x"))
     step = "template_scheme: harbor\nmodel: huge"
@@ -318,17 +315,17 @@ FAILURES: list[dict[str, Any]] = [
 ]
 
 
-async def test_the_key_is_nowhere_to_be_seen(serve: Any, tmp_path: Path, endpoint: Any) -> None:
+async def test_the_key_is_nowhere_to_be_seen(serve: Serve, tmp_path: Path, endpoint: Endpoint) -> None:
     settings = f'model_url = "{endpoint.url}"\nmodel_attempts = 1\nmodel_timeout_s = 0.5\nlog_level = "debug"\n'
     (tmp_path / "cuebook.toml").write_text(settings)
     server = serve("--model", "openai:tiny", CUEBOOK_MODEL_KEY=KEY, OPENAI_LOG="debug")
     await server.ready()
     seen: list[str] = []
     async with server.client() as api:
-        await api.keep(LEADING)
+        await api.publish_script(LEADING)
         for answer in FAILURES:
             endpoint.will(content="What is your name?")
-            begun = await api.begin("leading")
+            begun = await api.create_session("leading")
             endpoint.will(**answer)
             said = await api.post(f"/api/sessions/{begun['sessionId']}/messages?debug=true", json={"content": PRIVATE})
             assert said.status_code in {200, 503}, said.text
@@ -348,7 +345,7 @@ async def test_the_key_is_nowhere_to_be_seen(serve: Any, tmp_path: Path, endpoin
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files in it."""
+    """Return all files in it."""
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -358,16 +355,16 @@ def test_the_log_on_a_terminal_leaves_out_what_variables_hold(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     configure_logging("info")
     try:
-        opened(KEY)
+        open_model(KEY)
     except ValueError as error:
         structlog.get_logger().error("it broke", exc_info=error)
     structlog.reset_defaults()
     shown = capsys.readouterr().err
     assert "ValueError" in shown
-    assert "in opened" in shown
+    assert "in open_model" in shown
     assert KEY not in shown
 
 
-def opened(key: str) -> None:
-    """Fails over the key, while a variable holds it."""
+def open_model(key: str) -> None:
+    """Fail over the key, while a variable holds it."""
     raise ValueError(f"no good: {key}")

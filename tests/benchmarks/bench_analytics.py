@@ -1,7 +1,7 @@
 """Each report over a large record, beside the same question asked of SQLite in the same run. Run by `make
 bench-analytics`; prints, and stops only where the two answer differently.
 
-The record is made by `cuebook simulate`, whose visitors talk with the example scripts: 100,000 sessions unless
+The record is made by `cuebook simulate`, whose users talk with the example scripts: 100,000 sessions unless
 SIM_SESSIONS says otherwise, some ten minutes; SIM_DATA names a folder that holds a record already. A report is
 timed as analysts get it: enclosed and on one thread, the query looked at, its rows fetched. SQLite has
 the same tables with indexes on the session, all in its cache; what its SQL cannot do, percentiles, is done in Python.
@@ -22,15 +22,15 @@ import msgspec
 from sqlite_reports import ASKED, Asked, connected
 
 from api.analytics.outlines import joined, outline
-from scripts.parse import Source, read_script
-from store.analytics.bringing import Masking, bring
+from scripts.parse.read_script import Source, read_script
 from store.analytics.delta import write_delta
 from store.analytics.file import Place
 from store.analytics.outlines import OUTLINES
 from store.analytics.query import QueryLimits, answer, enclosed
+from store.analytics.refresh import Masking, refresh
 from store.analytics.reporting import report_named, statement
 from store.analytics.table import Table
-from store.database import Database
+from store.duckdb.database import Database
 
 SESSIONS = int(os.environ.get("SIM_SESSIONS", "100000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
@@ -40,7 +40,7 @@ LIMITS = QueryLimits(rows_max=100_000, timeout_s=120.0)
 
 
 def simulated(folder: Path) -> Path:
-    """A record of made-up visitors, unless there is one already."""
+    """A record of made-up users, unless there is one already."""
     given = os.environ.get("SIM_DATA")
     if given:
         return Path(given)
@@ -51,10 +51,10 @@ def simulated(folder: Path) -> Path:
     return folder
 
 
-def brought(record: Path, folder: Path) -> Path:
+def brought(store: Path, folder: Path) -> Path:
     """The analytics file of a record."""
     began = time.perf_counter()
-    database = Database.open(record, read_only=True)
+    database = Database.open(store, read_only=True)
     place = Place(folder / "full.duckdb")
     while True:
         with tempfile.TemporaryDirectory(dir=folder) as name, database.cursor() as cursor:
@@ -67,7 +67,7 @@ def brought(record: Path, folder: Path) -> Path:
                 if script is not None:
                     outlines.append(outline(digest, script))
             (Path(name) / OUTLINES).write_bytes(msgspec.json.encode(joined(outlines)))
-            bring(place, Path(name), Masking(is_masked=False))
+            refresh(place, Path(name), Masking(is_masked=False))
         if not delta.left:
             break
     database.close()

@@ -20,8 +20,8 @@ import hnswlib
 import numpy as np
 from numpy.typing import NDArray
 
-from api.memory.asked import NewUnit
-from api.memory.opening import open_memory
+from api.embedded_memory import open_memory
+from api.memory.requests import NewUnit
 from api.memory.user_memory import UserMemory
 
 DIMENSION = 256  # of the default embedder, whose place `embedder` takes

@@ -23,13 +23,13 @@ from locomo import ADVERSARIAL, Asked, Conversation, conversations
 from msgspec import Struct
 from recall_fitting import GIVEN, HYBRID, LEXICAL, Sample, fitted
 
-from api.memory.asked import NewUnit
-from api.memory.opening import open_memory
+from api.embedded_memory import open_memory
+from api.memory.requests import NewUnit
 from api.memory.user_memory import UserMemory
-from runtime.memory.recall.asking import Strategy
+from runtime.memory.recall.query import Strategy
+from runtime.memory.recall.ranking import Ranker
 from runtime.memory.recall.signals import SIGNALS, Usual
-from runtime.memory.recall.weights import Ranker
-from runtime.memory.recall.words import plain_words
+from runtime.memory.recall.terms import plain_words
 from store.embedders.embedder import Embedder
 
 DEPTHS = (5, 10, 20)

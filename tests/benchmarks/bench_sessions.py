@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from bench_turns import REPLY, line, server
 from http_client import Connection
 
-from store.database import Database
+from store.duckdb.database import Database
 
 SESSIONS = int(os.environ.get("BENCH_SESSIONS", "10000"))
 TURNS_EACH = 50  # of two messages

@@ -18,10 +18,10 @@ from locomo import ADVERSARIAL, Conversation, conversations
 from numpy.typing import NDArray
 from recall_fitting import DENSE, GIVEN, HYBRID, LEXICAL, Sample, fitted, neutral, sampled, with_summaries
 
-from runtime.memory.recall.asking import Entry, Question
-from runtime.memory.recall.bank import Bank
+from runtime.memory.recall.memory_index import MemoryIndex
+from runtime.memory.recall.query import IndexEntry, Question
+from runtime.memory.recall.ranking import OTHER, VERSION, Ranker, Weights, read_weights
 from runtime.memory.recall.signals import Usual
-from runtime.memory.recall.weights import OTHER, VERSION, Ranker, Weights, read_weights
 from store.embedders.choosing import embedder_for
 from store.embedders.embedder import Embedder
 
@@ -53,20 +53,20 @@ def embed(conversation: Conversation, embedder: Embedder) -> Embedded:
     )
 
 
-def summaries_of(conversation: Conversation) -> list[Entry]:
+def summaries_of(conversation: Conversation) -> list[IndexEntry]:
     """The summaries of a conversation's sessions, as units of their own."""
     first = len(conversation.entries) + 1
     return [
-        Entry(sequence=sequence, group=group, rank=1, content=summary)
+        IndexEntry(sequence=sequence, group=group, rank=1, content=summary)
         for sequence, (group, summary) in enumerate(conversation.summaries.items(), start=first)
     ]
 
 
 def bank_of(
     conversation: Conversation, embedded: Embedded | None, *, summed_up: bool = False, usual: Usual | None = None
-) -> Bank:
+) -> MemoryIndex:
     """A bank of a conversation's turns; with the summaries of its sessions, where wanted."""
-    bank = Bank("", neutral(usual))
+    bank = MemoryIndex("", neutral(usual))
     bank.add(conversation.entries)
     if embedded is not None:
         bank.set_vectors(np.array([entry.sequence for entry in conversation.entries]), embedded.units)

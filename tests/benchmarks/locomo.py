@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from runtime.memory.recall.asking import Entry
+from runtime.memory.recall.query import IndexEntry
 
 ADVERSARIAL = 5
 
@@ -34,7 +34,7 @@ class Conversation(Struct, frozen=True):
     """A conversation's turns, the summaries of its sessions by group, and its questions."""
 
     name: str
-    entries: list[Entry]
+    entries: list[IndexEntry]
     summaries: dict[str, str]
     questions: list[Asked]
 
@@ -62,7 +62,7 @@ def _files(where: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _conversation(name: str, data: Any) -> Conversation:
-    entries: list[Entry] = []
+    entries: list[IndexEntry] = []
     by_turn: dict[tuple[int, int], int] = {}
     summaries = {}
     for session in sorted(int(key[8:]) for key in data if re.fullmatch(r"session_\d+", key)):
@@ -73,7 +73,7 @@ def _conversation(name: str, data: Any) -> Conversation:
             sequence = len(entries) + 1
             by_turn[_turns(turn["dia_id"])[0]] = sequence
             entries.append(
-                Entry(
+                IndexEntry(
                     sequence=sequence,
                     group=f"session {session}",
                     source=turn["speaker"],

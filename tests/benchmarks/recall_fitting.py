@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from runtime.memory.recall.asking import Question
-from runtime.memory.recall.bank import Bank
+from runtime.memory.recall.memory_index import MemoryIndex
+from runtime.memory.recall.query import Question
+from runtime.memory.recall.ranking import OTHER, VERSION, Ranker, Weight, Weights
 from runtime.memory.recall.signals import LIKE, MEANING, SIGNALS, SUMMARY, Usual
-from runtime.memory.recall.weights import OTHER, VERSION, Ranker, Weight, Weights
 
 Matrix = NDArray[np.float64]
 
@@ -48,7 +48,9 @@ def neutral(usual: Usual | None = None) -> Weights:
     return Weights(VERSION, ranker, {OTHER: ranker}, {OTHER: ranker})
 
 
-def sampled(bank: Bank, question: Question, *, conversation: str, category: int, evidence: frozenset[int]) -> Sample:
+def sampled(
+    bank: MemoryIndex, question: Question, *, conversation: str, category: int, evidence: frozenset[int]
+) -> Sample:
     """What the bank sees of a question."""
     looked = bank.look(question)
     if looked is None:

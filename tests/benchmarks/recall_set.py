@@ -14,9 +14,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from runtime.memory.recall.asking import Entry, Question, Strategy
-from runtime.memory.recall.bank import Bank
-from runtime.memory.recall.words import plain_words
+from runtime.memory.recall.memory_index import MemoryIndex
+from runtime.memory.recall.query import IndexEntry, Question, Strategy
+from runtime.memory.recall.terms import plain_words
 
 FOLDER = Path(__file__).parents[1] / "data/recall"
 LANGUAGES = ("english", "chinese")
@@ -53,10 +53,12 @@ class RecallSet(Struct, frozen=True):
     questions: list[Asked]
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[IndexEntry]:
         """The units as a bank takes them."""
         return [
-            Entry(sequence=number, group=unit.session, source=unit.source, created_at=unit.at, content=unit.content)
+            IndexEntry(
+                sequence=number, group=unit.session, source=unit.source, created_at=unit.at, content=unit.content
+            )
             for number, unit in enumerate(self.units, 1)
         ]
 
@@ -87,7 +89,7 @@ def recall_set(language: str) -> RecallSet:
 
 def recalled(asked: RecallSet, embedder: str, embed: Embed | None, strategy: Strategy = "hybrid") -> Answers:
     """What a bank finds; `embedder` is the name by which it chooses its weights."""
-    bank = Bank(embedder)
+    bank = MemoryIndex(embedder)
     bank.add(asked.entries)
     questions: Sequence[Vectors | None] = [None] * len(asked.questions)
     if embed is not None:

@@ -1,18 +1,18 @@
-"""The two ways into the language: a text read as a script, and a source evaluated with names."""
+"""Fixtures that read scripts, and evaluate expressions and templates."""
 
-from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
 
-from scripts.actions import Action
-from scripts.expressions import Rendered, compile_expression, compile_template
-from scripts.model import Script
-from scripts.parse import Mode, Reading, Source, read_script
-from scripts.sandbox import MISSING
+from scripts.expressions.expressions import compile_expression, compile_template
+from scripts.expressions.sandbox import MISSING
+from scripts.model.actions import Action
+from scripts.model.script import Script
+from scripts.parse.read_script import Mode, Reading, Source, read_script
+from tests.support.script_readers import Evaluate, FirstAction, ReadScript, ReadValid
 
 
-class _Given:
+class _Names:
     def __init__(self, names: dict[str, object]) -> None:
         self._names = names
 
@@ -21,20 +21,20 @@ class _Given:
 
 
 @pytest.fixture(scope="session")
-def evaluate() -> Callable[..., Rendered]:
-    """An expression with these names."""
-    return lambda source, **names: compile_expression(source).evaluate(_Given(names))
+def evaluate() -> Evaluate:
+    """Evaluate an expression with these names."""
+    return lambda source, **names: compile_expression(source).evaluate(_Names(names))
 
 
 @pytest.fixture(scope="session")
-def render() -> Callable[..., Rendered]:
-    """A text with these names."""
-    return lambda source, **names: compile_template(source).evaluate(_Given(names))
+def render() -> Evaluate:
+    """Render a template with these names."""
+    return lambda source, **names: compile_template(source).evaluate(_Names(names))
 
 
 @pytest.fixture(scope="session")
-def read() -> Callable[..., Reading]:
-    """A script's text, with its side files by name."""
+def read() -> ReadScript:
+    """Read the text of a script, with its include files by name."""
 
     def read(text: str, mode: Mode = "compat", **side_files: str) -> Reading:
         files = {name.replace("_yaml", ".yaml"): dedent(content) for name, content in side_files.items()}
@@ -44,8 +44,8 @@ def read() -> Callable[..., Reading]:
 
 
 @pytest.fixture(scope="session")
-def script(read) -> Callable[..., Script]:
-    """A text that holds a script without errors."""
+def script(read: ReadScript) -> ReadValid:
+    """Read the text of a script that has no errors."""
 
     def script(text: str, mode: Mode = "compat", **side_files: str) -> Script:
         reading = read(text, mode, **side_files)
@@ -56,8 +56,8 @@ def script(read) -> Callable[..., Script]:
 
 
 @pytest.fixture(scope="session")
-def action(script) -> Callable[[str], Action]:
-    """The first action of a native script that holds these actions."""
+def action(script: ReadValid) -> FirstAction:
+    """Return the first action of a native script with these actions."""
 
     def action(actions: str) -> Action:
         body = "".join(f"          {line}\n" for line in dedent(actions).strip().splitlines())
@@ -68,8 +68,8 @@ def action(script) -> Callable[[str], Action]:
 
 
 @pytest.fixture(scope="session")
-def session_action(script) -> Callable[..., Action]:
-    """The first action of a session-form script that holds these actions."""
+def session_action(script: ReadValid) -> FirstAction:
+    """Return the first action of a session-format script with these actions."""
 
     def session_action(actions: str, mode: Mode = "compat") -> Action:
         body = "".join(f"            {line}\n" for line in dedent(actions).strip().splitlines())

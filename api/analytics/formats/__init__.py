@@ -1,1 +1,1 @@
-"""A table as a file: CSV, JSON, Parquet."""
+"""File formats of tables: CSV, JSON, Parquet."""

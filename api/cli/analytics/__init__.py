@@ -1,1 +1,1 @@
-"""What analysts ask for on the command line."""
+"""The analytics commands: ``query``, ``report``, ``snapshot`` and ``export``."""

@@ -1,46 +1,61 @@
-"""``cuebook export``: the analytics as a folder of Parquet files, kept up to date."""
+"""``cuebook snapshot`` and ``cuebook export``: write the analytics tables to a DuckDB file, or to Parquet files."""
 
-import shutil
-import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, BinaryIO, get_args
 
 import click
-import msgspec
-from msgspec import Struct
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.analytics.cutting import LIST
-from api.cli.analytics.asking import PATH, patiently, unmasked
-from api.cli.options import settings_of, with_settings
+from api.atomic_files import writing_whole
+from api.cli.analytics.options import PATH, age_of, fresh, unmasked, wait_until_ready
+from api.cli.backend import backend, run
+from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, print_json
-from api.cli.reach import OutOfReach, Reach, reach, run
+from api.cli.progress import byte_progress, counted_progress
 from api.settings import Settings
-from store.analytics.export_folder import ExportFolder, FolderRefused, Source
-from store.analytics.parquet import Part, Parts, path_of
-
-LIST_TIMEOUT_S = 300.0
-PARTS_A_REQUEST = 100
-ROWS_A_REQUEST = 300_000
-
-_Group: TypeAlias = list[Part]
+from store.analytics.export_folder import Exported, ExportFolder, FolderRefused
+from store.analytics.storage import OWN, StorageVersion
+from store.interface.errors import AnalyticsUnreadable
 
 
-class _Exported(Struct, frozen=True, rename="camel"):
-    """What became of the folder."""
+@click.command(epilog="Example: cuebook snapshot monday.duckdb && cuebook report completion --file monday.duckdb")
+@click.argument("file", type=OUTPUT_FILE)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option(
+    "--storage-version",
+    type=click.Choice(get_args(StorageVersion)),
+    default=OWN,
+    help="Oldest version of DuckDB that can read the file [v2.0.0]; use v1.0.0 for tools that embed DuckDB 1.x.",
+)
+@unmasked
+@fresh
+@with_settings("data", "host", "port")
+def snapshot(
+    settings: Settings, file: Path, force: bool, storage_version: StorageVersion, unmasked: bool, fresh: bool
+) -> None:
+    """Write all analytics tables and reports to a DuckDB file.
 
-    folder: str
-    files: int
-    """In it now."""
-    rows: int
-    written: int
-    rows_written: int
-    removed: int
-    is_masked: bool
-    as_of: datetime
+    Use it to analyse the data elsewhere: open the file with DuckDB 2.0, or with `cuebook query --file` and `cuebook
+    report --file`. Texts and personal values are left out unless --unmasked. It works while a server runs.
+    """
+    if file.exists() and not force:
+        fail(f"{file} already exists; --force replaces it")
+    parameters = {"masked": not unmasked, "storageVersion": storage_version, "maxAgeS": age_of(fresh)}
+    try:
+        with writing_whole(file) as output:
+            run(download_snapshot(settings, output, parameters))
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}")
+    errors.print(f"wrote {file}, {file.stat().st_size / 1e6:,.1f} MB")
+
+
+async def download_snapshot(settings: Settings, output: BinaryIO, parameters: Mapping[str, Any]) -> None:
+    """Write a snapshot to an open file, and show the progress. Raises OSError."""
+    async with backend(settings) as api:
+        with byte_progress("copying") as on_progress:
+            await wait_until_ready(lambda: api.download(f"{PATH}/snapshot", output, on_progress, **parameters))
 
 
 @click.command(epilog="Example: cuebook export --parquet lake")
@@ -49,28 +64,28 @@ class _Exported(Struct, frozen=True, rename="camel"):
     "folder",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder: a new one, or that of an earlier export.",
+    help="The folder: a new one, or that of an earlier export.",
 )
 @click.option(
-    "--since", type=click.DateTime(["%Y-%m-%d"]), help="The first day, in UTC; earlier ones leave the folder [all]."
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="First day to export, in UTC; files of earlier days are removed [all days].",
 )
 @unmasked
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@in_json
 @with_settings("data", "host", "port")
-def export(
-    folder: Path, since: datetime | None, unmasked: bool, as_json: bool, config: Path | None, **flags: Any
-) -> None:
-    """Keeps a folder of Parquet files, a table by days, as `TABLE/day=2026-03-01/part.parquet`.
+def export(settings: Settings, folder: Path, since: datetime | None, unmasked: bool, as_json: bool) -> None:
+    """Export the analytics tables to a folder of Parquet files, or update such a folder.
 
-    Works also while a server runs. Only days of which anything changed are written, and what was erased leaves the
-    folder. Interrupted at any moment it is gone on with by the next export; nobody reads half a file. What was said and
-    what is personal is left out unless --unmasked.
+    Use it to load the data into a data warehouse. Tables are partitioned by day:
+    `TABLE/day=2026-03-01/part.parquet`. An export writes only the days that changed, and removes erased data from the
+    folder. If it is interrupted, the next export continues; files are replaced atomically. Texts and personal values
+    are left out unless --unmasked. It works while a server runs.
     """
-    settings = settings_of(config, **flags)
-    first = None if since is None else since.date()
+    first = None if since is None else since.date().isoformat()
     try:
-        done = run(_export(settings, folder, first, masked=not unmasked))
-    except FolderRefused as error:
+        done = _export(settings, folder, first, masked=not unmasked)
+    except (FolderRefused, AnalyticsUnreadable) as error:
         fail(str(error))
     except OSError as error:
         fail(f"{folder} cannot be written to: {error.strerror}")
@@ -83,72 +98,11 @@ def export(
     )
 
 
-async def _export(settings: Settings, folder: Path, since: date | None, *, masked: bool) -> _Exported:
-    flag = str(masked).lower()
-    first = None if since is None else since.isoformat()
-    async with reach(settings) as api:
-        listed = await patiently(
-            lambda: api.send("GET", f"{PATH}/days", timeout_s=LIST_TIMEOUT_S, since=first, masked=flag)
-        )
-        source = Source(listed["tenant"], listed["masked"], listed["modelVersion"])
-        parts = msgspec.convert(listed["parts"], list[Part])
-        with closing(ExportFolder(folder, source)) as target:
-            changed = target.begin(parts, first, datetime.fromisoformat(listed["asOf"]).astimezone(UTC))
-            await _bring(api, target, changed, flag)
-            target.finish()
-            return _Exported(
-                folder=str(folder),
-                files=len(target.parts),
-                rows=sum(part.rows for part in target.parts),
-                written=len(changed),
-                rows_written=sum(part.rows for part in changed),
-                removed=target.removed,
-                is_masked=source.is_masked,
-                as_of=datetime.fromisoformat(listed["asOf"]),
-            )
-
-
-async def _bring(api: Reach, target: ExportFolder, changed: Sequence[Part], masked: str) -> None:
-    """Fetches what changed, in archives of some parts each, and shows how far it is."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        bar = progress.add_task("rows", total=sum(part.rows for part in changed))
-        for group in _groups(changed):
-            named = [part.table if part.day is None else f"{part.table}/{part.day}" for part in group]
-            progress.update(bar, description=named[0])
-            with target.writing("archive.tar") as (path, file):
-                await api.download(f"{PATH}/archive", file, masked=masked, part=named)
-                file.close()
-                _take(target, path)
-            target.keep()
-            progress.advance(bar, sum(part.rows for part in group))
-
-
-def _groups(parts: Sequence[Part]) -> Iterator[_Group]:
-    """As many parts as are fetched at once."""
-    group: _Group = []
-    for part in parts:
-        is_full = len(group) == PARTS_A_REQUEST or sum(each.rows for each in group) + part.rows > ROWS_A_REQUEST
-        if group and is_full:
-            yield group
-            group = []
-        group.append(part)
-    if group:
-        yield group
-
-
-def _take(target: ExportFolder, archive: Path) -> None:
-    """Puts the files of an archive in their places. Raises OutOfReach."""
-    with tarfile.open(archive) as files:
-        for part in msgspec.json.decode(_content(files, LIST).read(), type=Parts).parts:
-            with target.writing("part.parquet") as (path, file):
-                shutil.copyfileobj(_content(files, path_of(part.place)), file)
-                file.close()
-                target.take(part, path)
-
-
-def _content(files: tarfile.TarFile, name: str) -> IO[bytes]:
-    content = files.extractfile(name)
-    if content is None:
-        raise OutOfReach(f"what the server sent has no {name}")
-    return content
+def _export(settings: Settings, folder: Path, since: str | None, *, masked: bool) -> Exported:
+    """Download a snapshot into the folder, and update the folder from it."""
+    with closing(ExportFolder(folder)) as target:
+        snapshot = target.writing / "snapshot.duckdb"
+        with snapshot.open("wb") as output:
+            run(download_snapshot(settings, output, {"masked": masked}))
+        with counted_progress("writing rows") as on_progress:
+            return target.update(snapshot, since, on_progress)

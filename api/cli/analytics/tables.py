@@ -1,28 +1,28 @@
-"""Tables of results in a terminal: values as people read them, with bars for what the report is about."""
+"""Prints results as tables in a terminal, with readable values and bars for the report's measure."""
 
 import sys
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, assert_never
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table as Shown
 
-from api.analytics.charts import Bars, Chart, Funnel, Heat, Lines
-from api.analytics.formats.as_csv import as_text
-from api.analytics.pictures.reading import NoPicture, label, numbers, unit_of
-from api.analytics.pictures.saying import said
+from api.analytics.charts.chart import Chart, ChartRefused
+from api.analytics.charts.points import numbers, unit_of
+from api.analytics.formats.json_and_csv import as_text
+from api.analytics.formats.readable import label, number_text
 from api.cli.output import console, plain, print_table
 from store.analytics.table import Table
 
 _BAR_CELLS = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_CELL_MAX = 200  # characters of a cell; a file has them all
+_CELL_MAX = 200  # characters shown of a cell; a file contains all
 
 
 def print_result(table: Table, chart: Chart | None = None) -> None:
-    """The table; where no person looks tab-separated, each value as it stands in CSV."""
+    """Print the table; if standard output is not a terminal, separated by tabs with values as in CSV."""
     if sys.stdout.isatty():
         console.print(shown(table, chart))
     else:
@@ -31,7 +31,7 @@ def print_result(table: Table, chart: Chart | None = None) -> None:
 
 
 def shown(table: Table, chart: Chart | None) -> Shown:
-    """The table for a person; the column that the chart is about has bars beside it."""
+    """Return the table for a terminal, with a column of bars for the measure of the chart."""
     units = _units(table, chart)
     measure = next(iter(units), None)
     bars = _bars(table, measure)
@@ -51,28 +51,20 @@ def shown(table: Table, chart: Chart | None) -> Shown:
 
 
 def _units(table: Table, chart: Chart | None) -> dict[str, str]:
-    """The unit of each column that has one; the first is of the column that the chart is about."""
-    match chart:
-        case None:
-            return {}
-        case Funnel():
-            units = {chart.value: chart.unit} | ({chart.share: "%"} if chart.share else {})
-        case Heat():
-            units = {chart.value: chart.unit}
-        case Bars() | Lines():
-            units = dict.fromkeys(chart.values, chart.unit)
-        case _:
-            assert_never(chart)
+    """Return the unit of each column that has one; the first is that of the chart's measure."""
+    if chart is None:
+        return {}
+    units = dict.fromkeys(chart.values, chart.unit) | ({chart.share: "%"} if chart.share else {})
     return {name: unit_of(table, (name,), unit) for name, unit in units.items()}
 
 
 def _bars(table: Table, measure: str | None) -> list[str]:
-    """A bar a row, in proportion to the largest; none where there is nothing to compare."""
+    """Return one bar per row, proportional to the largest value; no bars without a positive value."""
     if measure is None:
         return []
     try:
         sizes = [number or 0.0 for number in numbers(table, measure)]
-    except NoPicture:
+    except ChartRefused:
         return []
     largest = max(sizes, default=0.0)
     return [_bar(max(size, 0.0) / largest) for size in sizes] if largest > 0 else []
@@ -88,7 +80,7 @@ def _cell(value: Any, unit: str) -> str:
         case None:
             return ""
         case int() | float() | Decimal() if unit in {"%", "s"} and not isinstance(value, bool):
-            text = said(float(value), unit)
+            text = number_text(float(value), unit)
         case float():
             text = f"{value:,.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e9 else f"{value:g}"
         case timedelta() | datetime():

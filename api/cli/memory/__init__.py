@@ -1,1 +1,1 @@
-"""``cuebook memory``: what users have said and what is to be known of them; one file a group of commands."""
+"""``cuebook memory``: the commands for memories, one module per group of commands."""

@@ -1,25 +1,20 @@
-"""``cuebook memory``: its commands under one name."""
+"""``cuebook memory``: the group of its commands."""
 
 import click
 
-from api.cli.memory import doctor, files, groups, recalling, units, work
+from api.cli.memory.export_import import export_memory, import_memory
+from api.cli.memory.maintenance import forget, jobs, reembed, status, summarise
+from api.cli.memory.search import search
+from api.cli.memory.units import add, groups, list_units, pin, remove, restore, show
+
+_UNITS = (add, list_units, show, pin, remove, search, groups, restore)
+_MAINTENANCE = (summarise, forget, reembed, jobs, status, export_memory, import_memory)
 
 
-@click.group()
+@click.group(commands=(*_UNITS, *_MAINTENANCE))
 def memory() -> None:
-    """Looks at memories, adds to them and takes care of them, also while a server runs.
+    """List, search, extend and maintain the memories of users, also while a server runs.
 
-    Every user has one memory. What is said in sessions is in it by itself, in a group for each session; `add` puts
-    notes into collections, which are groups as well.
+    Every user has one memory. It contains the messages of the user's sessions automatically, in one group per session.
+    `cuebook memory add` adds notes to collections, which are groups too.
     """
-
-
-for command in (
-    *units.COMMANDS,
-    *recalling.COMMANDS,
-    *groups.COMMANDS,
-    *work.COMMANDS,
-    *files.COMMANDS,
-    *doctor.COMMANDS,
-):
-    memory.add_command(command)

@@ -1,1 +1,1 @@
-"""A memory as a file: JSON, Parquet or SQLite, out of the record and into it."""
+"""Export and import of memories as JSON, Parquet or SQLite files."""

@@ -1,4 +1,4 @@
-"""A memory as one JSON object: the header's fields, and `units`, one a line; vectors are base64."""
+"""Memories as JSON: one object with the header's fields and `units`, one unit per line; vectors are base64."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,14 +7,14 @@ from typing import IO
 
 import msgspec
 
-from api.memory.transfers.document import (
+from api.atomic_files import writing_whole
+from api.memory.transfers.memory_document import (
     JSON_BYTES_MAX,
     UNITS_MAX,
     DocumentInvalid,
     Header,
     Placed,
     UnitPart,
-    partial_path,
 )
 
 
@@ -31,27 +31,22 @@ class _Sink:
 
 @contextmanager
 def writing(path: Path, header: Header) -> Iterator[_Sink]:
-    """Write a file, which is there once all of it is."""
-    partial = partial_path(path)
-    try:
-        with partial.open("wb") as file:
-            file.write(msgspec.json.encode(header)[:-1] + b',"units":[')
-            yield _Sink(file)
-            file.write(b"\n]}\n")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Write a file atomically."""
+    with writing_whole(path) as file:
+        file.write(msgspec.json.encode(header)[:-1] + b',"units":[')
+        yield _Sink(file)
+        file.write(b"\n]}\n")
 
 
-class _Whole(Header, frozen=True, kw_only=True):
+class _Document(Header, frozen=True, kw_only=True):
     units: list[msgspec.Raw]
 
 
 class _Source:
-    def __init__(self, whole: _Whole) -> None:
-        self.header: Header = whole
-        self.count = len(whole.units)
-        self._units = whole.units
+    def __init__(self, document: _Document) -> None:
+        self.header: Header = document
+        self.count = len(document.units)
+        self._units = document.units
 
     def units(self) -> Iterator[Placed]:
         decoder = msgspec.json.Decoder(UnitPart)
@@ -68,9 +63,9 @@ def reading(path: Path) -> Iterator[_Source]:
     if path.stat().st_size > JSON_BYTES_MAX:
         raise DocumentInvalid(f"the file has more than {JSON_BYTES_MAX} bytes; write the memory as Parquet or SQLite")
     try:
-        whole = msgspec.json.decode(path.read_bytes(), type=_Whole)
+        document = msgspec.json.decode(path.read_bytes(), type=_Document)
     except msgspec.DecodeError as error:
         raise DocumentInvalid(str(error)) from error
-    if len(whole.units) > UNITS_MAX:
-        raise DocumentInvalid(f"there are {len(whole.units)} units, at most {UNITS_MAX} can be read")
-    yield _Source(whole)
+    if len(document.units) > UNITS_MAX:
+        raise DocumentInvalid(f"there are {len(document.units)} units, at most {UNITS_MAX} can be read")
+    yield _Source(document)

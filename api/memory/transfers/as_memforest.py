@@ -1,10 +1,10 @@
-"""A memory of MemForest (seed 000), from the SQLite database of one of its chatbots.
+"""Memories of MemForest (seed 000), read from the SQLite database of one of its chatbots.
 
 Facts about the format: `memory_units` has the units of every rank with `creation_time` and `end_time` as ISO 8601 text
 in local time without a zone (read as UTC) or as seconds, `metadata` as JSON text and `source` null for "ai";
-`session_memories` and `long_term_memories` have what they belong to; edges and memberships are tables of their own.
-Vectors are kept elsewhere (Milvus), so the embedder makes them again. Upserts of MemForest drop edges by cascade:
-whatever edge is missing or impossible is left out, and the summary is made again from what is there.
+`session_memories` and `long_term_memories` have the sessions and memories; edges and memberships are separate tables.
+Vectors are stored elsewhere (Milvus), so the embedder computes them again. Upserts of MemForest drop edges by cascade:
+missing and impossible edges are left out, and the summary is written again from the remaining units.
 """
 
 import re
@@ -16,18 +16,18 @@ from typing import Any
 
 import msgspec
 
-from api.memory.transfers.document import UNITS_MAX, DocumentInvalid, GroupPart, Header, Placed, UnitPart
+from api.memory.transfers.memory_document import UNITS_MAX, DocumentInvalid, GroupPart, Header, Placed, UnitPart
 
 TABLES = frozenset({"memory_units", "session_memories", "long_term_memories"})
 LOST_GROUP = "memforest"
-"""The group of units that no session has."""
+"""The group of units without a session."""
 _SOURCE = "ai"
 _SECONDS = re.compile(r"\d{9,}(\.\d+)?")  # shorter digits are a date such as 20260102
-_LEVELS_MAX = 64  # of a chain of parents; a longer one is a circle
+_LEVELS_MAX = 64  # of a chain of parents; a longer one is a cycle
 
 
 class MemForestSource:
-    """The units of a database, sessions and their order restored."""
+    """The units of a database, in their sessions and in order of time."""
 
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
         self._connection = connection
@@ -53,7 +53,7 @@ class MemForestSource:
         )
 
     def units(self) -> Iterator[Placed]:
-        """The units: what was said first, summaries after what they tell of."""
+        """Return the units: messages first, and each summary after the units that it covers."""
         for unit in self._units:
             yield f"table memory_units, unit {unit.unit_id!r}", unit
 
@@ -65,7 +65,7 @@ class MemForestSource:
         return self._connection.execute(found, [table]).fetchone() is not None
 
     def _memberships(self) -> dict[str, str]:
-        """The session of each unit: of its group where that is said, else of those the session lists."""
+        """Return the session of each unit: that of its group if known, else the session that lists it."""
         found: dict[str, str] = {}
         for table in ("session_unit_membership", "mu_session_group_membership"):
             if self._has(table):
@@ -93,13 +93,13 @@ class MemForestSource:
         }
 
     def _unit(self, row: tuple[Any, ...], memory_id: str) -> UnitPart:
-        unit_id, content, source, begun, ended, metadata, rank, visits, last_visit, never_delete = row
+        unit_id, content, source, start, end, metadata, rank, visits, last_visit, never_delete = row
         place = f"table memory_units, unit {unit_id!r}"
         if rank not in {0, 1, 2}:
-            raise DocumentInvalid(f"{place}: rank is 0, 1 or 2, not {rank!r}")
+            raise DocumentInvalid(f"{place}: rank must be 0, 1 or 2, not {rank!r}")
         session = self._session_of.get(str(unit_id)) or (str(unit_id) if str(unit_id) in self._sessions else LOST_GROUP)
-        at = self._time(begun, place) or self._sessions.get(session, self._now)
-        until = self._time(ended, place) or at
+        at = self._time(start, place) or self._sessions.get(session, self._now)
+        until = self._time(end, place) or at
         try:
             return msgspec.convert(
                 {
@@ -116,7 +116,7 @@ class MemForestSource:
                     "visit_count": visits or 0,
                     "last_visit": last_visit or 0,
                     "never_delete": bool(never_delete),
-                    "trust": "told",
+                    "trust": "conversation",
                     "valid_from": at,
                 },
                 UnitPart,
@@ -124,44 +124,44 @@ class MemForestSource:
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise DocumentInvalid(f"{place}: {error}") from error
 
-    def _time(self, given: object, place: str) -> datetime | None:
-        """A moment in UTC. Raises DocumentInvalid."""
-        if given is None or given == "":
+    def _time(self, value: object, place: str) -> datetime | None:
+        """Parse a time in UTC. Raises DocumentInvalid."""
+        if value is None or value == "":
             return None
         try:
-            text = str(given)
+            text = str(value)
             at = datetime.fromtimestamp(float(text), UTC) if _SECONDS.fullmatch(text) else datetime.fromisoformat(text)
             return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
         except (ValueError, OverflowError, OSError) as error:
-            raise DocumentInvalid(f"{place}: {given!r} is no time in ISO 8601") from error
+            raise DocumentInvalid(f"{place}: {value!r} is not a time in ISO 8601") from error
 
 
 def is_memforest(connection: sqlite3.Connection) -> bool:
-    """Whether an SQLite database has the tables of MemForest."""
+    """Return whether an SQLite database has the tables of MemForest."""
     found = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     return found >= TABLES
 
 
-def _metadata(given: object) -> Mapping[str, Any]:
-    """Metadata of a unit; what is no JSON object stands under `value`. Raises msgspec.DecodeError."""
-    if given in (None, ""):
+def _metadata(value: object) -> Mapping[str, Any]:
+    """Parse the metadata of a unit; a value that is no JSON object becomes `{"value": …}`. Raises DecodeError."""
+    if value in (None, ""):
         return {}
-    read = msgspec.json.decode(given) if isinstance(given, str | bytes) else given
+    read = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
     return read if isinstance(read, dict) else {} if read is None else {"value": read}
 
 
 def _in_trees(units: Mapping[str, UnitPart], parents: Mapping[str, str]) -> list[UnitPart]:
-    """Number the units in time, summaries after all they tell of, with the edges that can be."""
-    kept = {child: parent for child, parent in parents.items() if _fits(units, child, parent)}
+    """Number the units by time, each summary after the units that it covers, and set the possible edges."""
+    fitting = {child: parent for child, parent in parents.items() if _fits(units, child, parent)}
     children: dict[str, list[str]] = defaultdict(list)
-    for child, parent in kept.items():
+    for child, parent in fitting.items():
         children[parent].append(child)
     levels = {unit_id: _level(unit_id, units, children) for unit_id in units}
     numbered: dict[str, UnitPart] = {}
     order = sorted(units.values(), key=lambda unit: (unit.rank, levels[unit.unit_id]))
     for sequence, unit in enumerate(order, 1):
         below = [numbered[child] for child in children[unit.unit_id] if child in numbered]
-        over = kept.get(unit.unit_id)
+        over = fitting.get(unit.unit_id)
         is_higher = over is not None and (units[over].rank, levels[over]) > (unit.rank, levels[unit.unit_id])
         numbered[unit.unit_id] = msgspec.structs.replace(
             unit,
@@ -174,7 +174,7 @@ def _in_trees(units: Mapping[str, UnitPart], parents: Mapping[str, str]) -> list
 
 
 def _fits(units: Mapping[str, UnitPart], child: str, parent: str) -> bool:
-    """Whether a unit can stand under a summary: of its own group, or a root under one of the whole memory."""
+    """Return whether a summary can be the parent of a unit: one of its group, or of the memory for the group's root."""
     if child not in units or parent not in units or child == parent:
         return False
     below, above = units[child], units[parent]
@@ -185,7 +185,7 @@ def _fits(units: Mapping[str, UnitPart], child: str, parent: str) -> bool:
 
 
 def _level(unit_id: str, units: Mapping[str, UnitPart], children: Mapping[str, list[str]]) -> int:
-    """The height of a unit in the tree of its rank: 0 what was said, 1 a summary of it, and so on."""
+    """Return the height of a unit in the tree of its rank: 0 for messages, 1 for their summaries, and so on."""
     rank: int = units[unit_id].rank
     height, row = min(rank, 1), [unit_id]
     for _ in range(_LEVELS_MAX):
@@ -193,4 +193,4 @@ def _level(unit_id: str, units: Mapping[str, UnitPart], children: Mapping[str, l
         if not row or rank == 0:
             return height
         height += 1
-    raise DocumentInvalid(f"table mu_hierarchy_edges: unit {unit_id!r} stands above itself")
+    raise DocumentInvalid(f"table mu_hierarchy_edges: unit {unit_id!r} is its own ancestor")

@@ -1,12 +1,16 @@
-"""A memory as a Parquet file: one row a unit, native types, the vector a list of floats; the header is the file's own
-key `header`.
+"""Memories as Parquet: one row per unit, native types, the vector a list of floats; the header is the key `header`.
 
-DuckDB writes and reads it, in a database of its own: the record's never touches a file of somebody else's.
+Any other Parquet file with texts can be read as a memory too: one unit per row, in their order. The column `content`
+(or `text`) is required. `unit_id` (or `id`), `group_id`, `source`, `creation_time` (or `time`) and `vector` (or
+`embedding`) are optional; vectors are scaled to length 1. Other columns are ignored.
+
+A separate DuckDB database writes and reads the files, so that Cuebook's own never opens files of others.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from datetime import datetime
 from glob import has_magic
 from pathlib import Path
 from typing import Any
@@ -16,11 +20,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from api.memory.transfers.document import DocumentInvalid, Header, Placed, UnitPart, partial_path
+from api.memory.transfers.memory_document import DocumentInvalid, GroupPart, Header, Placed, UnitPart, partial_file
 
 MEMORY = "512MB"
-_BATCH = 20_000  # a file is looked through from its beginning for each
-_COLUMNS = {
+_BATCH = 20_000  # rows per read; each read scans the file from its beginning
+COLUMNS = {
     "unit_id": "VARCHAR",
     "sequence": "BIGINT",
     "group_id": "VARCHAR",
@@ -45,8 +49,8 @@ _COLUMNS = {
     "duplicate_of": "VARCHAR",
     "vector": "FLOAT[]",
 }
-_PLAIN = {name: kind for name, kind in _COLUMNS.items() if name != "vector"}
-# Lists of floats travel as one array: as JSON they would take most of the time.
+_PLAIN = {name: kind for name, kind in COLUMNS.items() if name != "vector"}
+# Vectors are passed as one array: encoding them as JSON would take most of the time.
 _INSERT = f"""INSERT INTO units BY NAME
     SELECT plain.* EXCLUDE (has_vector), CASE WHEN has_vector THEN coalesce(vector, []) END AS vector
     FROM (SELECT unnest(from_json_strict($rows::JSON,
@@ -59,7 +63,7 @@ _WINDOW = """FROM read_parquet($path, file_row_number = true)
 
 
 def connect(database: str = ":memory:") -> duckdb.DuckDBPyConnection:
-    """A database for files of others: bounded, and without anything that would be loaded or fetched by itself."""
+    """Open a database for files of others, with a memory limit and without automatic loading of extensions."""
     connection = duckdb.connect(
         database,
         config={
@@ -88,7 +92,7 @@ class _Sink:
 
 
 def _floats(units: list[UnitPart]) -> dict[str, NDArray[Any]]:
-    """The numbers of all vectors, each with its unit's number and its place."""
+    """Return the numbers of all vectors, each with the number of its unit and its position."""
     vectors = [np.frombuffer(unit.vector or b"", "<f4") for unit in units]
     sizes = [len(vector) for vector in vectors]
     return {
@@ -100,9 +104,8 @@ def _floats(units: list[UnitPart]) -> dict[str, NDArray[Any]]:
 
 @contextmanager
 def writing(path: Path, header: Header) -> Iterator[_Sink]:
-    """Write a file, which is there once all of it is."""
-    partial = partial_path(path)
-    columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+    """Write a file atomically."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     text = msgspec.json.encode(header).decode().replace("'", "''")
     with (
         tempfile.TemporaryDirectory(dir=path.parent, prefix=".cuebook-") as folder,
@@ -110,51 +113,72 @@ def writing(path: Path, header: Header) -> Iterator[_Sink]:
     ):
         connection.execute(f"CREATE TABLE units ({columns})")
         yield _Sink(connection)
-        try:
-            connection.execute(
-                f"COPY units TO $path (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{header: '{text}'}})",
-                {"path": str(partial)},
-            )
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        copy = f"COPY units TO $path (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{header: '{text}'}})"
+        with partial_file(path) as partial:
+            connection.execute(copy, {"path": str(partial)})
 
 
-class _Source:
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+class _ParquetFile:
+    """A Parquet file opened for reading, with the types of its columns and the number of its rows."""
+
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self._connection = connection
         self._path = str(path)
-        self.header = self._header()
-        rows = self._connection.execute("SELECT num_rows FROM parquet_file_metadata($path)", {"path": self._path})
-        self.count: int = rows.fetchall()[0][0]
-        found = self._connection.execute("DESCRIBE SELECT * FROM read_parquet($path)", {"path": self._path}).fetchall()
-        columns = {name: kind for name, kind, *_ in found}
-        if columns != _COLUMNS:
-            wrong = sorted(columns.items() ^ _COLUMNS.items())[0][0]
-            raise DocumentInvalid(f"column {wrong}: expected {_COLUMNS.get(wrong)}, found {columns.get(wrong)}")
+        described = self.select("DESCRIBE SELECT * FROM read_parquet($path)").fetchall()
+        self.columns: dict[str, str] = {name: kind for name, kind, *_ in described}
+        self.count: int = self.select("SELECT num_rows FROM parquet_file_metadata($path)").fetchall()[0][0]
 
-    def _header(self) -> Header:
-        found = self._connection.execute(_HEADER, {"path": self._path}).fetchall()
-        if len(found) != 1:
-            raise DocumentInvalid("the file has no key `header`: it is no memory that Cuebook wrote")
-        try:
-            return msgspec.json.decode(found[0][0], type=Header)
-        except msgspec.DecodeError as error:
-            raise DocumentInvalid(f"key header: {error}") from error
+    def select(self, sql: str, **parameters: int) -> duckdb.DuckDBPyConnection:
+        return self._connection.execute(sql, {"path": self._path, **parameters})
+
+    def rows(self, columns: Mapping[str, str], vector: str | None) -> Iterator[tuple[int, dict[str, Any], Any]]:
+        """Yield the number of each row from 1, its values by the names of `columns` (SQL), and its vector, if any."""
+        for first in range(0, self.count, _BATCH):
+            window = {"first": first, "end": first + _BATCH}
+            rows = self.select(f"SELECT {', '.join(columns.values())} {_WINDOW}", **window).fetchall()
+            vectors: Any = [np.ma.masked] * len(rows)
+            if vector is not None:
+                vectors = self.select(f"SELECT {vector} AS vector {_WINDOW}", **window).fetchnumpy()["vector"]
+            for number, (row, each) in enumerate(zip(rows, vectors, strict=True), first + 1):
+                yield number, dict(zip(columns, row, strict=True)), each
+
+
+class _Source:
+    """The units of a memory that Cuebook exported."""
+
+    def __init__(self, file: _ParquetFile) -> None:
+        self._file = file
+        self.header = _header(file)
+        self.count = file.count
+        if file.columns != COLUMNS:
+            wrong = sorted(file.columns.items() ^ COLUMNS.items())[0][0]
+            raise DocumentInvalid(f"column {wrong}: expected {COLUMNS.get(wrong)}, found {file.columns.get(wrong)}")
 
     def units(self) -> Iterator[Placed]:
-        for first in range(0, self.count, _BATCH):
-            window = {"path": self._path, "first": first, "end": first + _BATCH}
-            rows = self._connection.execute(f"SELECT {', '.join(_PLAIN)} {_WINDOW}", window).fetchall()
-            vectors = self._connection.execute(f"SELECT vector {_WINDOW}", window).fetchnumpy()["vector"]
-            for number, (row, vector) in enumerate(zip(rows, vectors, strict=True), first + 1):
-                place = f"row {number}"
-                plain = dict(zip(_PLAIN, row, strict=True))
-                yield place, _unit(plain | {"vector": _bytes(vector, place)}, place)
+        for number, row, vector in self._file.rows({name: name for name in _PLAIN}, "vector"):
+            place, metadata = f"row {number}", row["metadata"]
+            try:
+                row["metadata"] = msgspec.json.decode(metadata) if isinstance(metadata, str) else metadata
+                yield place, msgspec.convert(row | {"vector": _bytes(vector, place)}, UnitPart)
+            except msgspec.DecodeError as error:
+                raise DocumentInvalid(f"{place}: {error}") from error
+
+
+def _header(file: _ParquetFile) -> Header:
+    found = file.select(_HEADER).fetchall()
+    if len(found) != 1:
+        raise DocumentInvalid("the file has no key `header`: it is not a memory that Cuebook exported")
+    try:
+        return msgspec.json.decode(found[0][0], type=Header)
+    except msgspec.DecodeError as error:
+        raise DocumentInvalid(f"key header: {error}") from error
 
 
 def _bytes(vector: Any, place: str) -> bytes | None:
-    """A list of floats, as it is fetched: an array, or what stands for null."""
+    """Convert a fetched list of floats to bytes; None for null. Raises DocumentInvalid."""
     if vector is np.ma.masked:
         return None
     if isinstance(vector, np.ma.MaskedArray):
@@ -162,36 +186,110 @@ def _bytes(vector: Any, place: str) -> bytes | None:
     return bytes(vector.astype("<f4").tobytes())
 
 
-def _unit(row: dict[str, object], place: str) -> UnitPart:
-    metadata = row["metadata"]
-    try:
-        row["metadata"] = msgspec.json.decode(metadata) if isinstance(metadata, str) else metadata
-        return msgspec.convert(row, UnitPart)
-    except msgspec.DecodeError as error:
-        raise DocumentInvalid(f"{place}: {error}") from error
-
-
 def is_memory(path: Path) -> bool:
-    """Whether a Parquet file has the header of a memory. Raises DocumentInvalid where it is no Parquet file."""
-    with opened(path) as connection:
-        return bool(connection.execute(_HEADER, {"path": str(path)}).fetchall())
+    """Return whether a Parquet file has the header of a memory. Raises DocumentInvalid for other files."""
+    with _open(path) as file:
+        return bool(file.select(_HEADER).fetchall())
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[_Source]:
     """Read a file. Raises DocumentInvalid."""
-    with opened(path) as connection:
-        yield _Source(connection, path)
+    with _open(path) as file:
+        yield _Source(file)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database to read a file with. Raises DocumentInvalid for what it cannot read."""
-    if has_magic(str(path)):  # it would be read as a pattern, of many files
+def _open(path: Path) -> Iterator[_ParquetFile]:
+    """Open a Parquet file. Raises DocumentInvalid if it cannot be read."""
+    if has_magic(str(path)):  # DuckDB would read it as a pattern for many files
         raise DocumentInvalid("a Parquet file with *, ? or [ in its path cannot be read; give it another name")
     try:
         with closing(connect()) as connection:
-            yield connection
+            yield _ParquetFile(connection, path)
     except duckdb.Error as error:
         why = str(error).splitlines()[0].replace(str(path), "the file")
         raise DocumentInvalid(f"the Parquet file cannot be read: {why}") from error
+
+
+# -- reading any texts ------------------------------------------------------------------------------------------------
+
+TEXTS_GROUP = "texts"
+_SPELLINGS = {
+    "content": (("content", "text"), "VARCHAR"),
+    "unit_id": (("unit_id", "id"), "VARCHAR"),
+    "group_id": (("group_id",), "VARCHAR"),
+    "source": (("source",), "VARCHAR"),
+    "creation_time": (("creation_time", "time"), "TIMESTAMPTZ"),
+    "vector": (("vector", "embedding"), "FLOAT[]"),
+}
+
+
+class _Texts:
+    """The units of any file with texts."""
+
+    def __init__(self, file: _ParquetFile, embedder: str | None, now: datetime) -> None:
+        self._file = file
+        self._now = now
+        self._columns = _select_columns(file)
+        vector = self._columns.pop("vector", None)
+        self._vector = None if embedder is None else vector
+        self.count = file.count
+        self.header = Header(memory_id="external", embedder=embedder, groups=list(self._groups()))
+
+    def _groups(self) -> Iterator[GroupPart]:
+        names = [TEXTS_GROUP]
+        if "group_id" in self._columns:
+            select = f"SELECT DISTINCT {self._columns['group_id']} FROM read_parquet($path) ORDER BY ALL"  # noqa: S608
+            names = [name or TEXTS_GROUP for (name,) in self._file.select(select).fetchall()]
+        return (GroupPart(group_id=name, created_at=self._now) for name in dict.fromkeys(names))
+
+    def units(self) -> Iterator[Placed]:
+        for number, fields, vector in self._file.rows(self._columns, self._vector):
+            place, created_at = f"row {number}", fields.get("creation_time") or self._now
+            part = {
+                "unit_id": fields.get("unit_id") or str(number),
+                "sequence": number,
+                "group_id": fields.get("group_id") or TEXTS_GROUP,
+                "content": fields["content"] or "",
+                "source": fields.get("source") or "",
+                "creation_time": created_at,
+                "end_time": created_at,
+                "last_visit": number,
+                "trust": "foreign",
+                "valid_from": created_at,
+                "vector": _normalised(vector, place),
+            }
+            try:
+                yield place, msgspec.convert(part, UnitPart)
+            except msgspec.ValidationError as error:
+                raise DocumentInvalid(f"{place}: {error}") from error
+
+
+def _select_columns(file: _ParquetFile) -> dict[str, str]:
+    """Return the SQL expression of each field that the file has. Raises DocumentInvalid."""
+    found: dict[str, str] = {}
+    for name, (spellings, kind) in _SPELLINGS.items():
+        column = next((each for each in spellings if each in file.columns), None)
+        if column is not None:
+            found[name] = f"CAST({column} AS {kind})"
+    if "content" not in found:
+        raise DocumentInvalid("there is no column `content` or `text`")
+    return found
+
+
+def _normalised(vector: Any, place: str) -> bytes | None:
+    """Scale a fetched list of floats to length 1; empty if it is all zeros, None for null. Raises DocumentInvalid."""
+    if vector is np.ma.masked:
+        return None
+    if isinstance(vector, np.ma.MaskedArray) or not np.isfinite(vector).all():
+        raise DocumentInvalid(f"{place}: an element of the vector is not a finite number")
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    return bytes((vector / length).astype("<f4").tobytes()) if length > 0 else b""
+
+
+@contextmanager
+def reading_texts(path: Path, embedder: str | None, now: datetime) -> Iterator[_Texts]:
+    """Read a file; its vectors only if their embedder is known. Raises DocumentInvalid."""
+    with _open(path) as file:
+        yield _Texts(file, embedder, now)

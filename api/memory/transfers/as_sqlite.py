@@ -1,8 +1,8 @@
-"""A memory as an SQLite file, through Python's own module.
+"""Memories as SQLite files, through Python's sqlite3 module.
 
 `memory(header)` is one row, the header as JSON. `units` has one row a unit, with the fields of a unit as columns: times
 as ISO 8601 text, metadata as JSON text, flags as 0 and 1, the vector as a blob of 32-bit floats. `edges(kind, from_id,
-to_id)` is a view of them: `parent` edges, and `next` edges between what was said in one group.
+to_id)` is a view of them: `parent` edges, and `next` edges between the units of rank 0 of one group.
 """
 
 import sqlite3
@@ -16,32 +16,15 @@ from urllib.parse import quote
 import msgspec
 
 from api.memory.transfers.as_memforest import MemForestSource, is_memforest
-from api.memory.transfers.document import DocumentInvalid, Header, Placed, Source, UnitPart, partial_path
+from api.memory.transfers.as_parquet import COLUMNS
+from api.memory.transfers.memory_document import DocumentInvalid, Header, MemorySource, Placed, UnitPart, partial_file
 
+_TYPES = {"VARCHAR": "TEXT", "JSON": "TEXT", "TIMESTAMP WITH TIME ZONE": "TEXT", "FLOAT[]": "BLOB"}
+_NULLABLE = ("parent_id", "valid_to", "superseded_by", "duplicate_of", "vector")
+_KEYS = {"unit_id": " PRIMARY KEY", "sequence": " UNIQUE"}
 _COLUMNS = {
-    "unit_id": "TEXT PRIMARY KEY",
-    "sequence": "INTEGER NOT NULL UNIQUE",
-    "group_id": "TEXT NOT NULL",
-    "rank": "INTEGER NOT NULL",
-    "level": "INTEGER NOT NULL",
-    "content": "TEXT NOT NULL",
-    "source": "TEXT NOT NULL",
-    "creation_time": "TEXT NOT NULL",
-    "end_time": "TEXT NOT NULL",
-    "metadata": "TEXT NOT NULL",
-    "parent_id": "TEXT",
-    "visit_count": "INTEGER NOT NULL",
-    "last_visit": "INTEGER NOT NULL",
-    "never_delete": "INTEGER NOT NULL",
-    "trust": "TEXT NOT NULL",
-    "is_extract": "INTEGER NOT NULL",
-    "is_stale": "INTEGER NOT NULL",
-    "tells_from": "INTEGER NOT NULL",
-    "valid_from": "TEXT NOT NULL",
-    "valid_to": "TEXT",
-    "superseded_by": "TEXT",
-    "duplicate_of": "TEXT",
-    "vector": "BLOB",
+    name: _TYPES.get(kind, "INTEGER") + ("" if name in _NULLABLE else " NOT NULL") + _KEYS.get(name, "")
+    for name, kind in COLUMNS.items()
 }
 _FLAGS = ("never_delete", "is_extract", "is_stale")
 _TABLES = f"""
@@ -74,30 +57,23 @@ def _row(unit: UnitPart) -> dict[str, Any]:
 
 @contextmanager
 def writing(path: Path, header: Header) -> Iterator[_Sink]:
-    """Write a file, which is there once all of it is."""
-    partial = partial_path(path)
-    partial.unlink(missing_ok=True)
-    try:
-        # Other threads may add, one at a time.
-        with closing(sqlite3.connect(partial, check_same_thread=False)) as connection:
-            connection.executescript(f"PRAGMA journal_mode = OFF; {_TABLES}")
-            connection.execute("INSERT INTO memory VALUES (?)", [msgspec.json.encode(header).decode()])
-            yield _Sink(connection)
-            connection.commit()
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Write a file atomically; other threads may add units, one at a time."""
+    with partial_file(path) as partial, closing(sqlite3.connect(partial, check_same_thread=False)) as connection:
+        connection.executescript(f"PRAGMA journal_mode = OFF; {_TABLES}")
+        connection.execute("INSERT INTO memory VALUES (?)", [msgspec.json.encode(header).decode()])
+        yield _Sink(connection)
+        connection.commit()
 
 
 class _Source:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('memory', 'units')"
-        if len(connection.execute(tables).fetchall()) != 2:  # a view could be anything
-            raise DocumentInvalid("no SQLite file of a memory: it has no tables `memory` and `units`")
+        if len(connection.execute(tables).fetchall()) != 2:  # views do not count: they could run any query
+            raise DocumentInvalid("not an SQLite file of a memory: it has no tables `memory` and `units`")
         found = connection.execute("SELECT header FROM memory").fetchall()
         if len(found) != 1 or not isinstance(found[0][0], str):
-            raise DocumentInvalid("table memory: one row with the header is expected")
+            raise DocumentInvalid("table memory: expected one row with the header")
         try:
             self.header = msgspec.json.decode(found[0][0], type=Header)
         except msgspec.DecodeError as error:
@@ -119,13 +95,13 @@ def _unit(row: dict[str, Any], place: str) -> UnitPart:
         flags = {name: {0: False, 1: True}.get(row[name], row[name]) for name in _FLAGS}
         metadata = msgspec.json.decode(row["metadata"]) if isinstance(row["metadata"], str) else row["metadata"]
         return msgspec.convert(row | flags | {"metadata": metadata}, UnitPart)
-    except (msgspec.DecodeError, TypeError) as error:  # TypeError: a flag that cannot even be looked up
+    except (msgspec.DecodeError, TypeError) as error:  # TypeError: a flag of an unhashable type
         raise DocumentInvalid(f"{place}: {error}") from error
 
 
 @contextmanager
-def reading(path: Path, now: datetime) -> Iterator[Source]:
-    """Read a file of ours, or a database of MemForest, whose units without a time are of `now`.
+def reading(path: Path, now: datetime) -> Iterator[MemorySource]:
+    """Read a file of Cuebook or a database of MemForest; units of MemForest without a time get `now`.
 
     Raises DocumentInvalid.
     """
@@ -135,4 +111,4 @@ def reading(path: Path, now: datetime) -> Iterator[Source]:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
             yield MemForestSource(connection, now) if is_memforest(connection) else _Source(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise DocumentInvalid(f"no SQLite file of a memory: {error}") from error
+        raise DocumentInvalid(f"not an SQLite file of a memory: {error}") from error

@@ -1,1 +1,1 @@
-"""Finds units of memory: one bank an owner, searched by words and by meaning, ranked by a linear model."""
+"""Search of memory units: one index for each owner, by words and by meaning, ranked by a linear model."""

@@ -1,14 +1,14 @@
-"""What speaks for a unit as an answer: named signals, each a number that does not depend on how large the bank is.
+"""The signals that a unit answers a query: named numbers that do not depend on the size of the index.
 
-A signal is NaN where there is nothing to tell it from: the meaning of a unit without a vector, or of the one before the
-first of a group, the summary of one that is told in none. It then speaks neither for the unit nor against it.
+A signal is NaN if it is undefined: the similarity of a unit without a vector, or of the unit before the first of a
+group, the summary of a unit without one. It then counts neither for the unit nor against it.
 
 `words…` are BM25 shares: 1 is more than any unit can have. `…pair` is of a unit with the one before it, `…window` with
-two before it and the one after; where one of these is missing, the length expected of the rest is shorter. They are
-counted from the units' own terms, so that no second index has to be kept.
+the two before it and the one after; if one of these is missing, the expected length of the rest is shorter. They are
+computed from the units' own terms, so that no second index is needed.
 
-`meaning…` are cosine similarities in standard deviations from what is usual between the question and this memory
-(`Usual`). Embedders differ in both: similarities of one lie at 0.2 ± 0.15, of another at 0.82 ± 0.014.
+`meaning…` are cosine similarities in standard deviations from the mean between the query and this memory (`Usual`).
+Embedders differ in both: similarities of one lie at 0.2 ± 0.15, of another at 0.82 ± 0.014.
 """
 
 import math
@@ -18,60 +18,34 @@ import numpy as np
 from msgspec import Struct
 
 from runtime.memory.recall.columns import CUES, NONE, Columns
-from runtime.memory.recall.cues import QuestionCues
-from runtime.memory.recall.postings import Floats, Posting, Rows
+from runtime.memory.recall.features import QuestionCues
+from runtime.memory.recall.inverted_index import Floats, Posting, Rows
 
-K1 = 1.2  # how soon a term said again adds little
-B = 0.75  # how much a long unit has to say a term more often
-ANCESTORS_MAX = 4  # summaries above a unit that speak for it
+K1 = 1.2  # how soon a repeated term adds little
+B = 0.75  # how strongly a longer unit must repeat a term
+ANCESTORS_MAX = 4  # summaries above a unit that count for it
 
-WORDS = (
-    "words",
-    "words_pair",
-    "words_window",
-    "covered",
-    "window_covered",
-    "group_words",
-    "summary_words",
-)
-MEANING = (
-    "meaning",
-    "meaning_before",
-    "meaning_before_that",
-    "meaning_after",
-    "summary_meaning",
-)
-LIKE = (
-    "length",
-    "is_question",
-    "follows_question",
-    "of_self",
-    "to_other",
-    "has_attachment",
-)
+WORDS = ("words", "words_pair", "words_window", "covered", "window_covered", "group_words", "summary_words")
+MEANING = ("meaning", "meaning_before", "meaning_before_that", "meaning_after", "summary_meaning")
+LIKE = ("length", "is_question", "follows_question", "of_self", "to_other", "has_attachment")
 SUMMARY = ("summary_words", "summary_meaning")
-ASKED = (
-    "asked_source",
-    "asked_time",
-    "asked_number",
-    "asked_name",
-)
+ASKED = ("asked_source", "asked_time", "asked_number", "asked_name")
 SIGNALS = (*WORDS, *MEANING, *LIKE, *ASKED)
 _CUE = {name: at for at, name in enumerate(CUES)}
 
 
-SIMILARITIES_MIN = 32  # as many as this, what is usual for the embedder counts beside a memory's own similarities
-DEVIATION_MIN = 1e-4  # similarities that are all the same differ by rounding alone
+SIMILARITIES_MIN = 32  # the weight of the embedder's usual similarities, in similarities of the memory
+DEVIATION_MIN = 1e-4  # equal similarities differ by rounding errors
 
 
 class Usual(Struct, frozen=True):
-    """The mean and standard deviation of the similarities between questions and units."""
+    """The mean and standard deviation of the similarities between queries and units."""
 
     mean: float
     deviation: float
 
     def standardized(self, similarities: Floats) -> Floats:
-        """Similarities in standard deviations from the mean; NaN where there is none, as of a single unit."""
+        """Return similarities in standard deviations from the mean; NaN without a deviation, as for a single unit."""
         if not self.deviation:
             return np.full(similarities.shape, np.nan, np.float32)
         standard: Floats = (similarities - np.float32(self.mean)) / np.float32(self.deviation)
@@ -79,9 +53,9 @@ class Usual(Struct, frozen=True):
 
 
 def usual_of(similarities: Floats, of_embedder: Usual | None) -> Usual:
-    """What is usual for a question, by its similarities to units of the memory.
+    """Return the mean and deviation for a query, by its similarities to units of the memory.
 
-    What is known of the embedder counts like `SIMILARITIES_MIN` units more, since few units say little.
+    The known values of the embedder count like `SIMILARITIES_MIN` more units, because few units are a small sample.
     """
     count, mean, square = len(similarities), 0.0, 0.0
     if count:
@@ -96,16 +70,16 @@ def usual_of(similarities: Floats, of_embedder: Usual | None) -> Usual:
 
 
 class Term(Struct, frozen=True):
-    """A term of a question, where it stands, and how rare it is."""
+    """A term of a query, its posting, and its rarity."""
 
     posting: Posting
     rarity: float
     group_rarity: float
-    group_counts: Floats  # how often each group has it
+    group_counts: Floats  # number of occurrences in each group
 
 
 class Neighbours(Struct, frozen=True):
-    """Candidates and who stands around each; -1 where nobody does."""
+    """Candidates and the neighbours of each; -1 for none."""
 
     rows: Rows
     before: Rows
@@ -114,13 +88,13 @@ class Neighbours(Struct, frozen=True):
 
 
 def around(columns: Columns, rows: Rows) -> Neighbours:
-    """The neighbours of candidates in their groups."""
+    """Return the neighbours of candidates in their groups."""
     before = columns.before[rows]
     return Neighbours(rows, before, columns.before[before], columns.after[rows])
 
 
 def bm25(counts: Floats, lengths: Floats, length_mean: float | Floats) -> Floats:
-    """How much a term speaks for units that have it so often, of at most K1 + 1."""
+    """Return the BM25 score of a term for units that contain it so often, at most K1 + 1."""
     expected: Floats = np.float32(K1 * (1 - B)) + np.float32(K1 * B) * (lengths / np.float32(length_mean))
     score: Floats = counts * np.float32(K1 + 1) / (counts + expected)
     return score
@@ -129,7 +103,7 @@ def bm25(counts: Floats, lengths: Floats, length_mean: float | Floats) -> Floats
 def words_signals(
     columns: Columns, near: Neighbours, terms: Sequence[Term], *, length_mean: float, group_lengths: Floats
 ) -> dict[str, Floats]:
-    """How well candidates and those around them answer to the question's terms."""
+    """Return how well candidates and their neighbours match the query's terms."""
     zeros = np.zeros(len(near.rows), np.float32)
     sums = {name: zeros.copy() for name in WORDS}
     lengths = [columns.length[rows] for rows in (near.rows, near.before, near.before_that, near.after)]
@@ -173,9 +147,9 @@ def _as_shares(sums: dict[str, Floats], terms: Sequence[Term]) -> dict[str, Floa
 
 
 def meaning_signals(columns: Columns, near: Neighbours, question: Floats, usual: Usual) -> dict[str, Floats]:
-    """How near candidates and those around them are in meaning, in standard deviations above the mean similarity.
+    """Return the similarities of candidates and their neighbours, in standard deviations above the mean similarity.
 
-    NaN where there is no such unit, or it has no vector; all are NaN for a candidate that has none itself.
+    NaN if there is no such unit, or it has no vector; all are NaN for a candidate without a vector.
     """
 
     def nearness(rows: Rows) -> Floats:
@@ -200,7 +174,7 @@ def meaning_signals(columns: Columns, near: Neighbours, question: Floats, usual:
 
 
 def _ancestors(columns: Columns, rows: Rows) -> list[Rows]:
-    """The summaries above candidates, level by level."""
+    """Return the summaries above candidates, level by level."""
     levels: list[Rows] = []
     above = columns.parent[rows]
     while len(levels) < ANCESTORS_MAX and (above != NONE).any():
@@ -210,9 +184,9 @@ def _ancestors(columns: Columns, rows: Rows) -> list[Rows]:
 
 
 def like_signals(
-    columns: Columns, near: Neighbours, asked: QuestionCues, asked_sources: frozenset[int]
+    columns: Columns, near: Neighbours, question_cues: QuestionCues, asked_sources: frozenset[int]
 ) -> dict[str, Floats]:
-    """What candidates are like, and whether they are of the kind, and by the one, that is asked about."""
+    """Return the properties of candidates, and whether they match the kind and speaker that the query asks for."""
     cues = columns.cues[near.rows]
     signals = {name: cues[:, _CUE[name]] for name in LIKE if name in _CUE}
     follows = columns.cues[near.before, _CUE["is_question"]]
@@ -221,7 +195,7 @@ def like_signals(
     if len(asked_sources) == 1:
         by_asked[columns.source[near.rows] == min(asked_sources)] = 1
     signals["asked_source"] = by_asked
-    signals["asked_time"] = cues[:, _CUE["tells_time"]] * np.float32(asked.when)
-    signals["asked_number"] = cues[:, _CUE["tells_number"]] * np.float32(asked.how_many)
-    signals["asked_name"] = cues[:, _CUE["tells_name"]] * np.float32(asked.who)
+    signals["asked_time"] = cues[:, _CUE["tells_time"]] * np.float32(question_cues.when)
+    signals["asked_number"] = cues[:, _CUE["tells_number"]] * np.float32(question_cues.how_many)
+    signals["asked_name"] = cues[:, _CUE["tells_name"]] * np.float32(question_cues.who)
     return signals

@@ -1,1 +1,1 @@
-"""Language models behind any endpoint that speaks OpenAI's chat completions, bounded, retried and counted."""
+"""Language models behind endpoints with OpenAI's chat completions API, with limits, retries and usage counts."""

@@ -1,4 +1,4 @@
-"""One endpoint: its connections, how many calls it takes at a time, its breaker, and a single call to it."""
+"""One endpoint: its connections, its limit of concurrent calls, its breaker, and a single call to it."""
 
 import asyncio
 import logging
@@ -13,43 +13,43 @@ from msgspec import Struct
 from openai import APIError, AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, Omit, Timeout
 from openai.types.chat import ChatCompletionChunk
 
-from runtime.models.hosted.breaker import Breaker
-from runtime.models.hosted.failures import Failure, failure_of
-from runtime.models.hosted.reading import visible
+from runtime.models.hosted.circuit_breaker import Breaker
+from runtime.models.hosted.failures import AttemptFailure, failure_of
+from runtime.models.hosted.reply_reader import visible
 from runtime.models.hosted.settings import Secret
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 60.0
 REPLY_CHARS_MAX = 200_000
-EACH_CHARS_MAX = 2_000  # up to here a growing reply is read at every piece that comes,
-STEP_PART = 64  # then whenever it is longer by one part in so many: the sum of it all is linear
-NO_KEY = "none"  # the client insists on one
+EACH_CHARS_MAX = 2_000  # up to this length a growing reply is parsed at every piece,
+STEP_PART = 64  # then after each growth by 1/64, so that the total cost is linear
+NO_KEY = "none"  # the client requires a key
 
 
 class Line(Struct, frozen=True):
-    """What an endpoint is told apart by: models that have all of it in common share its connections."""
+    """The identity of an endpoint: models with the same values share its connections."""
 
     url: str
     key: Secret
-    timeout_s: float  # for the wait for a place, then for the first word of a reply, then for each further one
+    timeout_s: float  # applies to the wait for a free slot, to the first piece of a reply, and to each further one
     concurrency_max: int
 
 
 class Listener(Protocol):
-    """Is told how a call goes on."""
+    """Callbacks for the progress of a call."""
 
     def sent(self) -> None:
-        """The endpoint is being asked."""
+        """Handle the start of an attempt."""
 
     def grew(self, text: str) -> None:
-        """The reply, where it is a stream, is this long by now."""
+        """Handle a streamed reply that has grown to this text."""
 
 
-class Said(Struct, frozen=True, kw_only=True):
-    """What a call brought."""
+class EndpointReply(Struct, frozen=True, kw_only=True):
+    """The result of a call."""
 
     text: str
-    is_called: bool = False  # it is the arguments of a call of a tool; there were no words
+    is_called: bool = False  # the text is the arguments of a tool call; there was no content
     model: str = ""
     finish: str = ""
     input_tokens: int | None = None
@@ -57,7 +57,7 @@ class Said(Struct, frozen=True, kw_only=True):
     cached_tokens: int = 0
 
 
-# -- what endpoints send, as far as it is read -------------------------------------------------------------------------
+# -- responses of endpoints, as far as they are used -------------------------------------------------------------------
 
 
 class _Function(Struct, frozen=True):
@@ -69,18 +69,18 @@ class _ToolCall(Struct, frozen=True):
 
 
 class _Message(Struct, frozen=True):
-    """A message, or a piece of one."""
+    """A message, or a part of a streamed one."""
 
     content: str | None = None
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
-    # what a model thinks before it speaks, by the two names that endpoints have for it; never read
+    # a model's reasoning, under the two names that endpoints use; never read
     reasoning_content: object = None
     reasoning: object = None
 
     @property
     def is_progress(self) -> bool:
-        """Whether the model said or thought anything; endpoints also send pieces that only keep the line open."""
+        """Return whether the model produced anything; endpoints also send empty pieces to keep the connection open."""
         return bool(self.words or self.called or self.reasoning_content or self.reasoning)
 
     @property
@@ -109,7 +109,7 @@ class _Tokens(Struct, frozen=True):
 
 
 class _Completion(Struct, frozen=True):
-    """A reply, or a piece of one."""
+    """A reply, or a part of a streamed one."""
 
     choices: list[_Choice] | None = None
     usage: _Tokens | None = None
@@ -117,7 +117,7 @@ class _Completion(Struct, frozen=True):
 
 
 class Endpoint:
-    """An endpoint that is used for as long as the server runs."""
+    """An endpoint, used until the server stops."""
 
     def __init__(self, line: Line, clock: Callable[[], float] = time.monotonic) -> None:
         self.breaker = Breaker(clock)
@@ -126,32 +126,34 @@ class Endpoint:
         self._client = _client(line)
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Close the connections."""
         await self._client.close()
 
-    async def call(self, body: Mapping[str, object], listener: Listener, chars_max: int = REPLY_CHARS_MAX) -> Said:
-        """One call, for a reply of so many characters at most. Raises Failure.
+    async def call(
+        self, body: Mapping[str, object], listener: Listener, chars_max: int = REPLY_CHARS_MAX
+    ) -> EndpointReply:
+        """Make one call, for a reply of at most `chars_max` characters. Raises AttemptFailure.
 
-        A stream may take as long as its words keep coming; any other reply comes as one word.
+        The time limit applies to each piece of a stream, and to the whole of any other reply.
         """
         async with self._place():
             with self.breaker.guard():
                 try:
                     async with asyncio.timeout(self.line.timeout_s) as silence:
                         listener.sent()
-                        growing = _Growing(listener, min(chars_max, REPLY_CHARS_MAX))
+                        growing = _PartialReply(listener, min(chars_max, REPLY_CHARS_MAX))
                         return await self._called(body, growing, lambda: self._put_off(silence))
                 except TimeoutError:
-                    raise Failure("timeout") from None
+                    raise AttemptFailure("timeout") from None
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
-        """One of the places; who waits too long for one is turned away."""
+        """Hold one of the slots for concurrent calls; a call that waits too long for one fails as `busy`."""
         try:
             async with asyncio.timeout(self.line.timeout_s):
                 await self._places.acquire()
         except TimeoutError:
-            raise Failure("busy") from None
+            raise AttemptFailure("busy") from None
         try:
             yield
         finally:
@@ -160,23 +162,25 @@ class Endpoint:
     def _put_off(self, silence: asyncio.Timeout) -> None:
         silence.reschedule(asyncio.get_running_loop().time() + self.line.timeout_s)
 
-    async def _called(self, body: Mapping[str, object], growing: "_Growing", heard: Callable[[], None]) -> Said:
-        create: Any = self._client.chat.completions.create  # its overloads want every parameter by name
+    async def _called(
+        self, body: Mapping[str, object], growing: "_PartialReply", on_progress: Callable[[], None]
+    ) -> EndpointReply:
+        create: Any = self._client.chat.completions.create  # its overloads require each parameter by name
         try:
             answer = await create(**body)
         except APIError as error:
             failure = failure_of(error)
-            raise (Failure("no_key") if failure.kind == "401" and not self.line.key else failure) from None
-        except ValueError:  # a body that is no JSON
-            raise Failure("protocol") from None
+            raise (AttemptFailure("no_key") if failure.kind == "401" and not self.line.key else failure) from None
+        except ValueError:  # a body that is not JSON
+            raise AttemptFailure("protocol") from None
         if isinstance(answer, AsyncStream):
-            return await _streamed(answer, growing, heard)
+            return await _streamed(answer, growing, on_progress)
         return _whole(answer, growing)
 
 
 def _client(line: Line) -> AsyncOpenAI:
-    # OPENAI_LOG, or a root logger that tells everything, would have the client tell of requests, and some of its
-    # versions of what people say in them
+    # with OPENAI_LOG, or a root logger at level DEBUG, the client would log requests, and in some versions the users'
+    # messages in them
     logging.getLogger("openai").setLevel(logging.WARNING)
     timeout = Timeout(line.timeout_s, connect=min(CONNECT_S, line.timeout_s))
     limits = httpx2.Limits(
@@ -189,7 +193,7 @@ def _client(line: Line) -> AsyncOpenAI:
         base_url=line.url,
         timeout=timeout,
         max_retries=0,
-        # what the environment says is meant for another endpoint
+        # the values in the environment are meant for another endpoint
         default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},  # type: ignore[dict-item]
         http_client=DefaultAsyncHttpxClient(timeout=timeout, limits=limits, follow_redirects=False),
     )
@@ -199,11 +203,11 @@ def _read(piece: object) -> _Completion:
     try:
         return msgspec.convert(piece, _Completion, from_attributes=True)
     except msgspec.ValidationError:
-        raise Failure("protocol") from None
+        raise AttemptFailure("protocol") from None
 
 
-class _Growing:
-    """A reply while it comes: its pieces, and the listener that is told of them, seldom enough for long replies."""
+class _PartialReply:
+    """A reply while it is streamed: its pieces, and a listener, which is called rarely enough for long replies."""
 
     def __init__(self, listener: Listener, chars_max: int) -> None:
         self._listener = listener
@@ -211,41 +215,43 @@ class _Growing:
         self._words: list[str] = []
         self._called: list[str] = []
         self._chars = 0
-        self._told_chars = 0
+        self._reported_chars = 0
 
     def add(self, piece: _Message) -> None:
-        """One more piece. Raises Failure where the reply gets too long."""
+        """Add a piece. Raises AttemptFailure if the reply is too long."""
         if piece.words:
             self._words.append(piece.words)
         if piece.called:
             self._called.append(piece.called)
         self._chars += len(piece.words) + len(piece.called)
         if self._chars > self._chars_max:
-            raise Failure("long")
+            raise AttemptFailure("long")
 
-    def tell(self, *, at_last: bool = False) -> None:
-        """Tells the listener, where there is enough that is new."""
-        new = self._chars - self._told_chars
-        if new and (at_last or self._chars < EACH_CHARS_MAX or new > self._told_chars // STEP_PART):
-            self._told_chars = self._chars
+    def report(self, *, at_last: bool = False) -> None:
+        """Call the listener, if there is enough new text."""
+        new = self._chars - self._reported_chars
+        if new and (at_last or self._chars < EACH_CHARS_MAX or new > self._reported_chars // STEP_PART):
+            self._reported_chars = self._chars
             self._listener.grew(self.text()[0])
 
     def text(self) -> tuple[str, bool]:
-        """The words, or the arguments of a call of a tool where there are no words; and which of them it is."""
+        """Return the content, or the arguments of a tool call if there is no content; and whether it is the latter."""
         words = "".join(self._words)
         is_called = bool(self._called) and not visible(words)
         return (words + "".join(self._called) if is_called else words), is_called
 
 
-def _whole(answer: object, growing: _Growing) -> Said:
+def _whole(answer: object, growing: _PartialReply) -> EndpointReply:
     read = _read(answer)
     if not read.choices or read.choices[0].message is None:
-        raise Failure("protocol")
+        raise AttemptFailure("protocol")
     growing.add(read.choices[0].message)
     return _said(growing, read.choices[0].finish_reason or "", read.model or "", read.usage)
 
 
-async def _streamed(stream: AsyncStream[ChatCompletionChunk], growing: _Growing, heard: Callable[[], None]) -> Said:
+async def _streamed(
+    stream: AsyncStream[ChatCompletionChunk], growing: _PartialReply, on_progress: Callable[[], None]
+) -> EndpointReply:
     finish, model = "", ""
     usage: _Tokens | None = None
     try:
@@ -258,23 +264,23 @@ async def _streamed(stream: AsyncStream[ChatCompletionChunk], growing: _Growing,
                     if choice.delta is not None:
                         growing.add(choice.delta)
                         if choice.delta.is_progress:
-                            heard()
-                    growing.tell(at_last=bool(finish))
+                            on_progress()
+                    growing.report(at_last=bool(finish))
     except APIError as error:
         raise failure_of(error) from None
-    except ValueError:  # an event that is no JSON
-        raise Failure("protocol") from None
+    except ValueError:  # an event that is not JSON
+        raise AttemptFailure("protocol") from None
     if not finish:
-        raise Failure("cut" if growing.text()[0] else "protocol")
+        raise AttemptFailure("cut" if growing.text()[0] else "protocol")
     return _said(growing, finish, model, usage)
 
 
-def _said(growing: _Growing, finish: str, model: str, usage: _Tokens | None) -> Said:
+def _said(growing: _PartialReply, finish: str, model: str, usage: _Tokens | None) -> EndpointReply:
     if finish == "content_filter":
-        raise Failure("filtered")
+        raise AttemptFailure("filtered")
     text, is_called = growing.text()
     details = usage.prompt_tokens_details if usage is not None else None
-    return Said(
+    return EndpointReply(
         text=text,
         is_called=is_called,
         finish=finish,

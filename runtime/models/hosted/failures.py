@@ -1,6 +1,6 @@
-"""What can go wrong between this server and the endpoint of a model, by kind.
+"""The kinds of failures between this server and the endpoint of a model.
 
-Clients read the words of a kind. They are ours: what an endpoint says, its address and its key are in none of them.
+Clients read the text of a kind. It never contains text, address or key of the endpoint.
 """
 
 from collections.abc import Mapping
@@ -12,65 +12,65 @@ import msgspec
 from msgspec import Struct
 from openai import APIConnectionError, APIError, APIResponseValidationError, APIStatusError, APITimeoutError
 
-REFUSAL_CHARS_MAX = 4_000  # of what an endpoint says, as far as it is looked at
+REFUSAL_CHARS_MAX = 4_000  # of an endpoint's error message, as far as it is searched
 
 
 class Kind(Struct, frozen=True):
-    """One way to fail: what the endpoint did, and what that means."""
+    """One kind of failure: what the endpoint did, and how to react."""
 
     words: str
-    again: bool = False  # the same call may well succeed a moment later
+    again: bool = False  # the same call may succeed soon
     down: bool = False  # a sign that the endpoint is down
-    lasting: bool = False  # nothing will change until the operator changes something
-    spent: bool = False  # the endpoint had the prompt, and counts it
+    lasting: bool = False  # the operator must change something first
+    spent: bool = False  # the endpoint received the prompt and charges for it
 
 
-_TROUBLE = Kind("has trouble of its own", again=True, down=True)
+_TROUBLE = Kind("reports an internal error", again=True, down=True)
 _REFUSED = Kind("refused the request", lasting=True)
 
 KINDS: Mapping[str, Kind] = {
     "timeout": Kind("did not answer in time; see timeout_s of the model", again=True, down=True, spent=True),
     "connect": Kind("cannot be reached; see the url of the model", again=True, down=True),
-    "cut": Kind("broke off in the middle of its reply", again=True, down=True, spent=True),
-    "protocol": Kind("does not answer as chat completions do; see the url of the model", again=True, down=True),
+    "cut": Kind("closed the connection during its reply", again=True, down=True, spent=True),
+    "protocol": Kind("does not answer with chat completions; see the url of the model", again=True, down=True),
     "empty": Kind("gave an empty reply", again=True),
-    "unusable": Kind("gave no reply that can be used", again=True),
-    "short": Kind("spent its limit of tokens without a word; raise output_tokens_max of the model", lasting=True),
-    "long": Kind("gave a reply without end", spent=True),
-    "filtered": Kind("stopped the reply by a filter of its own", spent=True),
+    "unusable": Kind("gave no usable reply", again=True),
+    "short": Kind("used its token limit without giving any text; raise output_tokens_max of the model", lasting=True),
+    "long": Kind("gave an endless reply", spent=True),
+    "filtered": Kind("stopped the reply by its own content filter", spent=True),
     "quota": Kind("has no quota left for this key", lasting=True),
-    "context": Kind("takes no prompt this long; lower context_tokens_max of the model", lasting=True),
+    "context": Kind("does not accept a prompt of this length; lower context_tokens_max of the model", lasting=True),
     "401": Kind("refused the key", lasting=True),
-    "no_key": Kind("wants a key, and the model has none; set it", lasting=True),
-    "402": Kind("wants to be paid first", lasting=True),
+    "no_key": Kind("requires a key, and the model has none; set it", lasting=True),
+    "402": Kind("requires payment first", lasting=True),
     "403": Kind("does not allow this with the key", lasting=True),
-    "404": Kind("knows no such model or address; see model and url", lasting=True),
+    "404": Kind("does not know this model or address; see model and url", lasting=True),
     "408": _TROUBLE,
     "409": _TROUBLE,
     "425": _TROUBLE,
-    "429": Kind("has too much to do", again=True),
+    "429": Kind("is overloaded", again=True),
     "busy": Kind("has too many calls waiting"),
-    "resting": Kind("failed several times in a row and is left alone for a moment"),
+    "resting": Kind("failed several times in a row and is not called for a moment"),
 }
 
 
-class Failure(Exception):
+class AttemptFailure(Exception):
     """One attempt at a call failed."""
 
     def __init__(self, kind: str, *, retry_after_s: float | None = None, refused: str = "", cause: str = "") -> None:
         super().__init__(kind)
         self.kind = kind
         self.retry_after_s = retry_after_s
-        self.refused = refused  # the parameter that the endpoint does not take
-        self.cause = cause  # the kind of the first failure in the row that this one follows from
+        self.refused = refused  # the parameter that the endpoint does not accept
+        self.cause = cause  # the kind of the first failure in the row
 
     @property
     def meaning(self) -> Kind:
-        """What the kind means."""
+        """Return the kind of the failure."""
         return _meaning(self.kind)
 
-    def told(self, model: str) -> str:
-        """The failure in words for clients."""
+    def message_for(self, model: str) -> str:
+        """Return the failure as a message for clients."""
         what = f", which names `{self.refused}`" if self.refused else ""
         first = f"; the first time it {_meaning(self.cause).words}{_status(self.cause)}" if self.cause else ""
         return f"the endpoint of model `{model}` {self.meaning.words}{what}{_status(self.kind)}{first}"
@@ -84,36 +84,36 @@ def _status(kind: str) -> str:
     return f" ({kind})" if kind.isdigit() else ""
 
 
-def failure_of(error: APIError) -> Failure:
-    """What an error of the client means."""
+def failure_of(error: APIError) -> AttemptFailure:
+    """Return the failure for an error of the client library."""
     match error:
         case APITimeoutError():
-            return Failure("connect" if isinstance(error.__cause__, httpx2.ConnectTimeout) else "timeout")
+            return AttemptFailure("connect" if isinstance(error.__cause__, httpx2.ConnectTimeout) else "timeout")
         case APIConnectionError():
-            return Failure("connect" if isinstance(error.__cause__, httpx2.ConnectError) else "cut")
+            return AttemptFailure("connect" if isinstance(error.__cause__, httpx2.ConnectError) else "cut")
         case APIStatusError():
             return _of_status(error)
         case APIResponseValidationError():
-            return Failure("protocol")
-        case _:  # an error that is told of in a stream
-            return Failure("cut")
+            return AttemptFailure("protocol")
+        case _:  # an error event in a stream
+            return AttemptFailure("cut")
 
 
-def _of_status(error: APIStatusError) -> Failure:
+def _of_status(error: APIStatusError) -> AttemptFailure:
     status = error.status_code
     if status == 429:
         if error.code == "insufficient_quota":
-            return Failure("quota")
-        return Failure("429", retry_after_s=_retry_after_s(error.response.headers))
+            return AttemptFailure("quota")
+        return AttemptFailure("429", retry_after_s=_retry_after_s(error.response.headers))
     if status >= 500:
-        return Failure(str(status), retry_after_s=_retry_after_s(error.response.headers))
+        return AttemptFailure(str(status), retry_after_s=_retry_after_s(error.response.headers))
     if status == 413 or error.code == "context_length_exceeded":
-        return Failure("context")
-    if error.code == "json_validate_failed":  # the model's own JSON did not fit, where the endpoint looks at it
-        return Failure("unusable")
+        return AttemptFailure("context")
+    if error.code == "json_validate_failed":  # the endpoint validates the model's JSON, and it was invalid
+        return AttemptFailure("unusable")
     if status in {400, 422}:
-        return Failure(str(status), refused=_refused(error))
-    return Failure(str(status))
+        return AttemptFailure(str(status), refused=_refused(error))
+    return AttemptFailure(str(status))
 
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
@@ -125,20 +125,20 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
 
 
 def _refused(error: APIStatusError) -> str:
-    """The parameter that a refusal is about; endpoints say so in many ways."""
+    """Return the parameter that a refusal names; the wording differs between endpoints."""
     said = f"{error.param or ''} {error.message}"[:REFUSAL_CHARS_MAX].casefold()
     return next((name for name, signs in _PARAMETERS.items() if any(sign in said for sign in signs)), "")
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """How long the endpoint wants to be left alone."""
-    given = headers.get("retry-after", "")
+    """Return the wait that the endpoint asks for, in seconds."""
+    header = headers.get("retry-after", "")
     try:
-        return max(0.0, msgspec.convert(given, float, strict=False))
+        return max(0.0, msgspec.convert(header, float, strict=False))
     except msgspec.ValidationError:
         pass
     try:
-        moment = parsedate_to_datetime(given)
+        moment = parsedate_to_datetime(header)
     except ValueError:
         return None
     return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -1,4 +1,4 @@
-"""Which language model a request goes to, and the one it goes to when that fails."""
+"""Routing of a request to its language model, and to the fall-back if that fails."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,15 +8,17 @@ import msgspec
 from runtime.models.hosted.endpoint import Endpoint, Line
 from runtime.models.hosted.model import HostedModel
 from runtime.models.hosted.settings import OPENAI, ModelSettings
-from runtime.models.hosted.tally import together
-from runtime.ports import GivenUp, Hear, ModelFailed, ModelReply, ModelRequest, Usage
+from runtime.models.hosted.usage import together
+from runtime.prompts.prompt import SentPrompt
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.templates import PromptMissing
+from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 
-MODELS_MAX = 200  # that are kept at the ready; scripts may name any model of the endpoint
+MODELS_MAX = 200  # that are cached; scripts may name any model of the endpoint
 
 
 class HostedModels:
-    """The language models of a server by name, and `openai:NAME` for any at its own endpoint."""
+    """The language models of a server by name, and `openai:NAME` for any model at its own endpoint."""
 
     def __init__(
         self,
@@ -35,11 +37,11 @@ class HostedModels:
         self._endpoints: dict[Line, Endpoint] = {}
 
     def goes_to(self, request: ModelRequest) -> str:
-        """The model that the script names, else the server's own."""
+        """Return the model that the script names, else the server's default."""
         return request.model or self.default
 
-    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
-        """The reply of the model, or of its fall-back. Raises ModelFailed."""
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        """Return the reply of the model, or of its fall-back. Raises ModelFailed."""
         name, spent, tried = self.goes_to(request), None, set[str]()
         while True:
             tried.add(name)
@@ -58,25 +60,43 @@ class HostedModels:
             else:
                 return msgspec.structs.replace(reply, usage=_sum(spent, reply.usage))
 
+    def prompt_sent(self, request: ModelRequest, usage: Usage) -> SentPrompt | None:
+        """Return the prompt of a call, rendered again, of the model or the fall-back that was called.
+
+        None if none gives the recorded digest: the templates or the limits changed, or the request lacks a text.
+        """
+        name, tried = self.goes_to(request), set[str]()
+        while name and name not in tried:
+            tried.add(name)
+            try:
+                model = self._model(name)
+                prompt = model.prompt_sent(request, usage)
+            except (ModelFailed, PromptMissing):
+                return None
+            if prompt is not None:
+                return prompt
+            name = model.settings.fallback
+        return None
+
     def has_model(self, name: str) -> bool:
-        """Whether a script may name it."""
+        """Return whether scripts may use a model of this name."""
         return name in self._named or (self._own is not None and name.removeprefix(OPENAI) not in {name, ""})
 
     def has_scheme(self, scheme: str) -> bool:
-        """Whether there is any prompt of it; with none, the default ones are taken."""
+        """Return whether there are prompts of a scheme; otherwise the default ones are used."""
         return scheme in self._prompts.schemes
 
     def states(self) -> Mapping[str, str]:
-        """How the models are that were used so far, and the server's own: the states of their breakers."""
+        """Return the breaker states of the default model and of all models used so far, by name."""
         return {name: self._model(name).endpoint.breaker.state for name in {self.default: None, **self._models}}
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         for endpoint in self._endpoints.values():
             await endpoint.close()
 
     def _model(self, name: str) -> HostedModel:
-        """The model of a name. Raises ModelFailed."""
+        """Return the model of a name. Raises ModelFailed."""
         if name not in self._models:
             settings = self._settings(name)
             while len(self._models) >= MODELS_MAX:
@@ -93,7 +113,7 @@ class HostedModels:
         raise ModelFailed(f"this server has no model `{name}`; it has {known}", retryable=False)
 
     def _endpoint(self, settings: ModelSettings) -> Endpoint:
-        """Models of one address, key and bounds share it: no more than all models of the settings have."""
+        """Return the endpoint of settings; models with the same address, key and limits share it and its limits."""
         line = Line(settings.url, settings.key, settings.timeout_s, settings.concurrency)
         if line not in self._endpoints:
             self._endpoints[line] = Endpoint(line, self._clock)

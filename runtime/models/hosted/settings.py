@@ -1,4 +1,4 @@
-"""How a language model is reached and what it may take."""
+"""Settings of a language model: its endpoint and its limits."""
 
 import ipaddress
 import re
@@ -7,9 +7,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta, Struct
 
-from runtime.amounts import Amount, Count
+from runtime.state.limits import Amount, Count
 
-OPENAI = "openai:"  # before the name of a model at the server's own endpoint, whichever that is
+OPENAI = "openai:"  # the prefix of names of models at the server's own endpoint
 OPENAI_URL = "https://api.openai.com/v1"
 
 Attempts: TypeAlias = Annotated[int, Meta(ge=1, le=10)]
@@ -17,11 +17,11 @@ Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=2)]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]
 FormatSetting: TypeAlias = Literal["auto", "schema", "json", "text"]
 
-_PLAIN = re.compile(r"[!-~]*")  # what a header can hold
+_PLAIN = re.compile(r"[!-~]*")  # valid in a header
 
 
 class Secret:
-    """A text that nothing shows but `reveal`."""
+    """A text that only `reveal` returns."""
 
     __slots__ = ("_value",)
 
@@ -29,7 +29,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return self._value
 
     def __bool__(self) -> bool:
@@ -47,33 +47,48 @@ class Secret:
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        raise TypeError("a secret is not written anywhere")
+        raise TypeError("a secret cannot be serialised")
 
 
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One language model. Prices are for a million tokens, times seconds."""
+    """One language model. Prices are for a million tokens; times are seconds."""
 
-    model: str = ""  # as the endpoint calls it; empty: by the name it has here
+    model: str = ""
+    """The name at the endpoint; the default is the name of the table."""
     url: str = OPENAI_URL
+    """The endpoint."""
     key: Secret = Secret("")
-    key_env: str = ""  # the variable of the environment that holds the key
+    """The key of the endpoint."""
+    key_env: str = ""
+    """The environment variable that contains the key, instead of `key`."""
     timeout_s: Amount = 30.0
+    """The longest wait for the first text of a reply, and for each further one (a reply without streaming comes at
+    once)."""
     attempts: Attempts = 3
+    """Attempts for a call."""
     concurrency: Count = 16
+    """Calls at a time."""
     fallback: str = ""
+    """The model that answers when this one fails."""
     format: FormatSetting = "auto"
+    """How structured replies are requested; `auto` tries `schema`, `json` and `text` in this order."""
     temperature: Temperature | None = None
+    """The temperature of replies. The default is the endpoint's."""
     output_tokens_max: Count = 4_096
+    """The longest reply; the model must have room for it."""
     context_tokens_max: Count = 8_000
+    """The longest prompt; the model must have room for it."""
     input_price: Price | None = None
+    """Price of a million tokens of prompts, in any currency; with prices, calls have a cost."""
     output_price: Price | None = None
+    """Price of a million tokens of replies."""
 
     def __post_init__(self) -> None:
         parts = _parts(self.url)
         if parts.username is not None or parts.password is not None:
-            raise ValueError("the url of a model must not hold a password; set its key instead")
+            raise ValueError("the url of a model must not contain a password; set its key instead")
         if not _PLAIN.fullmatch(self.key.reveal()):
-            raise ValueError("the key of a model is written in plain characters without blanks")
+            raise ValueError("the key of a model must contain only printable ASCII characters without blanks")
         if self.key and self.key_env:
             raise ValueError("a model has its key from `key` or from `key_env`, not from both")
         if (self.key or self.key_env) and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
@@ -81,11 +96,11 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def _parts(url: str) -> SplitResult:
-    """The parts of an address that can be called. Raises ValueError."""
+    """Return the parts of a valid address. Raises ValueError."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # its words may hold all of the url
+    except ValueError:  # its message may contain the url
         usable = False
     if not usable or not url.isprintable() or " " in url:
         raise ValueError("the url of a model must begin with https:// or http:// and name a host")
@@ -93,7 +108,7 @@ def _parts(url: str) -> SplitResult:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
+    """Return whether an address is reachable only from this machine."""
     if host == "localhost":
         return True
     try:

@@ -1,7 +1,6 @@
--- What follows from turns, messages and events: made anew for the sessions that a delta touched, and for all where it
--- is small.
+-- Tables that are derived from turns, messages and events: rebuilt for the sessions of a delta; small tables as a whole.
 
--- 1. Visits of actions: each entering and skipping, with what ended it.
+-- 1. Visits of actions: each entry and skip, with the event that ended it.
 CREATE OR REPLACE TEMP TABLE told AS
     SELECT e.session_id, e.seq, e.turn, e.kind, e.recorded_at, e.action_id, d.*
     FROM events AS e SEMI JOIN touched USING (session_id),
@@ -15,15 +14,15 @@ CREATE OR REPLACE TEMP TABLE placed AS
     SELECT *,
         last_value(CASE WHEN kind = 'scope_entered' AND scope = 'phase' THEN id END IGNORE NULLS) OVER so_far AS phase_id,
         last_value(CASE WHEN kind = 'scope_entered' AND scope = 'topic' THEN id END IGNORE NULLS) OVER so_far AS topic_id,
-        -- the conversation goes back: by a rewind, or by the undoing of a move to another version that had put it elsewhere
+        -- the conversation goes back: by a rewind, or by the undo of a migration that had changed its position
         (kind = 'intervention' AND what = 'rewind') OR (kind = 'migrated' AND verdict = 'undone' AND old_place != new_place) AS goes_back,
-        -- where the conversation went elsewhere: what was under way there is cut short
+        -- the event at which the conversation went elsewhere: open visits are cut short there
         min(CASE WHEN kind IN ('scope_left', 'ended') OR goes_back THEN seq END)
             OVER (PARTITION BY session_id ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS elsewhere_seq
     FROM told
     WINDOW so_far AS (PARTITION BY session_id ORDER BY seq ROWS UNBOUNDED PRECEDING);
--- Going back puts the session at an action that it does not enter again by itself. A move to another version does not: the
--- question that was asked stays asked, under its new name, or the topic begins again with events of its own.
+-- Going back puts the session at an action without an event of its entry, so the visit is added here. After a migration
+-- this is not necessary: the current question continues, under its new name, or the topic starts again with events.
 CREATE OR REPLACE TEMP TABLE put_back AS
     SELECT b.* REPLACE ('action_entered' AS kind, t.action_id AS action_id, t.action_type AS action_type,
         e.skill AS skill, e.interrupt AS interrupt, e.detector AS detector, t.phase_id AS phase_id, t.topic_id AS topic_id,
@@ -33,7 +32,7 @@ CREATE OR REPLACE TEMP TABLE put_back AS
     JOIN turns AS t ON t.session_id = b.session_id AND t.turn = b.turn AND t.action_id IS NOT NULL
     ASOF LEFT JOIN (FROM placed WHERE kind = 'action_entered') AS e
         ON e.session_id = t.session_id AND e.action_id = t.action_id AND e.seq <= b.seq;
--- The action that a session stood at may have another name in the other version: the visit ends under that.
+-- The current action of a session may have another name in the new version; the visit ends under that name.
 CREATE OR REPLACE TEMP TABLE renamed AS
     SELECT session_id, seq, regexp_extract(old_place, '[^/]*$') AS action_id, regexp_extract(new_place, '[^/]*$') AS new_action_id
     FROM placed WHERE kind = 'migrated' AND verdict = 'mapped'
@@ -74,7 +73,7 @@ CREATE OR REPLACE TEMP TABLE new_visits AS
         recorded_at AS entered_at, 'skipped' AS outcome, seq AS left_seq, turn AS left_turn, recorded_at AS left_at, 0 AS rounds
     FROM placed WHERE kind = 'action_skipped';
 
--- and of phases and topics: of each there is one at a time, so what comes next ends it
+-- Visits of phases and topics: a session is in one at a time, so the next visit ends the one before.
 DELETE FROM scope_visits USING touched AS t WHERE scope_visits.session_id = t.session_id;
 INSERT INTO scope_visits BY NAME
     SELECT v.session_id, t.user_id, t.script_id, t.script_version, t.digest, v.scope, v.phase_id, v.topic_id, v.seq,
@@ -94,13 +93,13 @@ INSERT INTO scope_visits BY NAME
     JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.turn
     WHERE v.kind != 'scope_left';
 
--- 2. Waits, and the reply each got: the next turn in which the user said something, unless another wait came before it.
+-- 2. Waits, each with its reply: the next turn with a message of the user, unless another wait came before it.
 CREATE OR REPLACE TEMP TABLE replies AS
     SELECT session_id, turn, min(seq) AS seq FROM messages SEMI JOIN touched USING (session_id) WHERE role = 'user' GROUP BY ALL;
 CREATE OR REPLACE TEMP TABLE visits_by_name AS
     SELECT session_id, action_id, seq AS named_seq, seq, action_type FROM new_visits WHERE outcome != 'skipped'
     UNION ALL SELECT session_id, new_action_id, renamed_seq, seq, action_type FROM new_visits WHERE new_action_id IS NOT NULL;
--- A form that is drawn again since something in it has changed asks nothing again.
+-- A form that is displayed again because one of its values has changed is not a repeated question.
 CREATE OR REPLACE TEMP TABLE redrawn AS SELECT DISTINCT session_id, turn FROM placed
     WHERE (kind = 'migrated' AND verdict != 'restart_topic') OR (kind = 'intervention' AND what = 'set_variables');
 CREATE OR REPLACE TEMP TABLE new_waits AS
@@ -145,7 +144,7 @@ INSERT INTO action_visits BY NAME
         ON x.session_id = v.session_id AND x.action_id = v.action_id AND x.seq > v.seq AND x.seq < v.left_seq
     QUALIFY row_number() OVER (PARTITION BY v.session_id, v.seq ORDER BY x.seq DESC) = 1;
 
--- 3. What a rewind or clear took out of the conversation.
+-- 3. Messages that a rewind or clear removed from the conversation.
 UPDATE messages SET is_taken_back = len(list_filter(gaps, lambda gap: seq BETWEEN gap[1] AND gap[2])) > 0
     FROM (SELECT session_id, arg_max(from_json(gaps, '[["INTEGER"]]'), turn) AS gaps FROM delta_turns WHERE gaps IS NOT NULL
         GROUP BY session_id) AS changed
@@ -179,7 +178,7 @@ INSERT INTO sessions BY NAME
         CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, 
         e.last.reason AS end_reason, e.last.ended_by AS ended_by, e.last.action_id AS end_action_id,
         t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind, t.turn, l.message_count,
-        coalesce(u.user_messages, 0) AS user_messages, l.event_count, s.is_reduced
+        coalesce(u.user_messages, 0) AS user_messages, l.event_count, s.is_redacted
     FROM internal.starts AS s SEMI JOIN touched USING (session_id)
     JOIN lasts AS l USING (session_id)
     JOIN turns AS t ON t.session_id = s.session_id AND t.turn = l.turn
@@ -194,7 +193,7 @@ UPDATE sessions SET number = n.number FROM (
         SELECT session_id, row_number() OVER (PARTITION BY user_id ORDER BY created_at, session_id)::INTEGER AS number FROM sessions
     ) AS n WHERE n.session_id = sessions.session_id AND n.number != sessions.number;
 
--- 6. Variables that have a value now: the last write, unless its scope was left since. A skill's own are not among them.
+-- 6. Variables that have a value: the last write, unless its scope was left since. Variables of skills are not included.
 DELETE FROM variables_current USING touched AS t WHERE variables_current.session_id = t.session_id;
 DELETE FROM variables_current WHERE session_id IS NULL;
 INSERT INTO variables_current BY NAME
@@ -218,8 +217,8 @@ INSERT INTO variables_current BY NAME
     FROM (SELECT *, is_personal('global', name, NULL) AS is_pii, is_hidden(is_pii, type, value) AS hidden
         FROM delta_globals);
 
--- 7. Calls of models: those of sessions with new turns, those that no turn was taken with yet, those for memories. A
--- session that only has another key, other metadata or a failed turn comes without its calls, and keeps them.
+-- 7. Calls of models: of sessions with new turns, of turns that are not committed, and for memories. The delta of a session
+-- with only another key, other metadata or a failed turn does not contain its calls, so these are not deleted.
 DELETE FROM llm_calls USING (SELECT session_id FROM delta_turns UNION FROM delta_gone) AS t WHERE llm_calls.session_id = t.session_id;
 DELETE FROM llm_calls WHERE session_id IS NULL OR used IS NULL;
 INSERT INTO llm_calls BY NAME

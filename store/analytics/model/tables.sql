@@ -1,5 +1,5 @@
--- The model: what analysts query. Names, types and meanings are a public interface; what breaks a query that worked raises
--- MODEL_VERSION (store/analytics/model.py) and is told in the README. Comments here are the reference there.
+-- The model that analysts query. Names, types and meanings are a public interface: a change that breaks a working query
+-- increments MODEL_VERSION (store/analytics/file.py). docs/reference/analytics-model.md is generated from the comments.
 
 CREATE TABLE about (
     model_version INTEGER NOT NULL,
@@ -11,15 +11,15 @@ CREATE TABLE about (
     messages BIGINT NOT NULL,
     events BIGINT NOT NULL
 );
-COMMENT ON TABLE about IS 'One row: what this file is, and how far it goes. Every table is of one tenant.';
-COMMENT ON COLUMN about.model_version IS 'Version of these tables; a change that breaks a query raises it';
-COMMENT ON COLUMN about.tenant IS 'Whose data it is';
-COMMENT ON COLUMN about.is_masked IS 'Whether what was said, texts in variables, personal values, names and keys are left out, and users have pseudonyms';
-COMMENT ON COLUMN about.as_of IS 'The moment of the record that the file shows';
-COMMENT ON COLUMN about.sessions IS 'Sessions in the record at that moment';
-COMMENT ON COLUMN about.turns IS 'Turns in it';
-COMMENT ON COLUMN about.messages IS 'Messages in it';
-COMMENT ON COLUMN about.events IS 'Events in it';
+COMMENT ON TABLE about IS 'One row that describes the file. All tables contain the data of one tenant.';
+COMMENT ON COLUMN about.model_version IS 'Version of these tables; a change that breaks queries increments it';
+COMMENT ON COLUMN about.tenant IS 'The tenant of the data';
+COMMENT ON COLUMN about.is_masked IS 'Whether the texts of messages and variables, personal values, names and keys are removed, and users have pseudonyms';
+COMMENT ON COLUMN about.as_of IS 'The time of the database that the file describes';
+COMMENT ON COLUMN about.sessions IS 'Number of sessions in the database at that time';
+COMMENT ON COLUMN about.turns IS 'Number of turns';
+COMMENT ON COLUMN about.messages IS 'Number of messages';
+COMMENT ON COLUMN about.events IS 'Number of events';
 
 CREATE TABLE scripts (
     script_uuid VARCHAR NOT NULL,
@@ -35,19 +35,19 @@ CREATE TABLE scripts (
     author VARCHAR,
     description VARCHAR
 );
-COMMENT ON TABLE scripts IS 'One row a version of a script in the catalogue.';
-COMMENT ON COLUMN scripts.script_uuid IS 'The script, over all its versions';
-COMMENT ON COLUMN scripts.script_id IS 'The id the author gave it';
+COMMENT ON TABLE scripts IS 'One row per version of a script in the catalogue.';
+COMMENT ON COLUMN scripts.script_uuid IS 'The script; the same for all its versions';
+COMMENT ON COLUMN scripts.script_id IS 'The id that the author gave it';
 COMMENT ON COLUMN scripts.name IS 'Its name';
 COMMENT ON COLUMN scripts.version IS 'Number of the version, from 1';
-COMMENT ON COLUMN scripts.version_label IS 'The version as the author wrote it, may be empty';
-COMMENT ON COLUMN scripts.digest IS 'Its exact text';
+COMMENT ON COLUMN scripts.version_label IS 'The version as the author wrote it; may be empty';
+COMMENT ON COLUMN scripts.digest IS 'Digest of its text';
 COMMENT ON COLUMN scripts.status IS 'draft, published or archived';
 COMMENT ON COLUMN scripts.created_at IS 'When the version was first saved';
 COMMENT ON COLUMN scripts.updated_at IS 'When the version was last saved';
 COMMENT ON COLUMN scripts.tags IS 'Its tags';
-COMMENT ON COLUMN scripts.author IS 'Who wrote it';
-COMMENT ON COLUMN scripts.description IS 'What it is for';
+COMMENT ON COLUMN scripts.author IS 'The author';
+COMMENT ON COLUMN scripts.description IS 'The description';
 
 CREATE TABLE script_actions (
     digest VARCHAR NOT NULL,
@@ -62,18 +62,18 @@ CREATE TABLE script_actions (
     is_question BOOLEAN NOT NULL,
     says VARCHAR
 );
-COMMENT ON TABLE script_actions IS 'One row an action of a script, in the order it is written in; also of versions that only sessions still run on.';
-COMMENT ON COLUMN script_actions.digest IS 'The exact text it ran on';
-COMMENT ON COLUMN script_actions.script_id IS 'The id the author gave the script';
-COMMENT ON COLUMN script_actions.position IS 'Place of the action in the script, from 1, skills, interrupts and detectors last';
-COMMENT ON COLUMN script_actions.phase_id IS 'Its phase; of a skill empty, of an interrupt :interrupts, of a detector :detectors';
-COMMENT ON COLUMN script_actions.phase_position IS 'Place of the phase in the script, from 1; 0 for none';
+COMMENT ON TABLE script_actions IS 'One row per action of a script, in the order of the script; also of versions that only sessions still use.';
+COMMENT ON COLUMN script_actions.digest IS 'Digest of the text of the script';
+COMMENT ON COLUMN script_actions.script_id IS 'The id that the author gave the script';
+COMMENT ON COLUMN script_actions.position IS 'Position of the action in the script, from 1; skills, interrupts and detectors are last';
+COMMENT ON COLUMN script_actions.phase_id IS 'Its phase; empty for a skill, :interrupts for an interrupt, :detectors for a detector';
+COMMENT ON COLUMN script_actions.phase_position IS 'Position of the phase in the script, from 1; 0 for none';
 COMMENT ON COLUMN script_actions.topic_id IS 'Its topic, skill, interrupt or detector';
-COMMENT ON COLUMN script_actions.topic_position IS 'Place of the topic in the script, from 1; 0 for none';
+COMMENT ON COLUMN script_actions.topic_position IS 'Position of the topic in the script, from 1; 0 for none';
 COMMENT ON COLUMN script_actions.action_id IS 'The action';
 COMMENT ON COLUMN script_actions.action_type IS 'Its type: say, ask, ai_ask, choose, form, if …';
 COMMENT ON COLUMN script_actions.is_question IS 'Whether it waits for a reply';
-COMMENT ON COLUMN script_actions.says IS 'What the author wrote for it to say, shortened; the same for everyone, so it is never masked';
+COMMENT ON COLUMN script_actions.says IS 'The text that the author wrote for it, shortened; the same for all users, so it is never masked';
 
 CREATE TABLE script_variables (
     digest VARCHAR NOT NULL,
@@ -86,15 +86,15 @@ CREATE TABLE script_variables (
     define VARCHAR,
     is_pii BOOLEAN NOT NULL
 );
-COMMENT ON TABLE script_variables IS 'One row a variable that a script declares.';
-COMMENT ON COLUMN script_variables.digest IS 'The exact text it ran on';
-COMMENT ON COLUMN script_variables.script_id IS 'The id the author gave the script';
+COMMENT ON TABLE script_variables IS 'One row per variable that a script declares.';
+COMMENT ON COLUMN script_variables.digest IS 'Digest of the text of the script';
+COMMENT ON COLUMN script_variables.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN script_variables.scope IS 'global, session, phase or topic';
-COMMENT ON COLUMN script_variables.phase_id IS 'The phase it is declared in; else empty';
-COMMENT ON COLUMN script_variables.topic_id IS 'The topic or skill it is declared in; else empty';
+COMMENT ON COLUMN script_variables.phase_id IS 'The phase that declares it; otherwise empty';
+COMMENT ON COLUMN script_variables.topic_id IS 'The topic or skill that declares it; otherwise empty';
 COMMENT ON COLUMN script_variables.name IS 'Its name';
-COMMENT ON COLUMN script_variables.type IS 'The declared type; null where none is';
-COMMENT ON COLUMN script_variables.define IS 'What it means, as the author wrote it';
+COMMENT ON COLUMN script_variables.type IS 'The declared type; null for none';
+COMMENT ON COLUMN script_variables.define IS 'Its meaning, as the author wrote it';
 COMMENT ON COLUMN script_variables.is_pii IS 'Whether the author marked it as personal';
 
 CREATE TABLE script_arms (
@@ -107,15 +107,15 @@ CREATE TABLE script_arms (
     weight INTEGER NOT NULL,
     define VARCHAR
 );
-COMMENT ON TABLE script_arms IS 'One row an arm of an experiment that a script has.';
-COMMENT ON COLUMN script_arms.digest IS 'The exact text it ran on';
-COMMENT ON COLUMN script_arms.script_id IS 'The id the author gave the script';
+COMMENT ON TABLE script_arms IS 'One row per arm of an experiment of a script.';
+COMMENT ON COLUMN script_arms.digest IS 'Digest of the text of the script';
+COMMENT ON COLUMN script_arms.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN script_arms.experiment IS 'The experiment';
-COMMENT ON COLUMN script_arms.unit IS 'What is assigned to an arm: user or session';
+COMMENT ON COLUMN script_arms.unit IS 'Unit that is assigned to an arm: user or session';
 COMMENT ON COLUMN script_arms.arm IS 'The arm';
-COMMENT ON COLUMN script_arms.position IS 'Place of the arm in the experiment, from 1';
+COMMENT ON COLUMN script_arms.position IS 'Position of the arm in the experiment, from 1';
 COMMENT ON COLUMN script_arms.weight IS 'Its weight among the arms';
-COMMENT ON COLUMN script_arms.define IS 'What it is, as the author wrote it';
+COMMENT ON COLUMN script_arms.define IS 'Its description, as the author wrote it';
 
 CREATE TABLE users (
     user_id VARCHAR NOT NULL,
@@ -126,14 +126,14 @@ CREATE TABLE users (
     turns BIGINT NOT NULL,
     user_messages BIGINT NOT NULL
 );
-COMMENT ON TABLE users IS 'One row a user with a session or global variables.';
+COMMENT ON TABLE users IS 'One row per user with a session or global variables.';
 COMMENT ON COLUMN users.user_id IS 'The user';
-COMMENT ON COLUMN users.first_seen_at IS 'When the first session began; null without a session';
-COMMENT ON COLUMN users.last_seen_at IS 'When a session last went on';
-COMMENT ON COLUMN users.sessions IS 'Sessions';
-COMMENT ON COLUMN users.completed_sessions IS 'Those of them that were completed';
-COMMENT ON COLUMN users.turns IS 'Turns in all sessions';
-COMMENT ON COLUMN users.user_messages IS 'What the user sent in them';
+COMMENT ON COLUMN users.first_seen_at IS 'When the first session was created; null without a session';
+COMMENT ON COLUMN users.last_seen_at IS 'When a turn of any session last finished';
+COMMENT ON COLUMN users.sessions IS 'Number of sessions';
+COMMENT ON COLUMN users.completed_sessions IS 'Number of completed sessions';
+COMMENT ON COLUMN users.turns IS 'Number of turns in all sessions';
+COMMENT ON COLUMN users.user_messages IS 'Number of messages from the user in all sessions';
 
 CREATE TABLE sessions (
     session_id UUID NOT NULL,
@@ -166,40 +166,40 @@ CREATE TABLE sessions (
     message_count INTEGER NOT NULL,
     user_messages INTEGER NOT NULL,
     event_count INTEGER NOT NULL,
-    is_reduced BOOLEAN NOT NULL
+    is_redacted BOOLEAN NOT NULL
 );
-COMMENT ON TABLE sessions IS 'One row a session: how it was created, and where its latest turn left it.';
+COMMENT ON TABLE sessions IS 'One row per session: its properties at creation and its state after the latest turn.';
 COMMENT ON COLUMN sessions.session_id IS 'The session';
-COMMENT ON COLUMN sessions.user_id IS 'The user it talks with';
-COMMENT ON COLUMN sessions.number IS 'Which session of this user it is, from 1, in the order of creation';
-COMMENT ON COLUMN sessions.key IS 'The name the application gave it';
-COMMENT ON COLUMN sessions.script_uuid IS 'The script it runs now';
-COMMENT ON COLUMN sessions.script_id IS 'The id the author gave that script';
-COMMENT ON COLUMN sessions.script_version IS 'Number of the version it runs now';
-COMMENT ON COLUMN sessions.digest IS 'The exact text it runs now';
-COMMENT ON COLUMN sessions.first_version IS 'Number of the version it began with';
-COMMENT ON COLUMN sessions.locale IS 'Language and country of the conversation';
-COMMENT ON COLUMN sessions.metadata IS 'What the application notes of it';
-COMMENT ON COLUMN sessions.forked_from IS 'The session it was copied from; null for none';
+COMMENT ON COLUMN sessions.user_id IS 'The user';
+COMMENT ON COLUMN sessions.number IS 'Number of the session among the sessions of its user, from 1, in the order of creation';
+COMMENT ON COLUMN sessions.key IS 'The key that the application gave it';
+COMMENT ON COLUMN sessions.script_uuid IS 'The current script';
+COMMENT ON COLUMN sessions.script_id IS 'The id that the author gave that script';
+COMMENT ON COLUMN sessions.script_version IS 'Number of the current version of the script';
+COMMENT ON COLUMN sessions.digest IS 'Digest of the text of the current script';
+COMMENT ON COLUMN sessions.first_version IS 'Number of the version that it started with';
+COMMENT ON COLUMN sessions.locale IS 'Locale of the conversation';
+COMMENT ON COLUMN sessions.metadata IS 'The metadata that the application set';
+COMMENT ON COLUMN sessions.forked_from IS 'The session that it is a fork of; null for none';
 COMMENT ON COLUMN sessions.created_at IS 'When it was created';
 COMMENT ON COLUMN sessions.updated_at IS 'When its latest turn finished';
 COMMENT ON COLUMN sessions.completed_at IS 'When it was completed; null before';
-COMMENT ON COLUMN sessions.seconds IS 'From its creation to its latest turn';
+COMMENT ON COLUMN sessions.seconds IS 'Seconds from its creation to its latest turn';
 COMMENT ON COLUMN sessions.status IS 'active, paused, completed or failed';
 COMMENT ON COLUMN sessions.execution_status IS 'running, waiting_input, paused, completed or error';
-COMMENT ON COLUMN sessions.end_reason IS 'Why it ended, where a reason is given; masked, only reasons that stand in a script';
-COMMENT ON COLUMN sessions.ended_by IS 'What ended it: script (it came to the end of the script), end_action (an end of the script), user, application, rounds (a question got no usable reply); null while it is not completed, and where retention dropped it';
-COMMENT ON COLUMN sessions.end_action_id IS 'The action that ended it; null where none did';
-COMMENT ON COLUMN sessions.phase_id IS 'Phase it stands in';
-COMMENT ON COLUMN sessions.topic_id IS 'Topic it stands in';
-COMMENT ON COLUMN sessions.action_id IS 'Action it stands at';
-COMMENT ON COLUMN sessions.action_type IS 'Type of that action';
-COMMENT ON COLUMN sessions.wait_kind IS 'What it waits for: text, choice, form, acknowledge, suggestion; null for nothing';
+COMMENT ON COLUMN sessions.end_reason IS 'Why it ended, if a reason was given; in masked files only reasons that are in a script';
+COMMENT ON COLUMN sessions.ended_by IS 'What ended it: script (it came to the end of the script), end_action (an end of the script), user, application, rounds (a question got no usable reply); null if it is not completed, or if retention removed it';
+COMMENT ON COLUMN sessions.end_action_id IS 'The action that ended it; null if no action did';
+COMMENT ON COLUMN sessions.phase_id IS 'Current phase';
+COMMENT ON COLUMN sessions.topic_id IS 'Current topic';
+COMMENT ON COLUMN sessions.action_id IS 'Current action';
+COMMENT ON COLUMN sessions.action_type IS 'Type of the current action';
+COMMENT ON COLUMN sessions.wait_kind IS 'What it waits for: text, choice, form, acknowledge, suggestion; null if it does not wait';
 COMMENT ON COLUMN sessions.turn IS 'Number of the latest turn; 0 is the creation';
-COMMENT ON COLUMN sessions.message_count IS 'Messages so far';
-COMMENT ON COLUMN sessions.user_messages IS 'Those of them that the user sent';
-COMMENT ON COLUMN sessions.event_count IS 'Events so far';
-COMMENT ON COLUMN sessions.is_reduced IS 'Whether retention has dropped its texts and values and kept the counts';
+COMMENT ON COLUMN sessions.message_count IS 'Number of messages';
+COMMENT ON COLUMN sessions.user_messages IS 'Number of messages from the user';
+COMMENT ON COLUMN sessions.event_count IS 'Number of events';
+COMMENT ON COLUMN sessions.is_redacted IS 'Whether retention has removed its texts and values; the counts are retained';
 
 CREATE TABLE turns (
     session_id UUID NOT NULL,
@@ -222,26 +222,26 @@ CREATE TABLE turns (
     writes INTEGER NOT NULL,
     events INTEGER NOT NULL
 );
-COMMENT ON TABLE turns IS 'One row a turn.';
+COMMENT ON TABLE turns IS 'One row per turn.';
 COMMENT ON COLUMN turns.session_id IS 'The session';
 COMMENT ON COLUMN turns.user_id IS 'The user of the session';
 COMMENT ON COLUMN turns.turn IS 'Number of the turn in its session; 0 is the creation';
-COMMENT ON COLUMN turns.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN turns.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN turns.script_version IS 'Number of the version of the script';
-COMMENT ON COLUMN turns.digest IS 'The exact text it ran on';
+COMMENT ON COLUMN turns.digest IS 'Digest of the text of the script';
 COMMENT ON COLUMN turns.started_at IS 'When the turn started';
-COMMENT ON COLUMN turns.finished_at IS 'When it finished, just before it was recorded';
-COMMENT ON COLUMN turns.seconds IS 'How long it took, calls of models included';
-COMMENT ON COLUMN turns.status IS 'Status of the session after it: active, paused, completed, failed';
-COMMENT ON COLUMN turns.execution_status IS 'What the session then does: running, waiting_input, paused, completed, error';
-COMMENT ON COLUMN turns.phase_id IS 'Phase the session then stands in';
-COMMENT ON COLUMN turns.topic_id IS 'Topic it then stands in';
-COMMENT ON COLUMN turns.action_id IS 'Action it then stands at';
+COMMENT ON COLUMN turns.finished_at IS 'When it finished, just before it was committed';
+COMMENT ON COLUMN turns.seconds IS 'Duration in seconds, including calls of models';
+COMMENT ON COLUMN turns.status IS 'Status of the session after the turn: active, paused, completed, failed';
+COMMENT ON COLUMN turns.execution_status IS 'Execution status after the turn: running, waiting_input, paused, completed, error';
+COMMENT ON COLUMN turns.phase_id IS 'Phase after the turn';
+COMMENT ON COLUMN turns.topic_id IS 'Topic after the turn';
+COMMENT ON COLUMN turns.action_id IS 'Action after the turn';
 COMMENT ON COLUMN turns.action_type IS 'Type of that action';
-COMMENT ON COLUMN turns.wait_kind IS 'What it then waits for; null for nothing';
-COMMENT ON COLUMN turns.messages IS 'Messages in this turn';
-COMMENT ON COLUMN turns.writes IS 'Writes of variables in it';
-COMMENT ON COLUMN turns.events IS 'Events in it';
+COMMENT ON COLUMN turns.wait_kind IS 'What the session waits for after the turn; null if it does not wait';
+COMMENT ON COLUMN turns.messages IS 'Number of messages in the turn';
+COMMENT ON COLUMN turns.writes IS 'Number of writes of variables in the turn';
+COMMENT ON COLUMN turns.events IS 'Number of events in the turn';
 
 CREATE TABLE failed_turns (
     session_id UUID NOT NULL,
@@ -253,11 +253,11 @@ CREATE TABLE failed_turns (
     action_id VARCHAR,
     failed_at TIMESTAMPTZ NOT NULL
 );
-COMMENT ON TABLE failed_turns IS 'One row a turn that failed and left no turn: the session stayed where it was.';
+COMMENT ON TABLE failed_turns IS 'One row per turn that failed and was not committed; the session was not changed.';
 COMMENT ON COLUMN failed_turns.session_id IS 'The session';
-COMMENT ON COLUMN failed_turns.turn_attempted IS 'Number the turn would have had';
+COMMENT ON COLUMN failed_turns.turn_attempted IS 'Number that the turn would have had';
 COMMENT ON COLUMN failed_turns.code IS 'Code of the error';
-COMMENT ON COLUMN failed_turns.message IS 'What went wrong';
+COMMENT ON COLUMN failed_turns.message IS 'Message of the error';
 COMMENT ON COLUMN failed_turns.phase_id IS 'Phase it failed in';
 COMMENT ON COLUMN failed_turns.topic_id IS 'Topic it failed in';
 COMMENT ON COLUMN failed_turns.action_id IS 'Action it failed at';
@@ -273,15 +273,15 @@ CREATE TABLE session_migrations (
     script_id VARCHAR NOT NULL,
     migrated_at TIMESTAMPTZ NOT NULL
 );
-COMMENT ON TABLE session_migrations IS 'One row a move of a session to another version of its script, or back.';
+COMMENT ON TABLE session_migrations IS 'One row per migration of a session to another version of its script, or undo of one.';
 COMMENT ON COLUMN session_migrations.session_id IS 'The session';
-COMMENT ON COLUMN session_migrations.turn IS 'The turn that moved it';
+COMMENT ON COLUMN session_migrations.turn IS 'The turn of the migration';
 COMMENT ON COLUMN session_migrations.kind IS 'migrate or undo';
-COMMENT ON COLUMN session_migrations.verdict IS 'How well the session fitted the other version';
-COMMENT ON COLUMN session_migrations.from_version IS 'Number of the version it left';
-COMMENT ON COLUMN session_migrations.to_version IS 'Number of the version it went to';
-COMMENT ON COLUMN session_migrations.script_id IS 'The id the author gave the script';
-COMMENT ON COLUMN session_migrations.migrated_at IS 'When it moved';
+COMMENT ON COLUMN session_migrations.verdict IS 'How well the session fitted the new version';
+COMMENT ON COLUMN session_migrations.from_version IS 'Number of the version before';
+COMMENT ON COLUMN session_migrations.to_version IS 'Number of the version after';
+COMMENT ON COLUMN session_migrations.script_id IS 'The id that the author gave the script';
+COMMENT ON COLUMN session_migrations.migrated_at IS 'When it was migrated';
 
 CREATE TABLE messages (
     session_id UUID NOT NULL,
@@ -297,19 +297,19 @@ CREATE TABLE messages (
     metadata JSON,
     created_at TIMESTAMPTZ NOT NULL
 );
-COMMENT ON TABLE messages IS 'One row a message.';
+COMMENT ON TABLE messages IS 'One row per message.';
 COMMENT ON COLUMN messages.session_id IS 'The session';
 COMMENT ON COLUMN messages.user_id IS 'The user of the session';
-COMMENT ON COLUMN messages.turn IS 'The turn it was said in';
+COMMENT ON COLUMN messages.turn IS 'The turn of the message';
 COMMENT ON COLUMN messages.seq IS 'Number of the message in the session, from 1, without gaps';
-COMMENT ON COLUMN messages.message_id IS 'The message';
-COMMENT ON COLUMN messages.role IS 'Who said it: user or assistant; system or tool where an application put it there';
-COMMENT ON COLUMN messages.content IS 'What was said; null where it is masked or was dropped';
-COMMENT ON COLUMN messages.characters IS 'How many characters that has';
-COMMENT ON COLUMN messages.action_id IS 'The action that said it, or that it answers';
-COMMENT ON COLUMN messages.is_taken_back IS 'Whether a rewind or clear took it out of the conversation';
-COMMENT ON COLUMN messages.metadata IS 'What else is known of it';
-COMMENT ON COLUMN messages.created_at IS 'When it was said';
+COMMENT ON COLUMN messages.message_id IS 'The id of the message';
+COMMENT ON COLUMN messages.role IS 'Author of the message: user or assistant; system or tool if an application added it';
+COMMENT ON COLUMN messages.content IS 'The text; null if it is masked or was removed';
+COMMENT ON COLUMN messages.characters IS 'Length of the text in characters';
+COMMENT ON COLUMN messages.action_id IS 'The action that sent it, or that it answers';
+COMMENT ON COLUMN messages.is_taken_back IS 'Whether a rewind or clear removed it from the conversation';
+COMMENT ON COLUMN messages.metadata IS 'Other data about it';
+COMMENT ON COLUMN messages.created_at IS 'When it was created';
 
 CREATE TABLE events (
     session_id UUID NOT NULL,
@@ -321,14 +321,14 @@ CREATE TABLE events (
     data JSON,
     recorded_at TIMESTAMPTZ NOT NULL
 );
-COMMENT ON TABLE events IS 'One row an event: what the other tables are made of, in the order it happened.';
+COMMENT ON TABLE events IS 'One row per event, in order; the other tables are derived from events.';
 COMMENT ON COLUMN events.session_id IS 'The session';
 COMMENT ON COLUMN events.user_id IS 'The user of the session';
-COMMENT ON COLUMN events.turn IS 'The turn it happened in';
+COMMENT ON COLUMN events.turn IS 'The turn of the event';
 COMMENT ON COLUMN events.seq IS 'Number of the event in the session, from 1, without gaps';
-COMMENT ON COLUMN events.kind IS 'What happened: action_entered, action_left, wait, jump, warning, interrupted, repaired …';
-COMMENT ON COLUMN events.action_id IS 'The action it happened at';
-COMMENT ON COLUMN events.data IS 'All there is to know of it; masked, without anybody''s words';
+COMMENT ON COLUMN events.kind IS 'Kind of the event: action_entered, action_left, wait, jump, warning, interrupted, repaired …';
+COMMENT ON COLUMN events.action_id IS 'The action of the event';
+COMMENT ON COLUMN events.data IS 'Data of the event; in masked files without texts of users';
 COMMENT ON COLUMN events.recorded_at IS 'When its turn finished';
 
 CREATE TABLE action_visits (
@@ -357,31 +357,31 @@ CREATE TABLE action_visits (
     exit_source VARCHAR,
     exit_reason VARCHAR
 );
-COMMENT ON TABLE action_visits IS 'One row a time a session came to an action.';
+COMMENT ON TABLE action_visits IS 'One row per visit of a session to an action.';
 COMMENT ON COLUMN action_visits.session_id IS 'The session';
 COMMENT ON COLUMN action_visits.user_id IS 'The user of the session';
-COMMENT ON COLUMN action_visits.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN action_visits.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN action_visits.script_version IS 'Number of the version of the script';
-COMMENT ON COLUMN action_visits.digest IS 'The exact text it ran on';
-COMMENT ON COLUMN action_visits.visit IS 'Which visit of the action, there, in this session it is, from 1; 0 where it was skipped';
+COMMENT ON COLUMN action_visits.digest IS 'Digest of the text of the script';
+COMMENT ON COLUMN action_visits.visit IS 'Number of the visit to this action at this position in the session, from 1; 0 if it was skipped';
 COMMENT ON COLUMN action_visits.phase_id IS 'The phase the session was in';
 COMMENT ON COLUMN action_visits.topic_id IS 'The topic it was in';
 COMMENT ON COLUMN action_visits.action_id IS 'The action';
 COMMENT ON COLUMN action_visits.action_type IS 'Its type';
-COMMENT ON COLUMN action_visits.skill IS 'The skill it stands in, if it does';
-COMMENT ON COLUMN action_visits.interrupt IS 'Or the interrupt';
-COMMENT ON COLUMN action_visits.detector IS 'Or the detector';
-COMMENT ON COLUMN action_visits.seq IS 'Number of the event with which it began';
-COMMENT ON COLUMN action_visits.entered_turn IS 'The turn it was entered in';
+COMMENT ON COLUMN action_visits.skill IS 'The skill that contains the action; null for none';
+COMMENT ON COLUMN action_visits.interrupt IS 'The interrupt that contains the action; null for none';
+COMMENT ON COLUMN action_visits.detector IS 'The detector that contains the action; null for none';
+COMMENT ON COLUMN action_visits.seq IS 'Number of the event that began the visit';
+COMMENT ON COLUMN action_visits.entered_turn IS 'The turn in which the visit began';
 COMMENT ON COLUMN action_visits.entered_at IS 'When that turn finished';
-COMMENT ON COLUMN action_visits.left_seq IS 'Number of the event with which it ended; null while it lasts';
-COMMENT ON COLUMN action_visits.left_turn IS 'The turn it ended in; null while it lasts';
+COMMENT ON COLUMN action_visits.left_seq IS 'Number of the event that ended the visit; null while it is open';
+COMMENT ON COLUMN action_visits.left_turn IS 'The turn in which the visit ended; null while it is open';
 COMMENT ON COLUMN action_visits.left_at IS 'When that turn finished';
-COMMENT ON COLUMN action_visits.seconds IS 'From entering to leaving; null while it lasts';
-COMMENT ON COLUMN action_visits.rounds IS 'How many replies it took: 0 asked nothing, 1 was answered at once, more were asked again';
-COMMENT ON COLUMN action_visits.outcome IS 'done; skipped (its condition did not hold); cut_short (the conversation went elsewhere); open (it lasts)';
-COMMENT ON COLUMN action_visits.exit_source IS 'Of an action that leads a conversation: what ended it';
-COMMENT ON COLUMN action_visits.exit_reason IS 'And why, in the model''s or script''s words';
+COMMENT ON COLUMN action_visits.seconds IS 'Seconds from entering to leaving; null while it is open';
+COMMENT ON COLUMN action_visits.rounds IS 'Number of replies that it needed: 0 if it asked nothing, 1 if it was answered at once, more if it asked again';
+COMMENT ON COLUMN action_visits.outcome IS 'done; skipped (its condition did not hold); cut_short (the conversation went elsewhere); open (the visit has not ended)';
+COMMENT ON COLUMN action_visits.exit_source IS 'What ended an action that leads a conversation';
+COMMENT ON COLUMN action_visits.exit_reason IS 'Why it ended, as the model or the script stated it';
 
 CREATE TABLE scope_visits (
     session_id UUID NOT NULL,
@@ -402,24 +402,24 @@ CREATE TABLE scope_visits (
     seconds DOUBLE,
     outcome VARCHAR NOT NULL
 );
-COMMENT ON TABLE scope_visits IS 'One row a time a session came to a phase or a topic.';
+COMMENT ON TABLE scope_visits IS 'One row per visit of a session to a phase or a topic.';
 COMMENT ON COLUMN scope_visits.session_id IS 'The session';
 COMMENT ON COLUMN scope_visits.user_id IS 'The user of the session';
-COMMENT ON COLUMN scope_visits.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN scope_visits.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN scope_visits.script_version IS 'Number of the version of the script';
-COMMENT ON COLUMN scope_visits.digest IS 'The exact text it ran on';
-COMMENT ON COLUMN scope_visits.visit IS 'Which visit of it in this session it is, from 1; 0 where it was skipped';
+COMMENT ON COLUMN scope_visits.digest IS 'Digest of the text of the script';
+COMMENT ON COLUMN scope_visits.visit IS 'Number of the visit to it in this session, from 1; 0 if it was skipped';
 COMMENT ON COLUMN scope_visits.scope IS 'phase or topic';
 COMMENT ON COLUMN scope_visits.phase_id IS 'The phase, or the phase of the topic';
 COMMENT ON COLUMN scope_visits.topic_id IS 'The topic; null for a phase';
-COMMENT ON COLUMN scope_visits.seq IS 'Number of the event with which it began';
-COMMENT ON COLUMN scope_visits.entered_turn IS 'The turn it was entered in';
+COMMENT ON COLUMN scope_visits.seq IS 'Number of the event that began the visit';
+COMMENT ON COLUMN scope_visits.entered_turn IS 'The turn in which the visit began';
 COMMENT ON COLUMN scope_visits.entered_at IS 'When that turn finished';
-COMMENT ON COLUMN scope_visits.left_seq IS 'Number of the event with which it ended; null while it lasts';
-COMMENT ON COLUMN scope_visits.left_turn IS 'The turn it ended in; null while it lasts';
+COMMENT ON COLUMN scope_visits.left_seq IS 'Number of the event that ended the visit; null while it is open';
+COMMENT ON COLUMN scope_visits.left_turn IS 'The turn in which the visit ended; null while it is open';
 COMMENT ON COLUMN scope_visits.left_at IS 'When that turn finished';
-COMMENT ON COLUMN scope_visits.seconds IS 'From entering to leaving; null while it lasts';
-COMMENT ON COLUMN scope_visits.outcome IS 'left; skipped (its condition did not hold); open (it lasts)';
+COMMENT ON COLUMN scope_visits.seconds IS 'Seconds from entering to leaving; null while it is open';
+COMMENT ON COLUMN scope_visits.outcome IS 'left; skipped (its condition did not hold); open (the visit has not ended)';
 
 CREATE TABLE waits (
     session_id UUID NOT NULL,
@@ -439,22 +439,22 @@ CREATE TABLE waits (
     seconds DOUBLE,
     outcome VARCHAR NOT NULL
 );
-COMMENT ON TABLE waits IS 'One row a time a session waited for its user.';
+COMMENT ON TABLE waits IS 'One row per wait of a session for its user.';
 COMMENT ON COLUMN waits.session_id IS 'The session';
 COMMENT ON COLUMN waits.user_id IS 'The user of the session';
-COMMENT ON COLUMN waits.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN waits.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN waits.script_version IS 'Number of the version of the script';
-COMMENT ON COLUMN waits.turn IS 'The turn that asked';
-COMMENT ON COLUMN waits.answered_turn IS 'The turn that answered; null for none';
-COMMENT ON COLUMN waits.phase_id IS 'The phase it waits in';
-COMMENT ON COLUMN waits.topic_id IS 'The topic it waits in';
+COMMENT ON COLUMN waits.turn IS 'The turn that began the wait';
+COMMENT ON COLUMN waits.answered_turn IS 'The turn of the reply; null for none';
+COMMENT ON COLUMN waits.phase_id IS 'The phase of the wait';
+COMMENT ON COLUMN waits.topic_id IS 'The topic of the wait';
 COMMENT ON COLUMN waits.action_id IS 'The action that waits';
-COMMENT ON COLUMN waits.action_type IS 'Its type';
-COMMENT ON COLUMN waits.kind IS 'For what: text, choice, form, acknowledge, suggestion';
-COMMENT ON COLUMN waits.round IS 'Which wait of this visit of the action it is, from 1; more than 1: asked again';
-COMMENT ON COLUMN waits.asked_at IS 'When the asking turn finished';
-COMMENT ON COLUMN waits.answered_at IS 'When the answering turn started';
-COMMENT ON COLUMN waits.seconds IS 'Between the two';
+COMMENT ON COLUMN waits.action_type IS 'Type of that action';
+COMMENT ON COLUMN waits.kind IS 'What it waits for: text, choice, form, acknowledge, suggestion';
+COMMENT ON COLUMN waits.round IS 'Number of the wait in this visit of the action, from 1; more than 1 means that it asked again';
+COMMENT ON COLUMN waits.asked_at IS 'When the turn that began the wait finished';
+COMMENT ON COLUMN waits.answered_at IS 'When the turn of the reply started';
+COMMENT ON COLUMN waits.seconds IS 'Seconds between asked_at and answered_at';
 COMMENT ON COLUMN waits.outcome IS 'answered; open (it still waits); ended (the application ended or rewound the session, or its topic began again)';
 
 CREATE TABLE variable_history (
@@ -478,26 +478,26 @@ CREATE TABLE variable_history (
     action_id VARCHAR,
     is_pii BOOLEAN NOT NULL
 );
-COMMENT ON TABLE variable_history IS 'One row a write of a variable, of every scope and session, and outside of sessions.';
-COMMENT ON COLUMN variable_history.session_id IS 'The session; null where no session wrote it';
-COMMENT ON COLUMN variable_history.user_id IS 'The user of the session, or whose global variable was set';
-COMMENT ON COLUMN variable_history.turn IS 'The turn that wrote it; null where no session did';
-COMMENT ON COLUMN variable_history.seq IS 'Number of its event in the session';
-COMMENT ON COLUMN variable_history.written_at IS 'When that turn finished, or it was set';
+COMMENT ON TABLE variable_history IS 'One row per write of a variable, in all scopes, in sessions and outside.';
+COMMENT ON COLUMN variable_history.session_id IS 'The session; null for a write outside sessions';
+COMMENT ON COLUMN variable_history.user_id IS 'The user of the session, or the owner of the global variable';
+COMMENT ON COLUMN variable_history.turn IS 'The turn of the write; null outside sessions';
+COMMENT ON COLUMN variable_history.seq IS 'Number of the event of the write in the session';
+COMMENT ON COLUMN variable_history.written_at IS 'When the turn finished, or when the variable was set outside sessions';
 COMMENT ON COLUMN variable_history.scope IS 'global, session, phase or topic';
 COMMENT ON COLUMN variable_history.phase_id IS 'The phase that owns a phase or topic variable';
 COMMENT ON COLUMN variable_history.topic_id IS 'The topic that owns a topic variable';
 COMMENT ON COLUMN variable_history.name IS 'Name of the variable';
 COMMENT ON COLUMN variable_history.type IS 'Type of the value: text, number, boolean, date, choice, list, record';
-COMMENT ON COLUMN variable_history.old IS 'Value before; null where it was unset';
-COMMENT ON COLUMN variable_history.new IS 'Value after; null where the write unset it';
-COMMENT ON COLUMN variable_history.old_text IS 'Value before as text, lists and records as JSON';
-COMMENT ON COLUMN variable_history.new_text IS 'Value after as text, lists and records as JSON';
-COMMENT ON COLUMN variable_history.old_number IS 'Value before where it is a number';
-COMMENT ON COLUMN variable_history.new_number IS 'Value after where it is a number';
-COMMENT ON COLUMN variable_history.source IS 'Where the value came from: script, user, model, api, default, migrated';
+COMMENT ON COLUMN variable_history.old IS 'Value before; null if it was unset';
+COMMENT ON COLUMN variable_history.new IS 'Value after; null if the write unset it';
+COMMENT ON COLUMN variable_history.old_text IS 'Value before as text; lists and records as JSON';
+COMMENT ON COLUMN variable_history.new_text IS 'Value after as text; lists and records as JSON';
+COMMENT ON COLUMN variable_history.old_number IS 'Value before if it is a number';
+COMMENT ON COLUMN variable_history.new_number IS 'Value after if it is a number';
+COMMENT ON COLUMN variable_history.source IS 'Source of the value: script, user, model, api, default, migrated';
 COMMENT ON COLUMN variable_history.action_id IS 'The action that wrote it';
-COMMENT ON COLUMN variable_history.is_pii IS 'Whether the author marked it as personal; masked are its values, and those of all texts, lists and records';
+COMMENT ON COLUMN variable_history.is_pii IS 'Whether the author marked it as personal; in masked files its values are null, and so are all texts, lists and records';
 
 CREATE TABLE variables_current (
     session_id UUID,
@@ -515,7 +515,7 @@ CREATE TABLE variables_current (
     written_at TIMESTAMPTZ NOT NULL,
     is_pii BOOLEAN NOT NULL
 );
-COMMENT ON TABLE variables_current IS 'One row a variable that has a value now: of live scopes of sessions, and global ones of users.';
+COMMENT ON TABLE variables_current IS 'One row per variable that has a value: in current scopes of sessions, and global variables of users.';
 COMMENT ON COLUMN variables_current.session_id IS 'The session; null for a global variable';
 COMMENT ON COLUMN variables_current.user_id IS 'The user';
 COMMENT ON COLUMN variables_current.scope IS 'global, session, phase or topic';
@@ -524,11 +524,11 @@ COMMENT ON COLUMN variables_current.topic_id IS 'The topic that owns it';
 COMMENT ON COLUMN variables_current.name IS 'Name of the variable';
 COMMENT ON COLUMN variables_current.type IS 'Type of the value';
 COMMENT ON COLUMN variables_current.value IS 'Its value';
-COMMENT ON COLUMN variables_current.value_text IS 'Its value as text, lists and records as JSON';
-COMMENT ON COLUMN variables_current.value_number IS 'Its value where it is a number';
-COMMENT ON COLUMN variables_current.source IS 'Where the value came from';
+COMMENT ON COLUMN variables_current.value_text IS 'Its value as text; lists and records as JSON';
+COMMENT ON COLUMN variables_current.value_number IS 'Its value if it is a number';
+COMMENT ON COLUMN variables_current.source IS 'Source of the value';
 COMMENT ON COLUMN variables_current.turn IS 'The turn that wrote it';
-COMMENT ON COLUMN variables_current.written_at IS 'When the turn that wrote it finished, or it was set';
+COMMENT ON COLUMN variables_current.written_at IS 'When the turn of the write finished, or when the variable was set outside sessions';
 COMMENT ON COLUMN variables_current.is_pii IS 'Whether the author marked it as personal';
 
 CREATE TABLE llm_calls (
@@ -563,37 +563,37 @@ CREATE TABLE llm_calls (
     parameters JSON,
     reply JSON
 );
-COMMENT ON TABLE llm_calls IS 'One row a call of a language model, also of turns that failed or are not taken yet, and for memories.';
-COMMENT ON COLUMN llm_calls.session_id IS 'The session; one that was killed before its first turn was kept is in no other table; null: for a memory, off the turn';
-COMMENT ON COLUMN llm_calls.user_id IS 'The user of the session, or whose memory it was made for';
-COMMENT ON COLUMN llm_calls.script_id IS 'The id the author gave the script that asked; null for a memory';
+COMMENT ON TABLE llm_calls IS 'One row per call of a language model, including calls of turns that failed or are not committed yet, and calls for memories.';
+COMMENT ON COLUMN llm_calls.session_id IS 'The session; other tables lack a session that was killed before its first turn was committed; null for a memory outside a turn';
+COMMENT ON COLUMN llm_calls.user_id IS 'The user of the session, or the owner of the memory';
+COMMENT ON COLUMN llm_calls.script_id IS 'The id that the author gave the script that made the call; null for a memory';
 COMMENT ON COLUMN llm_calls.script_version IS 'Number of the version of that script';
-COMMENT ON COLUMN llm_calls.turn IS 'The turn it was made for';
-COMMENT ON COLUMN llm_calls.number IS 'Number of the call in that turn, over all attempts at it, from 1';
-COMMENT ON COLUMN llm_calls.call_id IS 'The call';
-COMMENT ON COLUMN llm_calls.purpose IS 'What was asked: say, ask, extract, think, chat, route, detect, summarise, memo';
-COMMENT ON COLUMN llm_calls.action_id IS 'The action that asked; empty for the script itself';
+COMMENT ON COLUMN llm_calls.turn IS 'The turn that made the call';
+COMMENT ON COLUMN llm_calls.number IS 'Number of the call in that turn, from 1, over all attempts at the turn';
+COMMENT ON COLUMN llm_calls.call_id IS 'The id of the call';
+COMMENT ON COLUMN llm_calls.purpose IS 'Purpose: say, ask, extract, think, chat, route, detect, summarise, memo';
+COMMENT ON COLUMN llm_calls.action_id IS 'The action that made the call; empty for the script itself';
 COMMENT ON COLUMN llm_calls.round IS 'Round of that action';
-COMMENT ON COLUMN llm_calls.model IS 'The model asked, by the name the server knows it';
-COMMENT ON COLUMN llm_calls.endpoint_model IS 'The model that answered, as the endpoint calls it';
-COMMENT ON COLUMN llm_calls.started_at IS 'When it was about to be made';
-COMMENT ON COLUMN llm_calls.ended_at IS 'When what came of it was known';
+COMMENT ON COLUMN llm_calls.model IS 'The name that the server uses for the model';
+COMMENT ON COLUMN llm_calls.endpoint_model IS 'The name of the model in the response of the endpoint';
+COMMENT ON COLUMN llm_calls.started_at IS 'When the call started';
+COMMENT ON COLUMN llm_calls.ended_at IS 'When the result was known';
 COMMENT ON COLUMN llm_calls.outcome IS 'done, failed, or in_doubt';
 COMMENT ON COLUMN llm_calls.error IS 'Why there is no reply';
-COMMENT ON COLUMN llm_calls.used IS 'Whether the turn was taken with it; false: a failed attempt made it; null: not taken (yet)';
-COMMENT ON COLUMN llm_calls.input_tokens IS 'Tokens sent';
-COMMENT ON COLUMN llm_calls.cached_tokens IS 'Those of them that the endpoint had kept';
-COMMENT ON COLUMN llm_calls.output_tokens IS 'Tokens received';
-COMMENT ON COLUMN llm_calls.counted IS 'Whether the endpoint counted them; false: they are estimated';
-COMMENT ON COLUMN llm_calls.cost IS 'In the currency of the prices that are set; null where none are';
+COMMENT ON COLUMN llm_calls.used IS 'Whether the committed turn used it; false: a failed attempt made it; null: the turn is not committed (yet)';
+COMMENT ON COLUMN llm_calls.input_tokens IS 'Number of tokens sent';
+COMMENT ON COLUMN llm_calls.cached_tokens IS 'Number of tokens sent that the endpoint had cached';
+COMMENT ON COLUMN llm_calls.output_tokens IS 'Number of tokens received';
+COMMENT ON COLUMN llm_calls.counted IS 'Whether the endpoint counted the tokens; false: they are estimated';
+COMMENT ON COLUMN llm_calls.cost IS 'Cost in the currency of the configured prices; null if there are none';
 COMMENT ON COLUMN llm_calls.latency_ms IS 'Milliseconds to the end of the reply';
-COMMENT ON COLUMN llm_calls.first_words_ms IS 'Milliseconds to its first words, where it was streamed';
-COMMENT ON COLUMN llm_calls.attempts IS 'How often the client tried';
-COMMENT ON COLUMN llm_calls.degraded IS 'Why the reply had to be taken as plain text; masked, only whether';
-COMMENT ON COLUMN llm_calls.request_digest IS 'SHA-256 of the request: the same for two calls that ask the same; null where it is masked';
-COMMENT ON COLUMN llm_calls.prompt_digest IS 'SHA-256 of the prompt as it was sent; null where it is masked';
-COMMENT ON COLUMN llm_calls.parameters IS 'What else was sent: temperature and the like';
-COMMENT ON COLUMN llm_calls.reply IS 'The reply as the runtime took it; null where there is none or it is masked';
+COMMENT ON COLUMN llm_calls.first_words_ms IS 'Milliseconds to the first words of a streamed reply';
+COMMENT ON COLUMN llm_calls.attempts IS 'Number of attempts of the client';
+COMMENT ON COLUMN llm_calls.degraded IS 'Why the reply was used as plain text; in masked files only whether';
+COMMENT ON COLUMN llm_calls.request_digest IS 'SHA-256 of the request, which is the same for equal requests; null if it is masked';
+COMMENT ON COLUMN llm_calls.prompt_digest IS 'SHA-256 of the prompt as it was sent; null if it is masked';
+COMMENT ON COLUMN llm_calls.parameters IS 'Other parameters of the request, such as the temperature';
+COMMENT ON COLUMN llm_calls.reply IS 'The reply as the runtime used it; null if there is none or it is masked';
 
 CREATE TABLE detections (
     session_id UUID NOT NULL,
@@ -610,19 +610,19 @@ CREATE TABLE detections (
     message INTEGER NOT NULL,
     detected_at TIMESTAMPTZ NOT NULL
 );
-COMMENT ON TABLE detections IS 'One row a time a detector acted.';
+COMMENT ON TABLE detections IS 'One row per detection of a detector.';
 COMMENT ON COLUMN detections.session_id IS 'The session';
 COMMENT ON COLUMN detections.user_id IS 'The user of the session';
-COMMENT ON COLUMN detections.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN detections.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN detections.script_version IS 'Number of the version of the script';
-COMMENT ON COLUMN detections.turn IS 'The turn it acted in';
+COMMENT ON COLUMN detections.turn IS 'The turn of the detection';
 COMMENT ON COLUMN detections.seq IS 'Number of the event';
 COMMENT ON COLUMN detections.detector IS 'The detector';
-COMMENT ON COLUMN detections.label IS 'What it saw';
-COMMENT ON COLUMN detections.score IS 'How sure it was, 0 to 1';
-COMMENT ON COLUMN detections.severity IS 'How grave that is, 0 to 1';
-COMMENT ON COLUMN detections.seen_by IS 'rule, measure or model';
-COMMENT ON COLUMN detections.message IS 'Number of the message it saw it in';
+COMMENT ON COLUMN detections.label IS 'The label that it detected';
+COMMENT ON COLUMN detections.score IS 'Confidence, from 0 to 1';
+COMMENT ON COLUMN detections.severity IS 'Severity, from 0 to 1';
+COMMENT ON COLUMN detections.seen_by IS 'Method of the detection: rule, measure or model';
+COMMENT ON COLUMN detections.message IS 'Number of the message that it was detected in';
 COMMENT ON COLUMN detections.detected_at IS 'When the turn finished';
 
 CREATE TABLE exposures (
@@ -638,17 +638,17 @@ CREATE TABLE exposures (
     unit VARCHAR NOT NULL,
     exposed_at TIMESTAMPTZ NOT NULL
 );
-COMMENT ON TABLE exposures IS 'One row a session that met an experiment.';
+COMMENT ON TABLE exposures IS 'One row per session and experiment that it was exposed to.';
 COMMENT ON COLUMN exposures.session_id IS 'The session';
 COMMENT ON COLUMN exposures.user_id IS 'The user of the session';
-COMMENT ON COLUMN exposures.script_id IS 'The id the author gave the script';
+COMMENT ON COLUMN exposures.script_id IS 'The id that the author gave the script';
 COMMENT ON COLUMN exposures.script_version IS 'Number of the version of the script';
 COMMENT ON COLUMN exposures.experiment IS 'The experiment';
-COMMENT ON COLUMN exposures.arm IS 'The arm the session got';
-COMMENT ON COLUMN exposures.turn IS 'The turn it met it in';
+COMMENT ON COLUMN exposures.arm IS 'The arm that the session was assigned to';
+COMMENT ON COLUMN exposures.turn IS 'The turn of the exposure';
 COMMENT ON COLUMN exposures.seq IS 'Number of the event';
-COMMENT ON COLUMN exposures.action_id IS 'The action it met it at';
-COMMENT ON COLUMN exposures.unit IS 'What is assigned to an arm: user or session';
+COMMENT ON COLUMN exposures.action_id IS 'The action of the exposure';
+COMMENT ON COLUMN exposures.unit IS 'Unit that is assigned to an arm: user or session';
 COMMENT ON COLUMN exposures.exposed_at IS 'When the turn finished';
 
 CREATE TABLE memory_units (
@@ -679,35 +679,35 @@ CREATE TABLE memory_units (
     superseded_by VARCHAR,
     duplicate_of VARCHAR
 );
-COMMENT ON TABLE memory_units IS 'One row a unit of a user''s memory.';
-COMMENT ON COLUMN memory_units.user_id IS 'Whose memory it is';
-COMMENT ON COLUMN memory_units.unit_id IS 'The unit: of a message its session and number, with a colon between them';
-COMMENT ON COLUMN memory_units.sequence IS 'Its number in the memory, in the order units came';
-COMMENT ON COLUMN memory_units.group_id IS 'The group it belongs to; masked are names that applications give to groups and units, other than notes: m_ and a pseudonym';
-COMMENT ON COLUMN memory_units.session_id IS 'The session it is of; null for none';
+COMMENT ON TABLE memory_units IS 'One row per unit of a user''s memory.';
+COMMENT ON COLUMN memory_units.user_id IS 'The owner of the memory';
+COMMENT ON COLUMN memory_units.unit_id IS 'The id of the unit; for a message the id of its session and its number, separated by a colon';
+COMMENT ON COLUMN memory_units.sequence IS 'Number of the unit in the memory, in the order of creation';
+COMMENT ON COLUMN memory_units.group_id IS 'The group that it belongs to; in masked files, names that applications give to groups and units, except notes, are replaced by m_ and a pseudonym';
+COMMENT ON COLUMN memory_units.session_id IS 'The session that it belongs to; null for none';
 COMMENT ON COLUMN memory_units.turn IS 'The turn of that session';
-COMMENT ON COLUMN memory_units.message IS 'Number of the message it is; null for one that is none';
-COMMENT ON COLUMN memory_units.rank IS '0: something said or noted; 1: sums up a group; 2: sums up groups';
-COMMENT ON COLUMN memory_units.level IS 'Height above what was said';
-COMMENT ON COLUMN memory_units.content IS 'Its words; null where they are masked';
-COMMENT ON COLUMN memory_units.characters IS 'How many characters they have';
-COMMENT ON COLUMN memory_units.source IS 'Who it comes from: user, assistant, a name, summary';
-COMMENT ON COLUMN memory_units.creation_time IS 'When what it tells began';
-COMMENT ON COLUMN memory_units.end_time IS 'When what it tells ended';
-COMMENT ON COLUMN memory_units.metadata IS 'What else is known of it';
-COMMENT ON COLUMN memory_units.parent_id IS 'The unit that sums it up with others';
-COMMENT ON COLUMN memory_units.visit_count IS 'How often it was recalled';
-COMMENT ON COLUMN memory_units.last_visit IS 'The latest number in the memory when it was last recalled';
-COMMENT ON COLUMN memory_units.never_delete IS 'Whether it is kept from being forgotten';
-COMMENT ON COLUMN memory_units.trust IS 'own, told or foreign';
-COMMENT ON COLUMN memory_units.is_extract IS 'Whether it is a summary made of sentences of what it sums up';
-COMMENT ON COLUMN memory_units.is_stale IS 'Whether it is a summary to be made anew';
-COMMENT ON COLUMN memory_units.valid_from IS 'From when on it holds';
-COMMENT ON COLUMN memory_units.valid_to IS 'Until when it held';
-COMMENT ON COLUMN memory_units.superseded_by IS 'The unit that holds in its place';
-COMMENT ON COLUMN memory_units.duplicate_of IS 'An earlier unit that says the same';
+COMMENT ON COLUMN memory_units.message IS 'Number of the message that it is; null if it is not a message';
+COMMENT ON COLUMN memory_units.rank IS '0: a message or note; 1: a summary of a group; 2: a summary of groups';
+COMMENT ON COLUMN memory_units.level IS 'Height in the tree of summaries, from 0';
+COMMENT ON COLUMN memory_units.content IS 'The text; null if it is masked';
+COMMENT ON COLUMN memory_units.characters IS 'Length of the text in characters';
+COMMENT ON COLUMN memory_units.source IS 'Source: user, assistant, a name, or summary';
+COMMENT ON COLUMN memory_units.creation_time IS 'Start of the time that it describes';
+COMMENT ON COLUMN memory_units.end_time IS 'End of the time that it describes';
+COMMENT ON COLUMN memory_units.metadata IS 'Other data about it';
+COMMENT ON COLUMN memory_units.parent_id IS 'The summary that covers it';
+COMMENT ON COLUMN memory_units.visit_count IS 'Number of times that it was recalled';
+COMMENT ON COLUMN memory_units.last_visit IS 'The highest number in the memory when it was last recalled';
+COMMENT ON COLUMN memory_units.never_delete IS 'Whether it is protected from forgetting';
+COMMENT ON COLUMN memory_units.trust IS 'own, conversation or foreign';
+COMMENT ON COLUMN memory_units.is_extract IS 'Whether it is a summary that consists of sentences of the units that it covers';
+COMMENT ON COLUMN memory_units.is_stale IS 'Whether it is a summary that must be rebuilt';
+COMMENT ON COLUMN memory_units.valid_from IS 'When it became valid';
+COMMENT ON COLUMN memory_units.valid_to IS 'When it stopped being valid; null if it is valid';
+COMMENT ON COLUMN memory_units.superseded_by IS 'The unit that replaced it';
+COMMENT ON COLUMN memory_units.duplicate_of IS 'An earlier unit with the same content';
 
--- Not of the model: what bringing the file up to date needs to know.
+-- Not part of the model: data that a refresh of the file needs.
 CREATE SCHEMA internal;
 CREATE TABLE internal.starts (
     session_id UUID NOT NULL,
@@ -721,7 +721,7 @@ CREATE TABLE internal.starts (
     metadata JSON,
     forked_from UUID,
     created_at TIMESTAMPTZ NOT NULL,
-    is_reduced BOOLEAN NOT NULL
+    is_redacted BOOLEAN NOT NULL
 );
 CREATE TABLE internal.outlines (digest VARCHAR NOT NULL);
 CREATE TABLE internal.labels (digest VARCHAR NOT NULL, label VARCHAR NOT NULL);

@@ -1,14 +1,14 @@
--- A delta's rows, from the JSON of the record into native columns; masked where the file is. In one transaction, and
--- harmless when the same delta is taken twice: what it brings is taken out first.
+-- Insert the rows of a delta: convert the JSON of the database to native columns, and mask them in a masked file. This runs
+-- in one transaction. It is idempotent: rows that the delta contains are deleted first.
 
 CREATE OR REPLACE TEMP MACRO who(id) AS
     CASE WHEN getvariable('is_masked') THEN 'u_' || left(sha256(getvariable('salt') || id), 16) ELSE id END;
 CREATE OR REPLACE TEMP MACRO unmasked(word) AS CASE WHEN getvariable('is_masked') THEN NULL ELSE word END;
--- ids that an application chose may be somebody's name; those that are sessions, messages of them, or drawn at random are not
+-- Mask ids that an application chose, since they may be names of persons; ids of sessions and messages and random ids are not.
 CREATE OR REPLACE TEMP MACRO named(id) AS CASE WHEN getvariable('is_masked')
     AND NOT regexp_full_match(id, '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+)?') AND id != 'notes'
     THEN 'm_' || left(sha256(getvariable('salt') || id), 16) ELSE id END;
--- a value as text: a text without its quotes, all else as the JSON it is
+-- A value as text: a text without quotes, all other values as JSON.
 CREATE OR REPLACE TEMP MACRO as_text(value) AS nullif(value::JSON, 'null'::JSON) ->> '$';
 CREATE OR REPLACE TEMP MACRO as_number(value) AS
     CASE WHEN json_type(value::JSON) IN ('UBIGINT', 'BIGINT', 'DOUBLE', 'HUGEINT') THEN try_cast(value AS DOUBLE) END;
@@ -18,7 +18,7 @@ CREATE OR REPLACE TEMP TABLE touched AS
     UNION SELECT session_id FROM delta_failures ANTI JOIN failed_turns USING (session_id, turn_attempted, failed_at);
 CREATE OR REPLACE TEMP TABLE first_turns AS SELECT session_id, min(turn) AS first FROM delta_turns GROUP BY session_id;
 
--- sessions that are gone, and turns that come again
+-- Delete sessions that no longer exist, and turns that the delta contains again.
 DELETE FROM turns USING delta_gone AS g WHERE turns.session_id = g.session_id;
 DELETE FROM messages USING delta_gone AS g WHERE messages.session_id = g.session_id;
 DELETE FROM events USING delta_gone AS g WHERE events.session_id = g.session_id;
@@ -32,7 +32,7 @@ DELETE FROM events USING again AS a WHERE events.session_id = a.session_id AND t
 DELETE FROM variable_history USING again AS a WHERE variable_history.session_id = a.session_id AND turn >= first;
 DELETE FROM internal.ends USING again AS a WHERE internal.ends.session_id = a.session_id AND turn >= first;
 
--- what is small is taken whole
+-- Small tables are replaced as a whole.
 DELETE FROM scripts;
 INSERT INTO scripts BY NAME FROM delta_scripts;
 INSERT INTO script_actions BY NAME FROM delta_actions ANTI JOIN internal.outlines USING (digest);
@@ -53,7 +53,7 @@ DELETE FROM internal.starts USING delta_starts AS s WHERE internal.starts.sessio
 INSERT INTO internal.starts BY NAME
     SELECT session_id, who(user_id) AS user_id, unmasked(key) AS key, script_uuid, script_id, script_version, digest, locale,
         unmasked(metadata::VARCHAR)::JSON AS metadata, try_cast(metadata::JSON ->> '$.forkedFrom.sessionId' AS UUID) AS forked_from,
-        created_at, text_dropped_at IS NOT NULL AS is_reduced
+        created_at, redacted_at IS NOT NULL AS is_redacted
     FROM delta_starts;
 
 INSERT INTO turns BY NAME
@@ -81,7 +81,7 @@ CREATE OR REPLACE TEMP TABLE new_events AS
         unnest(from_json(events, '[{"seq": "INTEGER", "kind": "VARCHAR", "data": "JSON"}]'), max_depth := 2)
     FROM delta_turns;
 SET VARIABLE labels = (SELECT coalesce(list(DISTINCT label), []) FROM internal.labels);
--- A model may call what it sees by words of its own, which may be the user's: then it is called as the detector is.
+-- A model may invent a label, which may quote the user: then the label is replaced by the name of the detector.
 CREATE OR REPLACE TEMP MACRO named_things(kind, data) AS
     CASE WHEN kind = 'detected' AND data ->> '$.by' = 'model' AND NOT list_contains(getvariable('labels'), data ->> '$.label')
         THEN json_merge_patch(data, json_object('label', data -> '$.detector'))
@@ -93,9 +93,9 @@ INSERT INTO events BY NAME
         CASE WHEN getvariable('is_masked') THEN kept_data(kind, named_things(kind, data)) ELSE data END AS data, recorded_at
     FROM new_events;
 
--- How conversations ended. A reason is kept where it is masked if it stands in a script, since an application may give any
--- words as one. Versions before `by` was recorded wrote none: then the other events of the turn and the runtime's own
--- reasons tell it, which retention may have dropped.
+-- How conversations ended. A masked file contains only reasons that are in a script, since an application may use any text
+-- as a reason. Older versions did not record `by`: then it follows from the other events of the turn and the reasons of the
+-- runtime, which retention may have removed.
 SET VARIABLE end_reasons = (SELECT coalesce(list(DISTINCT reason), []) FROM internal.end_reasons);
 INSERT INTO internal.ends BY NAME
     SELECT e.session_id, e.turn, e.seq,
@@ -112,13 +112,13 @@ INSERT INTO internal.ends BY NAME
         WHERE kind = 'action_entered' AND data ->> '$.action_type' = 'end') AS x
         ON x.session_id = e.session_id AND x.turn = e.turn AND x.seq <= e.seq;
 
--- Names of personal variables, of any scope: one that means two things in a script is masked in both. A script that
--- cannot be read any more has a row named *, since nobody knows what it marked.
+-- Names of personal variables, in any scope: a name with two meanings in a script is masked in both. A script that can no
+-- longer be read has a row with the name *, since it is unknown which variables it marks.
 CREATE OR REPLACE TEMP TABLE personal AS SELECT digest, list(DISTINCT name) AS names FROM script_variables WHERE is_pii GROUP BY digest;
 SET VARIABLE personal_everywhere = (SELECT coalesce(list(DISTINCT name), []) FROM script_variables WHERE is_pii);
 CREATE OR REPLACE TEMP MACRO is_personal(scope, name, names) AS
     list_has_any(CASE WHEN scope = 'global' THEN getvariable('personal_everywhere') ELSE coalesce(names, []) END, [name, '*']);
--- texts, and what is made of them, are what somebody said; to be counted, a variable has choices, a number, a date
+-- Texts, lists and records may contain what a user wrote, so they are masked; choices, numbers and dates are not.
 CREATE OR REPLACE TEMP MACRO is_hidden(is_pii, type, value) AS getvariable('is_masked') AND (is_pii OR CASE json_type(value::JSON)
     WHEN 'VARCHAR' THEN type NOT IN ('choice', 'date') WHEN 'ARRAY' THEN true WHEN 'OBJECT' THEN true ELSE false END);
 CREATE OR REPLACE TEMP TABLE new_writes AS
@@ -149,8 +149,8 @@ INSERT INTO variable_history BY NAME
         )
     );
 
--- What was written before its name was marked as personal, by another version of the session's script or, of a global
--- variable, by any script, is so from then on.
+-- Values that were written before their name was marked as personal are masked now: the mark may come from another version
+-- of the session's script or, for a global variable, from any script.
 UPDATE variable_history SET is_pii = true, old = unmasked(old::VARCHAR)::JSON, new = unmasked(new::VARCHAR)::JSON, old_text = unmasked(old_text),
     new_text = unmasked(new_text), old_number = unmasked(old_number), new_number = unmasked(new_number)
     FROM (

@@ -1,4 +1,4 @@
--- Units of memory: all of them, with the words of those that are messages.
+-- All units of memory; the texts of units that are messages come from `messages`.
 DELETE FROM memory_units;
 INSERT INTO memory_units BY NAME
     SELECT who(u.user_id) AS user_id, named(u.unit_id) AS unit_id, u.sequence, named(u.group_id) AS group_id, u.session_id,

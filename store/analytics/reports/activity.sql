@@ -1,7 +1,7 @@
--- What happened by day, week (from Monday) or month, by the clocks of a time zone; periods in which nothing did too.
--- begun: sessions created; completed: sessions whose conversation was over then, however it ended; finished: those of them that
+-- Activity by day, week (from Monday) or month in a time zone, including periods without activity.
+-- begun: sessions created; completed: sessions whose conversation ended, in any way; finished: completed sessions that
 -- came to the end of their script; sessions and users: those with a turn; turns; messages.
--- `since` and `until` are about when it happened.
+-- `since` and `until` refer to the time of the activity.
 CREATE OR REPLACE MACRO activity(script := NULL, since := NULL, until := NULL, period := 'day', zone := 'UTC') AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_period(period) AS is_valid), taken AS (
     SELECT period_of(min(t.finished_at), period, zone) AS begins, t.session_id, any_value(t.user_id) AS user_id, count(*) AS turns,

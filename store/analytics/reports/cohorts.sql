@@ -1,7 +1,7 @@
--- Who comes back: users by the week (day, month) of their first session, and how many of them began a session so many weeks
--- later, up to the one the file ends in; `later` 0 is the week of the first session itself.
--- users: how many there are in the cohort; came: of those, who began a session in that week; share: came of users.
--- `since` and `until` are about the first session. Weeks begin on Monday, by the clocks of a time zone.
+-- User retention: users by the week (day, month) of their first session, and how many of them started a session `later`
+-- weeks later, up to the week of the file's time; `later` 0 is the week of the first session.
+-- users: number of users in the cohort; came: those who started a session in that week; share: came / users.
+-- `since` and `until` refer to the first session. Weeks start on Monday in the time zone.
 CREATE OR REPLACE MACRO cohorts(script := NULL, since := NULL, until := NULL, period := 'week', zone := 'UTC') AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_period(period) AS is_valid), firsts AS (
     SELECT c.user_id, period_of(min(c.created_at), period, zone) AS cohort FROM chosen_sessions(script) AS c GROUP BY c.user_id

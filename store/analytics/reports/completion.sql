@@ -1,10 +1,10 @@
--- What became of the sessions that began with each version of a script.
--- completed: their conversation is over, however it ended. Of those, finished: it came to the end of the script; ended_by_action:
--- an `end` of the script; ended_by_user: by an interrupt or a repair; ended_by_application; ended_by_rounds: a question got no
--- usable reply in its rounds. reached: sessions that entered the milestone, an action or a topic; without one, the finished ones.
--- failed and paused: that is their status; abandoned: active, and their latest turn is at least `idle_days` before the moment the
--- file shows; going_on: active otherwise. silent: of all started, those in which the user never said anything.
--- completion_rate and abandonment_rate: reached and abandoned of all started.
+-- Outcomes of the sessions that started with each version of a script.
+-- completed: sessions whose conversation ended, in any way. Of those, finished: it came to the end of the script;
+-- ended_by_action: an `end` of the script; ended_by_user: an interrupt or a repair; ended_by_application; ended_by_rounds: a
+-- question got no usable reply in its rounds. reached: sessions that entered the milestone, an action or a topic; without a
+-- milestone, the finished ones. failed and paused: sessions with that status; abandoned: active sessions whose latest turn is at
+-- least `idle_days` before the time of the file; going_on: other active sessions. silent: started sessions without a message of
+-- the user. completion_rate and abandonment_rate: reached / started and abandoned / started.
 CREATE OR REPLACE MACRO completion(
     script := NULL, version := NULL, since := NULL, until := NULL, idle_days := 7, milestone := NULL
 ) AS TABLE

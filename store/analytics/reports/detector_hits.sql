@@ -1,5 +1,5 @@
--- What detectors saw: how often each acted, in how many sessions and of how many users; seen_by: a rule, a measure or a model.
--- share: of all chosen sessions of the script; mean_score: how sure it was; mean_severity and max_severity: how grave it was.
+-- Detections: number of hits, sessions and users by detector and label; seen_by: rule, measure or model.
+-- share: share of the selected sessions of the script; mean_score: mean confidence; mean_severity and max_severity.
 CREATE OR REPLACE MACRO detector_hits(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid), chosen AS MATERIALIZED (
     SELECT c.session_id, c.script_id FROM chosen_sessions(script, version, since, until) AS c

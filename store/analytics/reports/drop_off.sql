@@ -1,7 +1,7 @@
--- Where sessions were given up: those that are active (not completed, failed or paused) and whose latest turn is at least
--- `idle_days` before the moment the file shows, by the place they stand at.
--- share_of_started: of all chosen sessions of the script; share_of_dropped: of those of them that were given up.
--- says: what the author wrote for the action there.
+-- Abandoned sessions by their position: active sessions (not completed, failed or paused) whose latest turn is at least
+-- `idle_days` before the time of the file.
+-- share_of_started: share of the selected sessions of the script; share_of_dropped: share of the abandoned ones of these.
+-- says: the text that the author wrote for the action.
 CREATE OR REPLACE MACRO drop_off(
     script := NULL, level := 'action', version := NULL, since := NULL, until := NULL, idle_days := 7
 ) AS TABLE

@@ -1,14 +1,14 @@
--- The arms of experiments, and whether they differ. `unit` says what is counted: sessions that met the experiment, or the users
--- of those, each once in every arm that they met. Unless it is given it is what the experiment assigns to an arm: sessions of one
--- user are alike, so to count them where users are assigned makes differences look surer than they are.
--- reached: a session reached the goal when, after it met the experiment, it came to the end of the script; or, where goals are
--- named, when it entered the phase, entered the topic, entered the action and gave the variable a value (that value), all that are
--- named. A user reached it when one of their sessions did. Where values of the variable are masked, a value cannot be a goal.
--- rate: reached of counted; low and high: its 95 % confidence interval (Wilson). difference: rate less that of the base arm, which
--- is the one that the script has first unless `base` names it; difference_low and difference_high: its 95 % confidence interval
--- (Newcombe, from Wilson's). p_value: the chance of a difference this large or larger, either way, if there were none, by the
--- `test`: fisher, the exact one, where fewer than ten of either arm are expected to reach the goal or not to; else z, of two
--- proportions with the pooled variance.
+-- Comparison of the arms of experiments. `unit` is what is counted: sessions that were exposed to the experiment, or the users of
+-- these, each once in every arm that they were exposed to. The default is the unit that the experiment assigns to arms: sessions
+-- of one user are similar, so counting sessions if users are assigned would overstate the significance of differences.
+-- reached: a session reached the goal if, after the exposure, it came to the end of the script; or, if goals are named, if it met
+-- all of them: it entered the phase, entered the topic, entered the action, gave the variable a value (that value). A user reached
+-- the goal if one of their sessions did. If the values of the variable are masked, a value cannot be a goal.
+-- rate: reached / counted; low and high: its 95 % confidence interval (Wilson). difference: rate minus the rate of the base arm,
+-- which is the first one in the script unless `base` names another; difference_low and difference_high: its 95 % confidence
+-- interval (Newcombe, from Wilson's). p_value: the probability of a difference this large or larger, in either direction, if there
+-- is none, by the `test`: fisher, the exact test, if fewer than ten cases of either arm are expected to reach the goal or not to;
+-- otherwise z, for two proportions with the pooled variance.
 CREATE OR REPLACE MACRO experiments(
     experiment := NULL, script := NULL, version := NULL, since := NULL, until := NULL, unit := NULL, base := NULL,
     goal_phase := NULL, goal_topic := NULL, goal_action := NULL, goal_variable := NULL, goal_value := NULL

@@ -1,13 +1,13 @@
--- How far the sessions of a script come: its phases, topics or actions as they are written, those that nobody reached too.
--- reached: sessions that entered the step at least once, whatever became of it (a rewind takes nothing back here);
--- skipped: sessions that never entered it because its condition did not hold when they came by;
--- stopped: sessions that are not completed and stand at it, in a skill or interrupt that came up at it too;
--- previous: sessions that reached a step from which sessions went straight on to this one, a step further up in the script;
--- share_of_started: reached of all chosen sessions; share_of_previous: of the `previous`, those that reached this one. Null for a
--- step that no session came to from further up, such as the first.
--- converted: of reached, sessions that reached the milestone, an action or topic, before or after; without one, that came to the
--- end of the script; conversion_rate: converted of reached.
--- Skills, interrupts and detectors are no steps. A step that no known version of the script has stands at the end, unnumbered.
+-- Progress of the sessions of a script: its phases, topics or actions in order, including steps that no session reached.
+-- reached: sessions that entered the step at least once, whatever its outcome (a rewind does not change this);
+-- skipped: sessions that never entered it because its condition did not hold;
+-- stopped: sessions that are not completed and whose current position is this step, or a skill or interrupt called from it;
+-- previous: sessions that reached an earlier step of the script from which sessions went directly to this one;
+-- share_of_started: reached / selected sessions; share_of_previous: the share of `previous` that reached this step. Null for a
+-- step that no session entered from an earlier one, such as the first.
+-- converted: of reached, sessions that reached the milestone, an action or topic, before or after; without a milestone, sessions
+-- that came to the end of the script; conversion_rate: converted / reached.
+-- Skills, interrupts and detectors are not steps. Steps that no known version of the script has are last, without a number.
 CREATE OR REPLACE MACRO funnel(
     script, level := 'phase', version := NULL, since := NULL, until := NULL, milestone := NULL
 ) AS TABLE

@@ -1,5 +1,5 @@
--- Messages in which all the words occur, in either case, within a longer word too; the latest first, `hits_max` of them.
--- What a rewind took back is found too, and marked. A file in which messages are masked refuses to be searched.
+-- Messages that contain all the words, ignoring case, also as parts of longer words; the newest first, at most `hits_max`.
+-- Messages that a rewind removed are found too, and marked. In a masked file the search raises an error.
 CREATE OR REPLACE MACRO message_search(
     words, script := NULL, role := NULL, since := NULL, until := NULL, hits_max := 100
 ) AS TABLE

@@ -1,8 +1,8 @@
--- What language models cost, by the version of the script that asked, the model and what for. `script`, `version`, `since`
--- and `until` are about the call itself. A call for a memory, off the turn, has no script. Calls of forks count.
--- failed: gave no reply; in_doubt: nobody knows what came of it, the server was stopped; lost: made for a turn that was
--- not taken with it, so it was paid for in vain; estimated: of the tokens, those of calls that the endpoint did not count.
--- cost: in the currency of the prices that are set, null where none are; cost_per_session: for each session that called.
+-- Cost of language models by the version of the script that made the call, the model and the purpose. `script`, `version`,
+-- `since` and `until` refer to the call. A call for a memory outside a turn has no script. Calls of forks count.
+-- failed: calls without a reply; in_doubt: calls whose result is unknown, because the server was stopped; lost: calls that the
+-- committed turn did not use, so their cost was wasted; estimated: tokens of calls that the endpoint did not count.
+-- cost: in the currency of the configured prices, null if there are none; cost_per_session: per session that made calls.
 CREATE OR REPLACE MACRO model_cost(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT c.script_id, c.script_version, c.model, c.purpose, count(*) AS calls, count(*) FILTER (c.outcome = 'failed') AS failed,

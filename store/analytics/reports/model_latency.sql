@@ -1,7 +1,7 @@
--- How fast language models answer, by model and what was asked. `script`, `version`, `since` and `until` are about the call.
--- Times are those of calls that were answered, in milliseconds to the end of the reply (p50_ms and so on) and to its first
--- words where it was streamed; percentiles are interpolated. failed_share: of all calls; attempts: of an answered call, on
--- the average; degraded: answered calls whose reply had to be taken as plain text.
+-- Latency of language models by model and purpose. `script`, `version`, `since` and `until` refer to the call.
+-- Times are those of calls with a reply, in milliseconds to the end of the reply (p50_ms and so on) and to the first words of
+-- a streamed reply; percentiles are interpolated. failed_share: share of all calls; attempts: mean number of attempts of a call
+-- with a reply; degraded: calls whose reply was used as plain text.
 CREATE OR REPLACE MACRO model_latency(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT model, purpose, calls, failed_share, times[1] AS p50_ms, times[2] AS p90_ms, times[3] AS p95_ms, mean_ms,

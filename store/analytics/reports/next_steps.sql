@@ -1,6 +1,6 @@
--- Where sessions go from each phase or topic: to which other one, to the end of the script (`completed`), to an end
--- that something else made (`ended by user` and so on, as in `sessions.ended_by`), or nowhere yet (`stands`).
--- times: how often; sessions: how many sessions did; share: of all the times a session was there. Those it skipped are left out.
+-- Transitions from each phase or topic: to another one, to the end of the script (`completed`), to another end
+-- (`ended by user` and so on, as in `sessions.ended_by`), or none yet (`stands`).
+-- times: number of transitions; sessions: number of sessions; share: share of all visits of the step. Skipped steps are left out.
 CREATE OR REPLACE MACRO next_steps(script, level := 'topic', version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version)
     AND is_one_of('level', level, ['phase', 'topic']) AS is_valid), moves AS (

@@ -1,17 +1,17 @@
--- What several reports are made of. Reports are about sessions that were begun, so a fork, which repeats the turns it was
--- copied from, is left out of all of them but those of models, whose calls were really made. A session that was brought in
--- from elsewhere counts like any other. What a rewind took back did happen, and counts.
+-- Macros that several reports use. Reports do not count forks, because these repeat the turns of another session; only the
+-- reports about models count them, because their calls were really made. Imported sessions count like all others. Turns that a
+-- rewind removed from the conversation count.
 
--- The sessions a report is about. `version` is the version of the script that a session began with, so that one which
--- moved to a later version is still counted once, where it began; `since` and `until` are about when it was created.
+-- The sessions of a report. `version` is the version of the script that a session started with, so that a migrated session is
+-- counted once, under that version; `since` and `until` refer to its creation.
 CREATE OR REPLACE MACRO chosen_sessions(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 SELECT s.* FROM sessions AS s
 WHERE s.forked_from IS NULL AND (script IS NULL OR s.script_id = script)
     AND (version IS NULL OR s.first_version = version::INTEGER)
     AND (since IS NULL OR s.created_at >= since::TIMESTAMPTZ) AND (until IS NULL OR s.created_at < until::TIMESTAMPTZ);
 
--- The phases, topics or actions of a script as the newest version that has them was written, but for skills, interrupts
--- and detectors. Phases and topics are numbered by the first of their actions.
+-- The phases, topics or actions of a script, each from the newest version that has it, except skills, interrupts and
+-- detectors. Phases and topics have the position of their first action.
 CREATE OR REPLACE MACRO script_steps(script := NULL, level := 'action', version := NULL) AS TABLE
 WITH versions AS (
     SELECT script_id, digest, max(number) AS number FROM (
@@ -33,13 +33,13 @@ SELECT script_id, phase_id, topic_id, action_id, position, CASE WHEN level = 'ac
 FROM written
 QUALIFY row_number() OVER (PARTITION BY script_id, phase_id, topic_id, action_id ORDER BY number DESC) = 1;
 
--- Whether a parameter is one of the values that it may have; an error that names them where it is not. Null stands for no choice.
+-- Whether a parameter has one of the allowed values; otherwise an error that lists them. Null means no choice.
 CREATE OR REPLACE MACRO is_one_of(name, given, allowed) AS CASE WHEN given IS NULL OR list_contains(allowed, given::VARCHAR) THEN true
     ELSE error('`' || name || '` is one of ' || array_to_string(allowed, ', ') || ', not `' || given::VARCHAR || '`') END;
 CREATE OR REPLACE MACRO is_not_negative(name, given) AS CASE WHEN given IS NULL OR given >= 0 THEN true
     ELSE error('`' || name || '` is a number from 0, not ' || given::VARCHAR) END;
 
--- Whether there is something of a name; an error with the nearest name, or some of those there are, where there is not.
+-- Whether a name exists; otherwise an error with the most similar name, or some of the existing names.
 CREATE OR REPLACE MACRO hint(given, names) AS coalesce(
     '; did you mean `' || list_sort([[lpad(damerau_levenshtein(lower(name), lower(given))::VARCHAR, 9, '0'), name] FOR name IN names
         IF damerau_levenshtein(lower(name), lower(given)) <= least(3, length(given) // 2)])[1][2] || '`?',
@@ -57,11 +57,11 @@ CREATE OR REPLACE MACRO is_milestone(script, milestone) AS is_known('action or t
     SELECT w.script_id, w.action_id AS id FROM script_actions AS w UNION ALL SELECT w.script_id, w.topic_id FROM script_actions AS w
     WHERE w.phase_position > 0) AS ids WHERE script IS NULL OR ids.script_id = script));
 
--- Whether a session came to the end of its script: an end that the script, its user or an application made before is none. Of a
--- session whose reason retention dropped before it was recorded what ended it, nobody knows, and it counts.
+-- Whether a session came to the end of its script; an earlier end by an action, the user or the application does not count. A
+-- session counts if it is unknown what ended it, because retention removed the reason before `by` was recorded.
 CREATE OR REPLACE MACRO is_finished(status, ended_by) AS status = 'completed' AND coalesce(ended_by, 'script') = 'script';
 
--- The sessions that reached a milestone, an action or topic that they entered, and when; without one, those that finished.
+-- The sessions that entered a milestone, an action or a topic, and when; without a milestone, the finished sessions.
 CREATE OR REPLACE MACRO reached_sessions(milestone := NULL) AS TABLE
 SELECT s.session_id, s.completed_at AS reached_at, s.turn AS reached_turn FROM sessions AS s
 WHERE milestone IS NULL AND is_finished(s.status, s.ended_by)
@@ -71,29 +71,29 @@ SELECT v.session_id, min(v.entered_at), min(v.entered_turn) FROM (
     UNION ALL SELECT b.session_id, b.topic_id, b.entered_at, b.entered_turn FROM scope_visits AS b WHERE b.scope = 'topic' AND b.outcome != 'skipped'
 ) AS v WHERE v.id = milestone GROUP BY v.session_id;
 
--- Whether nothing has happened for so many days up to the moment the file shows.
+-- Whether a time is at least this many days before the time of the file.
 CREATE OR REPLACE MACRO is_idle(last_at, days) AS
     epoch_us((SELECT a.as_of FROM about AS a)) - epoch_us(last_at) >= days * 86_400_000_000;
 
--- The day on which the day, week (from Monday) or month of a moment begins, by the clocks of a time zone.
+-- The first day of the day, week (from Monday) or month of a time, in a time zone.
 CREATE OR REPLACE MACRO period_of(moment, period, zone) AS date_trunc(period, timezone(zone, moment))::DATE;
 
--- The ends of the 95 % confidence interval of a share, after Wilson (1927): it holds for few cases and for shares near 0
--- and 1 too.
+-- The bounds of the 95 % confidence interval of a proportion by Wilson (1927), which is also valid for few cases and for
+-- proportions near 0 and 1.
 CREATE OR REPLACE MACRO wilson_low(hits, cases) AS greatest(0, (hits + 1.9207294103471005
     - 1.959963984540054 * sqrt(hits * (cases - hits) / cases + 0.9603647051735503)) / (cases + 3.841458820694201));
 CREATE OR REPLACE MACRO wilson_high(hits, cases) AS least(1, (hits + 1.9207294103471005
     + 1.959963984540054 * sqrt(hits * (cases - hits) / cases + 0.9603647051735503)) / (cases + 3.841458820694201));
 
--- The ends of the 95 % confidence interval of the difference of two shares, after Newcombe (1998, method 10): Wilson's intervals
--- of both, put together.
+-- The bounds of the 95 % confidence interval of the difference of two proportions by Newcombe (1998, method 10), from the Wilson
+-- intervals of both.
 CREATE OR REPLACE MACRO newcombe_low(hits, cases, base_hits, base_cases) AS hits / cases - base_hits / base_cases
     - sqrt((hits / cases - wilson_low(hits, cases)) ** 2 + (wilson_high(base_hits, base_cases) - base_hits / base_cases) ** 2);
 CREATE OR REPLACE MACRO newcombe_high(hits, cases, base_hits, base_cases) AS hits / cases - base_hits / base_cases
     + sqrt((wilson_high(hits, cases) - hits / cases) ** 2 + (base_hits / base_cases - wilson_low(base_hits, base_cases)) ** 2);
 
--- Fisher's exact test, two-sided: of all tables with the same sums, the chance of those that are no likelier than the one found.
--- Logarithms of equal chances differ by rounding, some 1e-9 for a million cases; those that differ by less than 1e-7 count as equal.
+-- Fisher's exact test, two-sided: the probability of all tables with the same sums that are at most as likely as the observed one.
+-- The logarithms of equal probabilities differ by rounding, about 1e-9 for a million cases, so differences below 1e-7 count as equal.
 CREATE OR REPLACE MACRO log_choose(n, k) AS lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
 CREATE OR REPLACE MACRO log_table(k, hits, cases, base_cases) AS
     log_choose(cases, k) + log_choose(base_cases, hits - k) - log_choose(cases + base_cases, hits);
@@ -102,14 +102,14 @@ CREATE OR REPLACE MACRO fisher_p(hits, cases, base_hits, base_cases) AS least(1,
     lambda k: CASE WHEN log_table(k, hits + base_hits, cases, base_cases) <= log_table(hits, hits + base_hits, cases, base_cases) + 1e-7
         THEN exp(log_table(k, hits + base_hits, cases, base_cases)) ELSE 0 END)));
 
--- The chance that a standard normal value lies further from 0 than z: erfc(|z| / sqrt 2), by the Chebyshev fit of Numerical
--- Recipes in C (2nd edition, 6.2), whose relative error is below 1.2e-7.
+-- The probability that a standard normal value is further from 0 than z: erfc(|z| / sqrt 2), by the Chebyshev approximation of
+-- Numerical Recipes in C (2nd edition, 6.2), with a relative error below 1.2e-7.
 CREATE OR REPLACE MACRO erfc_of(x, t) AS t * exp(-x * x - 1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418
     + t * (-0.18628806 + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t * 0.17087277)))))))));
 CREATE OR REPLACE MACRO two_sided_p(z) AS erfc_of(abs(z) / sqrt(2), 1 / (1 + 0.5 * abs(z) / sqrt(2)));
 
--- What is searched for, one by one; and whether a text holds the one of a number, in either case. A number past the last holds.
--- Once the words are known this is one regular expression, which is read faster than a text is folded.
+-- The words of a search, and whether a text contains the word with a number, ignoring case; true for numbers after the last word.
+-- For constant words this is a constant regular expression, which is faster than lowercasing the text.
 CREATE OR REPLACE MACRO words_of(words) AS string_split_regex(trim(words::VARCHAR), '\s+');
 CREATE OR REPLACE MACRO has_word(content, every, number) AS
     number > len(every) OR regexp_matches(content, '(?i)' || regexp_escape(coalesce(every[number], '')));

@@ -1,7 +1,7 @@
--- The questions that had to be asked again, by how often that happened: those of `ask`, `ai_ask`, `choose` and `form`.
--- visits: how often a session came to wait at the question; asked_again: of those, how often it waited there more than once,
--- because the reply did not do or something came between; mean_rounds: how often it waited in a visit, on the average.
--- says: what the author wrote, as the newest version has it. A question of a skill counts where the skill was called.
+-- Repeated questions of `ask`, `ai_ask`, `choose` and `form`, by how often they were repeated.
+-- visits: number of visits in which a session waited at the question; asked_again: visits with more than one wait, because the
+-- reply was not usable or something interrupted; mean_rounds: mean number of waits per visit.
+-- says: the text of the author in the newest version. A question of a skill counts at the position that called the skill.
 CREATE OR REPLACE MACRO re_asked(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH valid AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid), asked AS (
     SELECT w.script_id, w.phase_id, w.topic_id, w.action_id, w.action_type, count(*) FILTER (w.round = 1) AS visits,

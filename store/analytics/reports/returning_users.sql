@@ -1,6 +1,6 @@
--- New and returning users by day, week (from Monday) or month, by the clocks of a time zone; periods without sessions too.
--- sessions: begun in the period; users: who began them; new_users: those of them whose first session of all (of the
--- script, where one is named) began in it; returning_users: those whose first session began in an earlier period.
+-- New and returning users by day, week (from Monday) or month in a time zone, including periods without sessions.
+-- sessions: sessions started in the period; users: their users; new_users: users whose first session (of the script, if one
+-- is named) started in the period; returning_users: users whose first session started in an earlier period.
 CREATE OR REPLACE MACRO returning_users(script := NULL, since := NULL, until := NULL, period := 'week', zone := 'UTC') AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_period(period) AS is_valid), firsts AS (
     SELECT c.user_id, min(c.created_at) AS first_at FROM chosen_sessions(script) AS c GROUP BY ALL

@@ -1,5 +1,5 @@
--- Where a session stood after a turn, and what had happened by then; without a turn, after its latest.
--- messages, user_messages, writes, events: how many there had been.
+-- The position and status of a session after a turn; without a turn, after its latest.
+-- messages, user_messages, writes, events: their numbers up to and including the turn.
 CREATE OR REPLACE MACRO session_at(session, turn := NULL) AS TABLE
 WITH asked AS MATERIALIZED (
     SELECT CASE WHEN s.turn IS NULL THEN error('there is no session `' || session::VARCHAR || '`')

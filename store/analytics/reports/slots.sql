@@ -1,8 +1,8 @@
--- The variables that a script's questions fill, and how well they do. A question fills a variable where, while a session is
--- at it, the variable is given a value that comes from the user or from a model.
--- asked: sessions that came to the question; filled: those of them in which it filled the variable at least once;
--- rounds: replies that a visit of the question took, on the average, where it got any; asked_again: visits that took more
--- than one. A variable that nobody has filled yet is not listed.
+-- The variables that the questions of a script fill. A question fills a variable if the variable gets a value from the user or
+-- from a model while the session is at the question.
+-- asked: sessions that came to the question; filled: those in which it filled the variable at least once; rounds: mean number
+-- of replies in a visit with at least one; asked_again: visits with more than one reply. Variables that were never filled are
+-- not listed.
 CREATE OR REPLACE MACRO slots(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH valid AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid), chosen AS MATERIALIZED (SELECT c.session_id FROM chosen_sessions(script, version, since, until) AS c),
 visited AS NOT MATERIALIZED (

@@ -1,7 +1,7 @@
--- How long users take to reply where a session waits for them, by action; those that take longest first.
--- waits: how often it waited; answered: of those, how often the user replied; still_open: it waits still (else the
--- application ended or rewound the session, or its topic began again); seconds from the end of the asking turn to the reply, percentiles
--- interpolated. A wait in a skill counts where the skill was called.
+-- Response times of users by action, the longest first.
+-- waits: number of waits; answered: waits with a reply; still_open: waits that have not ended (the others ended because the
+-- application ended or rewound the session, or its topic began again); times are seconds from the end of the turn that began
+-- the wait to the reply, percentiles are interpolated. A wait in a skill counts at the position that called the skill.
 CREATE OR REPLACE MACRO time_to_answer(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT script_id, concat_ws('/', phase_id, topic_id, action_id) AS step, kind, waits, answered, still_open,

@@ -1,7 +1,6 @@
--- How long sessions took that came to the end of their script, or reached the milestone: an action or a topic that they entered.
--- From their creation until then, by the version of the script they began with. Half of them took no more than p50 seconds, nine
--- of ten no more than p90; between two sessions a percentile is interpolated.
--- median_turns and median_replies: turns after the creation, and messages the user sent, until then.
+-- Time from the creation of a session to the end of its script or to the milestone, an action or a topic that it entered, by the
+-- version of the script that it started with. p50 and p90: percentiles in seconds, interpolated.
+-- median_turns and median_replies: turns after the creation, and messages of the user, until then.
 CREATE OR REPLACE MACRO time_to_complete(script := NULL, version := NULL, since := NULL, until := NULL, milestone := NULL) AS TABLE
 WITH asked AS MATERIALIZED (
     SELECT is_script(script) AND is_version(script, version) AND is_milestone(script, milestone) AS is_valid

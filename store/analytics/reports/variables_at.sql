@@ -1,8 +1,8 @@
--- The variables a session had after a turn, those of its user included; without a turn, after its latest.
--- They are found by going over the writes: the last one of a name decides, unless the phase or topic it was made in has been
--- left since, or it unset the variable. A rewind is in the record as leaving, entering and writing, so it needs no rule of its own.
--- Of a skill, interrupt or detector, those made since the session last acted outside of it count, while it is under way.
--- A user's variables are as all sessions and the application had set them by the moment the turn finished.
+-- The variables of a session after a turn, including those of its user; without a turn, after its latest.
+-- They are computed from the writes: the last write of a name counts, unless the phase or topic of the write has been left since,
+-- or the write unset the variable. A rewind is stored as leaving, entering and writing, so it needs no special rule.
+-- In a running skill, interrupt or detector, the writes since the session last acted outside it count.
+-- A user's variables have the values that all sessions and the application had set by the time the turn finished.
 CREATE OR REPLACE MACRO variables_at(session, turn := NULL) AS TABLE
 WITH stood AS MATERIALIZED (FROM session_at(session, turn)),
 visits AS MATERIALIZED (
@@ -11,7 +11,7 @@ visits AS MATERIALIZED (
 ), writes AS (
     SELECT h.scope, h.name, h.type, h.new, h.new_text, h.new_number, h.source, h.session_id, h.turn, h.seq, h.written_at, h.is_pii,
         CASE WHEN h.scope = 'phase' OR h.scope = 'topic' THEN s.phase_id END AS phase_id,
-        -- a version may have renamed the topic since it was written, so only what belongs elsewhere keeps its own name
+        -- a later version may have renamed the topic, so only writes of other topics have their own name
         CASE WHEN h.scope = 'topic' THEN CASE WHEN h.topic_id IN (SELECT within FROM visits) THEN h.topic_id ELSE s.topic_id END END AS topic_id,
         h.scope = 'topic' AND h.topic_id IN (SELECT within FROM visits) AS is_within
     FROM variable_history AS h JOIN stood AS s

@@ -1,39 +1,24 @@
-"""Tables as DuckDB answers them; a record in which everything happens."""
+"""Tables as DuckDB returns them; a database in which everything happens."""
 
 import asyncio
-import importlib.util
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import duckdb
 import pytest
 
 from store.analytics.table import Column, Table
-
-
-def load(name: str) -> ModuleType:
-    """A module beside this one; the folders of tests are no packages."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-eventful = load("eventful")
-load("bringing")
+from tests.support import eventful_database
+from tests.support.fixture_types import OpenApp
 
 Ask: TypeAlias = Callable[[str], Table]
 
 
 @pytest.fixture(scope="session")
 def ask() -> Iterator[Ask]:
-    """The answer to a SELECT."""
+    """Run a SELECT."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
 
@@ -46,14 +31,14 @@ def ask() -> Iterator[Ask]:
 
 
 @pytest.fixture(scope="session")
-def made(app: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a record in which everything happened, to be left as it is."""
+def made(app: OpenApp, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a database in which everything happened; tests do not change it."""
     folder = tmp_path_factory.mktemp("made")
-    asyncio.run(eventful.made(app, folder))
+    asyncio.run(eventful_database.made(app, folder))
     return folder
 
 
 @pytest.fixture
 def data(made: Path, tmp_path: Path) -> Path:
-    """A folder with such a record."""
+    """Return a copy of that folder."""
     return Path(shutil.copytree(made, tmp_path / "cuebook-data"))

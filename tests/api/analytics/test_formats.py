@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.analytics.formats.as_csv import as_csv
-from api.analytics.formats.as_json import as_json
-from api.analytics.formats.as_parquet import as_parquet
+from api.analytics.formats.json_and_csv import as_csv, as_json
+from api.analytics.formats.parquet import as_parquet
 from store.analytics.table import Column, Table
+from tests.support.effort import repeats
 
 TYPES = {
     "true": "BOOLEAN",
@@ -149,9 +149,9 @@ def test_a_table_without_rows_is_a_whole_file_in_every_form(ask, tmp_path: Path)
     assert duckdb.sql(f"FROM '{tmp_path}/none.parquet'").columns == ["a", "b"]
 
 
-@settings(max_examples=10)
+@settings(max_examples=repeats(10))
 @given(st.lists(st.tuples(st.none() | st.text(), st.none() | st.text()), max_size=20))
-def test_parquet_is_read_back_as_it_was(tmp_path_factory, rows) -> None:
+def test_parquet_is_read_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, rows) -> None:
     path = tmp_path_factory.mktemp("parquet") / "table.parquet"
     path.write_bytes(as_parquet(table(rows)))
     with duckdb.connect() as connection:

@@ -3,26 +3,26 @@
 import asyncio
 import hashlib
 import shutil
-import tarfile
 from collections.abc import Iterator, Mapping
-from io import BytesIO
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-import bringing
 import duckdb
-import eventful
 import pytest
 
-from runtime.models.offline import OfflineModel
-from runtime.ports import Hear, ModelReply, ModelRequest, Usage
-from store.analytics.checks import check
+from runtime.models.offline_model import OfflineModel
+from runtime.state.ports import ModelReply, ModelRequest, OnReply, Usage
 from store.analytics.describe import described_tables
+from store.analytics.export_folder import ExportFolder
 from store.analytics.file import Place
-from store.database import Database
-from store.event_fields import EVENT_FIELDS
-from store.masking import HIDDEN, MASKED
+from store.analytics.snapshot_checks import check
+from store.duckdb.database import Database
+from store.interface.event_fields import EVENT_FIELDS
+from store.interface.masking import HIDDEN, MASKED
+from tests.support import analytics_files, eventful_database
+from tests.support.fixture_types import OpenApp
 
 SHOWN = {
     "about": "model_version tenant is_masked as_of sessions turns messages events",
@@ -39,7 +39,7 @@ SHOWN = {
     "sessions": (
         "session_id number script_uuid script_id script_version digest first_version locale forked_from "
         "created_at updated_at completed_at seconds status execution_status ended_by end_action_id phase_id topic_id "
-        "action_id action_type wait_kind turn message_count user_messages event_count is_reduced"
+        "action_id action_type wait_kind turn message_count user_messages event_count is_redacted"
     ),
     "turns": (
         "session_id turn script_id script_version digest started_at finished_at seconds status "
@@ -103,7 +103,7 @@ class Telling(OfflineModel):
     def goes_to(self, request: ModelRequest) -> str:
         return "main"
 
-    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
         said = request.history[-1].content if request.history else ""
         usage = Usage(model="m-1", prompt_digest=digest(said), degraded=f"it said {said} alone", latency_ms=1)
         if not request.replies:
@@ -119,41 +119,41 @@ def test_each_column_is_shown_or_masked() -> None:
 
 
 @pytest.fixture(scope="module")
-def told(app: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a record in which the masked columns have values."""
+def personal_folder(app: OpenApp, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a record in which the masked columns have values."""
     folder = tmp_path_factory.mktemp("told")
     asyncio.run(tell(app, folder))
     return folder
 
 
-async def tell(app: Any, folder: Path) -> None:
-    await eventful.made(app, folder, seed=3, steps=90)
+async def tell(app: OpenApp, folder: Path) -> None:
+    await eventful_database.made(app, folder, seed=3, steps=90)
     async with app(folder, Telling(), embedder="hashed:64") as api:
-        await api.keep(LISTENING)
+        await api.publish_script(LISTENING)
         for name in CANDIDATES:
             headers = {"Idempotency-Key": name}
-            begun = {"userId": f"{name} {eventful.WORD}", "key": f"chat:{name}", "metadata": {"name": name}}
+            begun = {"userId": f"{name} {eventful_database.WORD}", "key": f"chat:{name}", "metadata": {"name": name}}
             begun |= {"scriptId": "listening"}
             answer = await api.post("/api/sessions", json=begun, headers=headers)
             assert answer.status_code == 200, answer.text
-            await api.message(answer.json(), {"content": name})
+            await api.send_message(answer.json(), {"content": name})
         ended = await api.post(f"/api/sessions/{answer.json()['sessionId']}/end", json={"reason": name})
         assert ended.status_code == 200, ended.text
-        unit = {"content": eventful.WORD, "source": eventful.WORD, "metadata": {"of": "me"}}
-        units = [unit | {"unitId": f"{eventful.WORD}-{number}"} for number in range(2)]
+        unit = {"content": eventful_database.WORD, "source": eventful_database.WORD, "metadata": {"of": "me"}}
+        units = [unit | {"unitId": f"{eventful_database.WORD}-{number}"} for number in range(2)]
         units[1]["supersedes"] = units[0]["unitId"]
         for each in units:
-            body = {"userId": CANDIDATES[0], "group": eventful.WORD, "units": [each]}
+            body = {"userId": CANDIDATES[0], "group": eventful_database.WORD, "units": [each]}
             answer = await api.post("/api/memory/units", json=body)
             assert answer.status_code in {200, 201}, answer.text
 
 
 @pytest.fixture(scope="module")
-def files(told: Path) -> Mapping[bool, Path]:
-    """Two analytics files of it, by whether they are masked."""
-    found = {is_masked: told / f"masked-{is_masked}.duckdb" for is_masked in (True, False)}
+def files(personal_folder: Path) -> Mapping[bool, Path]:
+    """Return two analytics files of it, by whether they are masked."""
+    found = {is_masked: personal_folder / f"masked-{is_masked}.duckdb" for is_masked in (True, False)}
     for is_masked, path in found.items():
-        bringing.brought(told, Place(path), is_masked=is_masked)
+        analytics_files.refresh_all(personal_folder, Place(path), is_masked=is_masked)
     return found
 
 
@@ -190,7 +190,7 @@ def test_a_masked_column_is_masked(files: Mapping[bool, Path], table: str, colum
                 keys = connection.execute("SELECT DISTINCT unnest(json_keys(data)) FROM events").fetchall()
             assert {key for (key,) in keys} <= allowed
         case "value" | "label":
-            assert not [word for word in (eventful.WORD, *CANDIDATES) if word in str(masked)]
+            assert not [word for word in (eventful_database.WORD, *CANDIDATES) if word in str(masked)]
 
 
 @pytest.mark.parametrize("column", ["reply", "request_digest", "prompt_digest", "degraded"])
@@ -199,12 +199,12 @@ def test_check_finds_an_unmasked_column(files: Mapping[bool, Path], tmp_path: Pa
     damaged = tmp_path / "damaged.duckdb"
     shutil.copyfile(files[True], damaged)
     with duckdb.connect(str(damaged)) as connection:
-        connection.execute(f"UPDATE llm_calls SET {column} = '\"{eventful.WORD}\"'")
+        connection.execute(f"UPDATE llm_calls SET {column} = '\"{eventful_database.WORD}\"'")
     assert {finding.code for finding in check(damaged).findings} == {"file_unmasked"}
 
 
 def strings(path: Path) -> Iterator[str]:
-    """Every value of every column of every schema, as text."""
+    """Return every value of every column of every schema, as text."""
     with duckdb.connect(str(path), read_only=True) as connection:
         tables = connection.execute("SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal").fetchall()
         for schema, table in tables:
@@ -212,29 +212,29 @@ def strings(path: Path) -> Iterator[str]:
                 yield from map(str, row)
 
 
-def guesses(record: Path) -> set[str]:
-    """What somebody who knows the candidates makes of them, and what the record itself has made of them."""
+def guesses(store: Path) -> set[str]:
+    """Return what somebody who knows the candidates concludes, and what the database itself contains."""
     made = {digest(name) for name in CANDIDATES}
     made |= {str(uuid5(NAMESPACE_OID, f"default\n{name}")) for name in CANDIDATES}
-    database = Database.open(record, read_only=True)
+    database = Database.open(store, read_only=True)
     try:
         cursor = database.cursor()
-        kept = cursor.execute(
+        retained = cursor.execute(
             """SELECT request_digest FROM llm_calls UNION ALL SELECT prompt_digest FROM llm_calls
             UNION ALL SELECT hash(key, metadata::VARCHAR)::VARCHAR FROM session_starts WHERE key IS NOT NULL"""
         ).fetchall()
     finally:
         database.close()
-    return made | {value for (value,) in kept if value}
+    return made | {value for (value,) in retained if value}
 
 
 async def test_no_way_out_has_a_digest_of_a_guess(
-    app: Any, told: Path, files: Mapping[bool, Path], tmp_path: Path
+    app: OpenApp, personal_folder: Path, files: Mapping[bool, Path], tmp_path: Path
 ) -> None:
-    known = guesses(told)
+    known = guesses(personal_folder)
     assert {digest(name) for name in CANDIDATES} <= known & {*strings(files[False])}  # who may see all sees them
-    async with app(told, embedder="none") as api:
-        analyst = {"Authorization": await api.key("analyst")}
+    async with app(personal_folder, embedder="none") as api:
+        analyst = {"Authorization": await api.create_key("analyst")}
         for table in described_tables():
             asked = await api.post(
                 "/api/analytics/query", json={"sql": f"FROM {table.name}", "rowsMax": 100_000}, headers=analyst
@@ -242,14 +242,9 @@ async def test_no_way_out_has_a_digest_of_a_guess(
             assert asked.status_code == 200, asked.text
             assert [guess for guess in known if guess in asked.text] == [], table.name
         (tmp_path / "snapshot.duckdb").write_bytes((await api.get("/api/analytics/snapshot", headers=analyst)).content)
-        parts = [
-            f"{part['table']}/{part['day']}" if part["day"] else part["table"]
-            for part in (await api.get("/api/analytics/days", headers=analyst)).json()["parts"]
-        ]
-        archived = await api.get("/api/analytics/archive", params={"part": parts}, headers=analyst)
     assert known.isdisjoint(strings(tmp_path / "snapshot.duckdb"))
-    with tarfile.open(fileobj=BytesIO(archived.content)) as archive:
-        archive.extractall(tmp_path / "parts", filter="data")
+    with closing(ExportFolder(tmp_path / "parts")) as folder:
+        folder.update(tmp_path / "snapshot.duckdb")
     with duckdb.connect() as connection:
         read = [
             str(value)

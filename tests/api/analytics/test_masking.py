@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import bringing
-import eventful
-
-from api.analytics.formats.from_parquet import from_parquet
+from api.analytics.formats.parquet import from_parquet
 from store.analytics.describe import described_tables
 from store.analytics.query import query
 from store.analytics.report_list import REPORTS
-from store.errors import QueryRefused
+from store.interface.errors import QueryRefused
+from tests.support import analytics_files, eventful_database
+from tests.support.fixture_types import OpenApp
 
 QUERY, SNAPSHOT = "/api/analytics/query", "/api/analytics/snapshot"
 TABLES = [table.name for table in described_tables()]
@@ -18,15 +17,15 @@ WHOLE = " UNION ALL ".join(f"SELECT '{name}' AS name, to_json({name})::VARCHAR A
 
 
 def seen(text: str | bytes) -> bool:
-    """Whether it tells what somebody said, or who somebody is."""
+    """Return whether it tells what somebody said, or who somebody is."""
     content = text.encode() if isinstance(text, str) else text
-    return eventful.WORD.encode().lower() in content.lower()
+    return eventful_database.WORD.encode().lower() in content.lower()
 
 
-async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: Any, data: Path) -> None:
+async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
-        analyst = {"Authorization": await api.key("analyst")}
-        reader = {"Authorization": await api.key("reader")}
+        analyst = {"Authorization": await api.create_key("analyst")}
+        reader = {"Authorization": await api.create_key("reader")}
 
         async def ask(sql: str, form: str = "json", **fields: Any) -> Any:
             return await api.post(QUERY, json={"sql": sql, "format": form, **fields}, headers=analyst)
@@ -34,7 +33,7 @@ async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: Any, d
         rows = (await ask(WHOLE, rowsMax=100_000)).json()["rows"]
         assert {row["name"] for row in rows} == {*TABLES}
         assert [row for row in rows if seen(row["row"])] == []
-        for form in ("csv", "svg", "parquet"):
+        for form in ("csv", "svg", "vega-lite", "parquet"):
             answer = await ask("SELECT user_id, count(*) AS n FROM messages GROUP BY ALL", form)
             assert answer.status_code == 200, answer.text
             assert not seen(answer.content)
@@ -44,7 +43,9 @@ async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: Any, d
             assert refused.json()["error"]["code"] == "QUERY_INVALID"
             assert not seen(refused.text)
         unmasked = {"masked": "false"}
-        report = await api.get("/api/analytics/reports/message_search", params={"words": eventful.WORD, **unmasked})
+        report = await api.get(
+            "/api/analytics/reports/message_search", params={"words": eventful_database.WORD, **unmasked}
+        )
         assert report.status_code in {400, 401}
         for refused in (
             await ask("FROM messages", masked=False),
@@ -57,32 +58,32 @@ async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: Any, d
         assert (await api.post(QUERY, json=said, headers=reader)).json()["rows"][0]["n"] > 0
 
 
-async def test_a_masked_snapshot_has_no_word_and_answers_reports_without_any(app: Any, data: Path) -> None:
+async def test_a_masked_snapshot_has_no_word_and_answers_reports_without_any(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
         answer = await api.get(SNAPSHOT)
         assert answer.headers["content-length"] == str(len(answer.content))
         (data / "whole.duckdb").write_bytes((await api.get(SNAPSHOT, params={"masked": "false"})).content)
     assert not seen(answer.content)
     (data / "masked.duckdb").write_bytes(answer.content)
-    assert not seen(str(bringing.rows(data / "masked.duckdb")))
-    assert seen(str(bringing.rows(data / "whole.duckdb")))
+    assert not seen(str(analytics_files.rows(data / "masked.duckdb")))
+    assert seen(str(analytics_files.rows(data / "whole.duckdb")))
     given = {"words": "'a'", "script": "'talk'", "session": "NULL", "experiment": "'greeting'"}
     for report in REPORTS:
-        needed = ", ".join(f"{each.name} := {given[each.name]}" for each in report.parameters if each.is_needed)
+        needed = ", ".join(f"{each.name} := {given[each.name]}" for each in report.parameters if each.needed)
         try:
             assert not seen(str(query(data / "masked.duckdb", f"FROM {report.name}({needed})")))
         except QueryRefused as error:
             assert report.reads_words or not seen(str(error))
 
 
-async def test_pseudonyms_stay_and_are_others_in_another_tenant(app: Any, tmp_path: Path) -> None:
+async def test_pseudonyms_stay_and_are_others_in_another_tenant(app: OpenApp, tmp_path: Path) -> None:
     names: dict[str, list[set[str]]] = {"default": [], "school": []}
     for _ in range(2):
         async with app(tmp_path, embedder="none") as api:
             for tenant, found in names.items():
-                admin = {"Authorization": await api.key("admin", tenant=tenant)}
+                admin = {"Authorization": await api.create_key("admin", tenant=tenant)}
                 if not found:
-                    text = {"yamlContent": eventful.TALK, "files": eventful.HOMES}
+                    text = {"yamlContent": eventful_database.TALK, "files": eventful_database.HOMES}
                     assert (await api.post("/api/scripts", json=text, headers=admin)).status_code == 201
                 begun = {"userId": "ana", "scriptId": "talk"}
                 assert (await api.post("/api/sessions", json=begun, headers=admin)).status_code == 200
@@ -94,27 +95,27 @@ async def test_pseudonyms_stay_and_are_others_in_another_tenant(app: Any, tmp_pa
     assert not names["school"][0] & names["default"][0]
 
 
-async def test_what_is_marked_as_personal_late_is_masked_from_the_beginning(app: Any, tmp_path: Path) -> None:
-    plain = {"homes.yaml": eventful.HOMES["homes.yaml"].replace(", pii: true", "")}
+async def test_what_is_marked_as_personal_late_is_masked_from_the_beginning(app: OpenApp, tmp_path: Path) -> None:
+    plain = {"homes.yaml": eventful_database.HOMES["homes.yaml"].replace(", pii: true", "")}
     sql = "SELECT name, new_number, is_pii FROM variable_history WHERE name IN ('mood', 'home') ORDER BY name"
     async with app(tmp_path, embedder="none") as api:
-        await api.keep(eventful.TALK, files=plain)
-        session = await api.begin("talk")
+        await api.publish_script(eventful_database.TALK, files=plain)
+        session = await api.create_session("talk")
         path = f"/api/sessions/{session['sessionId']}"
         await api.patch(f"{path}/variables", json={"variables": {"mood": 3}})
         await api.patch("/api/users/ana/variables", json={"variables": {"home": 3}})
         before = (await api.post(QUERY, json={"sql": sql})).json()["rows"]
         assert before == [{"name": name, "new_number": 3.0, "is_pii": False} for name in ("home", "mood")]
-        await api.keep(eventful.MARKED, files=eventful.HOMES)
+        await api.publish_script(eventful_database.MARKED, files=eventful_database.HOMES)
         assert (await api.post(f"{path}/migrate", json={"version": 2})).status_code == 200
     async with app(tmp_path, embedder="none") as api:
         after = (await api.post(QUERY, json={"sql": sql})).json()["rows"]
         assert after == [{"name": name, "new_number": None, "is_pii": True} for name in ("home", "mood")]
 
 
-async def test_questions_are_counted_and_files_weighed(app: Any, tmp_path: Path) -> None:
+async def test_questions_are_counted_and_files_weighed(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        await api.begin("visit")
+        await api.create_session("visit")
         for sql in ("FROM turns", "FROM nothing"):
             await api.post(QUERY, json={"sql": sql})
         await api.post(

@@ -10,26 +10,27 @@ from typing import Any
 import duckdb
 import pytest
 
-from api.analytics.asking import Analytics
 from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
+from api.analytics.queries import AnalyticsQueries
 from api.analytics.schedule import FOLDER, Snapshots
-from api.catalogue import Catalogue
+from api.catalog.catalog import Catalog
 from api.metrics import Metrics
 from api.settings import Settings
-from store.record import Record
+from store.store import Store
+from tests.support.fixture_types import OpenApp, OpenStore
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 
 
 class Scheduled:
-    """Snapshots of a record, and a clock that goes where it is told."""
+    """Snapshots of a database, and a clock that the test sets."""
 
-    def __init__(self, record: Record, processes: Processes, data: Path, **settings: Any) -> None:
+    def __init__(self, store: Store, processes: Processes, data: Path, **settings: Any) -> None:
         self.now = START
-        files = AnalyticsFiles(record, Catalogue(record, self.clock), processes, data, Metrics())
-        analytics = Analytics(files, processes, Metrics())
-        self.snapshots = Snapshots(record, analytics, Settings(data=data, **settings), self.clock)
+        files = AnalyticsFiles(store, Catalog(store, self.clock), processes, data, Metrics())
+        analytics = AnalyticsQueries(files, processes, Metrics())
+        self.snapshots = Snapshots(store, analytics, Settings(data=data, **settings), self.clock)
 
     def clock(self) -> datetime:
         return self.now
@@ -40,17 +41,17 @@ class Scheduled:
 
 
 @pytest.fixture
-def scheduled(opened: Callable[[Path], Record], data: Path) -> Callable[..., Any]:
-    """Opens it: ``async with scheduled(snapshot_every_h=6) as scheduled``."""
+def scheduled(open_store: OpenStore, data: Path) -> Callable[..., Any]:
+    """Open it: ``async with scheduled(snapshot_every_h=6) as scheduled``."""
 
     @asynccontextmanager
     async def opening(**settings: Any) -> AsyncIterator[Scheduled]:
-        record, processes = opened(data), Processes(keeps_spare=True)
+        store, processes = open_store(data), Processes(keeps_spare=True)
         try:
-            yield Scheduled(record, processes, data, **settings)
+            yield Scheduled(store, processes, data, **settings)
         finally:
             await processes.close()
-            await record.close()
+            await store.close()
 
     return opening
 
@@ -79,14 +80,14 @@ async def test_what_others_put_there_stays_and_what_a_kill_left_goes(
 ) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    kept = ["cuebook-monday.duckdb", "cuebook-school-2020-01-01T000000Z.duckdb", "notes.txt"]
-    for name in [*kept, ".cuebook-2020-01-01T000000Z.duckdb.x1", "cuebook-2020-01-01T000000Z.duckdb"]:
+    retained = ["cuebook-monday.duckdb", "cuebook-school-2020-01-01T000000Z.duckdb", "notes.txt"]
+    for name in [*retained, ".cuebook-2020-01-01T000000Z.duckdb.x1", "cuebook-2020-01-01T000000Z.duckdb"]:
         (folder / name).touch()
     async with scheduled(snapshot_every_h=1, snapshot_keep=1, snapshot_folder=folder) as server:
         await server.after(0)
-        assert names(folder) == sorted([*kept, "cuebook-2025-03-01T120000Z.duckdb"])
+        assert names(folder) == sorted([*retained, "cuebook-2025-03-01T120000Z.duckdb"])
         await server.snapshots.forget("default")
-        assert names(folder) == sorted(kept)
+        assert names(folder) == sorted(retained)
 
 
 async def test_one_that_cannot_be_made_is_tried_again(scheduled: Any, tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ async def test_one_that_cannot_be_made_is_tried_again(scheduled: Any, tmp_path: 
         assert len(names(tmp_path / "file" / "folder")) == 1
 
 
-async def test_a_server_makes_the_first_by_itself_and_an_erasure_removes_it(app: Any, data: Path) -> None:
+async def test_a_server_makes_the_first_by_itself_and_an_erasure_removes_it(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none", snapshot_every_h=24) as api:
         async with asyncio.timeout(60):
             while not list((data / FOLDER).glob("*.duckdb")):  # noqa: ASYNC110 - a folder tells nobody

@@ -1,7 +1,7 @@
-"""A memory over a real record, with the embedder for tests."""
+"""A memory over a real store, with the embedder for tests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,72 +10,51 @@ from uuid import uuid4
 
 import pytest
 
-from api.memory.asked import NewUnit
 from api.memory.embedding import embedding_of
-from api.memory.house import House, make_house
+from api.memory.memory_system import create_memory
 from api.metrics import Metrics
 from api.settings import Settings
-from runtime.memory.extracting import Extracting
-from runtime.memory.summarising import Summarise
-from scripts.memories import DEFAULT_PLAN, MemoryPlan
-from store.record import Record
+from runtime.memory.summaries import Summarise
+from runtime.memory.summarizers import ExtractiveSummarizer
+from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
+from store.store import Store
 from store.vectors.index import GRAPH_FROM
-
-OWNER = ("default", "ana")
-
-
-class Home:
-    """A record with its memory, as a server has it, without the sessions."""
-
-    def __init__(self, record: Record, house: House) -> None:
-        self.record = record
-        self.house = house
-        self.memories = house.memories
-
-    async def add(self, group: str, *texts: str, **more: Any) -> list[str]:
-        """Units said one after the other; their ids."""
-        added = await self.memories.add(*OWNER, group, [NewUnit(content=text, **more) for text in texts])
-        return [unit.unit_id for unit in added]
-
-    async def worked(self) -> None:
-        """Until there is nothing more to do."""
-        async with asyncio.timeout(60):
-            await self.house.work.idle()
+from tests.support.opened_memory import OpenedMemory, OpenMemory
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Callable[..., Any]:
-    """Opens the memory of a folder: ``async with home() as memory``, again and again."""
+def open_memory(tmp_path: Path) -> OpenMemory:
+    """Open the memory of a folder: ``async with open_memory() as memory``, again and again."""
 
     @asynccontextmanager
-    async def opened(
+    async def open_in_folder(
         embedder: str = "hashed:64",
         plan: MemoryPlan = DEFAULT_PLAN,
         graph_from: int = GRAPH_FROM,
         summarise: Summarise | None = None,
         **given: Any,
-    ) -> AsyncIterator[Home]:
+    ) -> AsyncIterator[OpenedMemory]:
         settings = Settings(data=tmp_path, embedder=embedder, **given)
-        record = await asyncio.to_thread(Record.open, tmp_path)
+        store = await asyncio.to_thread(Store.open, tmp_path)
 
         async def plans(tenant: str, digest: str) -> MemoryPlan:
             return plan
 
-        house = make_house(
-            record,
+        memory_system = create_memory(
+            store,
             settings,
             embedding_of(settings),
             plans,
-            lambda tenant, user_id: summarise or Extracting(),
+            lambda tenant, user_id: summarise or ExtractiveSummarizer(),
             lambda: datetime.now(UTC),
             lambda: str(uuid4()),
             Metrics(),
             graph_from=graph_from,
         )
         try:
-            async with house.running():
-                yield Home(record, house)
+            async with memory_system.running():
+                yield OpenedMemory(store, memory_system)
         finally:
-            await record.close()
+            await store.close()
 
-    return opened
+    return open_in_folder

@@ -2,7 +2,6 @@
 
 import itertools
 import shutil
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from api.memory.asked import Query
-from api.memory.doctor import Doctor
-from store.errors import StoreUnavailable
+from api.memory.requests import Query
+from store.interface.errors import StoreUnavailable
 from store.vectors.index import VectorIndex
+from tests.support.opened_memory import OpenMemory
 
 OWNER = ("default", "ana")
 MANY = 100
@@ -26,135 +25,122 @@ def texts() -> list[str]:
 
 
 def saved(folder: Path) -> list[str]:
-    """The files of all indexes."""
+    """Return the files of all indexes."""
     return sorted(path.name for path in (folder / "memory").glob("*/*"))
 
 
 async def found(memory: Any, text: str) -> list[str]:
-    """What a query finds first."""
+    """Return what a query finds first."""
     recalled = await memory.memories.query(*OWNER, Query(text=text, k=3))
     return [unit.unit.content for chain in recalled.chains for unit in chain.units]
 
 
 async def test_many_vectors_have_an_index_that_is_taken_over(
-    home: Callable[..., Any], tmp_path: Path, texts: list[str]
+    open_memory: OpenMemory, tmp_path: Path, texts: list[str]
 ) -> None:
-    async with home(graph_from=MANY) as memory:
+    async with open_memory(graph_from=MANY) as memory:
         await memory.add("diary", *texts)
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) == ["graph.1", "manifest.json", "roster.1"]
-    async with home(graph_from=MANY) as memory:
+    async with open_memory(graph_from=MANY) as memory:
         with_index = [await found(memory, text) for text in texts[:20]]
-        async with memory.house.banks.held(*OWNER) as loaded:
+        async with memory.memory_system.cache.locked(*OWNER) as loaded:
             assert (loaded.index.reason, loaded.index.is_behind, loaded.index.count) == (None, False, 120)
-    async with home() as memory:
+    async with open_memory() as memory:
         assert [await found(memory, text) for text in texts[:20]] == with_index
 
 
-async def test_a_little_more_is_not_worth_saving(home: Callable[..., Any], tmp_path: Path, texts: list[str]) -> None:
-    async with home(graph_from=MANY) as memory:
+async def test_a_little_more_is_not_worth_saving(open_memory: OpenMemory, tmp_path: Path, texts: list[str]) -> None:
+    async with open_memory(graph_from=MANY) as memory:
         await memory.add("diary", *texts)
-        await memory.worked()
+        await memory.wait_idle()
         await memory.add("diary", "One thing more.")
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) == ["graph.1", "manifest.json", "roster.1"]
         await memory.add("diary", *(f"And then {number} more." for number in range(20)))
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) == ["graph.2", "manifest.json", "roster.2"]
 
 
-async def test_few_that_are_left_have_none(home: Callable[..., Any], tmp_path: Path, texts: list[str]) -> None:
-    async with home(graph_from=MANY) as memory:
+async def test_few_that_are_left_have_none(open_memory: OpenMemory, tmp_path: Path, texts: list[str]) -> None:
+    async with open_memory(graph_from=MANY) as memory:
         ids = await memory.add("diary", *texts)
-        await memory.worked()
+        await memory.wait_idle()
         await memory.memories.remove(*OWNER, ids[:50])
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) != []
-    async with home(graph_from=MANY) as memory:
+    async with open_memory(graph_from=MANY) as memory:
         ids += await memory.add("diary", "One thing more.")
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) == []
         ids += await memory.add("diary", *texts)
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) != []
         await memory.memories.remove(*OWNER, ids[:210])
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) == []
 
 
 async def test_goes_with_whom_it_is_of_also_where_that_was_cut_short(
-    home: Callable[..., Any], tmp_path: Path, texts: list[str]
+    open_memory: OpenMemory, tmp_path: Path, texts: list[str]
 ) -> None:
-    async with home(graph_from=MANY) as memory:
+    async with open_memory(graph_from=MANY) as memory:
         await memory.add("diary", *texts)
-        await memory.worked()
+        await memory.wait_idle()
         shutil.copytree(tmp_path / "memory", tmp_path / "before")
-        async with memory.house.removing(*OWNER):
-            await memory.record.erase_user(*OWNER, str(uuid4()), datetime.now(UTC))
-        await memory.worked()
+        async with memory.memory_system.exclusive_for_erasure(*OWNER):
+            await memory.store.maintenance.erase_user(*OWNER, str(uuid4()), datetime.now(UTC))
+        await memory.wait_idle()
         assert saved(tmp_path) == []
     shutil.copytree(tmp_path / "before", tmp_path / "memory", dirs_exist_ok=True)
-    async with home(graph_from=MANY) as memory:
-        await memory.worked()
+    async with open_memory(graph_from=MANY) as memory:
+        await memory.wait_idle()
         assert saved(tmp_path) == []
 
 
 def bytes_of_index(folder: Path) -> bytes:
-    """The content of all files of all indexes."""
+    """Return the content of all files of all indexes."""
     return b"".join(path.read_bytes() for path in sorted((folder / "memory").glob("*/*")))
 
 
-async def test_removed_vector_is_in_no_index_file(home: Callable[..., Any], tmp_path: Path) -> None:
+async def test_removed_vector_is_in_no_index_file(open_memory: OpenMemory, tmp_path: Path) -> None:
     syllables = itertools.permutations(("ba", "de", "fi", "go", "lu", "mi"), 3)
     texts = [f"{''.join(each)} sails" for each in syllables]
-    async with home("hashed:512", graph_from=MANY) as memory:
+    async with open_memory("hashed:512", graph_from=MANY) as memory:
         ids = await memory.add("diary", *texts)
-        await memory.worked()
-        embedder = (await memory.house.embedding.embedder()).id
-        read = await memory.record.memory.vectors(*OWNER, embedder)
+        await memory.wait_idle()
+        embedder = (await memory.memory_system.embedding.embedder()).id
+        read = await memory.store.memory.vectors(*OWNER, embedder)
         place, other_place = [place for place, each in enumerate(read.vectors) if read.vectors.count(each) == 1][:2]
         vector, other = read.vectors[place], read.vectors[other_place]
         assert vector in bytes_of_index(tmp_path)
         await memory.memories.remove(*OWNER, [ids[place]])
         assert saved(tmp_path) == []
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) != []
         assert vector not in bytes_of_index(tmp_path)
         assert other in bytes_of_index(tmp_path)
-    async with home("hashed:512", graph_from=MANY) as memory:
-        async with memory.house.banks.held(*OWNER) as loaded:
+    async with open_memory("hashed:512", graph_from=MANY) as memory:
+        async with memory.memory_system.cache.locked(*OWNER) as loaded:
             assert (loaded.index.reason, loaded.index.count) == (None, len(texts) - 1)
         assert texts[place] not in await found(memory, texts[place])
         assert texts[other_place] in await found(memory, texts[other_place])
 
 
-async def test_doctor_finds_no_damage_in_an_index_behind(home: Callable[..., Any], texts: list[str]) -> None:
-    async with home(graph_from=MANY) as memory:
-        ids = await memory.add("diary", *texts)
-        await memory.worked()
-        await memory.add("diary", "One thing more.")
-        await memory.worked()
-        house = memory.house
-        doctor = Doctor(memory.record.memory, house.banks, house.embedding, house.work.notice)
-        assert await doctor.check() == []
-        await memory.memories.remove(*OWNER, ids[:1])
-        assert await doctor.check() == []
-
-
-async def test_a_deleted_folder_is_made_again(home: Callable[..., Any], tmp_path: Path, texts: list[str]) -> None:
-    async with home(graph_from=MANY) as memory:
+async def test_a_deleted_folder_is_made_again(open_memory: OpenMemory, tmp_path: Path, texts: list[str]) -> None:
+    async with open_memory(graph_from=MANY) as memory:
         await memory.add("diary", *texts)
-        await memory.worked()
+        await memory.wait_idle()
         shutil.rmtree(tmp_path / "memory")
         assert len(await found(memory, texts[0])) == 3
         await memory.add("diary", *(f"And then {number} more." for number in range(40)))
-        await memory.worked()
+        await memory.wait_idle()
         assert saved(tmp_path) != []
     shutil.rmtree(tmp_path / "memory")
-    async with home(graph_from=MANY) as memory:
+    async with open_memory(graph_from=MANY) as memory:
         assert len(await found(memory, texts[0])) == 3
-        await memory.worked()
-        async with memory.house.banks.held(*OWNER) as loaded:
+        await memory.wait_idle()
+        async with memory.memory_system.cache.locked(*OWNER) as loaded:
             assert (loaded.index.is_behind, loaded.index.count) == (False, 160)
 
 

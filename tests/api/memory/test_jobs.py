@@ -6,17 +6,18 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from api.memory import care
+from api.memory import maintenance
 from api.memory.jobs import JOBS_MAX, JobOptions
-from api.memory.refusals import TooManyJobs
-from store.errors import StoreUnavailable
-from store.memory.rows import MemoryChange
+from api.memory_errors import TooManyJobs
+from store.interface.errors import StoreUnavailable
+from store.interface.memory_rows import MemoryChange
+from tests.support.opened_memory import OpenMemory
 
 OWNER = ("default", "ana")
 
 
 async def jobs_of(memory: Any) -> list[Any]:
-    return (await memory.record.memory.jobs(OWNER[0], user_id=OWNER[1], limit=200)).rows
+    return (await memory.store.memory.jobs(OWNER[0], user_id=OWNER[1], limit=200)).rows
 
 
 async def add_many(memory: Any, count: int) -> None:
@@ -24,34 +25,34 @@ async def add_many(memory: Any, count: int) -> None:
     await memory.add("diary", *(f"note {number}" for number in range(count)))
 
 
-async def test_so_many_wait_and_no_more_and_all_of_them_are_done(home: Any) -> None:
-    async with home(embedder="none") as memory:
+async def test_so_many_wait_and_no_more_and_all_of_them_are_done(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
         await add_many(memory, 2)
-        await memory.worked()  # so that nobody begins with them before all are there
-        first = await memory.house.jobs.ask(*OWNER, "summarise", JobOptions(group="group 0"))
+        await memory.wait_idle()  # so that nobody begins with them before all are there
+        first = await memory.memory_system.jobs.submit(*OWNER, "summarise", JobOptions(group="group 0"))
         more = [
             replace(first, job_id=str(uuid4()), options={"group": f"group {number}"}) for number in range(1, JOBS_MAX)
         ]
-        await memory.record.memory.change(MemoryChange(tenant=OWNER[0], user_id=OWNER[1], jobs=more))
+        await memory.store.memory.change(MemoryChange(tenant=OWNER[0], user_id=OWNER[1], jobs=more))
         with pytest.raises(TooManyJobs):
-            await memory.house.jobs.ask(*OWNER, "forget", JobOptions())
-        same = await memory.house.jobs.ask(*OWNER, "summarise", JobOptions(group="group 0"))
+            await memory.memory_system.jobs.submit(*OWNER, "forget", JobOptions())
+        same = await memory.memory_system.jobs.submit(*OWNER, "summarise", JobOptions(group="group 0"))
         assert same == first
-        assert len((await memory.house.listing.standing(*OWNER)).jobs) == JOBS_MAX
-        memory.house.work.hurry(*OWNER)
-        await memory.worked()
+        assert len((await memory.memory_system.listing.stats(*OWNER)).jobs) == JOBS_MAX
+        memory.memory_system.worker.prioritise(*OWNER)
+        await memory.wait_idle()
         assert {job.status for job in await jobs_of(memory)} == {"done"}
         assert len(await jobs_of(memory)) == JOBS_MAX
 
 
 async def test_a_crash_in_the_middle_of_forgetting_takes_no_more_than_was_asked_for(
-    home: Any, monkeypatch: pytest.MonkeyPatch
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(care, "FORGOTTEN_MAX", 3)
-    async with home(embedder="none") as memory:
+    monkeypatch.setattr(maintenance, "FORGOTTEN_MAX", 3)
+    async with open_memory(embedder="none") as memory:
         await add_many(memory, 21)
-        job = await memory.house.jobs.ask(*OWNER, "forget", JobOptions(share=0.5))
-        write, written = memory.house.banks.write, []
+        job = await memory.memory_system.jobs.submit(*OWNER, "forget", JobOptions(share=0.5))
+        write, written = memory.memory_system.cache.write, []
 
         async def write_twice(loaded: Any, change: Any) -> None:
             if len(written) == 2:
@@ -59,50 +60,50 @@ async def test_a_crash_in_the_middle_of_forgetting_takes_no_more_than_was_asked_
             written.append(change)
             await write(loaded, change)
 
-        monkeypatch.setattr(memory.house.banks, "write", write_twice)
+        monkeypatch.setattr(memory.memory_system.cache, "write", write_twice)
         with pytest.raises(StoreUnavailable):
-            await memory.house.jobs.run(job)
+            await memory.memory_system.jobs.run(job)
         (half,) = await jobs_of(memory)
         assert (half.status, half.done, half.total) == ("running", 6, 10)
-    async with home(embedder="none") as memory:
-        await memory.worked()
+    async with open_memory(embedder="none") as memory:
+        await memory.wait_idle()
         (over,) = await jobs_of(memory)
         assert (over.status, over.done, over.total, over.result) == ("done", 10, 10, {"units": 10})
-        left = [unit.content for unit in await memory.record.memory.units(*OWNER)]
+        left = [unit.content for unit in await memory.store.memory.units(*OWNER)]
         assert left == [f"note {number}" for number in range(10, 21)]
 
 
-async def test_forgetting_where_nothing_may_go_is_done_at_once(home: Any) -> None:
-    async with home(embedder="none") as memory:
-        job = await memory.house.jobs.ask(*OWNER, "forget", JobOptions())
-        await memory.house.jobs.run(job)
+async def test_forgetting_where_nothing_may_go_is_done_at_once(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
+        job = await memory.memory_system.jobs.submit(*OWNER, "forget", JobOptions())
+        await memory.memory_system.jobs.run(job)
         (over,) = await jobs_of(memory)
         assert (over.status, over.result) == ("done", {"units": 0})
 
 
-async def test_an_embedder_that_fails_holds_nothing_else_up(home: Any) -> None:
+async def test_an_embedder_that_fails_holds_nothing_else_up(open_memory: OpenMemory) -> None:
     wrong = {"embedder": "openai:none", "embedder_url": "http://127.0.0.1:9/v1", "embedder_timeout_s": 1}
-    async with home(memory_units_max=5, **wrong) as memory:
+    async with open_memory(memory_units_max=5, **wrong) as memory:
         await add_many(memory, 12)
-        await memory.house.jobs.ask(*OWNER, "summarise", JobOptions(group="diary"))
-        await memory.worked()
+        await memory.memory_system.jobs.submit(*OWNER, "summarise", JobOptions(group="diary"))
+        await memory.wait_idle()
         assert {job.status for job in await jobs_of(memory)} == {"done"}
-        assert len(await memory.record.memory.units(*OWNER)) <= 5
-        assert memory.house.work.failed > 0
+        assert len(await memory.store.memory.units(*OWNER)) <= 5
+        assert memory.memory_system.worker.failed > 0
 
 
 async def test_a_job_that_can_never_be_done_is_given_up_and_the_others_are_done(
-    home: Any, monkeypatch: pytest.MonkeyPatch
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.memory.work.AGAIN_S", 0.001)
-    async with home(embedder="none") as memory:
+    monkeypatch.setattr("api.memory.worker.AGAIN_S", 0.001)
+    async with open_memory(embedder="none") as memory:
         await add_many(memory, 2)
-        asked = await memory.house.jobs.ask(*OWNER, "summarise", JobOptions())
+        asked = await memory.memory_system.jobs.submit(*OWNER, "summarise", JobOptions())
         never = replace(asked, job_id=str(uuid4()), kind="forget", options={"policy": "none that there is"})
-        await memory.record.memory.change(MemoryChange(tenant=OWNER[0], user_id=OWNER[1], jobs=[never]))
-        memory.house.work.hurry(*OWNER)
-        over = [await memory.house.jobs.finished(job, 60) for job in (asked, never)]
+        await memory.store.memory.change(MemoryChange(tenant=OWNER[0], user_id=OWNER[1], jobs=[never]))
+        memory.memory_system.worker.prioritise(*OWNER)
+        over = [await memory.memory_system.jobs.wait(job, 60) for job in (asked, never)]
         assert [(job.status, job.error) for job in over] == [
             ("done", None),
-            ("failed", "something went wrong that should not have; the server's log has it"),
+            ("failed", "internal error; see the server's log"),
         ]

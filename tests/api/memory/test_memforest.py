@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from api.memory.transfers.document import DocumentInvalid
-from api.memory.transfers.importing import Target, import_memory
-from store.record import Record
+from api.memory.transfers.import_memory import ImportTarget, import_memory
+from api.memory.transfers.memory_document import DocumentInvalid
+from store.store import Store
+from tests.support.fixture_types import OpenStore
+from tests.support.memory_findings import memory_findings
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
-TARGET = Target(tenant="default", user_id="ana", memory_id="memory", now=NOW)
+TARGET = ImportTarget(tenant="default", user_id="ana", memory_id="memory", now=NOW)
 TABLES = """
 CREATE TABLE memory_units (id TEXT PRIMARY KEY, content TEXT NOT NULL, creation_time TEXT, end_time TEXT, source TEXT,
     metadata TEXT, last_visit INTEGER, visit_count INTEGER, never_delete INTEGER, rank INTEGER);
@@ -27,15 +29,15 @@ CREATE TABLE session_unit_membership (session_id TEXT NOT NULL, unit_id TEXT NOT
 
 
 @pytest.fixture
-async def record(tmp_path: Path, opened: Callable[[Path], Record]) -> Any:
-    record = opened(tmp_path / "data")
-    yield record
-    await record.close()
+async def store(tmp_path: Path, open_store: OpenStore) -> Any:
+    store = open_store(tmp_path / "data")
+    yield store
+    await store.close()
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a database: units as (id, rank, session, content, parent), in any order."""
+    """Write a database: units as (id, rank, session, content, parent), in any order."""
 
     def write(*units: tuple[str, int, str, str, str | None], **columns: Any) -> Path:
         path = tmp_path / "bot.db"
@@ -82,13 +84,13 @@ FOREST = (
 )
 
 
-async def test_units_sessions_and_tree_are_imported(record: Record, database: Callable[..., Path]) -> None:
-    done = await import_memory(record.memory, TARGET, database(*FOREST), "sqlite")
+async def test_units_sessions_and_tree_are_imported(store: Store, database: Callable[..., Path]) -> None:
+    done = await import_memory(store.memory, TARGET, database(*FOREST), "sqlite")
     assert (done.units, done.groups, done.vectors) == (9, 2, 0)
-    owner = await record.memory.owner("default", "ana")
+    owner = await store.memory.owner("default", "ana")
     assert owner is not None
-    rows = {row.content: row for row in await record.memory.units("default", "ana")}
-    assert {group.group_id for group in await record.memory.groups("default", "ana")} == {"monday", "tuesday"}
+    rows = {row.content: row for row in await store.memory.units("default", "ana")}
+    assert {group.group_id for group in await store.memory.groups("default", "ana")} == {"monday", "tuesday"}
     contents = [content for content, row in rows.items() if row.rank == 0]
     assert contents == ["The code name is Phoenix.", "It is on hold.", "Until May.", "We go on."]
     by_id = {row.unit_id: row for row in rows.values()}
@@ -107,50 +109,50 @@ async def test_units_sessions_and_tree_are_imported(record: Record, database: Ca
     first = rows["The code name is Phoenix."]
     assert first.creation_time == datetime(2026, 1, 2, 10, tzinfo=UTC)
     assert (first.source, first.metadata, first.visit_count, first.never_delete) == ("user", {"mood": 3}, 2, True)
-    assert await record.memory.check() == []
+    assert await memory_findings(store) == []
 
 
-async def test_missing_edges_and_impossible_ones_are_left_out(record: Record, database: Callable[..., Path]) -> None:
+async def test_missing_edges_and_impossible_ones_are_left_out(store: Store, database: Callable[..., Path]) -> None:
     path = database(
         ("m1", 0, "monday", "one", "tuesday"),
         ("m2", 0, "monday", "two", "gone"),
         ("m3", 0, "", "of no session", None),
         ("tuesday", 1, "tuesday", "a summary", None),
     )
-    await import_memory(record.memory, TARGET, path, "sqlite")
-    rows = await record.memory.units("default", "ana")
+    await import_memory(store.memory, TARGET, path, "sqlite")
+    rows = await store.memory.units("default", "ana")
     assert [(row.content, row.group_id, row.parent_id) for row in rows] == [
         ("one", "monday", None),
         ("two", "monday", None),
         ("of no session", "memforest", None),
         ("a summary", "tuesday", None),
     ]
-    assert await record.memory.check() == []
+    assert await memory_findings(store) == []
 
 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"time": "yesterday"}, "'yesterday' is no time in ISO 8601"),
+        ({"time": "yesterday"}, "'yesterday' is not a time in ISO 8601"),
         ({"metadata": "{"}, "unit 'm1'"),
         ({"visit": -1}, "unit 'm1'.*last_visit"),
     ],
 )
 async def test_damaged_unit_is_named(
-    record: Record, database: Callable[..., Path], columns: dict[str, Any], words: str
+    store: Store, database: Callable[..., Path], columns: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(DocumentInvalid, match=words):
-        await import_memory(record.memory, TARGET, database(FOREST[0], **columns), "sqlite")
-    assert await record.memory.owner("default", "ana") is None
+        await import_memory(store.memory, TARGET, database(FOREST[0], **columns), "sqlite")
+    assert await store.memory.owner("default", "ana") is None
 
 
-async def test_a_circle_of_parents_is_refused(record: Record, database: Callable[..., Path]) -> None:
+async def test_a_circle_of_parents_is_refused(store: Store, database: Callable[..., Path]) -> None:
     path = database(("a", 1, "monday", "a", "b"), ("b", 1, "monday", "b", "a"))
-    with pytest.raises(DocumentInvalid, match="stands above itself"):
-        await import_memory(record.memory, TARGET, path, "sqlite")
+    with pytest.raises(DocumentInvalid, match="is its own ancestor"):
+        await import_memory(store.memory, TARGET, path, "sqlite")
 
 
-async def test_times_as_seconds_and_missing_times_are_read(record: Record, database: Callable[..., Path]) -> None:
-    await import_memory(record.memory, TARGET, database(FOREST[0], time=1_767_348_000.0), "sqlite")
-    (row,) = await record.memory.units("default", "ana")
+async def test_times_as_seconds_and_missing_times_are_read(store: Store, database: Callable[..., Path]) -> None:
+    await import_memory(store.memory, TARGET, database(FOREST[0], time=1_767_348_000.0), "sqlite")
+    (row,) = await store.memory.units("default", "ana")
     assert row.creation_time == datetime(2026, 1, 2, 10, tzinfo=UTC)

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from tests.support.api_client import ApiClient
+from tests.support.fixture_types import OpenApp
+
 NOTES = """
 script: notes
 memory: {remember: notes}
@@ -20,44 +23,44 @@ phases:
 """
 
 
-async def found(api: Any, text: str, **more: Any) -> list[str]:
+async def found(api: ApiClient, text: str, **more: Any) -> list[str]:
     answer = await api.post("/api/memory/search", json={"userId": "ana", "text": text, "k": 20, **more})
     assert answer.status_code == 200, answer.text
     chains = answer.json()["chains"]
     return [unit["content"] for chain in chains for unit in chain["units"]]
 
 
-async def units(api: Any, **query: Any) -> list[Any]:
+async def units(api: ApiClient, **query: Any) -> list[Any]:
     return (await api.read("/api/memory/units", userId="ana", limit=100, **query))["data"]
 
 
-async def test_what_was_said_is_found_in_the_very_next_request(app: Any, tmp_path: Path) -> None:
+async def test_what_was_said_is_found_in_the_very_next_request(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        session = await api.begin("chat")
-        await api.say(session, "My sister plays the bassoon")
+        session = await api.create_session("chat")
+        await api.send_texts(session, "My sister plays the bassoon")
         assert "My sister plays the bassoon" in await found(api, "bassoon")
         said = await units(api, group=session["sessionId"])
         assert said[0]["unitId"] == f"{session['sessionId']}:1"
 
 
-async def test_notes_are_remembered_and_what_is_recalled_has_been_visited(app: Any, tmp_path: Path) -> None:
+async def test_notes_are_remembered_and_what_is_recalled_has_been_visited(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        await api.keep(NOTES)
-        session = await api.begin("notes")
-        await api.say(session, "lemons", "pears")
+        await api.publish_script(NOTES)
+        session = await api.create_session("notes")
+        await api.send_texts(session, "lemons", "pears")
         noted = await units(api)
         assert [unit["content"] for unit in noted] == ["A note: lemons", "A note: pears"]
-        await api.say(session, "lemons")
+        await api.send_texts(session, "lemons")
         lemons, pears = (await units(api))[:2]
         assert (lemons["visitCount"], pears["visitCount"]) == (1, 0)
         assert lemons["lastVisit"] > pears["lastVisit"]
-        assert lemons["trust"] in {"own", "told"}
+        assert lemons["trust"] in {"own", "conversation"}
 
 
-async def test_a_rewind_takes_what_was_said_out_of_memory(app: Any, tmp_path: Path) -> None:
+async def test_a_rewind_takes_what_was_said_out_of_memory(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        session = await api.begin("chat")
-        await api.say(session, "I like tea", "I like coffee")
+        session = await api.create_session("chat")
+        await api.send_texts(session, "I like tea", "I like coffee")
         assert len(await found(api, "coffee", strategy="lexical")) >= 1
         answer = await api.post(f"/api/sessions/{session['sessionId']}/rewind", json={"turn": 1})
         assert answer.status_code == 200, answer.text
@@ -65,23 +68,23 @@ async def test_a_rewind_takes_what_was_said_out_of_memory(app: Any, tmp_path: Pa
         assert "I like tea" in await found(api, "tea", strategy="lexical")
 
 
-async def test_a_fork_does_not_remember_everything_twice(app: Any, tmp_path: Path) -> None:
+async def test_a_fork_does_not_remember_everything_twice(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        session = await api.begin("chat")
-        await api.say(session, "I like tea")
+        session = await api.create_session("chat")
+        await api.send_texts(session, "I like tea")
         copy = await api.post(f"/api/sessions/{session['sessionId']}/fork", json={})
         assert copy.status_code == 201, copy.text
-        await api.say(copy.json(), "and cake")
+        await api.send_texts(copy.json(), "and cake")
         contents = [unit["content"] for unit in await units(api)]
         assert contents.count("I like tea") == 1
         assert contents.count("and cake") == 1
 
 
-async def test_a_deleted_session_is_out_of_memory_and_the_rest_is_still_there(app: Any, tmp_path: Path) -> None:
+async def test_a_deleted_session_is_out_of_memory_and_the_rest_is_still_there(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        one, other = await api.begin("chat"), await api.begin("chat")
-        await api.say(one, "I like tea")
-        await api.say(other, "I like coffee")
+        one, other = await api.create_session("chat"), await api.create_session("chat")
+        await api.send_texts(one, "I like tea")
+        await api.send_texts(other, "I like coffee")
         assert len(await found(api, "like")) >= 2
         assert (await api.delete(f"/api/sessions/{one['sessionId']}")).status_code == 204
         contents = [unit["content"] for unit in await units(api)]
@@ -89,23 +92,23 @@ async def test_a_deleted_session_is_out_of_memory_and_the_rest_is_still_there(ap
         assert "I like tea" not in contents
 
 
-async def test_an_erased_user_has_no_memory(app: Any, tmp_path: Path) -> None:
+async def test_an_erased_user_has_no_memory(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        session = await api.begin("chat")
-        await api.say(session, "I like tea")
+        session = await api.create_session("chat")
+        await api.send_texts(session, "I like tea")
         assert await found(api, "tea")
         assert (await api.delete("/api/users/ana")).status_code in {200, 204}
         assert await units(api) == []
-        again = await api.begin("chat")
-        await api.say(again, "hello")
+        again = await api.create_session("chat")
+        await api.send_texts(again, "hello")
         assert "I like tea" not in [unit["content"] for unit in await units(api)]
 
 
-async def test_memory_is_the_same_after_a_restart(app: Any, tmp_path: Path) -> None:
+async def test_memory_is_the_same_after_a_restart(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        await api.keep(NOTES)
-        session = await api.begin("notes")
-        await api.say(session, "lemons", "pears", "lemons")
+        await api.publish_script(NOTES)
+        session = await api.create_session("notes")
+        await api.send_texts(session, "lemons", "pears", "lemons")
         before = await units(api)
     async with app(tmp_path, embedder="none") as api:
         assert await units(api) == before
@@ -127,11 +130,11 @@ phases:
 """
 
 
-async def test_a_rewind_takes_notes_back_and_what_held_before_them_holds_again(app: Any, tmp_path: Path) -> None:
+async def test_a_rewind_takes_notes_back_and_what_held_before_them_holds_again(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
-        await api.keep(GOALS)
-        session = await api.begin("goals")
-        await api.say(session, "running", "swimming")
+        await api.publish_script(GOALS)
+        session = await api.create_session("goals")
+        await api.send_texts(session, "running", "swimming")
         assert await found(api, "goal") == ["The goal is swimming"]
         answer = await api.post(f"/api/sessions/{session['sessionId']}/rewind", json={"turn": 1})
         assert answer.status_code == 200, answer.text

@@ -1,14 +1,15 @@
 """A conversation full of what nobody else is to see: canaries in every place that a session keeps anything in."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
-from msgspec import Struct
 
-from runtime.ports import Hear, ModelReply, ModelRequest, Usage
+from runtime.state.ports import ModelReply, ModelRequest, OnReply, Usage
+from tests.support.fixture_types import OpenApp
+from tests.support.private_conversation import OpenConversation, PrivateConversation
 
 GLOBALS = """
 globals:
@@ -92,17 +93,17 @@ CANARIES = (
 )
 """What no masked document holds, in small letters; none is part of an id, a digest or a time."""
 
-KEPT = ("watermelon", "what are you called?", "some figures.", "when were you born?", "goodbye, [full_name].")
+PUBLIC_TEXTS = ("watermelon", "what are you called?", "some figures.", "when were you born?", "goodbye, [full_name].")
 """What is said beside it, and stays."""
 
 
 class Gossip:
-    """A language model that repeats everything it was told."""
+    """A language model that repeats everything it was sent."""
 
     def goes_to(self, request: ModelRequest) -> str:
         return "main"
 
-    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
         said = request.history[-1].content if request.history else ""
         usage = Usage(model="gossip-1", prompt_digest="d" * 64, input_tokens=1, output_tokens=1)
         understood = {"born": "1987-03-03", "smokes": True if "puff" in said else None, "mood": said}
@@ -119,53 +120,38 @@ class Gossip:
         )
 
 
-class Told(Struct, frozen=True):
-    """A session in which all of it was said, and the API it was said to."""
-
-    api: Any
-    session: Any
-
-    @property
-    def path(self) -> str:
-        """Where the session is."""
-        return f"/api/sessions/{self.session['sessionId']}"
-
-
-Telling: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Told]]
-
-
 @pytest.fixture
-def telling(app: Any) -> Telling:
-    """Has the whole conversation: ``async with telling(tmp_path) as told``."""
+def private_conversation(app: OpenApp) -> OpenConversation:
+    """Run the whole conversation: ``async with private_conversation(tmp_path) as conversation``."""
 
     @asynccontextmanager
-    async def told(folder: Path) -> AsyncIterator[Told]:
+    async def open_conversation(folder: Path) -> AsyncIterator[PrivateConversation]:
         async with app(folder, Gossip()) as api:
-            await api.keep(SCRIPT, files={"private-globals.yaml": GLOBALS})
+            await api.publish_script(SCRIPT, files={"private-globals.yaml": GLOBALS})
             await api.patch("/api/users/mia-the-user/variables", json={"variables": {"home_town": "Zanzibar"}})
-            session = await api.begin(
+            session = await api.create_session(
                 "private_life", user="mia-the-user", key="telegram:4242", metadata={"plan": "gold-plated"}
             )
             for said in SAID:
-                answer = await api.message(session, said)
+                answer = await api.send_message(session, said)
                 assert answer.status_code == 200, answer.text
-            yield Told(api, session)
+            yield PrivateConversation(api, session)
 
-    return told
+    return open_conversation
 
 
 def found_in(text: str) -> list[str]:
-    """The canaries that a text holds."""
+    """Return the canaries that a text holds."""
     return [canary for canary in CANARIES if canary in text.lower()]
 
 
 @pytest.fixture
 def leaks() -> Callable[[str], list[str]]:
-    """What of the conversation stands in a text that is to be without it."""
+    """Return what of the conversation stands in a text that is to be without it."""
     return found_in
 
 
 @pytest.fixture
-def kept() -> tuple[str, ...]:
-    """What is said in the conversation that is not personal, in small letters."""
-    return KEPT
+def public_texts() -> tuple[str, ...]:
+    """Return what is said in the conversation that is not personal, in small letters."""
+    return PUBLIC_TEXTS

@@ -4,17 +4,17 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 import structlog
 
-from api.quiet import warnings_only
-from api.server import configure_logging
-from api.traces import stack_of
-from runtime.ports import Hear, ModelReply, ModelRequest
-from store.errors import StoreUnavailable, told
+from api.logs.configuration import configure_logging, warnings_only
+from api.logs.redaction import format_stack
+from runtime.state.ports import ModelReply, ModelRequest, OnReply
+from store.interface.errors import StoreUnavailable, describe_error
+from tests.support.fixture_types import OpenApp
+from tests.support.private_conversation import OpenConversation
 
 CANARY = "Wilhelmina Quist"
 FAILING = """
@@ -46,7 +46,7 @@ class Quoting:
     def goes_to(self, request: ModelRequest) -> str:
         return "main" if request.purpose == "say" else ""
 
-    async def complete(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
         said = request.history[-1].content
         if request.purpose != "say":
             return ModelReply(values={"full_name": said})
@@ -68,7 +68,7 @@ class Log:
 
 @pytest.fixture
 def log(capsys: pytest.CaptureFixture[str]) -> Iterator[Log]:
-    """What anybody logs, from debug on, as a server's log has it."""
+    """Return what anybody logs, from debug on, as a server's log has it."""
     configure_logging("debug")
     others, root = logging.StreamHandler(sys.stderr), logging.getLogger()
     root.addHandler(others)
@@ -77,34 +77,34 @@ def log(capsys: pytest.CaptureFixture[str]) -> Iterator[Log]:
     structlog.reset_defaults()
 
 
-async def test_a_turn_that_fails_is_logged_without_what_was_said(app: Any, tmp_path: Path, log: Log) -> None:
+async def test_a_turn_that_fails_is_logged_without_what_was_said(app: OpenApp, tmp_path: Path, log: Log) -> None:
     async with app(tmp_path, Quoting()) as api:
         for number, (action, code) in enumerate(FAILS.items()):
             script = FAILING.replace("FAILS", action).replace("script: failing", f"script: failing_{number}")
-            await api.keep(script)
-            session = await api.begin(f"failing_{number}")
-            answer = await api.message(session, {"content": CANARY})
+            await api.publish_script(script)
+            session = await api.create_session(f"failing_{number}")
+            answer = await api.send_message(session, {"content": CANARY})
             assert (answer.status_code, answer.json()["error"]["code"]) == (500, code)
             request_id = answer.json()["error"]["context"]["requestId"]
             (line,) = [line for line in log.text.splitlines() if request_id in line]
             assert code in line
             assert ("LookupError" in line) == (code == "INTERNAL_ERROR")
             quotes = CANARY in answer.json()["error"]["message"]
-            assert quotes == ("{figure:" in action)  # of what is not personal, the application is told the value
+            assert quotes == ("{figure:" in action)  # the application gets the value of what is not personal
     assert CANARY not in log.text
     assert "Quist" not in log.text
 
 
 async def test_a_whole_conversation_leaves_no_word_in_the_log(
-    telling: Any, tmp_path: Path, log: Log, leaks: Callable[[str], list[str]]
+    private_conversation: OpenConversation, tmp_path: Path, log: Log, leaks: Callable[[str], list[str]]
 ) -> None:
-    async with telling(tmp_path) as told_all:
+    async with private_conversation(tmp_path) as conversation:
         for path in (
-            f"{told_all.path}/export?masked=true",
+            f"{conversation.path}/export?masked=true",
             "/api/sessions/search?q=watermelon",
             "/api/sessions/zanzibar",
         ):
-            await told_all.api.get(path)
+            await conversation.api.get(path)
     assert "script published" in log.text
     assert leaks(log.text) == []
     assert "watermelon" not in log.text
@@ -130,14 +130,14 @@ def greeted(name: str) -> None:
     raise LookupError(f"nobody is called {name}")
 
 
-def test_of_an_exception_is_told_where_it_came_from_and_what_it_was() -> None:
+def test_an_exception_is_logged_with_its_origin_and_type() -> None:
     try:
         fail_of_many()
     except ExceptionGroup as group:
-        stack = stack_of(group)
+        stack = format_stack(group)
     assert "No space left on device" in stack
     assert "ValueError" in stack
-    assert "store.errors.StoreUnavailable: the disk is full" in stack
+    assert "store.interface.errors.StoreUnavailable: the disk is full" in stack
     assert "in fail_of_many" in stack
     assert CANARY not in stack
 
@@ -152,7 +152,7 @@ def test_the_database_is_quoted_on_files_and_memory_alone() -> None:
     with pytest.raises(duckdb.Error) as quoting:
         connection.execute("SELECT $name::INTEGER", {"name": CANARY})
     assert CANARY in str(quoting.value)
-    assert told(quoting.value) == "ConversionException"
+    assert describe_error(quoting.value) == "ConversionException"
     with pytest.raises(duckdb.Error) as telling_of_file:
         connection.execute("ATTACH '/nowhere/at/all.duckdb'")
-    assert "/nowhere" in told(telling_of_file.value)
+    assert "/nowhere" in describe_error(telling_of_file.value)

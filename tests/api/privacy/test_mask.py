@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from api.privacy.mask import SPELLINGS_MAX, Mask
-from store.masking import HIDDEN
+from store.interface.masking import HIDDEN
 
 NAMES = frozenset({"name", "age", "contact"})
 
@@ -50,9 +50,9 @@ def test_what_was_made_of_a_value_is_masked_as_far_as_that_is_still_in_it() -> N
 
 def test_a_text_tells_a_value_when_all_of_it_is_spelt_there() -> None:
     mask = Mask(NAMES, ())
-    assert mask.tells("I am ana, 28.", ["Ana", 28])
+    assert mask.contains("I am ana, 28.", ["Ana", 28])
     for text, value in (("the first of May", "1999-05-01"), ("yes", True), ("Ana", ["Ana", "Eva"]), ("it is A", "A")):
-        assert not mask.tells(text, value)
+        assert not mask.contains(text, value)
 
 
 def test_of_more_values_than_can_be_looked_for_everything_is_hidden() -> None:

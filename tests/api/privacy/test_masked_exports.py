@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from api.caller import Role
-from api.transfer.exporting import FORMATS
+from api.schemas.keys import Role
+from api.schemas.transfers import FORMATS
+from tests.support.api_client import ApiClient
+from tests.support.private_conversation import OpenConversation
 
 Leaks = Callable[[str], list[str]]
 
@@ -15,21 +16,25 @@ def bearer(key: str) -> dict[str, str]:
 
 
 async def test_masked_no_form_holds_a_personal_value(
-    telling: Any, tmp_path: Path, leaks: Leaks, kept: tuple[str, ...]
+    private_conversation: OpenConversation, tmp_path: Path, leaks: Leaks, public_texts: tuple[str, ...]
 ) -> None:
-    async with telling(tmp_path) as told:
+    async with private_conversation(tmp_path) as conversation:
         for form in FORMATS:
-            whole = (await told.api.get(f"{told.path}/export", params={"format": form})).text
-            masked = (await told.api.get(f"{told.path}/export", params={"format": form, "masked": True})).text
+            whole = (await conversation.api.get(f"{conversation.path}/export", params={"format": form})).text
+            masked = (
+                await conversation.api.get(f"{conversation.path}/export", params={"format": form, "masked": True})
+            ).text
             assert len(leaks(whole)) > 6
             assert leaks(masked) == [], form
-            assert [words for words in kept if words not in masked.lower()] == [], form
+            assert [words for words in public_texts if words not in masked.lower()] == [], form
 
 
-async def test_what_is_masked_says_of_which_variable_it_was(telling: Any, tmp_path: Path) -> None:
-    async with telling(tmp_path) as told:
-        document = await told.api.read(f"{told.path}/export", masked=True)
-        known = await told.api.post("/api/analytics/query", json={"sql": "SELECT user_id FROM users"})
+async def test_what_is_masked_says_of_which_variable_it_was(
+    private_conversation: OpenConversation, tmp_path: Path
+) -> None:
+    async with private_conversation(tmp_path) as conversation:
+        document = await conversation.api.read(f"{conversation.path}/export", masked=True)
+        known = await conversation.api.post("/api/analytics/query", json={"sql": "SELECT user_id FROM users"})
     assert known.json()["rows"] == [{"user_id": document["session"]["user_id"]}]  # the same pseudonym as analysts see
     said = [message["content"] for turn in document["turns"] for message in turn["messages"]]
     assert said[:5] == [
@@ -37,7 +42,7 @@ async def test_what_is_masked_says_of_which_variable_it_was(telling: Any, tmp_pa
         "[full_name]",
         "Dear [full_name], of [home_town].",
         "When were you born?",
-        "[born]",  # in other words than the value is kept in
+        "[born]",  # in other words than those of the stored value
     ]
     assert said[-2:] == ["[full_name] of [home_town] feels like a watermelon", "Goodbye, [full_name]."]
     written = {write["name"]: write["new"] for turn in document["turns"] for write in turn["variables"]}
@@ -47,35 +52,41 @@ async def test_what_is_masked_says_of_which_variable_it_was(telling: Any, tmp_pa
     assert {turn["state"] for turn in document["turns"]} == {None}
 
 
-async def test_of_choices_none_is_left_out_alone(telling: Any, tmp_path: Path) -> None:
+async def test_of_choices_none_is_left_out_alone(private_conversation: OpenConversation, tmp_path: Path) -> None:
     """Else what is missing among them would tell which it was."""
-    async with telling(tmp_path) as told:
-        document = await told.api.read(f"{told.path}/export", masked=True)
+    async with private_conversation(tmp_path) as conversation:
+        document = await conversation.api.read(f"{conversation.path}/export", masked=True)
     waits = [event["data"]["wait"] for turn in document["turns"] for event in turn["events"] if event["kind"] == "wait"]
     offered = [choice["text"] for wait in waits for choice in wait.get("choices", [])]
     assert offered == ["[illness]", "[illness]"]
 
 
-async def test_who_gets_a_session_whole_and_who_gets_it_masked(telling: Any, tmp_path: Path, leaks: Leaks) -> None:
+async def test_who_gets_a_session_whole_and_who_gets_it_masked(
+    private_conversation: OpenConversation, tmp_path: Path, leaks: Leaks
+) -> None:
     whole: dict[Role, bool] = {"reader": True, "admin": True, "author": False}
-    async with telling(tmp_path) as told:
+    async with private_conversation(tmp_path) as conversation:
         for role, is_whole in whole.items():
-            headers = bearer(await told.api.key(role))
-            plain = await told.api.get(f"{told.path}/export", headers=headers)
-            masked = await told.api.get(f"{told.path}/export", params={"masked": True}, headers=headers)
-            unmasked = await told.api.get(f"{told.path}/export", params={"masked": False}, headers=headers)
+            headers = bearer(await conversation.api.create_key(role))
+            plain = await conversation.api.get(f"{conversation.path}/export", headers=headers)
+            masked = await conversation.api.get(f"{conversation.path}/export", params={"masked": True}, headers=headers)
+            unmasked = await conversation.api.get(
+                f"{conversation.path}/export", params={"masked": False}, headers=headers
+            )
             assert bool(leaks(plain.text)) == is_whole, role
             assert leaks(masked.text) == []
             assert unmasked.status_code == (200 if is_whole else 403)
             assert bool(leaks(unmasked.text)) == is_whole
 
 
-async def test_what_was_exported_masked_is_not_imported(telling: Any, tmp_path: Path) -> None:
+async def test_what_was_exported_masked_is_not_imported(private_conversation: OpenConversation, tmp_path: Path) -> None:
     types = {"json": "application/json", "yaml": "application/yaml", "jsonl": "application/x-ndjson"}
-    async with telling(tmp_path) as told:
+    async with private_conversation(tmp_path) as conversation:
         for form, media_type in types.items():
-            document = await told.api.get(f"{told.path}/export", params={"format": form, "masked": True})
-            answer = await told.api.post(
+            document = await conversation.api.get(
+                f"{conversation.path}/export", params={"format": form, "masked": True}
+            )
+            answer = await conversation.api.post(
                 "/api/sessions/import",
                 content=document.content,
                 headers={"Content-Type": media_type},
@@ -87,13 +98,13 @@ async def test_what_was_exported_masked_is_not_imported(telling: Any, tmp_path: 
 
 
 async def test_raw_replies_are_for_those_who_may_read_and_masked_for_authors(
-    telling: Any, tmp_path: Path, leaks: Leaks
+    private_conversation: OpenConversation, tmp_path: Path, leaks: Leaks
 ) -> None:
-    async with telling(tmp_path) as told:
+    async with private_conversation(tmp_path) as conversation:
         seen = {}
         for roles in (("author",), ("author", "reader"), ("admin",)):
-            headers = bearer(await told.api.key(*roles))
-            answer = await told.api.get(f"{told.path}/calls", params={"debug": True}, headers=headers)
+            headers = bearer(await conversation.api.create_key(*roles))
+            answer = await conversation.api.get(f"{conversation.path}/calls", params={"debug": True}, headers=headers)
             seen[roles] = answer.text
             assert len(answer.json()["data"]) == 2
     assert leaks(seen[("author",)]) == []
@@ -102,7 +113,7 @@ async def test_raw_replies_are_for_those_who_may_read_and_masked_for_authors(
     assert leaks(seen[("admin",)])
 
 
-async def test_what_a_later_version_calls_personal_is_masked_in_older_sessions_too(api: Any) -> None:
+async def test_what_a_later_version_calls_personal_is_masked_in_older_sessions_too(api: ApiClient) -> None:
     script = """
 script: late
 declare: [{var: name}]
@@ -114,12 +125,12 @@ phases:
           - {ask: Who are you?, id: ask, output: [{get: name}]}
           - {ask: "And now, {{ name }}?", id: more}
 """
-    await api.keep(script)
-    session = await api.begin("late")
-    await api.say(session, "Wilhelmina")
+    await api.publish_script(script)
+    session = await api.create_session("late")
+    await api.send_texts(session, "Wilhelmina")
     path = f"/api/sessions/{session['sessionId']}/export"
     before = await api.get(path, params={"format": "txt", "masked": True})
-    await api.keep(script.replace("{var: name}", "{var: name, pii: true}"))
+    await api.publish_script(script.replace("{var: name}", "{var: name, pii: true}"))
     after = await api.get(path, params={"format": "txt", "masked": True})
     assert before.text.splitlines()[1:] == ["[user] Wilhelmina", "[assistant] And now, Wilhelmina?"]
     assert after.text.splitlines()[1:] == ["[user] [name]", "[assistant] And now, [name]?"]

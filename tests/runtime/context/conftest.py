@@ -1,18 +1,18 @@
-"""Conversations by their roles, and a condenser that keeps what it was asked."""
+"""Conversations by their roles, and a condenser that records its requests."""
 
 from collections.abc import Callable
 
 import pytest
 
 from runtime.context.ports import Condense
-from runtime.events import Message
-from runtime.ports import ModelFailed
-from scripts.values import Value
+from runtime.state.events import Message
+from runtime.state.ports import ModelFailed
+from scripts.expressions.values import Value
 
 ROLES = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
 
 
-class Scribe:
+class NumberCondenser:
     """Sums up by numbers: ``1-3`` tells of the messages 1 to 3. `fails` are the calls that fail, counted from 1."""
 
     def __init__(self) -> None:
@@ -32,19 +32,19 @@ class Scribe:
         return " ".join([*([str(wish.previous)] if wish.previous else []), *map(str, numbers)])
 
     @property
-    def told(self) -> list[int]:
-        """The numbers of all messages that it was given and gave an account of."""
+    def summarized(self) -> list[int]:
+        """Return the numbers of all messages that it was given and gave an account of."""
         return [message.number for wish in self.wishes for message in wish.messages]
 
 
 @pytest.fixture
-def scribe() -> Scribe:
-    return Scribe()
+def condenser() -> NumberCondenser:
+    return NumberCondenser()
 
 
 @pytest.fixture
-def said() -> Callable[..., tuple[Message, ...]]:
-    """``said("uau", 10)``: one message each, of so many characters, numbered from 1."""
+def messages_of() -> Callable[..., tuple[Message, ...]]:
+    """Create a message for each letter of ``messages_of("uau", 10)``, of so many characters, numbered from 1."""
 
     def make(roles: str, chars: int = 8, first: int = 1) -> tuple[Message, ...]:
         return tuple(

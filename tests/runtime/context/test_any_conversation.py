@@ -1,4 +1,4 @@
-"""Whatever is appended, resized and failing in whatever order: no message is lost, none is told of twice."""
+"""Whatever is appended, resized and fails in whatever order: no message is lost or summarized twice."""
 
 import asyncio
 
@@ -7,13 +7,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from runtime.context.catalogue import strategy_of
 from runtime.context.conversation import Conversation
-from runtime.context.memory import ContextMemory
-from runtime.context.resizing import newest_in
-from runtime.events import Message
-from runtime.ports import ModelFailed
-from scripts.contexts import ContextSettings, Limit
+from runtime.context.resize import newest_in
+from runtime.context.selection import strategy_of
+from runtime.state.events import Message
+from runtime.state.ports import ModelFailed
+from runtime.state.state import ContextMemory
+from scripts.model.context_strategies import ContextSettings, Limit
+from tests.support.effort import repeats
 
 LIMITS = st.builds(Limit, chars=st.sampled_from([0, 30, 80, 300]), messages=st.sampled_from([0, 1, 2, 5]))
 ROLES = st.sampled_from(["user", "assistant", "assistant", "tool", "system"])
@@ -26,7 +27,7 @@ class Conversations(RuleBasedStateMachine):
     @initialize(limit=LIMITS)
     def begin(self, limit):
         self.said = []
-        self.told = []
+        self.summarized = []
         self.cursor = 0
         self.failing = False
         self.arriving = []
@@ -39,7 +40,7 @@ class Conversations(RuleBasedStateMachine):
         self.arriving = []
         if self.failing:
             raise ModelFailed("the model is away")
-        self.told += [message.number for message in messages]
+        self.summarized += [message.number for message in messages]
         return {"last": messages[-1].number}
 
     @rule(role=ROLES, length=LENGTHS)
@@ -83,7 +84,7 @@ class Conversations(RuleBasedStateMachine):
         cursor = self.made.memo_cursor
         assert cursor >= self.cursor
         self.cursor = cursor
-        assert self.told == list(range(1, cursor + 1))
+        assert self.summarized == list(range(1, cursor + 1))
         shown = {each.number for each in self.made.current_chat_history}
         assert all(number in shown for number in range(cursor + 1, len(self.said) + 1))
 
@@ -102,14 +103,14 @@ class Strategies(RuleBasedStateMachine):
         self.strategy = strategy_of(chosen, {})
         self.memory = ContextMemory()
         self.messages = []
-        self.told = []
+        self.summarized = []
         self.failing = False
 
     async def condense(self, wish):
         if self.failing:
             raise ModelFailed("the model is away")
-        self.told += [message.number for message in wish.messages]
-        return "told" if wish.purpose == "summarise" else {"told": len(self.told)}
+        self.summarized += [message.number for message in wish.messages]
+        return "told" if wish.purpose == "summarise" else {"told": len(self.summarized)}
 
     @rule(roles=st.lists(st.tuples(ROLES, LENGTHS), min_size=1, max_size=6))
     def turn(self, roles):
@@ -128,12 +129,12 @@ class Strategies(RuleBasedStateMachine):
         self.failing = not self.failing
 
     @invariant()
-    def accounts_tell_of_each_message_once(self):
-        told = max(self.memory.summary_to, self.memory.memo_to)
-        assert self.told == list(range(1, told + 1))
+    def each_message_is_summarized_once(self):
+        reported = max(self.memory.summary_to, self.memory.memo_to)
+        assert self.summarized == list(range(1, reported + 1))
 
     @invariant()
-    def what_is_shown_is_the_end_and_what_is_not_is_told_of(self):
+    def shown_messages_are_the_end_and_others_are_summarized(self):
         shown = [each.number for each in self.strategy.view(self.messages, self.memory).messages]
         assert shown == list(range(len(self.messages) - len(shown) + 1, len(self.messages) + 1))
         assert bool(shown) == bool(self.messages)
@@ -141,7 +142,7 @@ class Strategies(RuleBasedStateMachine):
             assert shown[0] <= self.memory.summary_to + 1
 
 
-BOUNDS = settings(max_examples=60, stateful_step_count=30, deadline=None)
+BOUNDS = settings(max_examples=repeats(60), stateful_step_count=30, deadline=None)
 Conversations.TestCase.settings = BOUNDS
 Strategies.TestCase.settings = BOUNDS
 TestConversations = Conversations.TestCase

@@ -1,13 +1,12 @@
-"""What is told of the parts of a message that are no text."""
+"""How parts of a message that are no text are described to a model."""
 
 import pytest
 
-from runtime.context.attachments import attachments_of
-from runtime.context.messages import message_of, record_of
+from runtime.context.messages import attachments_of, message_of, record_of
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "reported"),
     [
         ({"type": "text", "text": "hello"}, None),
         ({"text": "hello"}, None),
@@ -38,19 +37,19 @@ from runtime.context.messages import message_of, record_of
         ({"type": "image_url", "image_url": {"url": "data:" + "A" * 10_000}}, ("image_url", "data:" + "A" * 495, {})),
     ],
 )
-def test_a_part_is_told_by_its_type_where_it_is_found_and_what_is_known_of_it(part, told):
+def test_a_part_is_described_by_its_type_place_and_details(part, reported) -> None:
     message = message_of({"role": "user", "content": [part]}, 1)
-    expected = () if told is None else (dict(zip(("type", "ref", "meta"), told, strict=True)),)
+    expected = () if reported is None else (dict(zip(("type", "ref", "meta"), reported, strict=True)),)
     assert attachments_of(message) == expected
 
 
-def test_the_content_of_parts_is_their_text():
+def test_the_content_of_parts_is_their_text() -> None:
     parts = [{"type": "text", "text": "one"}, {"type": "file", "path": "/a"}, "two"]
     message = message_of({"role": "user", "content": parts}, 1)
     assert message.content == "one\ntwo"
     assert message_of(record_of(message), 1) == message
 
 
-def test_a_message_without_parts_has_nothing_attached():
+def test_a_message_without_parts_has_nothing_attached() -> None:
     assert attachments_of(message_of({"role": "user", "content": "a"}, 1)) == ()
     assert attachments_of(message_of({"role": "user", "content": "a", "metadata": {"parts": "b"}}, 1)) == ()

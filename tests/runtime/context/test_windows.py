@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.context.memory import ContextMemory
 from runtime.context.strategies import Buffer, Chain, Resizing, TokenBuffer, Window
 from runtime.context.windows import chars_in, recent, tokens_in
-from runtime.events import Message
-from scripts.contexts import ContextSettings, Limit
+from runtime.state.events import Message
+from runtime.state.state import ContextMemory
+from scripts.model.context_strategies import ContextSettings, Limit
 
 NOTHING = ContextMemory()
 
@@ -24,17 +24,17 @@ def shown(strategy, messages, memory=NOTHING):
     return numbers(strategy.view(messages, memory).messages)
 
 
-def test_a_buffer_shows_everything(said):
-    assert shown(Buffer(), said("uaua")) == [1, 2, 3, 4]
+def test_a_buffer_shows_everything(messages_of) -> None:
+    assert shown(Buffer(), messages_of("uaua")) == [1, 2, 3, 4]
     assert shown(Buffer(), ()) == []
 
 
-def test_a_buffer_begins_where_the_conversation_was_cleared(said):
-    assert shown(Buffer(), said("uauaua"), ContextMemory(after=4)) == [5, 6]
+def test_a_buffer_begins_where_the_conversation_was_cleared(messages_of) -> None:
+    assert shown(Buffer(), messages_of("uauaua"), ContextMemory(after=4)) == [5, 6]
 
 
 @pytest.mark.parametrize(
-    ("roles", "k", "kept"),
+    ("roles", "k", "expected"),
     [
         ("uauaua", 2, [3, 4, 5, 6]),
         ("uauaua", 3, [1, 2, 3, 4, 5, 6]),
@@ -51,38 +51,38 @@ def test_a_buffer_begins_where_the_conversation_was_cleared(said):
         ("", 1, []),
     ],
 )
-def test_a_window_is_of_whole_exchanges(said, roles, k, kept):
-    assert shown(Window(k), said(roles)) == kept
+def test_a_window_is_of_whole_exchanges(messages_of, roles, k, expected) -> None:
+    assert shown(Window(k), messages_of(roles)) == expected
 
 
-def test_who_opened_is_kept_when_the_beginning_is_no_longer_at_hand(said):
-    memory = asyncio.run(Window(2).follow(said("uaua"), NOTHING, None))
-    assert shown(Window(9), said("auaua", first=20), memory) == [21, 22, 23, 24]
-    memory = asyncio.run(Window(2).follow(said("auau"), NOTHING, None))
-    assert shown(Window(9), said("auaua", first=20), memory) == [20, 21, 22, 23, 24]
+def test_the_first_speaker_is_retained_without_the_first_messages(messages_of) -> None:
+    memory = asyncio.run(Window(2).follow(messages_of("uaua"), NOTHING, None))
+    assert shown(Window(9), messages_of("auaua", first=20), memory) == [21, 22, 23, 24]
+    memory = asyncio.run(Window(2).follow(messages_of("auau"), NOTHING, None))
+    assert shown(Window(9), messages_of("auaua", first=20), memory) == [20, 21, 22, 23, 24]
 
 
 def message(number, role, content):
     return Message(number, "", role, content, "")
 
 
-def test_a_token_buffer_shows_what_fits():
+def test_a_token_buffer_shows_what_fits() -> None:
     messages = [message(1, "user", "x" * 19), message(2, "user", "y" * 9), message(3, "user", "gg")]
     assert shown(TokenBuffer(5), messages) == [3]
     assert shown(TokenBuffer(500), messages) == [1, 2, 3]
 
 
-def test_the_newest_message_is_shown_even_alone_over_the_budget():
+def test_the_newest_message_is_shown_even_alone_over_the_budget() -> None:
     assert shown(TokenBuffer(5), [message(1, "user", "hi"), message(2, "assistant", "x" * 500)]) == [2]
 
 
-def test_a_system_message_at_the_beginning_is_kept_and_counted():
+def test_a_first_system_message_is_retained_and_counted() -> None:
     messages = [message(1, "system", "s" * 8), message(2, "user", "m" * 30), message(3, "assistant", "hi")]
     assert shown(TokenBuffer(12), messages) == [1, 3]
 
 
 @pytest.mark.parametrize(
-    ("limit", "kept"),
+    ("limit", "expected"),
     [
         (Limit(messages=3), [5, 6]),  # not the answer alone
         (Limit(messages=4), [3, 4, 5, 6]),
@@ -91,17 +91,17 @@ def test_a_system_message_at_the_beginning_is_kept_and_counted():
         (Limit(chars=40), [5, 6]),
     ],
 )
-def test_lite_shows_no_more_than_its_limits_whether_they_were_seen_to_or_not(said, limit, kept):
+def test_lite_shows_no_more_than_its_limits_whether_they_were_seen_to_or_not(messages_of, limit, expected) -> None:
     strategy = Resizing(ContextSettings(strategy="lite", limit=limit))
-    assert shown(strategy, said("uauaua")) == kept
+    assert shown(strategy, messages_of("uauaua")) == expected
 
 
-def test_strategies_in_a_chain_see_what_the_one_before_shows(said):
-    messages = said("suauaua", chars=4)
+def test_strategies_in_a_chain_see_what_the_one_before_shows(messages_of) -> None:
+    messages = messages_of("suauaua", chars=4)
     assert shown(Chain(Window(2), TokenBuffer(24)), messages) == [1, 6, 7]
     assert shown(Chain(Window(2), Buffer()), messages) == shown(Window(2), messages)
     assert shown(Chain(Buffer()), messages) == numbers(messages)
-    with pytest.raises(ValueError, match="none"):
+    with pytest.raises(ValueError, match="at least one"):
         Chain()
 
 
@@ -109,7 +109,7 @@ def test_strategies_in_a_chain_see_what_the_one_before_shows(said):
 
 
 @pytest.mark.parametrize(
-    ("roles", "most", "kept"),
+    ("roles", "most", "expected"),
     [
         ("ua" * 10, 6, [15, 16, 17, 18, 19, 20]),
         ("ua" * 10, 5, [17, 18, 19, 20]),
@@ -122,16 +122,16 @@ def test_strategies_in_a_chain_see_what_the_one_before_shows(said):
         ("", 3, []),
     ],
 )
-def test_a_history_begins_where_an_exchange_does(said, roles, most, kept):
-    messages = said(roles)
+def test_a_history_begins_where_an_exchange_does(messages_of, roles, most, expected) -> None:
+    messages = messages_of(roles)
     opener = "user" if "u" not in roles else None
-    assert numbers(recent(messages, most, opener=opener)) == kept
-    assert numbers(recent(messages, most, opener=opener)) == kept
+    assert numbers(recent(messages, most, opener=opener)) == expected
+    assert numbers(recent(messages, most, opener=opener)) == expected
     assert numbers(messages) == list(range(1, len(roles) + 1))
 
 
-def test_a_history_keeps_within_its_tokens(said):
-    messages = said("uauaua", chars=(50 - 4) * 4)
+def test_a_history_keeps_within_its_tokens(messages_of) -> None:
+    messages = messages_of("uauaua", chars=(50 - 4) * 4)
     assert {tokens_in(each) for each in messages} == {50}
     assert numbers(recent(messages, 50, tokens_max=120)) == [5, 6]
     assert numbers(recent(messages, 50, tokens_max=99)) == [5, 6]  # an answer alone is none: its question comes along
@@ -157,11 +157,13 @@ STRATEGIES = st.one_of(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(roles=TURNS, head=st.sampled_from(["", "s", "ss"]), strategy=STRATEGIES, chars=st.integers(1, 90))
-def test_a_window_is_the_newest_messages_in_order_and_begins_with_no_orphan(said, roles, head, strategy, chars):
-    messages = said(head + roles, chars)
-    kept = strategy.view(messages, NOTHING).messages
-    assert kept[: len(head)] == messages[: len(head)]
-    window = kept[len(head) :]
+def test_a_window_is_the_newest_messages_in_order_and_begins_with_no_orphan(
+    messages_of, roles, head, strategy, chars
+) -> None:
+    messages = messages_of(head + roles, chars)
+    retained = strategy.view(messages, NOTHING).messages
+    assert retained[: len(head)] == messages[: len(head)]
+    window = retained[len(head) :]
     assert window == messages[len(messages) - len(window) :]
     assert bool(window) == bool(roles)
     if not window:
@@ -176,12 +178,12 @@ def test_a_window_is_the_newest_messages_in_order_and_begins_with_no_orphan(said
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(roles=TURNS.filter(bool), tokens=st.integers(1, 150), chars=st.integers(1, 90))
-def test_a_window_keeps_within_its_budget_but_for_what_has_to_be_there(said, roles, tokens, chars):
-    messages = said(roles, chars)
+def test_a_window_keeps_within_its_budget_but_for_what_has_to_be_there(messages_of, roles, tokens, chars) -> None:
+    messages = messages_of(roles, chars)
     for strategy, cost, most in [
         (TokenBuffer(tokens), tokens_in, tokens),
         (Resizing(ContextSettings(strategy="lite", limit=Limit(chars=tokens))), chars_in, tokens),
     ]:
-        window = strategy.view(messages, NOTHING).messages
+        window = strategy.view(messages, NOTHING).messages  # type: ignore[attr-defined]
         group = 1 + next((n for n, each in enumerate(reversed(window)) if each.role != "tool"), 0)
         assert sum(map(cost, window)) <= most or len(window) <= group

@@ -17,12 +17,12 @@ LONG = "my sister ana lives in oslo with her two dogs and a cat"
     ("one", "other"),
     [("I like  tea.", "i like TEA"), ("我喜欢喝茶。", "我喜欢喝茶"), ("ＡＢＣ 12", "abc 12"), ("Straße", "STRASSE")],
 )
-def test_units_that_differ_in_case_width_or_punctuation_say_the_same(memory, one, other):
+def test_units_that_differ_in_case_width_or_punctuation_say_the_same(memory, one, other) -> None:
     first, second = memory.say(one, other, source="user")
     assert exact_duplicates(memory.units) == {second.unit_id: first.unit_id}
 
 
-def test_what_another_says_is_no_duplicate(memory):
+def test_what_another_says_is_no_duplicate(memory) -> None:
     memory.say("I like tea.", source="user")
     memory.say("I like tea.", source="assistant")
     assert exact_duplicates(memory.units) == {}
@@ -34,12 +34,12 @@ def test_what_another_says_is_no_duplicate(memory):
     assert near_duplicates(memory.units, same) == {ids[2]: ids[0], ids[3]: ids[1]}
 
 
-def test_what_has_no_words_is_no_duplicate(memory):
+def test_what_has_no_words_is_no_duplicate(memory) -> None:
     memory.say("…", "", "?!", "")
     assert exact_duplicates(memory.units) == {}
 
 
-def test_every_duplicate_names_the_earliest(memory):
+def test_every_duplicate_names_the_earliest(memory) -> None:
     first, second, third = memory.say(LONG, LONG + ".", LONG.upper())
     links = {second.unit_id: first.unit_id, third.unit_id: first.unit_id}
     assert exact_duplicates(memory.units) == links
@@ -49,7 +49,7 @@ def test_every_duplicate_names_the_earliest(memory):
     assert near_duplicates(known, vectors, begin=2) == {third.unit_id: first.unit_id}
 
 
-def test_a_unit_with_nearly_the_same_words_is_a_near_duplicate_and_one_with_another_word_more_is_not(memory):
+def test_a_unit_with_nearly_the_same_words_is_a_near_duplicate_and_one_with_another_word_more_is_not(memory) -> None:
     first, second, _ = memory.say(LONG, LONG + " now", LONG + " now and then there")
     assert near_duplicates(memory.units) == {second.unit_id: first.unit_id}
 
@@ -63,20 +63,20 @@ def test_a_unit_with_nearly_the_same_words_is_a_near_duplicate_and_one_with_anot
         ("he knows C", "he knows C++"),
     ],
 )
-def test_negations_and_signs_say_something_else(memory, one, other):
+def test_negations_and_signs_say_something_else(memory, one, other) -> None:
     memory.say(f"{LONG}, and {one}", f"{LONG}, and {other}")
     assert exact_duplicates(memory.units) == near_duplicates(memory.units) == {}
     assert near_duplicates(memory.units, np.ones((2, 1), np.float32)) == {}
 
 
-def test_vectors_tell_near_duplicates_from_what_is_only_alike(memory):
+def test_vectors_tell_near_duplicates_from_what_is_only_alike(memory) -> None:
     first, second, _ = memory.say("one", "two", "three")
     angles = np.array([0.0, 0.2, 0.5])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     assert near_duplicates(memory.units, vectors) == {second.unit_id: first.unit_id}
 
 
-def test_what_is_superseded_held_until_then(memory):
+def test_what_is_superseded_held_until_then(memory) -> None:
     old, new = memory.say("Ana lives in Oslo.", "Ana lives in Rome.")
     moved = new.creation_time + timedelta(days=3)
     old, new = replace(old, valid_to=moved, superseded_by=new.unit_id), replace(new, valid_from=moved)
@@ -89,7 +89,7 @@ WORDS = st.lists(st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=
 
 
 @given(WORDS)
-def test_no_near_duplicate_is_missed_whatever_words_are_rare(new_memory, contents):
+def test_no_near_duplicate_is_missed_whatever_words_are_rare(new_memory, contents) -> None:
     memory = new_memory()
     memory.say(*contents)
     sets = [set(words_of(unit.content)) for unit in memory.units]

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.memory.forgetting import Forgetting, Rows, forget, forgettable
+from runtime.memory.forgetting import ForgetOptions, Rows, forget, forgettable
 
 
 def rows(units, **more):
-    """Rows from (sequence, parent, last_visit, visit_count, creation_time, never_delete, in_context)."""
+    """Return units from (sequence, parent, last_visit, visit_count, creation_time, never_delete, in_context)."""
     columns = list(zip(*units, strict=True)) or [()] * 7
     numbers = [np.array(column, np.int64) for column in columns[:5]]
     flags = [np.array(column, np.bool_) for column in columns[5:]]
@@ -21,70 +21,70 @@ def rows(units, **more):
     )
 
 
-def unit(sequence, parent=0, visited=0, visits=0, at=0, kept=False, live=False):
-    return (sequence, parent, visited, visits, at, kept, live)
+def unit(sequence, parent=0, visited=0, visits=0, at=0, retained=False, live=False):
+    return (sequence, parent, visited, visits, at, retained, live)
 
 
 def gone(units, share, policy="oldest", **more):
-    return forget(rows(units, **more), Forgetting(share, policy)).sequences.tolist()
+    return forget(rows(units, **more), ForgetOptions(share, policy)).sequences.tolist()
 
 
-def test_ten_percent_of_a_hundred_leaves_are_the_ten_that_matter_least():
+def test_ten_percent_of_a_hundred_leaves_are_the_ten_that_matter_least() -> None:
     units = [unit(n, visited=n % 7, visits=n % 3, at=-n) for n in range(1, 101)]
     least = sorted(units, key=lambda each: (each[2], each[3], each[4]))[:10]
     assert gone(units, 0.1) == [each[0] for each in least]
 
 
-def test_last_visit_counts_before_visits_and_visits_before_age():
+def test_last_visit_counts_before_visits_and_visits_before_age() -> None:
     units = [unit(1, visited=2), unit(2, visited=1, visits=1, at=1), unit(3, visited=1, at=9), unit(4, visited=1, at=8)]
     assert gone(units, 1) == [4, 3, 2, 1]
 
 
-def test_what_is_kept_or_in_the_live_context_is_never_forgotten():
-    assert gone([unit(1, kept=True), unit(2, live=True), unit(3)], 1) == [3]
-    assert gone([unit(1, kept=True), unit(2, live=True)], 1) == []
+def test_pinned_units_and_the_live_context_are_never_forgotten() -> None:
+    assert gone([unit(1, retained=True), unit(2, live=True), unit(3)], 1) == [3]
+    assert gone([unit(1, retained=True), unit(2, live=True)], 1) == []
     assert gone([], 0.5) == []
 
 
-def test_at_least_one_is_forgotten():
+def test_at_least_one_is_forgotten() -> None:
     assert gone([unit(n) for n in range(1, 6)], 0.1) == [1]
 
 
-def test_a_unit_with_others_under_it_is_no_leaf_and_becomes_one_when_they_are_gone():
+def test_a_unit_with_others_under_it_is_no_leaf_and_becomes_one_when_they_are_gone() -> None:
     units = [unit(1, parent=3, visited=1), unit(2, parent=3, visited=2), unit(3)]
-    first = forget(rows(units), Forgetting(0.5))
+    first = forget(rows(units), ForgetOptions(0.5))
     assert (first.sequences.tolist(), first.new_leaves.tolist()) == ([1], [])
-    second = forget(rows(units[1:]), Forgetting(0.5))
+    second = forget(rows(units[1:]), ForgetOptions(0.5))
     assert (second.sequences.tolist(), second.new_leaves.tolist()) == ([2], [3])
     assert gone(units[2:], 0.5) == [3]
 
 
-def test_by_relevance_what_is_visited_often_and_of_late_stays():
+def test_by_relevance_what_is_visited_often_and_of_late_stays() -> None:
     units = [unit(1, visited=9, visits=5), unit(2, visited=9, visits=1), unit(3, visited=9_000)]
     assert gone(units, 0.34, "relevance") == [3]
     assert gone(units, 0.34) == [2]
 
 
-def test_by_relevance_what_is_near_to_recent_questions_stays():
+def test_by_relevance_what_is_near_to_recent_questions_stays() -> None:
     units = [unit(n, visited=1) for n in (1, 2, 3)]
-    assert gone(units, 0.34, "relevance", asked=np.array([0.9, 0.8, 0.1])) == [3]
+    assert gone(units, 0.34, "relevance", similarity=np.array([0.9, 0.8, 0.1])) == [3]
 
 
-def test_units_of_a_memory_are_forgotten_by_their_tree_and_the_live_context(memory):
+def test_units_of_a_memory_are_forgotten_by_their_tree_and_the_live_context(memory) -> None:
     said = memory.say("a", "b", "c", last_visit=0)
     memory.say("d", parent_id=said[0].unit_id, last_visit=0)
-    assert forgettable(memory.units, Forgetting(share=1), in_context={said[2].sequence}) == [2, 4]
+    assert forgettable(memory.units, ForgetOptions(share=1), in_context={said[2].sequence}) == [2, 4]
 
 
 @pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan")])
-def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(ValueError, match="no share of the units"):
-        Forgetting(share)
+def test_a_share_that_is_none_is_refused(share) -> None:
+    with pytest.raises(ValueError, match="not a valid share of units"):
+        ForgetOptions(share)
 
 
-def test_a_policy_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="no policy"):
-        Forgetting(0.1, "bogus")
+def test_a_policy_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a forgetting policy"):
+        ForgetOptions(0.1, "bogus")
 
 
 UNITS = st.lists(
@@ -96,13 +96,13 @@ UNITS = st.lists(
 
 
 @given(UNITS, st.floats(0.01, 1))
-def test_whatever_there_is_exactly_the_lowest_go(drawn, share):
+def test_whatever_there_is_exactly_the_lowest_go(drawn, share) -> None:
     units = [(n, *each) for n, each in enumerate(drawn, 1)]
     parents = {each[1] for each in units}
     leaves = [each for each in units if each[0] not in parents and not each[5] and not each[6]]
     expected = sorted(leaves, key=lambda each: (each[2], each[3], each[4], each[0]))
     expected = expected[: max(1, int(len(leaves) * share))] if leaves else []
-    found = forget(rows(units), Forgetting(share))
+    found = forget(rows(units), ForgetOptions(share))
     assert found.sequences.tolist() == [each[0] for each in expected]
     left = [each for each in units if each not in expected]
     was_parent = {each[1] for each in units}

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from runtime.events import Message
-from runtime.ports import ModelRequest, Watched
 from runtime.prompts.prompt import Prompt
 from runtime.prompts.rendering import Prompts
-from scripts.model import Role
-from scripts.variables import Output, Records
+from runtime.state.events import Message
+from runtime.state.ports import DetectorQuestion, ModelRequest
+from scripts.model.script import Role
+from scripts.model.variables import Output, Records
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)  # a Wednesday
 _BLOCK = re.compile(r"^<(\w+)>\n(.*?)^</\1>$", re.DOTALL | re.MULTILINE)
 
 
 def a_request(purpose: str = "ask", **more: Any) -> ModelRequest:
-    """A request of an action that asks for several things."""
+    """Return a request of an action that asks for several things."""
     given: dict[str, Any] = {
         "purpose": purpose,
         "action_id": "ask_pets",
@@ -44,18 +44,18 @@ def a_request(purpose: str = "ask", **more: Any) -> ModelRequest:
         "strategy": "one thing at a time",
         "tone": "warm",
         "intents": {"leave": "the user wants to leave", "help": "the user asks for help"},
-        "detectors": {"crisis": Watched("a danger to life", ("high", "low"))},
+        "detectors": {"crisis": DetectorQuestion("a danger to life", ("high", "low"))},
     }
     return ModelRequest(**(given | more))
 
 
 def a_message(text: str, role: Any = "assistant", **metadata: Any) -> Message:
-    """Something said."""
+    """Return a message."""
     return Message(1, "m", role, text, "ask_pets", metadata)
 
 
 def the_data(prompt: Prompt) -> dict[str, list[Any]]:
-    """What the data of a prompt parses back to, by the tag; nothing may stand outside the tags."""
+    """Return what the data of a prompt parses back to, by the tag; nothing may stand outside the tags."""
     text = prompt.messages[1].content
     assert _BLOCK.sub("", text).strip() == ""
     return {tag: [json.loads(line) for line in lines.splitlines()] for tag, lines in _BLOCK.findall(text)}
@@ -63,24 +63,24 @@ def the_data(prompt: Prompt) -> dict[str, list[Any]]:
 
 @pytest.fixture(scope="session")
 def request_of() -> Callable[..., ModelRequest]:
-    """Makes a request: ``request_of("say", reply=None)``."""
+    """Make a request: ``request_of("say", reply=None)``."""
     return a_request
 
 
 @pytest.fixture(scope="session")
 def message() -> Callable[..., Message]:
-    """Makes a message."""
+    """Make a message."""
     return a_message
 
 
 @pytest.fixture(scope="session")
 def render() -> Callable[..., Prompt]:
-    """Renders a request with the runtime's own prompts."""
+    """Render a request with the runtime's own prompts."""
     prompts = Prompts.load()
     return lambda request, tokens=100_000: prompts.render(request, context_tokens_max=tokens)
 
 
 @pytest.fixture(scope="session")
 def data_of() -> Callable[[Prompt], dict[str, list[Any]]]:
-    """Reads the data of a prompt back."""
+    """Read the data of a prompt back."""
     return the_data

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.events import Message
-from runtime.ports import Account, ModelRequest
-from runtime.prompts.data import encoded
-from runtime.recalled import MemoryLine
-from scripts.expressions import compile_template
-from scripts.sandbox import MISSING
+from runtime.prompts.escaping import encoded
+from runtime.state.events import Message
+from runtime.state.ports import ConversationSummary, ModelRequest
+from runtime.state.recall_types import MemoryLine
+from scripts.expressions.expressions import compile_template
+from scripts.expressions.sandbox import MISSING
+from tests.support.runtime_session import StartSession
 
 ATTACKS = [
     "{{ 7 * 7 }} {{ task }} {% for x in range(9) %}x{% endfor %} {# no #}",
@@ -46,7 +47,7 @@ NOT_A_MARK = re.compile(
 
 
 def everywhere(make: Any, message: Any, text: str) -> list[ModelRequest]:
-    """Requests in which a text stands wherever a user's words can come to stand."""
+    """Return requests with a text in every place that can contain text of a user."""
     reply = text or " "
     spoken = (message(f"Hello {text}!", speaker={"role": "r", "name": text}), message(reply, "user"))
     task = f"Greet {text} warmly."
@@ -66,14 +67,16 @@ def everywhere(make: Any, message: Any, text: str) -> list[ModelRequest]:
 
 
 def unmarked(prompt: Any) -> str:
-    """The user message without the tags that are ours."""
+    """Return the user message without the tags that are ours."""
     return re.sub(
         r"^</?(values|memories|conversation|known|reply|previous)>$", "", prompt.messages[1].content, flags=re.M
     )
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_leaves_the_instructions_as_they_are_to_the_letter(request_of, message, render, data_of, attack):
+def test_an_attack_leaves_the_instructions_as_they_are_to_the_letter(
+    request_of, message, render, data_of, attack
+) -> None:
     attacked, harmless = (everywhere(request_of, message, text) for text in (attack, HARMLESS))
     for one, other in zip(attacked, harmless, strict=True):
         prompt, plain = render(one), render(other)
@@ -84,22 +87,24 @@ def test_an_attack_leaves_the_instructions_as_they_are_to_the_letter(request_of,
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_is_read_back_as_the_very_text_it_was(request_of, message, render, data_of, attack):
+def test_an_attack_is_read_back_as_the_very_text_it_was(request_of, message, render, data_of, attack) -> None:
     for one in everywhere(request_of, message, attack):
-        told = data_of(render(one))
-        assert set(told["values"][0].values()) == {attack}
-        assert told["known"] == [{"mood": attack, "pets": [{"pet": attack}]}]
-        assert told["reply"][0]["text"] == (attack or " ")
-        assert told["memories"] == [{"from": attack, "on": "2026-03-04", "text": attack or "-"}]
-        said = [each["text"] for each in told["conversation"]]
+        data = data_of(render(one))
+        assert set(data["values"][0].values()) == {attack}
+        assert data["known"] == [{"mood": attack, "pets": [{"pet": attack}]}]
+        assert data["reply"][0]["text"] == (attack or " ")
+        assert data["memories"] == [{"from": attack, "on": "2026-03-04", "text": attack or "-"}]
+        said = [each["text"] for each in data["conversation"]]
         assert said == ["Hi.", attack or "-", f"Hello {attack}!"]
-        assert told["conversation"][-1].get("as", "") == attack
+        assert data["conversation"][-1].get("as", "") == attack
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_nor_does_it_get_into_the_instructions_for_a_summary(render, request_of, message, data_of, attack):
+def test_nor_does_it_get_into_the_instructions_for_a_summary(render, request_of, message, data_of, attack) -> None:
     wishes = [
-        request_of(purpose, history=(message(text or "-", "user"),), account=Account(previous={"kept": text}))
+        request_of(
+            purpose, history=(message(text or "-", "user"),), account=ConversationSummary(previous={"kept": text})
+        )
         for purpose in ("summarise", "memo")
         for text in (attack, HARMLESS)
     ]
@@ -110,7 +115,9 @@ def test_nor_does_it_get_into_the_instructions_for_a_summary(render, request_of,
 
 
 @pytest.mark.parametrize("attack", [each for each in ATTACKS if each])
-async def test_what_a_user_typed_to_an_ask_or_took_as_a_choice_stays_data(drive, render, data_of, attack):
+async def test_what_a_user_typed_to_an_ask_or_took_as_a_choice_stays_data(
+    drive: StartSession, render, data_of, attack
+) -> None:
     async def asked(text: str) -> list[Any]:
         session = await drive(
             """
@@ -132,7 +139,7 @@ async def test_what_a_user_typed_to_an_ask_or_took_as_a_choice_stays_data(drive,
 
 
 @given(st.text(alphabet=st.characters()))
-def test_any_text_is_one_line_of_json_that_closes_and_begins_nothing(text):
+def test_any_text_is_one_line_of_json_that_closes_and_begins_nothing(text) -> None:
     line = encoded({"text": text, text: [text, {"deep": text}]})
     assert "\n" not in line and "\r" not in line
     assert not re.search("[<>&#`\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", line)
@@ -142,7 +149,7 @@ def test_any_text_is_one_line_of_json_that_closes_and_begins_nothing(text):
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=3))
-def test_a_value_is_marked_wherever_it_stands_and_the_text_is_what_it_was(before, value, many):
+def test_a_value_is_marked_wherever_it_stands_and_the_text_is_what_it_was(before, value, many) -> None:
     class Names:
         def value_of(self, name: str) -> object:
             return {"value": value, "many": many}.get(name, MISSING)
@@ -156,7 +163,7 @@ def test_a_value_is_marked_wherever_it_stands_and_the_text_is_what_it_was(before
 
 
 @given(st.text(min_size=1))
-def test_any_reply_leaves_the_instructions_alone(request_of, render, text):
+def test_any_reply_leaves_the_instructions_alone(request_of, render, text) -> None:
     one, other = (request_of(reply=each, history=(_said(each),)) for each in (text, HARMLESS))
     assert render(one).messages[0] == render(other).messages[0]
 

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from runtime.ports import ModelReply, Verdict
-from runtime.prompts.replies import reply_of
-from scripts.values import bounded
-from scripts.variables import Output
+from runtime.prompts.reply_fields import reply_of
+from runtime.state.ports import ModelReply, Verdict
+from scripts.expressions.values import bounded
+from scripts.model.variables import Output
 
 WHOLE = {
     "progress": "continue_needed",
@@ -21,7 +21,7 @@ WHOLE = {
 }
 
 
-def test_a_reply_that_fits_its_schema_is_read_whole(request_of, render):
+def test_a_reply_that_fits_its_schema_is_read_whole(request_of, render) -> None:
     Draft202012Validator(render(request_of()).schema).validate(WHOLE)
     assert reply_of(request_of(), WHOLE) == ModelReply(
         text="And how are you?",
@@ -35,7 +35,7 @@ def test_a_reply_that_fits_its_schema_is_read_whole(request_of, render):
 
 @pytest.mark.parametrize("name", ["exit", "EXIT", "Exit", " exit "])
 @pytest.mark.parametrize("yes", [True, "true", "True", "yes", "YES", "1", 1, "是", 1.0])
-def test_an_exit_counts_in_any_spelling(request_of, name, yes):
+def test_an_exit_counts_in_any_spelling(request_of, name, yes) -> None:
     read = reply_of(request_of(), {name: yes, "exit reason": "done"})
     assert (read.exit, read.exit_reason) == (True, "done")
 
@@ -44,7 +44,7 @@ def test_an_exit_counts_in_any_spelling(request_of, name, yes):
     ("given", "meant"),
     [("false", False), ("no", False), (0, False), ("否", False), ("", None), (None, None), ([], None)],
 )
-def test_a_no_is_a_no_and_nothing_is_nothing(request_of, given, meant):
+def test_a_no_is_a_no_and_nothing_is_nothing(request_of, given, meant) -> None:
     assert reply_of(request_of(), {"exit": given}).exit is meant
 
 
@@ -58,26 +58,26 @@ def test_a_no_is_a_no_and_nothing_is_nothing(request_of, given, meant):
         {"values": None, "age": 28, "exit": True},
     ],
 )
-def test_values_count_wherever_they_stand(request_of, data):
+def test_values_count_wherever_they_stand(request_of, data) -> None:
     read = reply_of(request_of(), data)
     assert (read.values, read.exit) == ({"age": 28}, True)
 
 
-def test_the_words_and_the_verdict_are_no_values_unless_they_stand_under_them(request_of):
+def test_the_words_and_the_verdict_are_no_values_unless_they_stand_under_them(request_of) -> None:
     request = request_of(outputs=(Output(get="text"), Output(get="exit")), records=())
     assert reply_of(request, {"text": "hello", "exit": True}).values == {}
     assert reply_of(request, {"text": "hello", "values": {"text": "x"}}).values == {"text": "x"}
 
 
-def test_what_is_missing_empty_unknown_or_of_a_wrong_type_is_left_out(request_of):
+def test_what_is_missing_empty_unknown_or_of_a_wrong_type_is_left_out(request_of) -> None:
     values = {"age": [28], "mood": {"a": 1}, "pet": "", "kind": None, "pets": "cats", "other": 1}
     assert reply_of(request_of(), {"values": values, "admin": True}).values == {}
-    kept = {"age": 0, "mood": "whatever"}  # whether it is one of the choices, the action tells
-    assert reply_of(request_of(), {"values": kept}).values == kept
+    retained = {"age": 0, "mood": "whatever"}  # whether it is one of the choices, the action tells
+    assert reply_of(request_of(), {"values": retained}).values == retained
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "kept"),
+    ("kind", "given", "expected"),
     [
         ("number", "28", "28"),
         ("number", True, None),
@@ -98,12 +98,12 @@ def test_what_is_missing_empty_unknown_or_of_a_wrong_type_is_left_out(request_of
         (None, 28, 28),
     ],
 )
-def test_a_value_is_kept_where_it_can_be_what_is_wanted(request_of, kind, given, kept):
+def test_a_value_is_accepted_where_it_fits_the_type(request_of, kind, given, expected) -> None:
     request = request_of("extract", outputs=(Output(get="v", type=kind),), records=())
-    assert reply_of(request, {"values": {"v": given}}).values.get("v") == kept
+    assert reply_of(request, {"values": {"v": given}}).values.get("v") == expected
 
 
-def test_one_record_may_come_as_itself_or_as_its_fields(request_of):
+def test_one_record_may_come_as_itself_or_as_its_fields(request_of) -> None:
     assert reply_of(request_of(), {"pets": {"pet": "Tom", "age": 3}}).values == {"pets": [{"pet": "Tom"}]}
     assert reply_of(request_of(), {"values": {"pet": "Tom", "kind": "cat"}}).values == {"pet": "Tom", "kind": "cat"}
 
@@ -112,21 +112,21 @@ def test_one_record_may_come_as_itself_or_as_its_fields(request_of):
     ("given", "meant"),
     [(85, 85), ("85%", 85), ("85", 85), (84.6, 85), (250, 100), (-3, 0), ("high", None), (True, None)],
 )
-def test_understanding_is_a_percentage(request_of, given, meant):
+def test_understanding_is_a_percentage(request_of, given, meant) -> None:
     assert reply_of(request_of(), {"understanding": given}).understanding == meant
 
 
 @pytest.mark.parametrize(("given", "meant"), [("OFF-TOPIC", "off_topic"), ("Completed", "completed"), ("soon", None)])
-def test_progress_is_one_of_its_words(request_of, given, meant):
+def test_progress_is_one_of_its_words(request_of, given, meant) -> None:
     assert reply_of(request_of(), {"progress": given}).progress == meant
 
 
-def test_reasons_are_those_of_wanted_values(request_of):
+def test_reasons_are_those_of_wanted_values(request_of) -> None:
     given = {"reasons": {"age": "not said", "mood": None, "other": "x", "pets": 3}}
     assert reply_of(request_of("extract"), given).reasons == {"age": "not said", "pets": "3"}
 
 
-def test_a_meaning_is_one_of_those_asked_for(request_of):
+def test_a_meaning_is_one_of_those_asked_for(request_of) -> None:
     for said, meant in (("leave", "leave"), (" LEAVE ", "leave"), ("rob", ""), ("", ""), (None, "")):
         assert reply_of(request_of("route"), {"intent": said}).intent == meant
 
@@ -142,7 +142,7 @@ def test_a_meaning_is_one_of_those_asked_for(request_of):
         ({"detected": []}, None),
     ],
 )
-def test_a_detector_hears_a_score_within_its_bounds(request_of, given, seen):
+def test_a_detector_hears_a_score_within_its_bounds(request_of, given, seen) -> None:
     found = reply_of(request_of("detect"), given).detected
     assert found == ({} if seen is None else {"crisis": seen})
 
@@ -165,7 +165,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON, st.sampled_from(["say", "ask", "extract", "think", "chat", "route", "detect"]))
-def test_any_json_is_read_without_a_crash_and_gives_only_what_was_asked_for(request_of, data, purpose):
+def test_any_json_is_read_without_a_crash_and_gives_only_what_was_asked_for(request_of, data, purpose) -> None:
     read = reply_of(request_of(purpose), data)
     assert read.values.keys() <= {"age", "mood", "pets", "pet", "kind"}
     assert read.detected.keys() <= {"crisis"}
@@ -186,5 +186,5 @@ def test_any_json_is_read_without_a_crash_and_gives_only_what_was_asked_for(requ
         ({"memo": ["a cat"]}, {}),
     ],
 )
-def test_a_memo_is_read_from_pairs_or_the_record_itself(request_of, given, memo):
+def test_a_memo_is_read_from_pairs_or_from_an_object(request_of, given, memo) -> None:
     assert reply_of(request_of("memo"), given).values == memo

@@ -1,14 +1,11 @@
 """Analytics files to ask, and the same rows as Python objects, to reckon reports by hand from."""
 
 import asyncio
-import importlib.util
 import random
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import duckdb
@@ -19,29 +16,17 @@ from api.analytics.outlines import joined, outline
 from api.client.errors import CuebookError
 from api.embedded import open_runtime
 from api.settings import EXAMPLES
-from scripts.parse import Source, read_script
-from store.analytics.bringing import Masking, bring
+from scripts.parse.read_script import Source, read_script
 from store.analytics.delta import Known, write_delta
 from store.analytics.file import Place
 from store.analytics.outlines import OUTLINES
-from store.database import Database
+from store.analytics.refresh import Masking, refresh
+from store.duckdb.database import Database
+from tests.support import expected_rows as from_record
+from tests.support import random_sessions as traffic
+from tests.support.paths import DATA
 
-
-def load(name: str) -> ModuleType:
-    """A module beside this one; the folders of tests are no packages."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-load("by_hand")
-traffic = load("traffic")
-from_record = load("from_record")
-
-ERRANDS = Path(__file__).with_name("errands.yaml")
+ERRANDS = DATA / "errands.yaml"
 PLAYED = ("intake", "moving_abroad", "errands", "errands", "check_in")
 REPLIES = (
     "yes",
@@ -61,12 +46,12 @@ REPLIES = (
 class Recorded(NamedTuple):
     """A record, and the analytics file made from it."""
 
-    record: Path
+    store: Path
     file: Path
 
 
 async def converse(folder: Path) -> None:
-    """Sessions in which applications do all that they may."""
+    """Run sessions in which applications do all that they may."""
     dice = random.Random(5)
     scripts = folder / "scripts"
     shutil.copytree(EXAMPLES, scripts)
@@ -101,9 +86,9 @@ async def play(folder: Path, scripts: Path, dice: random.Random, sessions: int) 
                             await cuebook.sessions.end(started.session_id, "enough")
 
 
-def brought(record: Path, place: Place, folder: Path) -> None:
-    """Makes the analytics file of a record."""
-    database = Database.open(record, read_only=True)
+def refresh_file(store: Path, place: Place, folder: Path) -> None:
+    """Make the analytics file of a record."""
+    database = Database.open(store, read_only=True)
     cursor = database.cursor()
     delta = write_delta(cursor, "default", folder, Known(), units=False)
     outlines = []
@@ -113,28 +98,28 @@ def brought(record: Path, place: Place, folder: Path) -> None:
         assert script is not None
         outlines.append(outline(digest, script))
     (folder / OUTLINES).write_bytes(msgspec.json.encode(joined(outlines)))
-    bring(place, folder, Masking(is_masked=False))
+    refresh(place, folder, Masking(is_masked=False))
     cursor.close()
     database.close()
 
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    record, folder = tmp_path_factory.mktemp("record"), tmp_path_factory.mktemp("delta")
-    asyncio.run(converse(record))
+    store, folder = tmp_path_factory.mktemp("record"), tmp_path_factory.mktemp("delta")
+    asyncio.run(converse(store))
     place = Place(tmp_path_factory.mktemp("analytics") / "full.duckdb")
-    brought(record, place, folder)
-    return Recorded(record, place.path)
+    refresh_file(store, place, folder)
+    return Recorded(store, place.path)
 
 
 @pytest.fixture(scope="session", params=[1, 2, "a record"])
 def model(request: pytest.FixtureRequest) -> Any:
-    """Rows: made up with a seed, or read from the turns of a record."""
+    """Return rows: random ones of a seed, or those read from the turns of a database."""
     if request.param != "a record":
         return traffic.Traffic(request.param).model
     made: Recorded = request.getfixturevalue("recorded")
     model = traffic.Model()
-    database = Database.open(made.record, read_only=True)
+    database = Database.open(made.store, read_only=True)
     with duckdb.connect(str(made.file), read_only=True) as file:
         from_record.fill(model, database.cursor(), file)
     database.close()
@@ -144,7 +129,7 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(scope="session")
 def asked(model: Any) -> Iterator[Callable[..., list[dict[str, Any]]]]:
-    """Asks a query of the file with these rows."""
+    """Ask a query of the file with these rows."""
     connection = model.written() if model.file is None else duckdb.connect(str(model.file), read_only=True)
     connection.execute("SET TimeZone = 'UTC'")
 

@@ -1,6 +1,5 @@
 """Tables as Parquet by day: days that changed are written, days that are gone go, no half of a file is ever seen."""
 
-import importlib.util
 import json
 import random
 import subprocess
@@ -13,25 +12,18 @@ from uuid import UUID
 import duckdb
 import pytest
 
-from store.analytics.export_folder import MANIFEST, ExportFolder, FolderRefused, Source
+from store.analytics.export_folder import MANIFEST, ExportFolder, FolderRefused
 from store.analytics.file import run_sql, sql_of
-from store.analytics.parquet import DAY_OF, parts
+from store.analytics.parquet import DAY_OF, Part, parts
+from tests.support.paths import PROCESSES
+from tests.support.processes.export_folder import export
 
-EXPORTING = Path(__file__).with_name("exporting.py")
 DAYS = ("2026-03-01", "2026-03-02", "2026-03-04")
-SOURCE = Source("default", is_masked=False, model_version=1)
 KILLS = 4
-
-_spec = importlib.util.spec_from_file_location("exporting", EXPORTING)
-assert _spec is not None
-assert _spec.loader is not None
-exporting: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(exporting)
-export = exporting.export
 
 
 def change(file: Path, *statements: str) -> None:
-    """Changes an analytics file."""
+    """Change an analytics file."""
     connection = duckdb.connect(str(file))
     connection.execute("SET TimeZone = 'UTC'")
     for statement in statements:
@@ -46,7 +38,7 @@ def add_messages(day: str, count: int, word: str = "hello") -> str:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """An analytics file with messages of three days, and a script."""
+    """Return an analytics file with messages of three days, and a script."""
     path = tmp_path_factory.mktemp("made") / "analytics.duckdb"
     connection = duckdb.connect(str(path))
     connection.execute("BEGIN")
@@ -56,6 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     change(
         path,
         *(add_messages(day, number) for number, day in enumerate(DAYS, start=1)),
+        "INSERT INTO about VALUES (1, 'default', false, now(), 0, 0, 6, 0)",
         "INSERT INTO scripts VALUES ('u', 's', 'S', 1, '', 'd', 'published', now(), now(), ['a'], NULL, NULL)",
     )
     return path.read_bytes()
@@ -63,25 +56,25 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def file(made: bytes, tmp_path: Path) -> Path:
-    """A copy of that file."""
+    """Return a copy of that file."""
     path = tmp_path / "analytics.duckdb"
     path.write_bytes(made)
     return path
 
 
 def asked(sql: str) -> list[tuple[Any, ...]]:
-    """The answer of a DuckDB that knows nothing of all this."""
+    """Return the answer of a DuckDB that knows nothing of all this."""
     with duckdb.connect() as connection:
         return connection.execute(sql).fetchall()
 
 
 def exported(folder: Path, table: str) -> list[tuple[Any, ...]]:
-    """What others read there, by the day it is filed under."""
+    """Return what others read there, by the day it is filed under."""
     return asked(f"SELECT * FROM read_parquet('{folder}/{table}/**') ORDER BY ALL")
 
 
 def whole(file: Path, table: str) -> list[tuple[Any, ...]]:
-    """What the file has, with the day each row should be filed under."""
+    """Return what the file has, with the day each row should be filed under."""
     column = DAY_OF[table]
     with duckdb.connect(str(file), read_only=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -126,13 +119,20 @@ def test_days_before_one_are_left_out(file: Path, tmp_path: Path) -> None:
     assert export(file, folder) == 1
 
 
-def test_the_order_of_rows_is_of_no_moment(file: Path, tmp_path: Path) -> None:
-    before = parts(file, tmp_path)
+def listed(file: Path) -> list[Part]:
+    """Return the parts of a file."""
+    with duckdb.connect(str(file), read_only=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        return parts(connection)
+
+
+def test_the_order_of_rows_is_of_no_moment(file: Path) -> None:
+    before = listed(file)
     change(file, "CREATE TABLE turned AS FROM messages ORDER BY seq DESC, content", "DELETE FROM messages")
     change(file, "INSERT INTO messages FROM turned")
-    assert parts(file, tmp_path) == before
+    assert listed(file) == before
     change(file, "UPDATE messages SET seq = seq + 1 WHERE seq = 0")
-    assert parts(file, tmp_path) != before
+    assert listed(file) != before
 
 
 def test_every_table_of_the_model_is_exported(file: Path) -> None:
@@ -156,33 +156,47 @@ def test_other_folders_are_refused(file: Path, tmp_path: Path) -> None:
     (letters / "to mother.txt").write_text("Dear mother")
     folder = tmp_path / "parquet"
     export(file, folder)
-    for place, source, why in (
-        (letters, SOURCE, "not empty"),
-        (folder, Source("default", is_masked=True, model_version=1), "unmasked"),
-        (folder, Source("clinic", is_masked=False, model_version=1), "of the tenant default"),
-    ):
+    with pytest.raises(FolderRefused, match="not empty"):
+        export(file, letters)
+    for column, value, why in (("is_masked", "true", "unmasked"), ("tenant", "'clinic'", "of the tenant default")):
+        other = tmp_path / f"{column}.duckdb"
+        other.write_bytes(file.read_bytes())
+        change(other, f"UPDATE about SET {column} = {value}")
         with pytest.raises(FolderRefused, match=why):
-            ExportFolder(place, source)
+            export(other, folder)
     assert [each.name for each in letters.iterdir()] == ["to mother.txt"]
     (folder / MANIFEST).write_text("{}")
-    with pytest.raises(FolderRefused, match="no manifest"):
-        ExportFolder(folder, SOURCE)
+    with pytest.raises(FolderRefused, match="not a manifest"):
+        export(file, folder)
 
 
 def test_two_exports_to_one_folder_do_not_mix(file: Path, tmp_path: Path) -> None:
-    first = ExportFolder(tmp_path / "parquet", SOURCE)
-    with pytest.raises(FolderRefused, match="under way"):
-        ExportFolder(tmp_path / "parquet", SOURCE)
+    first = ExportFolder(tmp_path / "parquet")
+    with pytest.raises(FolderRefused, match="is running"):
+        ExportFolder(tmp_path / "parquet")
     first.close()
     assert export(file, tmp_path / "parquet") == 8
 
 
-def test_another_model_writes_everything_anew(file: Path, tmp_path: Path) -> None:
+def test_another_model_writes_everything_again(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
     export(file, folder)
-    later = ExportFolder(folder, Source("default", is_masked=False, model_version=2))
-    assert len(later.begin(parts(file, tmp_path).parts, None, exporting.datetime.now(exporting.UTC))) == 8
-    later.close()
+    manifest = (folder / MANIFEST).read_text()
+    (folder / MANIFEST).write_text(manifest.replace('"modelVersion": 1', '"modelVersion": 0'))
+    assert export(file, folder) == 8
+    assert export(file, folder) == 0
+
+
+def test_many_days_have_a_file_each(file: Path, tmp_path: Path) -> None:
+    change(
+        file,
+        """INSERT INTO messages SELECT uuid(), 'ana', 0, i, uuid()::VARCHAR, 'user', 'hello', 5, NULL, false, NULL,
+        '2026-03-01T00:00:00Z'::TIMESTAMPTZ + INTERVAL (i % 230) DAY FROM range(2_000) AS r(i)""",
+    )
+    folder = tmp_path / "parquet"
+    assert export(file, folder) == 230 + 5
+    assert exported(folder, "messages") == whole(file, "messages")
+    assert len(list(folder.glob("messages/*/*"))) == 230
 
 
 def test_whenever_it_is_killed_files_are_whole_and_the_next_one_ends_it(file: Path, tmp_path: Path) -> None:
@@ -191,17 +205,19 @@ def test_whenever_it_is_killed_files_are_whole_and_the_next_one_ends_it(file: Pa
     other.write_bytes(file.read_bytes())
     change(other, "UPDATE messages SET content = 'bye'", f"DELETE FROM messages WHERE created_at >= '{DAYS[2]}'")
     for _ in range(KILLS):
-        process = subprocess.Popen([sys.executable, EXPORTING, file, other, folder], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, PROCESSES / "export_folder.py", file, other, folder], stdout=subprocess.PIPE
+        )
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         time.sleep(chance.uniform(0, 0.4))
         process.kill()
         process.wait()
         process.stdout.close()
-        for path in folder.glob("*/**/*.parquet"):
+        for path in folder.glob("[!.]*/**/*.parquet"):  # `.writing` contains what is not complete yet
             asked(f"SELECT * FROM read_parquet('{path}')")
-        kept = {} if not (folder / MANIFEST).exists() else json.loads((folder / MANIFEST).read_bytes())
-        for each in kept.get("parts", ()):  # what the manifest tells is there
+        retained = {} if not (folder / MANIFEST).exists() else json.loads((folder / MANIFEST).read_bytes())
+        for each in retained.get("parts", ()):  # what the manifest tells is there
             place = folder / each["table"] / (f"day={each['day']}" if each["day"] else "") / "part.parquet"
             assert asked(f"SELECT count(*) FROM read_parquet('{place}')") == [(each["rows"],)]
     export(file, folder)

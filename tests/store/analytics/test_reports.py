@@ -10,7 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from by_hand import (
+
+from tests.support.report_reference import (
     Ask,
     begins,
     chosen,
@@ -40,13 +41,13 @@ Step = tuple[str, ...]
 
 
 def milestone_in(model: Any, milestone: Mapping[str, str]) -> Mapping[str, str]:
-    """The same kind of milestone in the scripts of a record."""
+    """Return the same kind of milestone in the scripts of a record."""
     there = {"ask_1": "ask_name", "hello": "hello"}
     return milestone if model.file is None else {name: there[value] for name, value in milestone.items()}
 
 
 def rows_of(model: Any, level: str) -> list[tuple[SimpleNamespace, Step]]:
-    """Visits of steps of a level in their order, those in skills and the like left out, each with its step."""
+    """Return visits of steps of a level in their order, without those in skills and the like, each with its step."""
     if level == "action":
         rows = [each for each in model.action_visits if not (each.skill or each.interrupt or each.detector)]
     else:
@@ -57,7 +58,7 @@ def rows_of(model: Any, level: str) -> list[tuple[SimpleNamespace, Step]]:
 
 
 def steps_before(rows: list[tuple[SimpleNamespace, Step]], sessions: Any, steps: list[Step]) -> dict[Step, set[Step]]:
-    """By step those further up in the script from which a session went straight on to it."""
+    """Return by step the earlier steps from which a session went straight to it."""
     found: dict[Step, set[Step]] = defaultdict(set)
     latest: dict[Any, Step] = {}
     for row, step in rows:

@@ -8,17 +8,17 @@ from uuid import UUID, uuid4
 import duckdb
 import msgspec
 import pytest
-from from_record import rows_of
-from traffic import START, Model
 
-from runtime.state import State, decode
-from store.database import Database
+from runtime.state.state import State, decode
+from store.duckdb.database import Database
+from tests.support.expected_rows import rows_of
+from tests.support.random_sessions import START, Model
 
 
 @pytest.fixture(scope="module")
 def turns(recorded: Any) -> list[Any]:
-    """Those of the record, as it holds them."""
-    database = Database.open(recorded.record, read_only=True)
+    """Return the turns of the database."""
+    database = Database.open(recorded.store, read_only=True)
     found = rows_of(database.cursor(), "FROM turns ORDER BY session_id, turn")
     database.close()
     return found
@@ -31,7 +31,7 @@ def file(recorded: Any) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def known_in(state: State) -> set[tuple[Any, ...]]:
-    """The variables of a state that have a value, but for those of the user."""
+    """Return the variables of a state that have a value, but for those of the user."""
     phase, topic = state.phase or None, state.topic or None
     layers = [
         ("session", None, None, state.session_cells),
@@ -48,8 +48,8 @@ def known_in(state: State) -> set[tuple[Any, ...]]:
 
 
 def test_what_a_session_knew_is_what_its_state_held(turns: list[Any], file: duckdb.DuckDBPyConnection) -> None:
-    told = {each.session_id for each in turns if '"rewind"' in each.events or '"skill"' in each.state}
-    first = [each for each in turns if each.session_id in told]
+    reported = {each.session_id for each in turns if '"rewind"' in each.events or '"skill"' in each.state}
+    first = [each for each in turns if each.session_id in reported]
     tried = [*first[:60], *turns[:: len(turns) // 30]]
     assert sum(bool(known_in(decode(turn.state))) for turn in tried) > len(tried) / 2
     for turn in tried:

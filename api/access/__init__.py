@@ -1,1 +1,0 @@
-"""Who may do what: keys, tokens, roles, limits."""

@@ -1,0 +1,85 @@
+"""Runs a query and encodes its result; a worker process does this."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from api.analytics.charts.chart import Chart, ChartRefused
+from api.analytics.charts.infer_chart import infer_chart
+from api.analytics.charts.render import render
+from api.analytics.charts.vega_lite import vega_lite
+from api.analytics.formats.json_and_csv import as_csv, as_json
+from api.analytics.formats.parquet import as_parquet
+from api.schemas.analytics import Form
+from store.analytics.query import QueryLimits, query
+from store.analytics.table import Table
+from store.interface.errors import QueryRefused
+
+
+class Question(Struct, frozen=True, kw_only=True, tag="question"):
+    """One SELECT over an analytics file, with its limits and the format of the result."""
+
+    path: str
+    sql: str
+    limits: QueryLimits
+    form: Form
+    title: str = ""
+    """Title of a chart that no report describes."""
+    chart: Chart | None = None
+
+
+class AnswerDocument(Struct, frozen=True, kw_only=True):
+    """The encoded result, whether it is truncated, and notes on it."""
+
+    content: bytes
+    truncated: bool
+    notes: tuple[str, ...] = ()
+
+
+CHARTS = frozenset({"vega-lite", "svg", "png"})
+PICTURES = CHARTS - {"vega-lite"}
+"""Formats that vl-convert renders."""
+MEDIA_TYPES = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "vega-lite": "application/vnd.vegalite.v6+json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+}
+
+
+def answer(question: Question) -> AnswerDocument:
+    """Run the query and encode its result in the format. Blocks.
+
+    Raises QueryRefused (also if the result cannot be drawn as a chart), QueryStopped, StoreError.
+    """
+    table = query(Path(question.path), question.sql, question.limits)
+    if question.form in CHARTS:
+        try:
+            return _charted(question, table)
+        except ChartRefused as error:
+            raise QueryRefused(str(error)) from error
+    return AnswerDocument(content=_document(table, question.form), truncated=table.truncated)
+
+
+def _charted(question: Question, table: Table) -> AnswerDocument:
+    """Return the specification of the chart, or a picture of it. Raises ChartRefused."""
+    spec = vega_lite(table, question.chart or infer_chart(table, question.title))
+    if question.form == "svg" or question.form == "png":
+        picture = render(spec, question.form)
+        return AnswerDocument(content=picture.data, truncated=table.truncated, notes=picture.warnings)
+    return AnswerDocument(content=msgspec.json.encode(spec), truncated=table.truncated)
+
+
+def _document(table: Table, form: Form) -> bytes:
+    if form == "csv":
+        return as_csv(table)
+    return as_parquet(table) if form == "parquet" else _json(table)
+
+
+def _json(table: Table) -> bytes:
+    """Encode columns and rows as members of an object; the caller adds its other members."""
+    columns = msgspec.json.encode([{"name": column.name, "type": column.type} for column in table.columns])
+    return b'"columns":' + columns + b',"rows":' + as_json(table)

@@ -1,0 +1,71 @@
+"""Encodes a table as Parquet with native types, and decodes one."""
+
+import re
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from api.analytics.formats.json_and_csv import encoded
+from store.analytics.table import Column, Table
+
+_LONG_MAX = 2**63
+_MEMORY = "512MB"
+_UUID = re.compile(r"\bUUID\b(?!\"? )")
+"""Matches the type, also within lists and records; a field named UUID is followed by a type and does not match."""
+
+
+def as_parquet(table: Table) -> bytes:
+    """Encode a table as the bytes of a Parquet file. Blocks.
+
+    Parquet has no integers above 64 bits: sums (HUGEINT) become BIGINT if all of them fit, else DOUBLE, as DuckDB does.
+    Types that Parquet lacks (TUPLE) become JSON text. Ids (UUID) become text: Spark refuses the type, and polars reads
+    bytes.
+    """
+    with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(_connect()) as connection:
+        path = Path(folder) / "table.parquet"
+        columns = [_column(column, [row[place] for row in table.rows]) for place, column in enumerate(table.columns)]
+        parts = ", ".join(
+            f"unnest(${place}::{kind}[]::{_UUID.sub('VARCHAR', kind)}[]) AS {_quoted(name)}"
+            for place, (name, (kind, _)) in enumerate(zip(table.names(), columns, strict=True), 1)
+        )
+        connection.execute(
+            f"COPY (SELECT {parts}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)",
+            [values for _, values in columns],
+        )
+        return path.read_bytes()
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    bounds = {"threads": "1", "memory_limit": _MEMORY}
+    connection = duckdb.connect(config={**bounds, "autoinstall_known_extensions": "false"})
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _column(column: Column, values: list[Any]) -> tuple[str, list[Any]]:
+    """Return the column's type in the file, and its values."""
+    if "TUPLE(" in column.type:
+        return "JSON", [None if value is None else encoded(value).decode() for value in values]
+    if column.type in {"HUGEINT", "UHUGEINT"} and all(
+        value is None or -_LONG_MAX <= value < _LONG_MAX for value in values
+    ):
+        return "BIGINT", values
+    return column.type, values
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def from_parquet(content: bytes, *, truncated: bool = False) -> Table:
+    """Return the table of a Parquet file's bytes. Blocks."""
+    with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(duckdb.connect(":memory:")) as connection:
+        file = Path(folder) / "table.parquet"
+        file.write_bytes(content)
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("FROM read_parquet(?)", [str(file)])
+        columns = tuple(Column(name, str(kind)) for name, kind, *_ in connection.description or ())
+        return Table(columns, connection.fetchall(), truncated)

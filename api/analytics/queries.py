@@ -1,0 +1,128 @@
+"""Runs queries, reports and snapshots over an analytics file, which is refreshed first if needed."""
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from api.analytics.charts.chart import Chart, chart_of
+from api.analytics.execute import PICTURES, AnswerDocument, Question
+from api.analytics.files import AnalyticsFiles, folder_beside
+from api.analytics.jobs import Finished, FinishSnapshot
+from api.analytics.process import Processes
+from api.errors import ApiError
+from api.metrics import Metrics
+from api.schemas.analytics import MAX_AGE_DEFAULT_S, ROWS_MAX, TIMEOUT_DEFAULT_S, Form, NewAnalyticsQuery
+from store.analytics.query import QueryLimits
+from store.analytics.report_list import Report
+from store.analytics.reporting import statement
+from store.analytics.storage import OWN, StorageVersion
+from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
+
+MARGIN_S = 5.0  # for a process to stop
+RENDER_S = 15.0  # for a picture of the largest table; a first one starts V8
+UNITS = "memory_units"
+BYTES_MAX = 200_000_000  # of an answer
+SNAPSHOT_S = 600.0
+
+
+class QueryResult(Struct, frozen=True, kw_only=True):
+    """A result, and the time of its data."""
+
+    answer: AnswerDocument
+    as_of: datetime
+
+
+class AnalyticsQueries(Struct, frozen=True):
+    """The analytics use cases for all tenants."""
+
+    files: AnalyticsFiles
+    processes: Processes
+    metrics: Metrics
+
+    async def query(self, tenant: str, new: NewAnalyticsQuery, *, masked: bool) -> QueryResult:
+        """Run one SELECT. Raises QueryRefused, QueryStopped, ApiError, StoreError."""
+        limits = QueryLimits(rows_max=new.rows_max, bytes_max=BYTES_MAX, timeout_s=new.timeout_s)
+        return await self._ask(
+            tenant, new.sql, limits, new.format, masked=masked, max_age_s=new.max_age_s, title=new.title
+        )
+
+    async def report(
+        self,
+        tenant: str,
+        report: Report,
+        parameters: Mapping[str, str],
+        form: Form,
+        *,
+        masked: bool,
+        max_age_s: float = MAX_AGE_DEFAULT_S,
+    ) -> QueryResult:
+        """Run a report. Raises the errors of `query`, and ReportRefused."""
+        limits = QueryLimits(rows_max=ROWS_MAX, bytes_max=BYTES_MAX, timeout_s=TIMEOUT_DEFAULT_S)
+        sql = statement(report, parameters)
+        chart = chart_of(report.name)
+        return await self._ask(tenant, sql, limits, form, masked=masked, max_age_s=max_age_s, chart=chart)
+
+    async def _ask(
+        self,
+        tenant: str,
+        sql: str,
+        limits: QueryLimits,
+        form: Form,
+        *,
+        masked: bool,
+        max_age_s: float,
+        title: str = "",
+        chart: Chart | None = None,
+    ) -> QueryResult:
+        units = UNITS in sql.lower()
+        async with self.files.reading(tenant, masked=masked, units=units, max_age_s=max_age_s) as place:
+            as_of = self.files.as_of(tenant, masked=masked)
+            if as_of is None:
+                raise StoreUnavailable("the analytics file does not exist")
+            question = Question(path=str(place.path), sql=sql, limits=limits, form=form, title=title, chart=chart)
+            timeout_s = limits.timeout_s + MARGIN_S + (RENDER_S if form in PICTURES else 0.0)
+            with self.metrics.counting_query() as counted:
+                try:
+                    answer = await self.processes.run(question, AnswerDocument, timeout_s=timeout_s)
+                except QueryRefused:
+                    counted.outcome = "refused"
+                    raise
+                except QueryStopped:
+                    counted.outcome = "stopped"
+                    raise
+                counted.outcome = "done"
+        return QueryResult(answer=answer, as_of=as_of)
+
+    async def snapshot(
+        self,
+        tenant: str,
+        *,
+        masked: bool,
+        storage_version: StorageVersion = OWN,
+        max_age_s: float = MAX_AGE_DEFAULT_S,
+    ) -> BinaryIO:
+        """Return a complete copy of the file in a storage version of DuckDB, which the caller closes.
+
+        Its name is removed already, so that it disappears when closed. Raises ApiError, StoreError.
+        """
+        async with AsyncExitStack() as folders:
+            async with self.files.reading(tenant, masked=masked, units=True, whole=True, max_age_s=max_age_s) as place:
+                folder = await folders.enter_async_context(folder_beside(place))
+                copy = folder / "snapshot.duckdb"
+                await asyncio.to_thread(_copy, place.path, copy)
+            job = FinishSnapshot(str(copy), storage_version, str(folder / "spill"))
+            await self.processes.run(job, Finished, timeout_s=SNAPSHOT_S)
+            return await asyncio.to_thread(copy.open, "rb")
+
+
+def _copy(path: Path, copy: Path) -> None:
+    try:
+        shutil.copyfile(path, copy)
+    except OSError as error:
+        raise ApiError("DISK_TOO_SMALL", "the disk has no space for a copy of the analytics file") from error

@@ -1,0 +1,1 @@
+"""ASGI and wire formats: server-sent events, encoded slashes, HEAD and OPTIONS."""

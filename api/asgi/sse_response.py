@@ -1,0 +1,120 @@
+"""A streaming response for clients that may be slow or disconnect, and that ends when its key is revoked."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from typing import Any
+
+from litestar import Request, Response
+from litestar.datastructures import Cookie
+from litestar.response.base import ASGIResponse
+from litestar.types import Receive, Scope, Send
+from msgspec import Struct
+
+from api.asgi.sse import EVENT_STREAM
+
+REVOCATION = "ending"
+"""The key of the event in the state of the scope."""
+
+
+def ending_of(scope: Scope) -> asyncio.Event | None:
+    """Return the event that ends a stream when its key is revoked."""
+    ending: asyncio.Event | None = scope["state"].get(REVOCATION)
+    return ending
+
+
+class SendPace(Struct, frozen=True):
+    """How long a client may take to accept a chunk, and how long the whole response may take."""
+
+    write_s: float
+    stream_s: float
+
+
+class SseResponse(Response[Any]):
+    """Server-sent events, until they end, the client disconnects or stops reading, its key is revoked, or the server
+    stops.
+
+    `over` is called once nothing more is sent.
+    """
+
+    def __init__(
+        self, chunks: AsyncGenerator[bytes, None], over: Callable[[], None], closing: asyncio.Event, pace: SendPace
+    ) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(b"", headers=headers, media_type=EVENT_STREAM)
+        self._parts = (chunks, over, closing, pace)
+
+    def to_asgi_response(
+        self,
+        app: Any,
+        request: Request[Any, Any, Any],
+        *,
+        cookies: Iterable[Cookie] | None = None,
+        headers: dict[str, str] | None = None,
+        **_: Any,
+    ) -> ASGIResponse:
+        """Return the ASGI response."""
+        revoked = ending_of(request.scope)
+        return _Sending(*self._parts, revoked, headers={**(headers or {}), **self.headers}, cookies=cookies)
+
+
+class _Sending(ASGIResponse):
+    _should_set_content_length = False
+
+    def __init__(
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        over: Callable[[], None],
+        closing: asyncio.Event,
+        pace: SendPace,
+        revoked: asyncio.Event | None,
+        *,
+        headers: dict[str, str],
+        cookies: Iterable[Cookie] | None,
+    ) -> None:
+        super().__init__(headers=headers, cookies=cookies, media_type=EVENT_STREAM, status_code=200)
+        self._chunks = chunks
+        self._over = over
+        self._closings = [closing] if revoked is None else [closing, revoked]
+        self._pace = pace
+        self._is_writing = False
+
+    async def send_body(self, send: Send, receive: Receive) -> None:
+        """Send the stream until the first condition that ends it."""
+        sending = asyncio.create_task(self._send_all(send))
+        ends = [asyncio.create_task(left(receive)), *(asyncio.create_task(each.wait()) for each in self._closings)]
+        try:
+            await asyncio.wait({sending, *ends}, timeout=self._pace.stream_s, return_when=asyncio.FIRST_COMPLETED)
+            can_end = not ends[0].done() and not self._is_writing
+        finally:
+            for task in (sending, *ends):
+                task.cancel()
+            await asyncio.wait({sending, *ends})
+            self._over()
+        if can_end:
+            await self._send(send, b"", more=False)
+        if not sending.cancelled():
+            sending.result()
+
+    async def _send_all(self, send: Send) -> None:
+        async with aclosing(self._chunks) as chunks:
+            async for chunk in chunks:
+                if not await self._send(send, chunk, more=True):
+                    return
+
+    async def _send(self, send: Send, chunk: bytes, *, more: bool) -> bool:
+        """Send a chunk and return whether the client accepted it in time; a slow client reconnects with its last id."""
+        self._is_writing = True
+        try:
+            async with asyncio.timeout(self._pace.write_s):
+                await send({"type": "http.response.body", "body": chunk, "more_body": more})
+        except TimeoutError:
+            return False
+        self._is_writing = False
+        return True
+
+
+async def left(receive: Receive) -> None:
+    """Wait until the client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,1 @@
+"""Authentication, authorisation and limits of requests."""

@@ -1,0 +1,177 @@
+"""API keys: created, listed and revoked. Valid keys are cached in memory by the digest of their text.
+
+Only one process has the database open, so a key revoked here is revoked everywhere.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Coroutine, Mapping
+from datetime import datetime, timedelta
+from typing import Any, get_args
+
+import structlog
+from msgspec import Struct
+
+from api.auth.principal import Principal
+from api.errors import ApiError
+from api.schemas.keys import NewKey, Role
+from runtime.state.ports import Clock
+from store.interface.errors import RowRefused, StoreError
+from store.interface.pages import Page
+from store.interface.rows import KeyRow
+from store.store import Store
+
+PREFIX = "cbk"
+USE_NOTED = timedelta(hours=1)
+"""How often the use of a key is recorded: a write per request would double the cost of most requests."""
+
+log = structlog.get_logger()
+
+
+def digest_of(text: str) -> str:
+    """Return the stored digest of a key. A key has 256 random bits and cannot be guessed, so a plain hash suffices."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class KnownKey(Struct):
+    """A key that is not revoked, and its principal."""
+
+    row: KeyRow
+    principal: Principal
+    revoked: asyncio.Event
+    """Set when the key is revoked; ends its streams."""
+    used_at: datetime | None
+
+
+class CreatedKey(Struct, frozen=True):
+    """A new key with its text, which is not stored."""
+
+    row: KeyRow
+    text: str
+
+    def __repr__(self) -> str:
+        return f"CreatedKey({self.row!r})"
+
+
+class ApiKeys:
+    """The keys of all tenants."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._cache: dict[str, KnownKey] = {}
+        self._changing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.are_loaded = False
+        self.any_made = False
+        """Whether the database ever had a key: then every request needs one, even if all are revoked."""
+
+    async def load(self) -> None:
+        """Load the keys from the database, once. Raises StoreError."""
+        async with self._changing:
+            if self.are_loaded:
+                return
+            known = await self._store.keys.known()
+            for row in known.live:
+                self._remember(row)
+            self.any_made = known.any_made
+            self.are_loaded = True
+
+    async def close(self) -> None:
+        """Wait for pending writes."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # -- a request ----------------------------------------------------------------------------------------------------
+
+    def holder(self, text: str) -> KnownKey | None:
+        """Return the valid key with this text, or None."""
+        known = self._cache.get(digest_of(text))
+        if known is None:
+            return None
+        now = self._clock()
+        if known.row.expires_at is not None and known.row.expires_at <= now:
+            return None
+        if known.used_at is None or now - known.used_at >= USE_NOTED:
+            known.used_at = now
+            self._task(self._record_use(known.row, now))
+        return known
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _record_use(self, row: KeyRow, now: datetime) -> None:
+        try:
+            await self._store.keys.note_use(row.tenant, row.key_id, now)
+        except StoreError as error:
+            log.warning("the use of a key was not recorded", key=row.key_id, problem=str(error))
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    async def make(self, tenant: str, new: NewKey) -> CreatedKey:
+        """Create a key. Raises ApiError REQUEST_INVALID, StoreError."""
+        await self.load()
+        now = self._clock()
+        key_id = secrets.token_hex(8)
+        text = f"{PREFIX}_{key_id}_{secrets.token_urlsafe(32)}"
+        row = KeyRow(
+            tenant=tenant,
+            key_id=key_id,
+            name=new.name,
+            digest=digest_of(text),
+            roles=sorted(set(new.roles)),
+            user_id=new.user_id,
+            created_at=now,
+            expires_at=now + timedelta(days=new.expires_days) if new.expires_days is not None else None,
+        )
+        await asyncio.shield(self._task(self._save(row)))
+        return CreatedKey(row, text)
+
+    async def _save(self, row: KeyRow) -> None:
+        async with self._changing:
+            try:
+                await self._store.keys.add(row)
+            except RowRefused as error:
+                raise ApiError("REQUEST_INVALID", str(error)) from error
+            self._remember(row)
+            self.any_made = True
+
+    async def revoke(self, tenant: str, key_id: str) -> None:
+        """Revoke a key at once and end its streams. Raises ApiError KEY_NOT_FOUND, StoreError.
+
+        Continues if the caller is cancelled: a key revoked in the database must be revoked in memory too.
+        """
+        await self.load()
+        await asyncio.shield(self._task(self._revoke(tenant, key_id)))
+
+    async def _revoke(self, tenant: str, key_id: str) -> None:
+        async with self._changing:
+            known = self._by_id(tenant).get(key_id)
+            if known is None:
+                raise ApiError("KEY_NOT_FOUND", "there is no such key, or it is revoked already")
+            await self._store.keys.revoke(tenant, key_id, self._clock())
+            del self._cache[known.row.digest]
+            known.revoked.set()
+
+    def forget(self, tenant: str, user_id: str) -> None:
+        """Drop the keys that are bound to an erased user, and end their streams."""
+        for digest, known in list(self._cache.items()):
+            if (known.row.tenant, known.row.user_id) == (tenant, user_id):
+                del self._cache[digest]
+                known.revoked.set()
+
+    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[KeyRow]:
+        """Return a page of a tenant's keys, the newest first, including revoked ones. Raises StoreError."""
+        return await self._store.keys.page(tenant, limit=limit, cursor=cursor)
+
+    def _by_id(self, tenant: str) -> Mapping[str, KnownKey]:
+        return {known.row.key_id: known for known in self._cache.values() if known.row.tenant == tenant}
+
+    def _remember(self, row: KeyRow) -> None:
+        roles: frozenset[Role] = frozenset(role for role in get_args(Role) if role in row.roles)
+        principal = Principal(row.tenant, roles, row.user_id, f"key {row.key_id}")
+        self._cache[row.digest] = KnownKey(row, principal, asyncio.Event(), row.last_used_at)

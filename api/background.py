@@ -1,0 +1,46 @@
+"""Tasks that run in the background as long as the server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def background(work: Coroutine[None, None, None], stopped: str) -> AsyncIterator[None]:
+    """Run work inside the context, and cancel it at the end. Log `stopped` if an error ends it earlier."""
+    task = start_background(work, stopped)
+    try:
+        yield
+    finally:
+        await cancel_all(task)
+
+
+def start_background(work: Coroutine[None, None, None], stopped: str) -> asyncio.Task[None]:
+    """Start a task that ends with the server. Log `stopped` if an error ends it earlier."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(partial(_log_end, stopped))
+    return task
+
+
+async def cancel_all(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _log_end(stopped: str, task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error(stopped, exc_info=error)
+
+
+def retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve a failed task's exception, so that asyncio does not report it if no caller waits any more."""
+    if not task.cancelled():
+        task.exception()

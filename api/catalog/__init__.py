@@ -1,0 +1,1 @@
+"""The script catalog of a tenant: versions, views, differences, compatibility and reload."""

@@ -1,0 +1,62 @@
+"""Views of a script and of its problems, in responses and command output."""
+
+from typing import Any
+
+from api.schemas.scripts import ProblemView, ScriptEntry, ScriptView
+from scripts.model.actions import action_type
+from scripts.model.diagnostics import Problem
+from scripts.model.script import Script
+from scripts.parse.read_script import Reading
+from store.interface.rows import ScriptRow
+
+
+def problem_views(problems: tuple[Problem, ...]) -> list[ProblemView]:
+    """Convert problems to their views."""
+    return [ProblemView.of(each) for each in problems]
+
+
+def list_entry(row: ScriptRow) -> ScriptEntry:
+    """Return a version of a script without its text."""
+    return ScriptEntry.of(row, script_id=row.script_uuid, script_key=row.script_id, script_name=row.name)
+
+
+def view(row: ScriptRow, reading: Reading) -> ScriptView:
+    """Return a version of a script with its text, structure and problems."""
+    script = reading.script
+    return ScriptView.of(
+        list_entry(row),
+        form=script.form if script is not None else "",
+        yaml_content=reading.source.text,
+        files=reading.source.side_files,
+        parsed=script_outline(script) if script is not None else {},
+        diagnostics=problem_views(reading.problems),
+    )
+
+
+def script_outline(script: Script) -> dict[str, Any]:
+    """Return the structure of a script in the format of seed 004's `metadata.script`."""
+    return {
+        "session": {
+            "session_id": script.id,
+            "session_name": script.title,
+            "phases": [
+                {
+                    "phase_id": phase.id,
+                    "phase_name": phase.title,
+                    "phase_goal": phase.goal,
+                    "topics": [
+                        {
+                            "topic_id": topic.id,
+                            "topic_name": topic.title,
+                            "topic_goal": topic.goal,
+                            "actions": [
+                                {"action_id": action.id, "action_type": action_type(action)} for action in topic.actions
+                            ],
+                        }
+                        for topic in phase.topics
+                    ],
+                }
+                for phase in script.phases
+            ],
+        }
+    }

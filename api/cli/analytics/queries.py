@@ -1,0 +1,254 @@
+"""``cuebook query`` and ``cuebook report``: run SQL or a built-in report over the database or a snapshot."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import click
+from msgspec import Struct
+
+from api.analytics.charts.chart import Chart, chart_of
+from api.analytics.execute import AnswerDocument, Question, answer
+from api.analytics.formats.json_and_csv import as_csv, as_json
+from api.analytics.formats.parquet import from_parquet
+from api.cli.analytics.options import (
+    EXTRA_TIMEOUT_S,
+    PATH,
+    ResultOptions,
+    wait_until_ready,
+    with_result,
+    write_document,
+)
+from api.cli.analytics.tables import print_result
+from api.cli.backend import backend, run
+from api.cli.options import LoadSettings, with_settings_loader
+from api.cli.output import console, errors, fail, failing, print_json, print_table
+from api.schemas.analytics import ROWS_DEFAULT, ROWS_MAX, TIMEOUT_DEFAULT_S, TIMEOUT_MAX_S, Form
+from api.settings import Settings
+from store.analytics.describe import DescribedTable, described_tables
+from store.analytics.file import about
+from store.analytics.query import QueryLimits, enclosed
+from store.analytics.report_list import REPORTS, Parameter, Report
+from store.analytics.reporting import report_named, statement
+from store.interface.errors import ReportRefused, StoreError
+
+_WIRE: Mapping[str, Form] = {
+    "table": "parquet",
+    "json": "parquet",
+    "csv": "csv",
+    "parquet": "parquet",
+    "vega-lite": "vega-lite",
+    "svg": "svg",
+    "png": "png",
+}
+"""The API's format for each output format: Parquet preserves the types of the columns."""
+
+
+@click.command(epilog='Example: cuebook query "SELECT role, count(*) FROM messages GROUP BY role"')
+@click.argument("sql", required=False)
+@click.option("--rows", type=click.IntRange(1, ROWS_MAX), default=ROWS_DEFAULT, help="Maximum number of rows [10000].")
+@click.option(
+    "--timeout", type=click.FloatRange(0, TIMEOUT_MAX_S, min_open=True), default=TIMEOUT_DEFAULT_S,
+    help="Time limit of the query in seconds [60].",
+)  # fmt: skip
+@click.option("--title", default="", help="Title of a chart.")
+@click.option("--describe", "describes", is_flag=True, help="List the tables, or the columns of one table.")
+@with_result
+@with_settings_loader("data", "host", "port")
+def query(
+    load: LoadSettings,
+    result: ResultOptions,
+    sql: str | None,
+    rows: int,
+    timeout: float,  # enforced by the database
+    title: str,
+    describes: bool,
+) -> None:
+    """Run a read-only SQL query (DuckDB) over the analytics tables.
+
+    Use it for questions that no report answers. --describe lists the tables; reports are table macros, so
+    FROM funnel('intake') works too. A query can change nothing and read nothing but the tables. It works while a server
+    runs; the data is at most a minute old, or current with --fresh. Texts and personal values are left out unless
+    --unmasked.
+    """
+    if describes:
+        _describe_tables(sql, result.form)
+        return
+    if sql is None:
+        fail('the query is missing; write e.g. cuebook query "FROM sessions"; --describe lists the tables')
+    request = AnalyticsRequest(
+        method="POST",
+        path="/query",
+        fields={"sql": sql, "rowsMax": rows, "timeoutS": timeout, "title": title},
+        sql=sql,
+        limits=QueryLimits(rows_max=rows, timeout_s=timeout),
+        title=title,
+    )
+    ask(load, request, result)
+
+
+def _describe_tables(name: str | None, form: str) -> None:
+    """Print all tables, or the columns of one; end the command if no table has that name."""
+    tables = described_tables()
+    if form == "json":
+        print_json(tables if name is None else _table_named(name, tables))
+    elif name is None:
+        print_table(("table", "means"), [(table.name, table.means) for table in tables])
+    else:
+        columns = _table_named(name, tables).columns
+        print_table(("column", "type", "means"), [(each.name, each.type, each.means) for each in columns])
+
+
+def _table_named(name: str | None, tables: tuple[DescribedTable, ...]) -> DescribedTable:
+    found = {table.name: table for table in tables}
+    if name not in found:
+        close = get_close_matches(name or "", found, 1)
+        fail(f"there is no table {name!r}" + (f"; did you mean {close[0]}?" if close else "; --describe lists them"))
+    return found[name]
+
+
+# -- report -----------------------------------------------------------------------------------------------------------
+
+
+@click.command(epilog="Example: cuebook report funnel script=intake level=topic -o funnel.svg")
+@click.argument("name", required=False)
+@click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--describe", "describes", is_flag=True, help="Explain the report and its parameters.")
+@with_result
+@with_settings_loader("data", "host", "port")
+def report(
+    load: LoadSettings, result: ResultOptions, name: str | None, parameters: tuple[str, ...], describes: bool
+) -> None:
+    """Run a built-in report; without a name, list all reports.
+
+    A report answers a common question, such as how many sessions complete; --describe explains it. In SQL each report
+    is a table macro of the same name: cuebook query "FROM funnel('intake', level := 'topic')".
+    """
+    if name is None:
+        _list_reports(result.form)
+        return
+    with failing(ReportRefused):
+        chosen = report_named(name)
+        if describes:
+            _describe_report(chosen)
+            return
+        arguments = _arguments(parameters)
+        sql = statement(chosen, arguments)  # reports wrong parameters before the tables are built
+    request = AnalyticsRequest(
+        method="GET",
+        path=f"/reports/{name}",
+        fields=arguments,
+        sql=sql,
+        limits=QueryLimits(),
+        title=chosen.title,
+        chart=chart_of(name),
+    )
+    ask(load, request, result)
+
+
+def _arguments(parameters: tuple[str, ...]) -> dict[str, str]:
+    """Parse NAME=VALUE parameters. Raises ReportRefused."""
+    arguments: dict[str, str] = {}
+    for each in parameters:
+        name, sign, value = each.partition("=")
+        if not sign or name in arguments:
+            raise ReportRefused(f"{each!r}: write a parameter as NAME=VALUE, and only once")
+        arguments[name] = value
+    return arguments
+
+
+def _list_reports(form: str) -> None:
+    if form == "json":
+        print_json(REPORTS)
+    else:
+        print_table(("report", "title"), [(each.name, each.title) for each in REPORTS])
+
+
+def _describe_report(chosen: Report) -> None:
+    console.print(f"{chosen.title}\n{chosen.says}\n", markup=False)
+    print_table(
+        ("parameter", "means", "default"), [(each.name, _means(each), _default(each)) for each in chosen.parameters]
+    )
+
+
+def _means(each: Parameter) -> str:
+    return f"{each.says} ({', '.join(each.choices)})" if each.choices else each.says
+
+
+def _default(each: Parameter) -> str:
+    return "required" if each.needed else "" if each.default is None else str(each.default)
+
+
+# -- asking and printing ----------------------------------------------------------------------------------------------
+
+
+class AnalyticsRequest(Struct, frozen=True, kw_only=True):
+    """A question as a request to the API, and as the SQL that answers it from a snapshot."""
+
+    method: str
+    path: str
+    fields: Mapping[str, str | float]
+    sql: str
+    limits: QueryLimits
+    title: str
+    chart: Chart | None = None
+
+
+def ask(load: LoadSettings, request: AnalyticsRequest, result: ResultOptions) -> None:
+    """Ask the server, the database in this process, or a snapshot, and print or write the result."""
+    document = (
+        run(_ask_api(load(), request, result)) if result.snapshot is None else _ask(result.snapshot, request, result)
+    )
+    print_answer(document, result.form, result.output, request.chart)
+
+
+async def _ask_api(settings: Settings, request: AnalyticsRequest, result: ResultOptions) -> AnswerDocument:
+    fields: dict[str, Any] = {
+        **request.fields,
+        "masked": result.masked,
+        "maxAgeS": result.max_age_s,
+        "format": _WIRE[result.form],
+    }
+    body, query = (fields, {}) if request.method == "POST" else (None, fields)
+    timeout_s = request.limits.timeout_s + EXTRA_TIMEOUT_S
+    async with backend(settings) as api:
+        response = await wait_until_ready(
+            lambda: api.answer(request.method, f"{PATH}{request.path}", body, timeout_s=timeout_s, **query)
+        )
+    note = unquote(response.headers.get("X-Cuebook-Note", ""))
+    truncated = response.headers["X-Cuebook-Truncated"] == "true"
+    return AnswerDocument(content=response.content, truncated=truncated, notes=(note,) if note else ())
+
+
+def _ask(snapshot: Path, request: AnalyticsRequest, result: ResultOptions) -> AnswerDocument:
+    """Query a snapshot; end the command if the file is not a snapshot."""
+    question = Question(
+        path=str(snapshot),
+        sql=request.sql,
+        limits=request.limits,
+        form=_WIRE[result.form],
+        title=request.title,
+        chart=request.chart,
+    )
+    with failing(StoreError):
+        with closing(enclosed(snapshot, request.limits)) as connection:
+            about(connection)
+        return answer(question)
+
+
+def print_answer(document: AnswerDocument, form: str, output: Path | None, chart: Chart | None) -> None:
+    """Print a result as a table, or write it as a document."""
+    if form == "table" and output is None:
+        print_result(from_parquet(document.content), chart)
+    elif form in {"table", "json"}:
+        table = from_parquet(document.content)
+        write_document(as_json(table) if form == "json" else as_csv(table), output)
+    else:
+        write_document(document.content, output)
+    if document.truncated:
+        errors.print("there are more rows; raise --rows to see them")
+    for note in document.notes:
+        errors.print(note, markup=False)

@@ -1,0 +1,81 @@
+"""``cuebook graph`` and ``cuebook schema``: the graph of a script, and the JSON Schema of scripts."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import click
+from rich.markup import escape
+
+from api.cli.options import EXISTING_FILE, OUTPUT_FILE
+from api.cli.output import errors, fail, file_errors, json_text
+from api.cli.script_arguments import script_of
+from scripts.graph.graph import Graph, build_graph
+from scripts.graph.mermaid import mermaid
+from scripts.graph.svg import svg
+from scripts.parse.folder import read_path
+from scripts.yaml.json_schema import json_schema
+
+GraphFormat: TypeAlias = Literal["mermaid", "svg", "json"]
+
+_ENDINGS: Mapping[str, GraphFormat] = {
+    ".svg": "svg",
+    ".json": "json",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    "": "mermaid",
+}
+
+_WRITERS: Mapping[GraphFormat, Callable[[Graph], str]] = {"mermaid": mermaid, "svg": svg, "json": json_text}
+
+_to_file = click.option("-o", "--output", type=OUTPUT_FILE, help="Write to a file [standard output].")
+
+
+@click.command(
+    epilog="Examples:\n\n  cuebook graph intake.yaml -o intake.svg\n\n  cuebook graph intake.yaml > intake.mmd"
+)
+@click.argument("script", type=EXISTING_FILE)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["mermaid", "svg", "json"]),
+    help="Output format [by the suffix of the file, else mermaid].",
+)
+@_to_file
+def graph(script: Path, style: GraphFormat | None, output: Path | None) -> None:
+    """Draw the phases, topics and actions of a script, and the transitions between them.
+
+    Use it to review the flow of a script. `svg` is a picture, `mermaid` a text that editors and code hosts draw,
+    `json` the graph as data. Exits with 2 if the script has errors.
+    """
+    chosen = style or _style_of(output)
+    _write(_WRITERS[chosen](build_graph(script_of(read_path(script)))), output)
+
+
+def _style_of(output: Path | None) -> GraphFormat:
+    """Return the format of the file's suffix; end the command for an unknown suffix."""
+    ending = output.suffix.lower() if output is not None else ""
+    if ending not in _ENDINGS:
+        fail(f"{output}: the formats are .svg, .mmd (Mermaid) and .json; use --format for a file with another suffix")
+    return _ENDINGS[ending]
+
+
+@click.command(epilog="Example: cuebook schema -o cuebook.schema.json")
+@_to_file
+def schema(output: Path | None) -> None:
+    """Print the JSON Schema of scripts in the native format, for editors.
+
+    With the YAML language server, an editor completes and checks a script that begins with the line
+    `# yaml-language-server: $schema=cuebook.schema.json`.
+    """
+    _write(json_text(json_schema()), output)
+
+
+def _write(text: str, output: Path | None) -> None:
+    text = text.rstrip("\n")
+    if output is None:
+        click.echo(text)
+        return
+    with file_errors(output):
+        output.write_text(f"{text}\n", "utf-8")
+    errors.print(f"wrote {escape(str(output))}")

@@ -1,0 +1,52 @@
+"""The language model that a command calls, and files of its replies (cassettes)."""
+
+from pathlib import Path
+
+from rich.markup import escape
+
+from api.atomic_files import write_whole
+from api.cli.output import errors, fail, failing, file_errors
+from api.models import ModelUnknown, make_model
+from api.settings import Settings
+from runtime.models.cassette_file import CassetteUnwritable, Replies, ScriptedFileInvalid, cassette_text, holds_replies
+from runtime.models.recorded_models import RecordingModel
+from runtime.state.ports import Model
+
+
+def model_of(settings: Settings) -> Model:
+    """Create the model of the settings; end the command if there is none."""
+    with failing(ModelUnknown, ScriptedFileInvalid):
+        return make_model(settings)
+
+
+def check_recording(file: Path | None) -> None:
+    """End the command, before any model call, if this file for a recording cannot be written."""
+    if file is None:
+        return
+    if not file.parent.is_dir():
+        fail(f"{file}: there is no folder {file.parent}")
+    try:
+        is_cassette = not file.exists() or holds_replies(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        is_cassette = False
+    if not is_cassette:
+        fail(f"{file} holds something else than replies; name another file, or remove it first")
+
+
+def write_recording(file: Path, recording: RecordingModel, style: str = "") -> None:
+    """Write the replies of a model to a file and print how many; end the command if the file cannot be written."""
+    check_recording(file)
+    replies = recording.replies
+    try:
+        text = cassette_text(replies)
+    except CassetteUnwritable as error:
+        fail(f"{file} is not written: {error}")
+    with file_errors(file):
+        write_whole(text, file)
+    count, actions = _count(replies), len(replies)
+    counts = f"{count} {'reply' if count == 1 else 'replies'} to {actions} action{'s' * (actions != 1)}"
+    errors.print(escape(f"wrote {file}: {counts}"), style=style)
+
+
+def _count(replies: Replies) -> int:
+    return sum(1 if not isinstance(each, list) else len(each) for rounds in replies.values() for each in rounds)

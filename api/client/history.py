@@ -1,0 +1,185 @@
+"""Adds a history to any callable that answers messages: previous messages are passed in, new ones are stored.
+
+The idea is that of seed 003's `RunnableWithMessageHistory`; its two parts, `before` and `after`, are the hooks of seed
+001 (request prefix and finally) for programs that call the model themselves.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+
+from cachetools import LRUCache
+
+from api.client.errors import CuebookError
+from api.client.message_stores import MessageStore, StoreConversations
+
+ChatMessage: TypeAlias = Mapping[str, Any]
+"""A message in the usual format: `{"role": "user", "content": "…"}`, with `tool_calls` and other fields."""
+
+Config: TypeAlias = Mapping[str, Any]
+"""The configuration of a call; `{"metadata": {"session_id": "alice"}}` names its conversation."""
+
+Input: TypeAlias = str | ChatMessage | Sequence[ChatMessage]
+"""New input: a text of the user, a message, or several."""
+
+T = TypeVar("T")
+SessionIdOf: TypeAlias = Callable[[Config], str]
+
+DEFAULT_SESSION = "default"
+_OVER = frozenset({"SESSION_NOT_FOUND", "SESSION_REDACTED"})
+KNOWN_MAX = 1_000  # cached session ids of conversations, to avoid lookups
+
+
+@runtime_checkable
+class Conversations(Protocol):
+    """A store of conversations: the `sessions` of a client or of an embedded runtime."""
+
+    async def get_or_create(self, key: str, user_id: str) -> Any:
+        """Return the session of a key, created if it is missing."""
+
+    async def history(
+        self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the last messages of a session, from the start of an exchange."""
+
+    async def append(self, session_id: str, messages: Sequence[ChatMessage]) -> Any:
+        """Append messages to a session in one turn."""
+
+
+class WithHistory(Generic[T]):
+    """A callable with a history; await it with new input and a config that names the conversation.
+
+    `call` takes messages and returns a text or a message (or several); it may be asynchronous or plain. For `stream` it
+    returns an iterator of pieces of text, asynchronous or plain. `conversations` are the `sessions` of a client, or a
+    MessageStore. The conversation is the session with the key `session_id`; without one the config's metadata names
+    it, else it is `default`.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[list[ChatMessage]], T | Awaitable[T]],
+        conversations: Conversations | MessageStore,
+        *,
+        session_id: str | SessionIdOf | None = None,
+        user_id: str = DEFAULT_SESSION,
+        max_messages: int = 50,
+        max_tokens: int | None = None,
+    ) -> None:
+        self._call = call
+        self._conversations = _conversations(conversations)
+        self._session_id = session_id
+        self._user_id = user_id
+        self._max_messages = max_messages
+        self._max_tokens = max_tokens
+        self._session_ids: LRUCache[str, str] = LRUCache(KNOWN_MAX)  # sessions by their keys
+
+    async def __call__(self, message: Input, config: Config | None = None) -> T:
+        """Call the callable with the history and the new input; store both input and answer in one turn.
+
+        If the callable fails, nothing is stored. Raises its errors, TypeError for an answer that is not a text or
+        message, and CuebookError.
+        """
+        answer = await self._answer(await self.before(message, config))
+        await self.after(message, answer, config)
+        return answer
+
+    async def stream(self, message: Input, config: Config | None = None) -> AsyncIterator[str]:
+        """Yield the pieces of text that the callable answers; at their end store input and answer in one turn.
+
+        If the callable fails, or the caller stops before the end, nothing is stored. Raises the errors of the callable,
+        TypeError for a piece that is not a text, and CuebookError.
+        """
+        answer = await self._answer(await self.before(message, config))
+        pieces: list[str] = []
+        async for piece in _pieces(answer):
+            if not isinstance(piece, str):
+                raise TypeError(f"a piece of an answer must be a text, not {type(piece).__name__}")
+            pieces.append(piece)
+            yield piece
+        await self.after(message, "".join(pieces), config)
+
+    async def before(self, message: Input, config: Config | None = None) -> list[ChatMessage]:
+        """Return the messages of a call: new system messages, the history, and the other new messages."""
+        new = _messages(message, "user")
+        history = await self._on_session(
+            config,
+            lambda session: self._conversations.history(
+                session, max_messages=self._max_messages, max_tokens=self._max_tokens
+            ),
+        )
+        first = [each for each in new if each["role"] == "system"]
+        return [*first, *history, *(each for each in new if each["role"] != "system")]
+
+    async def after(self, message: Input, answer: object, config: Config | None = None) -> None:
+        """Store the new messages, except system messages, and the answer."""
+        new = [each for each in _messages(message, "user") if each["role"] != "system"]
+        messages = [*new, *_messages(answer, "assistant")]
+        await self._on_session(config, lambda session: self._conversations.append(session, messages))
+
+    async def _answer(self, messages: list[ChatMessage]) -> T:
+        if inspect.isasyncgenfunction(self._call):
+            return cast("T", self._call(messages))  # an iterator of pieces, which `stream` reads
+        if inspect.iscoroutinefunction(self._call):
+            answer: T = await self._call(messages)
+            return answer
+        plain = await asyncio.to_thread(self._call, messages)  # in a thread, because it may block
+        return await plain if inspect.isawaitable(plain) else plain
+
+    async def _on_session(self, config: Config | None, ask: Callable[[str], Awaitable[Any]]) -> Any:
+        """Run a request on the conversation's session; replace a session that was deleted or redacted by a new one."""
+        key = self._key(config or {})
+        known = self._session_ids.get(key)
+        if known is not None:
+            try:
+                return await ask(known)
+            except CuebookError as failed:
+                if failed.code not in _OVER:
+                    raise
+        session = await self._conversations.get_or_create(key, self._user_id)
+        self._session_ids[key] = session.session_id
+        return await ask(session.session_id)
+
+    def _key(self, config: Config) -> str:
+        if callable(self._session_id):
+            return self._session_id(config)
+        if self._session_id is not None:
+            return self._session_id
+        metadata = config.get("metadata")
+        named = metadata.get("session_id") if isinstance(metadata, Mapping) else None
+        return named if isinstance(named, str) and named else DEFAULT_SESSION
+
+
+with_history = WithHistory
+"""``answer = with_history(ask_model, cuebook.sessions)``, then ``await answer("Hello")``."""
+
+
+def _conversations(store: Conversations | MessageStore) -> Conversations:
+    return store if isinstance(store, Conversations) else StoreConversations(store)
+
+
+async def _pieces(answer: object) -> AsyncIterator[object]:
+    """Yield the pieces of an answer: a text is one piece; a plain iterator is read in a thread."""
+    if isinstance(answer, AsyncIterable):
+        async for piece in answer:
+            yield piece
+        return
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        yield answer
+        return
+    pieces, end = iter(answer), object()
+    while (piece := await asyncio.to_thread(next, pieces, end)) is not end:
+        yield piece
+
+
+def _messages(value: object, role: str) -> list[ChatMessage]:
+    """Convert input in any accepted format to messages. Raises TypeError."""
+    match value:
+        case str():
+            return [{"role": role, "content": value}]
+        case Mapping() if "content" in value:
+            return [{"role": role, **value}]
+        case Sequence() if not isinstance(value, bytes):
+            return [message for each in value for message in _messages(each, role)]
+        case _:
+            raise TypeError(f"expected a text or a message with `content`, not {type(value).__name__}")

@@ -1,0 +1,151 @@
+"""Requests to a server: retried where that is safe, responses decoded into their types."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypedDict, TypeVar, Unpack
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+from api.client.errors import UNEXPECTED, CuebookError, failure_of, unreachable
+
+T = TypeVar("T")
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True):
+    """The timeouts and retries of a client, in seconds."""
+
+    answer_s: float = 150.0
+    """The longest wait for an answer, above the server's own time limit of a turn."""
+    connect_s: float = 10.0
+    """The longest wait for a connection."""
+    attempts_max: int = 5
+    """How often a request is sent, the first time included."""
+    first_wait_s: float = 0.2
+    """Waits are random: at most twice this after the first attempt, four times after the second, and so on."""
+    wait_max_s: float = 10.0
+    """The longest wait between two attempts."""
+    retry_after_max_s: float = 60.0
+    """A longer `Retry-After` of the server is not waited for; the request fails."""
+
+
+class RequestOptions(TypedDict, total=False):
+    """What a request contains besides its path, and how long to wait for the response (default: the policy's)."""
+
+    body: object
+    parameters: Mapping[str, object] | None
+    headers: Mapping[str, str] | None
+    answer_s: float | None
+
+
+class HttpTransport:
+    """A connection pool to one server. Every request that changes data has an Idempotency-Key or is idempotent, so all
+    requests can be retried.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, patience: RetryPolicy) -> None:
+        self._http = http
+        self._patience = patience
+
+    async def ask(self, method: str, path: str, kind: type[T], **options: Unpack[RequestOptions]) -> T:
+        """Return the decoded response. Raises CuebookError."""
+        return _decode(await self.content(method, path, **options), kind)
+
+    async def content(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return the content of the response. Raises CuebookError."""
+        return (await self._send_with_retries(self._request(method, path, **options))).content
+
+    async def _send_with_retries(self, request: httpx.Request) -> httpx.Response:
+        for attempt in itertools.count(1):
+            try:
+                return await self._send(request)
+            except CuebookError as failed:
+                await self.retry_delay(attempt, failed)
+        raise AssertionError("every attempt returns or raises")
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        try:
+            answer = await self._http.send(request)
+        except httpx.TransportError as error:
+            raise unreachable(error) from error
+        if not answer.is_success:
+            raise failure_of(answer)
+        return answer
+
+    async def retry_delay(self, attempt: int, failed: CuebookError) -> None:
+        """Wait before the next attempt: longer each time, and for a random time, so that clients that failed together
+        do not retry together. Raise the error if another attempt is useless.
+        """
+        patience, wanted_s = self._patience, failed.retry_after_s or 0.0
+        if not failed.is_passing or attempt >= patience.attempts_max or wanted_s > patience.retry_after_max_s:
+            raise failed
+        longest_s = min(patience.first_wait_s * 2**attempt, patience.wait_max_s)
+        await asyncio.sleep(wanted_s + random.uniform(0, longest_s))  # noqa: S311  (not a secret)
+
+    @asynccontextmanager
+    async def stream(self, method: str, path: str, **options: Unpack[RequestOptions]) -> AsyncIterator[httpx.Response]:
+        """Yield a streamed response. Raises CuebookError."""
+        request = self._request(method, path, **options)
+        try:
+            answer = await self._http.send(request, stream=True)
+        except httpx.TransportError as error:
+            raise unreachable(error) from error
+        try:
+            if not answer.is_success:
+                await answer.aread()
+                raise failure_of(answer)
+            yield answer
+        except httpx.TransportError as error:
+            raise unreachable(error) from error
+        finally:
+            await answer.aclose()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        parameters: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+        answer_s: float | None = None,
+    ) -> httpx.Request:
+        query: list[tuple[str, str | int | float | bool | None]] = [
+            (name, each) for name, value in (parameters or {}).items() for each in _parameter_values(value)
+        ]
+        content = None if body is None else msgspec.json.encode(body)
+        kind = {} if content is None else {"Content-Type": "application/json"}
+        answer_s = self._patience.answer_s if answer_s is None else answer_s
+        return self._http.build_request(
+            method,
+            path,
+            params=httpx.QueryParams(query),
+            content=content,
+            headers={**kind, **(headers or {})},
+            timeout=httpx.Timeout(answer_s, connect=self._patience.connect_s),
+        )
+
+
+def _parameter_values(value: object) -> list[str]:
+    """Return the values of a parameter: one, none, or one per item of a list."""
+    match value:
+        case None:
+            return []
+        case bool():
+            return [str(value).lower()]
+        case list():
+            return [str(each) for each in value]
+        case _:
+            return [str(value)]
+
+
+def _decode(content: bytes, kind: type[T]) -> T:
+    """Decode a response. Raises CuebookError if it is another document, such as a page of a proxy."""
+    try:
+        return msgspec.json.decode(content or b"null", type=kind)
+    except msgspec.DecodeError as error:
+        raise CuebookError(UNEXPECTED, f"the response has an unexpected format: {error}") from error

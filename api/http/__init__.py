@@ -1,0 +1,1 @@
+"""The HTTP layer: parameters, content negotiation, middleware, OpenAPI, connections and routes."""

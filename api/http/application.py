@@ -1,0 +1,283 @@
+"""The ASGI application: routes registered once per process, the services of one database, and what every request needs.
+
+Registering the routes takes 0.1 to 0.5 s, because Litestar builds a signature model and a parser for each handler.
+Applications therefore share them; a request finds its services in a context variable that the application sets.
+"""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from litestar import Litestar, Request, Router
+from litestar.di import Provide
+from litestar.enums import ScopeType
+from litestar.exceptions.http_exceptions import InternalServerException, RequestEntityTooLarge
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, Receive, Scope, Send
+
+from api.auth.request_checks import SAFE, cors_of
+from api.errors import ApiError
+from api.http.error_responses import exception_handlers
+from api.http.openapi import PolicyPlugin, description
+from api.http.request import JSON, TAKES, ApiRequest, condition
+from api.http.routes import (
+    analytics,
+    contexts,
+    documentation,
+    events,
+    health,
+    keys,
+    lifecycle,
+    maintenance,
+    memory,
+    memory_files,
+    memory_groups,
+    memory_units,
+    migrations,
+    script_versions,
+    scripts,
+    session_keys,
+    session_lists,
+    sessions,
+    snapshots,
+    transfers,
+    users,
+    webhooks,
+)
+from api.http.services import Services, current
+from api.metrics import Metrics
+from api.settings import Settings
+from runtime.state.ports import Ids
+
+REQUEST_ID = "x-request-id"
+DRAINED_BYTES_MAX = 10_000_000
+DRAIN_S = 5.0
+_WAITING = {b"accept", b"prefer"}  # headers that make a GET a stream or let it wait
+_SLASH = "\udc2f"
+"""The placeholder of a slash within an id; no client input decodes to it."""
+ROUTE_TABLES_MAX = 8
+"""Cached route tables: one for each combination of the settings that Litestar reads when it registers routes."""
+
+
+def _router(tag: str, *modules: ModuleType, path: str = "/api") -> Router:
+    """Return a router of all handlers of these modules; a path can have only one router."""
+    handlers = [each for module in modules for each in vars(module).values() if isinstance(each, HTTPRouteHandler)]
+    return Router(path, route_handlers=handlers, tags=[tag])
+
+
+ROUTERS = (
+    _router("Sessions", sessions, session_lists, lifecycle, session_keys, snapshots, contexts, events, migrations),
+    transfers.exports,
+    _router("Analytics", analytics, path="/api/analytics"),
+    _router("Memory", memory_units, memory_groups, memory),
+    memory_files.exports,
+    _router("Scripts", scripts, script_versions),
+    _router("Access", keys),
+    _router("Webhooks", webhooks),
+    _router("Users", users),
+    _router("Operations", health, path=""),
+    _router("Operations", maintenance),
+    _router("Documentation", documentation, path=""),
+)
+
+
+class Application:
+    """An ASGI application over the services of one database."""
+
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        self._services = services
+        self._routes = _routes(settings.body_bytes_max, settings.import_bytes_max, tuple(settings.cors_origins))
+        self._handle = _with_request_id(self._routes, services.ids, services.metrics)
+
+    def lifespan(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Return the context manager within which the application can be used."""
+        return self._services.lifespan()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle a request or the lifespan of the server."""
+        scope.setdefault("state", {})
+        token = current.set(self._services)
+        try:
+            if scope["type"] == "lifespan":
+                await self._routes(scope, receive, send)
+            else:
+                _mark_slashes(scope)
+                await self._handle(scope, receive, send)
+        finally:
+            current.reset(token)
+
+
+@functools.lru_cache(maxsize=ROUTE_TABLES_MAX)
+def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str, ...]) -> Litestar:
+    app = Litestar(
+        route_handlers=[*ROUTERS, transfers.imports(import_bytes_max), memory_files.imports(import_bytes_max)],
+        dependencies={"preconditions": Provide(condition, sync_to_thread=False)},
+        exception_handlers=exception_handlers(lambda: current.get().clock(), lambda: current.get().metrics),
+        middleware=[_guarded],
+        request_class=ApiRequest,
+        plugins=[PolicyPlugin()],
+        cors_config=cors_of(cors_origins),
+        before_request=_check_body,
+        lifespan=[_lifespan],
+        openapi_config=description(),
+        request_max_body_size=body_bytes_max,
+        logging_config=None,
+    )
+    app.asgi_handler = _with_all_methods(app)
+    return app
+
+
+def openapi_document(settings: Settings) -> dict[str, Any]:
+    """Return the description of all routes, as a server with these settings has it at `/schema/openapi.json`."""
+    routes = _routes(settings.body_bytes_max, settings.import_bytes_max, tuple(settings.cors_origins))
+    return routes.openapi_schema.to_schema()
+
+
+def _guarded(app: ASGIApp) -> ASGIApp:
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.HTTP:
+            _restore_slashes(scope)
+        await current.get().guard.handle(app, scope, receive, send)
+
+    return call
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(_: Litestar) -> AsyncIterator[None]:
+    async with current.get().lifespan():
+        yield
+
+
+def _with_request_id(app: ASGIApp, ids: Ids, metrics: Metrics) -> ASGIApp:
+    """Give every request an id, which its response and log lines contain, and count the request."""
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = ids()
+        scope["state"]["request_id"] = request_id
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (REQUEST_ID.encode(), request_id.encode())]
+                _count(metrics, scope, message["status"])
+            await send(message)
+
+        await app(scope, receive, send_with_id)
+
+    return call
+
+
+def _count(metrics: Metrics, scope: Scope, status: int) -> None:
+    """Count a request by its route; all requests without a route share one label."""
+    if scope["type"] == ScopeType.HTTP and "path_template" in scope:
+        metrics.count_request(scope["method"], scope["path_template"], status)
+    else:
+        metrics.count_request("", "", status)
+
+
+async def _drain(receive: Receive) -> None:
+    """Read the rest of a body, because a client that is cut off while it sends never sees the response."""
+    drained = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            while drained < DRAINED_BYTES_MAX:
+                message = await receive()
+                if message["type"] != "http.request" or not message["more_body"]:
+                    return
+                drained += len(message["body"])
+
+
+async def _check_body(request: Request[Any, Any, Any]) -> None:
+    """Accept only JSON that is declared as JSON, also for an empty body: browsers send other content types from pages
+    of other origins without a preflight request.
+
+    A route may accept more content types, of those that need a preflight request.
+    """
+    try:
+        body = await request.body()
+    except RequestEntityTooLarge:
+        await _drain(request.receive)
+        raise
+    except InternalServerException as error:  # raised by Litestar if the client disconnects
+        raise ApiError("REQUEST_INCOMPLETE", "the connection ended before the whole body was received") from error
+    if not body and (request.method in SAFE or not _has_content_type(request.scope)):
+        return
+    media_type, takes = request.content_type[0], request.route_handler.opt.get(TAKES, (JSON,))
+    if media_type not in takes:
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"the body must be {' or '.join(takes)}")
+    if not body or media_type != JSON:
+        return
+    try:
+        body.decode()
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except UnicodeDecodeError as error:
+        raise ApiError("REQUEST_INVALID", f"the body is not UTF-8 at byte {error.start}") from error
+    except RecursionError as error:
+        raise ApiError("REQUEST_INVALID", "the body is nested too deeply") from error
+    except msgspec.DecodeError as error:
+        raise ApiError("REQUEST_INVALID", f"the body is not JSON: {error}") from error
+
+
+def _has_content_type(scope: HTTPScope) -> bool:
+    return any(name == b"content-type" for name, _ in scope["headers"])
+
+
+def _with_all_methods(app: Litestar) -> ASGIApp:
+    """Return the application with HEAD for every GET route (RFC 9110, 9.3.2), and with all methods of a path in
+    `Allow`: Litestar itself lists only those of its first router.
+    """
+    inner = app.asgi_handler
+    methods = {route.path_format: route.methods for route in app.routes}
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.WEBSOCKET or scope["method"] == "GET":
+            await inner(scope, receive, send)
+            return
+        is_head = scope["method"] == "HEAD"
+        if is_head:
+            scope["method"] = "GET"
+            scope["headers"] = [each for each in scope["headers"] if each[0] not in _WAITING]
+
+        async def send_so(message: Message) -> None:
+            if message["type"] == "http.response.body" and is_head:
+                message["body"] = b""
+            if message["type"] == "http.response.start" and message["status"] in {204, 405}:
+                _correct_allow(message, scope, methods)
+            await send(message)
+
+        await inner(scope, receive, send_so)
+
+    return call
+
+
+def _correct_allow(message: HTTPResponseStartEvent, scope: HTTPScope, methods: Mapping[str, Iterable[str]]) -> None:
+    """Correct the `Allow` header of a response, if it has one."""
+    headers = dict(message["headers"])
+    allowed = headers.get(b"allow")
+    if allowed is not None:
+        names = set(methods.get(scope.get("path_template", ""), allowed.decode().split(", ")))
+        allow = names | ({"HEAD"} if "GET" in names else set())
+        message["headers"] = [*(headers | {b"allow": ", ".join(sorted(allow)).encode()}).items()]
+
+
+def _mark_slashes(scope: Scope) -> None:
+    """Put placeholders for slashes within ids, sent as `%2F`, which the server has decoded."""
+    raw = scope.get("raw_path") or b""
+    if b"%2F" in raw or b"%2f" in raw:
+        parts = raw.decode("latin-1").replace("%2f", "%2F").split("%2F")
+        scope["path"] = _SLASH.join(map(unquote, parts))
+
+
+def _restore_slashes(scope: Scope) -> None:
+    """Replace the placeholders in the ids of a path by slashes, once the route is known."""
+    if _SLASH in scope["path"]:
+        parameters: dict[str, Any] = scope["path_params"]
+        for name, value in parameters.items():
+            if isinstance(value, str):
+                parameters[name] = value.replace(_SLASH, "/")
+        scope["path"] = scope["path"].replace(_SLASH, "/")

@@ -1,0 +1,47 @@
+"""Error responses: every failure of a request in the one error format."""
+
+from collections.abc import Callable
+from typing import Any
+
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import ParameterKwarg
+
+from api import errors
+from api.metrics import Metrics
+from api.timestamps import utc_text
+from runtime.state.ports import Clock
+
+
+def route_of(request: Request[Any, Any, Any]) -> str:
+    """Return the route template of a request for the log, without ids; empty if there is no route."""
+    return request.scope.get("path_template", "")
+
+
+def exception_handlers(
+    clock: Clock, metrics_of: Callable[[], Metrics]
+) -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Any]]]:
+    """Return the handlers that answer every failure with the one error format."""
+
+    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
+        failure = errors.translate(error, _sent_names(request))
+        request_id = request.scope["state"]["request_id"]
+        errors.log_failure(failure, error, request_id, route_of(request))
+        metrics_of().count_error(failure.code)
+        body = errors.answer(failure, request_id, utc_text(clock()))
+        headers = errors.headers_of(failure, error)
+        return Response(body, status_code=failure.kind.status, headers=headers, media_type="application/json")
+
+    return {Exception: handle, HTTPException: handle}
+
+
+def _sent_names(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """Return the parameters of the route and its dependencies as clients spell them, by their names in the code."""
+    handler = request.scope.get("route_handler")
+    if not isinstance(handler, HTTPRouteHandler):
+        return {}
+    providers = handler.resolve_dependencies().values()
+    signatures = [handler.parsed_fn_signature, *(each.parsed_fn_signature for each in providers)]
+    fields = [(name, field.kwarg_definition) for each in signatures for name, field in each.parameters.items()]
+    return {name: kind.name for name, kind in fields if isinstance(kind, ParameterKwarg) and kind.name}

@@ -1,0 +1,89 @@
+"""The OpenAPI description of the API at `/schema`, with the errors that any route of a kind can cause."""
+
+from collections.abc import Iterable
+from importlib.metadata import version
+
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.params import DependencyKwarg
+from litestar.plugins.base import ReceiveRoutePlugin
+from litestar.routes import BaseRoute, HTTPRoute
+
+from api.auth.middleware import RULE
+from api.auth.policy import RoutePolicy, policy_of
+from api.errors import ErrorAnswer, described
+
+_NOT_FOUND = {
+    "sessionId": "SESSION_NOT_FOUND",
+    "scriptId": "SCRIPT_NOT_FOUND",
+    "webhookId": "WEBHOOK_NOT_FOUND",
+    "deliveryId": "DELIVERY_NOT_FOUND",
+    "keyId": "KEY_NOT_FOUND",
+    "unitId": "MEMORY_UNIT_NOT_FOUND",
+    "groupId": "MEMORY_GROUP_NOT_FOUND",
+    "jobId": "MEMORY_JOB_NOT_FOUND",
+}
+"""The error of a path parameter that names nothing."""
+
+_KEYS_DESCRIBED = Components(
+    security_schemes={
+        "key": SecurityScheme(
+            type="http",
+            scheme="bearer",
+            description="A key of `cuebook keys create`, or a token (JWT) of the issuer in the server's settings. "
+            "A server on localhost requires one as soon as a key exists.",
+        ),
+        "apiKey": SecurityScheme(type="apiKey", name="X-API-Key", security_scheme_in="header", description="The same."),
+    }
+)
+
+
+class PolicyPlugin(ReceiveRoutePlugin):
+    """Attaches the policy to each route, and documents the errors that its policy, its path and its body can cause."""
+
+    def receive_route(self, route: BaseRoute) -> None:
+        """Attach the policy to a route and document its error responses."""
+        if isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                rule = policy_of(sorted(handler.http_methods)[0], route.path_format)
+                handler.opt[RULE] = rule
+                handler.security = [{}] if rule.is_open else [{"key": []}, {"apiKey": []}]
+                _document_errors(handler, rule, route.path_parameters)
+
+
+def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_parameters: Iterable[str]) -> None:
+    """Add the errors of the path, the parameters and the body before those of the handler, and of the policy after."""
+    parameters = handler.parsed_fn_signature.parameters
+    takes = {name for name, field in parameters.items() if not isinstance(field.kwarg_definition, DependencyKwarg)}
+    before = ["REQUEST_INVALID"] if takes - {"request"} or path_parameters else []
+    before += [_NOT_FOUND[name] for name in path_parameters if name in _NOT_FOUND]
+    before += ["UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE"] if "data" in takes else []
+    after = [] if rule.is_open else ["UNAUTHENTICATED", "FORBIDDEN"]
+    after += ["RATE_LIMITED", "REQUESTS_FULL"] if rule.is_counted else []
+    after += ["REQUEST_TIMEOUT", "DATABASE_FILE_LOST"] if "GET" not in handler.http_methods else []
+    own = handler.responses or {}
+    codes = [
+        code for spec in own.values() if spec.data_container is ErrorAnswer for code in spec.description.split(", ")
+    ]
+    handler.responses = {**own, **described(*before, *codes, *after)}
+
+
+def description() -> OpenAPIConfig:
+    """Return the description of all routes."""
+    return OpenAPIConfig(
+        title="Cuebook",
+        version=version("cuebook"),
+        path="/schema",
+        render_plugins=[JsonRenderPlugin(), ScalarRenderPlugin()],
+        components=_KEYS_DESCRIBED,
+        operation_id_creator=_operation_id,
+        use_handler_docstrings=True,
+    )
+
+
+def _operation_id(handler: HTTPRouteHandler, *_: object) -> str:
+    """Name an operation as its handler, in camelCase: generators make function names of it."""
+    first, *others = handler.handler_name.split("_")
+    return first + "".join(word.title() for word in others)

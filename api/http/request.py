@@ -1,0 +1,195 @@
+"""What routes read from a request: its services and sender, and the parameters and headers that several share."""
+
+import re
+from functools import lru_cache
+from typing import Annotated, Any, Final, TypeAlias
+
+from litestar import Request
+from litestar.datastructures import ResponseHeader
+from litestar.di import NamedDependency
+from litestar.openapi.spec import Example
+from litestar.params import HeaderParameter, PathParameter, QueryParameter
+
+from api.asgi.sse import EVENT_STREAM
+from api.auth.principal import CALLER, Principal, principal_of
+from api.auth.request_checks import check_header
+from api.errors import ApiError
+from api.http.services import Services, current
+from api.sessions.turn_runner import Preconditions
+
+JSON: Final = "application/json"
+TAKES: Final = "takes"
+"""The key of `opt` under which a handler names the content types it accepts."""
+
+
+KEY_CHARS_MAX = 255
+PAGE_MAX = 200
+
+SessionId: TypeAlias = Annotated[str, PathParameter(name="sessionId")]
+UserId: TypeAlias = Annotated[str, PathParameter(name="userId")]
+ScriptId: TypeAlias = Annotated[str, PathParameter(name="scriptId")]
+UnitId: TypeAlias = Annotated[str, PathParameter(name="unitId")]
+GroupId: TypeAlias = Annotated[str, PathParameter(name="groupId")]
+JobId: TypeAlias = Annotated[str, PathParameter(name="jobId")]
+KeyId: TypeAlias = Annotated[str, PathParameter(name="keyId")]
+WebhookId: TypeAlias = Annotated[str, PathParameter(name="webhookId")]
+DeliveryId: TypeAlias = Annotated[str, PathParameter(name="deliveryId")]
+
+IdempotencyKey: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Idempotency-Key",
+        max_length=KEY_CHARS_MAX,
+        description="A key of your choice. A second request with it gets the answer of the first.",
+        examples=[Example(value="7f3d1c52")],
+    ),
+]
+IfMatch: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="If-Match",
+        description="The ETag (the turn) that the message answers; 412 if the session is at another turn.",
+        examples=[Example(value='"3"')],
+    ),
+]
+Prefer: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Prefer",
+        description="While the session answers another message, `busy=queue` waits and `busy=reject` fails.",
+        examples=[Example(value="busy=queue")],
+    ),
+]
+Accept: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Accept",
+        description="`text/event-stream` for a stream; JSON is the default.",
+        examples=[Example(value="text/event-stream")],
+    ),
+]
+LastEventId: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Last-Event-ID",
+        description="The `id` of the last frame received; the stream continues after it.",
+        examples=[Example(value="0b8a4a4e-5f0e-4c39-9e57-6f1f3a1c2d4e:12")],
+    ),
+]
+Debug: TypeAlias = Annotated[bool, QueryParameter(name="debug", description="With the prompts and replies of models.")]
+WithEvents: TypeAlias = Annotated[
+    bool, QueryParameter(name="events", description="With `events`: everything that happened in the turn, in order.")
+]
+Limit: TypeAlias = Annotated[
+    int, QueryParameter(name="limit", ge=1, le=PAGE_MAX, description="The greatest number of items.")
+]
+Masked: TypeAlias = Annotated[
+    bool | None,
+    QueryParameter(
+        name="masked",
+        description="Without personal values. The default is `false` with the role `reader` or `admin`, else `true`.",
+    ),
+]
+Cursor: TypeAlias = Annotated[
+    str | None, QueryParameter(name="cursor", description="`nextCursor` of the previous page.")
+]
+
+
+class ApiRequest(Request[Any, Any, Any]):
+    """A request with the services that answer it."""
+
+    __slots__ = ()
+
+    @property
+    def services(self) -> Services:
+        """Return the services of the application that received the request."""
+        return current.get()
+
+    @property
+    def principal(self) -> Principal:
+        """Return the sender of the request."""
+        return principal_of(self)
+
+    @property
+    def tenant(self) -> str:
+        """Return the tenant of the sender; every read and write is limited to it."""
+        principal: Principal = self.scope["state"][CALLER]
+        return principal.tenant
+
+
+def location(description: str) -> ResponseHeader:
+    """Document the `Location` header of a route; the value only says that it is a text."""
+    return ResponseHeader(name="Location", documentation_only=True, value="", description=description)
+
+
+def condition(idempotency_key: IdempotencyKey = None, if_match: IfMatch = None, prefer: Prefer = None) -> Preconditions:
+    """Return the preconditions of a turn. Raises ApiError REQUEST_INVALID."""
+    if idempotency_key is not None:
+        if not idempotency_key.strip():
+            raise ApiError("REQUEST_INVALID", "Idempotency-Key is empty")
+        check_header("Idempotency-Key", idempotency_key)
+    return Preconditions(idempotency_key, _expected_turn(if_match), "busy=queue" in (prefer or "").replace(" ", ""))
+
+
+TurnPreconditions: TypeAlias = NamedDependency[Preconditions]
+"""The headers of a turn: `Idempotency-Key`, `If-Match` and `Prefer`."""
+
+
+def number_of(cursor: str | None, first: int) -> int:
+    """Return the number in the cursor of a numbered list; `first` without a cursor. Raises ApiError REQUEST_INVALID."""
+    if cursor is None:
+        return first
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 10:
+        raise ApiError("REQUEST_INVALID", "the cursor does not belong to this list")
+    return int(cursor)
+
+
+def seconds_to_wait(prefer: str | None) -> int:
+    """Return the `wait=SECONDS` of a `Prefer` header (RFC 7240); 0 without it."""
+    for preference in (prefer or "").split(","):
+        name, _, value = preference.replace(" ", "").partition("=")
+        if name.lower() == "wait" and value.isascii() and value.isdigit():
+            return int(value.lstrip("0")[:9] or "0")  # 9 digits exceed all bounds
+    return 0
+
+
+def _expected_turn(if_match: str | None) -> int | None:
+    if if_match is None or if_match.strip() == "*":
+        return None
+    number = if_match.strip().removeprefix("W/").strip('"')
+    if not number.isascii() or not number.isdigit() or len(number) > 18:
+        raise ApiError("REQUEST_INVALID", 'If-Match takes the ETag of a session, such as "3"')
+    return int(number)
+
+
+RANGES_MAX = 50
+ACCEPTS_MAX = 64
+"""`Accept` headers whose meaning is retained; a client sends the same one with each request."""
+
+_QUALITY = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
+
+
+@lru_cache(ACCEPTS_MAX)
+def wants_stream(accept: str | None) -> bool:
+    """Return whether an `Accept` header prefers an event stream.
+
+    Of two equal qualities the more specific range counts; JSON is the default (RFC 9110, 12.5.1).
+    """
+    ranges = dict(_range(each) for each in (accept or "").split(",")[:RANGES_MAX])
+    stream = _wish(ranges, EVENT_STREAM)
+    return stream[0] > 0 and stream > _wish(ranges, JSON)
+
+
+def _wish(ranges: dict[str, float], media_type: str) -> tuple[float, int]:
+    """Return the quality of a media type and the specificity of the range that sets it."""
+    kind = media_type.split("/")[0]
+    for closeness, name in ((2, media_type), (1, f"{kind}/*"), (0, "*/*")):
+        if name in ranges:
+            return ranges[name], closeness
+    return 0.0, 0
+
+
+def _range(text: str) -> tuple[str, float]:
+    name, *parameters = (part.strip().lower() for part in text.split(";"))
+    quality = next((each.removeprefix("q=") for each in parameters if each.startswith("q=")), "1")
+    return name, float(quality) if _QUALITY.fullmatch(quality) else 0.0

@@ -1,0 +1,90 @@
+"""Routes for the context of a session: read it, read it as messages, and compress it."""
+
+from typing import Annotated, Literal
+
+from litestar import Response, get, post
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, QueryParameter
+
+from api.errors import described
+from api.http.request import ApiRequest, SessionId, TurnPreconditions
+from api.http.routes.lifecycle import CHANGE_ERRORS
+from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
+from api.sessions.compress import MORE, compress, context_messages, context_view, history_of
+from api.sessions.session_cache import CachedSession, require_not_redacted
+from api.sessions.views import ETAG, etag
+from runtime.context.selection import MESSAGES_MAX
+
+_KNOWN = described("SESSION_REDACTED", "VARIABLE_STORE_INIT_ERROR")
+_EXAMPLES = [Example(summary="All but the last 20 messages", value={"keep": 20, "instruct": "Keep names and dates."})]
+
+
+@post(
+    "/sessions/{sessionId:str}/compress",
+    status_code=200,
+    summary="Compress a conversation",
+    description="Models then see the summary in place of all but the last messages, with every strategy. "
+    "The messages remain. Without a language model the summary is an extract. If the summary fails, the request fails "
+    "and nothing changes.",
+    response_headers=[ETAG],
+    responses=described(
+        "SESSION_BUSY", "SESSION_ENDED", "ACTION_EXECUTION_ERROR", "LIMIT_EXCEEDED", "LLM_SERVICE_ERROR", *CHANGE_ERRORS
+    ),
+)
+async def compress_session(
+    session_id: SessionId,
+    data: Annotated[NewCompression, BodyKwarg(examples=_EXAMPLES)],
+    request: ApiRequest,
+    preconditions: TurnPreconditions,
+) -> Response[CompressionView]:
+    """Summarise all but the last messages."""
+    services = request.services
+    answer, compressed = await compress(
+        services.interventions, services.store, request.tenant, session_id, data, preconditions
+    )
+    return Response(compressed, headers=etag(answer.state.turn))
+
+
+@get("/sessions/{sessionId:str}/context", summary="Read the context of a session", responses=_KNOWN)
+async def get_context(session_id: SessionId, request: ApiRequest) -> ContextView:
+    """Return the strategy, what it stores, and what models see now."""
+    cached = await _readable(session_id, request)
+    return context_view(request.services.turn_runner.contexts, cached)
+
+
+@get("/sessions/{sessionId:str}/history", summary="Read the conversation as model messages", responses=_KNOWN)
+async def get_history(
+    session_id: SessionId,
+    request: ApiRequest,
+    messages_max: Annotated[
+        int,
+        QueryParameter(
+            name="maxMessages",
+            ge=1,
+            le=MESSAGES_MAX - MORE,
+            description="The greatest number of messages; a longer exchange is returned as a whole.",
+        ),
+    ] = 50,
+    tokens_max: Annotated[
+        int | None,
+        QueryParameter(name="maxTokens", ge=1, le=2**31, description="The approximate greatest number of tokens."),
+    ] = None,
+    view: Annotated[
+        Literal["messages", "context"],
+        QueryParameter(description="`context`: what models see, after the summary and memo."),
+    ] = "messages",
+) -> list[PromptMessage]:
+    """Return the last messages as `{role, content}` with tool calls, from the start of an exchange.
+
+    Attachments follow the text of a message, as `[image: https://example.org/1]`. Nothing is changed.
+    """
+    cached, turn_runner = await _readable(session_id, request), request.services.turn_runner
+    if view == "context":
+        return context_messages(turn_runner.contexts, cached)
+    return await history_of(turn_runner.store, cached, messages_max, tokens_max)
+
+
+async def _readable(session_id: str, request: ApiRequest) -> CachedSession:
+    cached = await request.services.chat.session(request.tenant, session_id)
+    require_not_redacted(cached.session)
+    return cached

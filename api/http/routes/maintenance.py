@@ -1,0 +1,130 @@
+"""Operator routes that compact the database, apply retention, verify the database and fix memories."""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+from litestar import get, post
+from litestar.params import QueryParameter
+
+from api.errors import described
+from api.http.request import ApiRequest
+from api.integrity.check_sessions import CheckOptions
+from api.integrity.fix_memories import fix_memories
+from api.schemas.operations import (
+    CompactionResultView,
+    CompactionStep,
+    CompactionView,
+    FixResultView,
+    FlawView,
+    PolicyView,
+    RetentionResultView,
+    RetentionStep,
+    RetentionView,
+    VerificationBatch,
+)
+from store.interface.retention_rows import DueByPolicy, Policy
+
+After: TypeAlias = Annotated[
+    str | None, QueryParameter(name="after", description="The start of this batch: `next` of the last answer.")
+]
+Quick: TypeAlias = Annotated[
+    bool, QueryParameter(name="quick", description="Check only the latest state of each session.")
+]
+Replay: TypeAlias = Annotated[bool, QueryParameter(name="replay", description="Also replay every session as recorded.")]
+
+
+@get("/operations/compact", summary="Read the state of compaction", responses=described("SERVER_BUSY"))
+async def get_compaction(request: ApiRequest) -> CompactionView:
+    """Return the size of the database, and the progress of a running compaction."""
+    maintenance = request.services.store.maintenance
+    size, running = await maintenance.size(), maintenance.compaction
+    return CompactionView(
+        bytes=size.file + size.log,
+        reclaimable_bytes=size.unused,
+        needed_bytes=size.needed,
+        disk_free_bytes=size.disk_free,
+        running=None
+        if running is None
+        else CompactionStep(
+            step=running.step, bytes_written=running.bytes_written, bytes_expected=running.bytes_expected
+        ),
+    )
+
+
+@post(
+    "/operations/compact",
+    status_code=200,
+    summary="Compact the database",
+    description="Rewrites the database file so that deleted data is physically gone. Reads continue meanwhile; "
+    "turns wait until it is done, some seconds for a gigabyte.",
+    responses=described("COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
+)
+async def run_compaction(request: ApiRequest) -> CompactionResultView:
+    """Return the size in bytes before and after."""
+    done = await request.services.store.maintenance.compact()
+    await request.services.analytics.files.drop()  # rebuilt later, without blocks of deleted rows
+    return CompactionResultView(bytes_before=done.bytes_before, bytes_after=done.bytes_after)
+
+
+@get("/operations/retention", summary="Read the state of retention", responses=described("SERVER_BUSY"))
+async def get_retention(request: ApiRequest) -> RetentionView:
+    """Return what each policy would redact or delete now, and the progress of the current run. Nothing is changed."""
+    retention = request.services.retention
+    due_by_policy = {each.number: each for each in await retention.look()}
+    running = retention.progress
+    return RetentionView(
+        policies=[_policy_view(policy, due_by_policy.get(number)) for number, policy in enumerate(retention.policies)],
+        running=RetentionStep.of(running) if running is not None else None,
+    )
+
+
+def _policy_view(policy: Policy, due: DueByPolicy | None) -> PolicyView:
+    if due is None:
+        return PolicyView.of(policy, sessions=0, turns=0, messages=0, bytes=0, oldest=None)
+    counts = msgspec.structs.asdict(due)
+    del counts["number"]
+    return PolicyView.of(policy, **counts)
+
+
+@post(
+    "/operations/retention",
+    status_code=200,
+    summary="Apply the retention policies",
+    description="Turns continue meanwhile; a session with a running turn is left for the next run. The "
+    "bytes leave the file when the database is compacted.",
+    responses=described("RETENTION_RUNNING", "SERVER_BUSY"),
+)
+async def apply_retention(request: ApiRequest) -> RetentionResultView:
+    """Redact and delete the sessions that are due, and return how many."""
+    return RetentionResultView.of(await request.services.retention.apply())
+
+
+@get(
+    "/operations/verify",
+    summary="Verify the database",
+    description="Replays the log of each session against its states, and checks the tables against each other. Each "
+    "request checks one batch for some seconds; turns continue meanwhile.",
+    responses=described("DATABASE_ERROR", "SERVER_BUSY"),
+)
+async def verify(
+    request: ApiRequest, after: After = None, quick: Quick = False, replay: Replay = False
+) -> VerificationBatch:
+    """Return the findings of one batch."""
+    batch = await request.services.verifier.batch(after, CheckOptions(quick, replay))
+    total = await request.services.store.verification.session_count()
+    findings = [FlawView.of(finding) for finding in batch.findings]
+    return VerificationBatch.of(batch, findings=findings, sessions_total=total)
+
+
+@post(
+    "/operations/verify/fix",
+    status_code=200,
+    summary="Fix memories",
+    description="Rebuilds rows of memories that are derived from other rows, and violate a rule of `verify`: vectors, "
+    "parents of units, counters, short-term memory. No text is changed or removed.",
+    responses=described("DATABASE_ERROR", "SERVER_BUSY"),
+)
+async def fix_derived(request: ApiRequest) -> FixResultView:
+    """Return the fixed findings."""
+    fixed = await fix_memories(request.services.store.verification, request.services.memory_system)
+    return FixResultView(fixed=[FlawView.of(finding) for finding in fixed])

@@ -1,0 +1,165 @@
+"""Routes for maintenance of memories: summaries, forgetting, vectors, jobs and status."""
+
+from typing import Annotated, Any
+
+from litestar import Response, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, HeaderParameter, QueryParameter
+from msgspec.structs import asdict
+
+from api.auth.principal import memory_of, user_for
+from api.errors import ApiError, described
+from api.http.request import ApiRequest, Cursor, JobId, Limit, location, seconds_to_wait
+from api.http.routes.memory_groups import found_group
+from api.http.routes.memory_units import DATABASE_ERRORS, OfMemory
+from api.memory.jobs import JobOptions, Jobs, is_over
+from api.memory.views import job_view, status_view, stored_view
+from api.schemas.memory_work import (
+    ForgettingAnswer,
+    JobAnswer,
+    JobList,
+    NewEmbedding,
+    NewForgetting,
+    NewSummary,
+    StatusView,
+    WouldGo,
+)
+from runtime.memory.forgetting import ForgetOptions
+from store.interface.memory_rows import JobKind, JobRow
+
+WAIT_S_MAX = 60
+SHOWN_MAX = 1_000
+"""The greatest number of units in a preview of forgetting."""
+
+_LOCATION = location("The URL of the job.")
+_JOB_ERRORS = (*DATABASE_ERRORS, "MEMORY_JOBS_FULL")
+Prefer = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Prefer",
+        required=False,
+        description=f"`wait=SECONDS`, at most {WAIT_S_MAX}: answers 200 with the job if it finishes in time.",
+        examples=[Example(value="wait=10")],
+    ),
+]
+_SUMMARIES = [
+    Example(summary="All groups, and the summary of all groups", value={"userId": "ana"}),
+    Example(summary="One group", value={"userId": "ana", "group": "diary"}),
+]
+_FORGETTINGS = [
+    Example(summary="Preview", value={"userId": "ana", "share": 0.1, "dryRun": True}),
+    Example(summary="A tenth", value={"userId": "ana", "share": 0.1}),
+]
+_EMBEDDINGS = [Example(summary="By the server's embedder", value={"userId": "ana"})]
+
+
+def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
+    return {200: ResponseSpec(kind, generate_examples=False, description=what)}
+
+
+@post(
+    "/memory/summarise",
+    status_code=202,
+    summary="Summarise a memory",
+    description="Summarises due units. Without a language model, summaries are extracts.",
+    response_headers=[_LOCATION],
+    responses={**_done(JobAnswer, "The job is finished."), **described(*_JOB_ERRORS, "MEMORY_GROUP_NOT_FOUND")},
+)
+async def summarise_memory(
+    data: Annotated[NewSummary, BodyKwarg(examples=_SUMMARIES)], request: ApiRequest, prefer: Prefer = None
+) -> Response[JobAnswer]:
+    """Start the job."""
+    if data.group is not None:
+        await found_group(request, data.user_id, data.group)
+    options = asdict(data)
+    del options["user_id"]
+    return await _start_job(request, data.user_id, "summarise", JobOptions(**options), prefer)
+
+
+@post(
+    "/memory/forget",
+    status_code=202,
+    summary="Forget units",
+    description="Deletes units without summaries or duplicates that are not pinned (`neverDelete`) and in no "
+    "context: those recalled longest ago, least often, and the oldest first.",
+    response_headers=[_LOCATION],
+    responses={**_done(ForgettingAnswer, "The job is finished, or the preview (`dryRun`)."), **described(*_JOB_ERRORS)},
+)
+async def forget_memory(
+    data: Annotated[NewForgetting, BodyKwarg(examples=_FORGETTINGS)], request: ApiRequest, prefer: Prefer = None
+) -> Response[ForgettingAnswer]:
+    """Start the job, or return a preview."""
+    if data.dry_run:
+        owner, options = memory_of(request, data.user_id), ForgetOptions(data.share, data.policy)
+        units = await request.services.memory_system.maintenance.preview_forget(owner, options)
+        would_go = WouldGo(units=[stored_view(unit) for unit in units[:SHOWN_MAX]], total=len(units))
+        return Response(ForgettingAnswer(job=None, would_go=would_go), status_code=200)
+    response = await _start_job(
+        request, data.user_id, "forget", JobOptions(share=data.share, policy=data.policy), prefer
+    )
+    answer = ForgettingAnswer(job=response.content.job, would_go=None)
+    return Response(answer, status_code=response.status_code, headers=response.headers)
+
+
+@post(
+    "/memory/embed",
+    status_code=202,
+    summary="Embed a memory",
+    description="Replaces vectors of other embedders by those of the server's embedder. Units without a "
+    "vector get one without this request.",
+    response_headers=[_LOCATION],
+    responses={**_done(JobAnswer, "The job is finished."), **described(*_JOB_ERRORS)},
+)
+async def embed_memory(
+    data: Annotated[NewEmbedding, BodyKwarg(examples=_EMBEDDINGS)], request: ApiRequest, prefer: Prefer = None
+) -> Response[JobAnswer]:
+    """Start the job."""
+    return await _start_job(request, data.user_id, "embed", JobOptions(), prefer)
+
+
+@get("/memory/jobs", summary="List jobs", responses=described(*DATABASE_ERRORS))
+async def list_jobs(
+    request: ApiRequest,
+    user_id: Annotated[
+        str | None, QueryParameter(name="userId", required=False, description="The jobs of this user.")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> JobList:
+    """Return a page of jobs, the newest first."""
+    page = await request.services.memory_system.jobs.page(request.tenant, user_for(request, user_id), limit, cursor)
+    return JobList(data=[job_view(job) for job in page.rows], next_cursor=page.next)
+
+
+@get("/memory/jobs/{jobId:str}", summary="Read a job", responses=described(*DATABASE_ERRORS))
+async def get_job(job_id: JobId, request: ApiRequest, prefer: Prefer = None) -> JobAnswer:
+    """Return one job."""
+    jobs = request.services.memory_system.jobs
+    job = await jobs.get(request.tenant, job_id)
+    if job is None or request.principal.user_id not in {None, job.user_id}:
+        raise ApiError("MEMORY_JOB_NOT_FOUND", "there is no such job", context={"jobId": job_id})
+    return JobAnswer(job=job_view(await _wait_for(jobs, job, prefer)))
+
+
+@get("/memory/status", summary="Read the state of a memory", responses=described(*DATABASE_ERRORS))
+async def memory_status(request: ApiRequest, user_id: OfMemory) -> StatusView:
+    """Return the units of a memory, the state of their vectors, running jobs and suggested ones."""
+    return status_view(user_id, await request.services.memory_system.listing.stats(*memory_of(request, user_id)))
+
+
+async def _start_job(
+    request: ApiRequest, user_id: str, kind: JobKind, options: JobOptions, prefer: str | None
+) -> Response[JobAnswer]:
+    memory_system, owner = request.services.memory_system, memory_of(request, user_id)
+    job = await memory_system.jobs.submit(*owner, kind, options)
+    memory_system.worker.prioritise(*owner)
+    job = await _wait_for(memory_system.jobs, job, prefer)
+    status = 200 if is_over(job) else 202
+    headers = {"Location": f"/api/memory/jobs/{job.job_id}"}
+    return Response(JobAnswer(job=job_view(job)), status_code=status, headers=headers)
+
+
+async def _wait_for(jobs: Jobs, job: JobRow, prefer: str | None) -> JobRow:
+    """Return a job, finished if it finishes within the time that the client waits."""
+    return await jobs.wait(job, min(seconds_to_wait(prefer), WAIT_S_MAX))

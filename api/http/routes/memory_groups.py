@@ -1,0 +1,124 @@
+"""Routes for sessions and collections of a memory: their units, context and short-term memory."""
+
+from typing import Annotated
+
+from litestar import Response, delete, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, QueryParameter
+
+from api.auth.principal import memory_of
+from api.client.url import in_path
+from api.errors import ApiError, described
+from api.http.request import ApiRequest, Cursor, GroupId, Limit, location
+from api.http.routes.memory_units import DATABASE_ERRORS, OfMemory
+from api.memory.listing import Group
+from api.memory.views import group_view, stored_view
+from api.schemas.memory import ContextAnswer, GroupAnswer, GroupList, NewGroup, Restored, Restoring
+
+_NEW = [
+    Example(
+        summary="A collection with a short-term memory", value={"userId": "ana", "group": "diary", "shortTerm": 50}
+    ),
+    Example(summary="The group created last", value={"userId": "ana", "group": "LATEST"}),
+]
+_RESTORING = [Example(summary="The newest other group", value={"userId": "ana", "source": "LATEST"})]
+CONTEXT_MAX = 1_000
+
+
+@post(
+    "/memory/groups",
+    status_code=201,
+    summary="Begin or continue a collection",
+    response_headers=[location("The URL of the collection.")],
+    responses=described(*DATABASE_ERRORS)
+    | {200: ResponseSpec(GroupAnswer, generate_examples=False, description="The collection was there before.")},
+)
+async def begin_group(
+    data: Annotated[NewGroup, BodyKwarg(examples=_NEW)], request: ApiRequest
+) -> Response[GroupAnswer]:
+    """Return the collection, created if it is missing."""
+    owner = memory_of(request, data.user_id)
+    started = await request.services.memory_system.memories.start_group(
+        *owner, data.group or "", short_term=data.short_term, context_length=data.context_length
+    )
+    group = group_view(await found_group(request, data.user_id, started.group_id))
+    headers = {"Location": f"/api/memory/groups/{in_path(started.group_id)}"}
+    return Response(GroupAnswer(group=group), status_code=201 if started.is_new else 200, headers=headers)
+
+
+@get("/memory/groups", summary="List groups", responses=described(*DATABASE_ERRORS))
+async def list_groups(request: ApiRequest, user_id: OfMemory, limit: Limit = 50, cursor: Cursor = None) -> GroupList:
+    """Return a page of the groups in a memory, the oldest first."""
+    page = await request.services.memory_system.listing.groups(*memory_of(request, user_id), limit, cursor)
+    return GroupList(data=[group_view(group) for group in page.rows], next_cursor=page.next)
+
+
+@get("/memory/groups/{groupId:str}", summary="Read a group", responses=described(*DATABASE_ERRORS))
+async def get_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory) -> GroupAnswer:
+    """Return the number of units in a group and in its short-term memory."""
+    return GroupAnswer(group=group_view(await found_group(request, user_id, group_id)))
+
+
+@delete(
+    "/memory/groups/{groupId:str}",
+    summary="Delete a group",
+    description="Deletes the group's units, vectors and summaries; summaries of all groups are rebuilt. A session "
+    "itself remains, and its later messages become units.",
+    responses=described(*DATABASE_ERRORS),
+)
+async def delete_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory) -> None:
+    """Delete a group from memory."""
+    if not await request.services.memory_system.memories.remove_group(*memory_of(request, user_id), group_id):
+        raise _not_found(group_id)
+
+
+@get(
+    "/memory/groups/{groupId:str}/context",
+    summary="Read recent messages of a group",
+    responses=described(*DATABASE_ERRORS),
+)
+async def get_group_context(
+    group_id: GroupId,
+    request: ApiRequest,
+    user_id: OfMemory,
+    length: Annotated[
+        int | None,
+        QueryParameter(
+            name="length", ge=1, le=CONTEXT_MAX, required=False, description="The greatest number of units."
+        ),
+    ] = None,
+) -> ContextAnswer:
+    """Return the context, oldest first: the units that `excludeContext` leaves out of a search."""
+    await found_group(request, user_id, group_id)
+    units = await request.services.memory_system.memories.context(*memory_of(request, user_id), group_id, length)
+    return ContextAnswer(units=[stored_view(unit) for unit in units])
+
+
+@post(
+    "/memory/groups/{groupId:str}/restore",
+    status_code=200,
+    summary="Restore short-term memory",
+    description="Copies another group's recent messages into this group's short-term memory.",
+    responses=described(*DATABASE_ERRORS),
+)
+async def restore_group(
+    group_id: GroupId, data: Annotated[Restoring, BodyKwarg(examples=_RESTORING)], request: ApiRequest
+) -> Restored:
+    """Return the number of units in short-term memory afterwards."""
+    await found_group(request, data.user_id, group_id)
+    owner = memory_of(request, data.user_id)
+    return Restored(short_term=await request.services.memory_system.memories.restore(*owner, group_id, data.source))
+
+
+async def found_group(request: ApiRequest, user_id: str, group_id: str) -> Group:
+    """Return a session or collection. Raises ApiError FORBIDDEN, MEMORY_GROUP_NOT_FOUND."""
+    group = await request.services.memory_system.listing.group(*memory_of(request, user_id), group_id)
+    if group is None:
+        raise _not_found(group_id)
+    return group
+
+
+def _not_found(group_id: str) -> ApiError:
+    message = "there is no such session or collection in this memory"
+    return ApiError("MEMORY_GROUP_NOT_FOUND", message, context={"group": group_id})

@@ -1,0 +1,223 @@
+"""Routes for units of memory: add, list, read, pin, remove, search."""
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+import numpy as np
+from litestar import Response, delete, get, patch, post
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, QueryParameter
+from numpy.typing import NDArray
+
+from api.auth.principal import check_trust_level, memory_of
+from api.client.url import in_path
+from api.errors import ApiError, described
+from api.http.request import ApiRequest, Cursor, Limit, UnitId, location
+from api.memory.listing import UnitFilter
+from api.memory.requests import NewUnit, Query
+from api.memory.views import recalled_view, stored_view, unit_view
+from api.schemas.base import Id
+from api.schemas.memory import (
+    ChangedUnit,
+    NewMemorySearch,
+    NewUnitBody,
+    NewUnits,
+    Rank,
+    RecalledView,
+    UnitAnswer,
+    UnitList,
+    UnitsAdded,
+)
+from api.sessions.turn_runner import values_of
+from runtime.memory.recall.query import decay_of_days
+from store.interface.errors import FilterInvalid
+from store.interface.memory_filters import Filter, parse
+
+FILTERS_CHARS_MAX = 20_000
+
+LOCATION = location("The URL of the first unit.")
+OfMemory: TypeAlias = Annotated[
+    Id,
+    QueryParameter(name="userId", description="The user whose memory it is.", examples=[Example(value="ana")]),
+]
+DATABASE_ERRORS = ("DATABASE_ERROR", "SERVER_BUSY")
+"""Errors of every route of memory."""
+_NEW = [
+    Example(
+        summary="Two units of a collection",
+        value={
+            "userId": "ana",
+            "group": "diary",
+            "units": [
+                {"content": "I moved to Lisbon.", "source": "Ana", "creationTime": "2026-01-31T09:30:00Z"},
+                {"content": "Ana prefers mornings.", "trust": "own", "neverDelete": True, "unitId": "prefers"},
+            ],
+        },
+    )
+]
+_QUERIES = [
+    Example(summary="By words and meaning", value={"userId": "ana", "text": "Where does Ana live?", "k": 3}),
+    Example(
+        summary="With filters, neighbours and signals",
+        value={
+            "userId": "ana",
+            "text": "moving",
+            "filters": {"source": "Ana", "creationTime": {"$gte": "2026-01-01T00:00:00Z"}},
+            "recallContext": 1,
+            "explain": True,
+        },
+    ),
+]
+_CHANGES = [Example(summary="Pin a unit", value={"neverDelete": True})]
+
+
+@post(
+    "/memory/units",
+    status_code=201,
+    summary="Add units",
+    description="Adds units to one collection, all or none. They are durable when the answer arrives and found by "
+    "their words at once, by their meaning once they are embedded. Messages of sessions become units without a "
+    "request. Adding an existing `unitId` with the same content changes nothing.",
+    response_headers=[LOCATION],
+    responses=described(*DATABASE_ERRORS, "MEMORY_UNIT_EXISTS"),
+)
+async def add_units(data: Annotated[NewUnits, BodyKwarg(examples=_NEW)], request: ApiRequest) -> Response[UnitsAdded]:
+    """Add units."""
+    owner = memory_of(request, data.user_id)
+    if any(unit.trust == "own" for unit in data.units):
+        check_trust_level(request)
+    units = [_new_unit(unit) for unit in data.units]
+    added = await request.services.memory_system.memories.add(*owner, data.group, units)
+    headers = {"Location": f"/api/memory/units/{in_path(added[0].unit_id)}"}
+    return Response(UnitsAdded(data=[stored_view(unit) for unit in added]), headers=headers)
+
+
+@get("/memory/units", summary="List units of a memory", responses=described("FILTER_INVALID", *DATABASE_ERRORS))
+async def list_units(
+    request: ApiRequest,
+    user_id: OfMemory,
+    filters: Annotated[
+        str | None,
+        QueryParameter(
+            name="filters",
+            required=False,
+            max_length=FILTERS_CHARS_MAX,
+            description='Filters as in a search, as JSON: `{"source": "user"}`.',
+            examples=[Example(value='{"source": "user"}')],
+        ),
+    ] = None,
+    group: Annotated[
+        str | None, QueryParameter(name="group", required=False, description="Units of this group.")
+    ] = None,
+    rank: Annotated[
+        Rank | None,
+        QueryParameter(
+            name="rank",
+            required=False,
+            description="0: messages and notes; 1: summaries of groups; 2: summaries of all groups.",
+        ),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> UnitList:
+    """Return a page of units, the oldest first."""
+    owner = memory_of(request, user_id)
+    which = UnitFilter(filters=_filter_of_text(filters), group=group, rank=rank)
+    page = await request.services.memory_system.listing.units(*owner, which, limit, cursor)
+    return UnitList(data=[unit_view(unit) for unit in page.rows], next_cursor=page.next)
+
+
+@get("/memory/units/{unitId:str}", summary="Read a unit", responses=described(*DATABASE_ERRORS))
+async def get_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -> UnitAnswer:
+    """Return a unit with its neighbours and sources. Reading a unit is not a visit."""
+    return await _unit_answer(request, user_id, unit_id)
+
+
+@patch("/memory/units/{unitId:str}", summary="Pin or unpin a unit", responses=described(*DATABASE_ERRORS))
+async def change_unit(
+    unit_id: UnitId, data: Annotated[ChangedUnit, BodyKwarg(examples=_CHANGES)], request: ApiRequest, user_id: OfMemory
+) -> UnitAnswer:
+    """Pin or unpin a unit."""
+    owner = memory_of(request, user_id)
+    if await request.services.memory_system.memories.pin(*owner, unit_id, pinned=data.never_delete) is None:
+        raise _not_found(unit_id)
+    return await _unit_answer(request, user_id, unit_id)
+
+
+@delete(
+    "/memory/units/{unitId:str}",
+    summary="Remove a unit",
+    description="Removes a unit and its vector; its summaries are rebuilt. A message stays in its session.",
+    responses=described(*DATABASE_ERRORS),
+)
+async def delete_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -> None:
+    """Remove a unit."""
+    owner = memory_of(request, user_id)
+    if not await request.services.memory_system.memories.remove(*owner, [unit_id]):
+        raise _not_found(unit_id)
+
+
+@post(
+    "/memory/search",
+    status_code=200,
+    summary="Search memory",
+    description="Searches by words and by meaning, with a text or a vector. Returned units count as visited and are "
+    "forgotten later.",
+    responses=described(*DATABASE_ERRORS, "FILTER_INVALID"),
+)
+async def search_memory(
+    data: Annotated[NewMemorySearch, BodyKwarg(examples=_QUERIES)], request: ApiRequest
+) -> RecalledView:
+    """Return the best chains of units."""
+    owner = memory_of(request, data.user_id)
+    return recalled_view(await request.services.memory_system.memories.query(*owner, _query(data)))
+
+
+async def _unit_answer(request: ApiRequest, user_id: str, unit_id: str) -> UnitAnswer:
+    unit = await request.services.memory_system.listing.unit(*memory_of(request, user_id), unit_id)
+    if unit is None:
+        raise _not_found(unit_id)
+    return UnitAnswer(unit=unit_view(unit))
+
+
+def _not_found(unit_id: str) -> ApiError:
+    return ApiError("MEMORY_UNIT_NOT_FOUND", "there is no such unit in this memory", context={"unitId": unit_id})
+
+
+def _new_unit(unit: NewUnitBody) -> NewUnit:
+    fields = msgspec.structs.asdict(unit) | {
+        "metadata": values_of(unit.metadata, "metadata"),
+        "unit_id": unit.unit_id or "",
+        "vector": _vector(unit.vector),
+        "supersedes": unit.supersedes or "",
+    }
+    return NewUnit(**fields)
+
+
+def _query(body: NewMemorySearch) -> Query:
+    fields = msgspec.structs.asdict(body) | {
+        "vector": _vector(body.vector),
+        "filters": None if body.filters is None else parse(body.filters),
+        "group": body.group or "",
+        "recall_context": int(body.recall_context),
+        "decay": None if body.decay is None else decay_of_days(body.decay.half_life_days, body.decay.floor),
+    }
+    del fields["user_id"]
+    return Query(**fields)
+
+
+def _vector(numbers: list[float] | None) -> NDArray[np.float32] | None:
+    if numbers is None:
+        return None
+    with np.errstate(over="ignore"):  # a number too large for 32 bits becomes infinite, which is rejected
+        return np.array(numbers, np.float64).astype(np.float32)
+
+
+def _filter_of_text(text: str | None) -> Filter | None:
+    """Parse the filters of a list. Raises FilterInvalid."""
+    if not text:
+        return None
+    try:
+        return parse(msgspec.json.decode(text))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise FilterInvalid(f"`filters` is not JSON: {error}") from error

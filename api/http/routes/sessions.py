@@ -1,0 +1,273 @@
+"""Routes for sessions: create one, send a message, read it."""
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, QueryParameter
+
+from api.auth.principal import masks, user_for
+from api.errors import described
+from api.http.openapi_streams import StreamedTurn, stream_request_of
+from api.http.request import (
+    Accept,
+    ApiRequest,
+    Cursor,
+    Debug,
+    IdempotencyKey,
+    Limit,
+    SessionId,
+    TurnPreconditions,
+    WithEvents,
+    condition,
+    number_of,
+    wants_stream,
+)
+from api.privacy.mask import hidden_of
+from api.privacy.masked_rows import mask_call, mask_prompt
+from api.replay.recorded_session import ReplaySource
+from api.replay.replay_session import prompts_of
+from api.schemas.calls import CallList
+from api.schemas.sessions import MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
+from api.sessions.chat import Chat
+from api.sessions.session_cache import require_not_redacted
+from api.sessions.turn_runner import TurnResult
+from api.sessions.views import (
+    ETAG,
+    call_view,
+    chat_message_view,
+    current_snapshot,
+    debug_info,
+    etag,
+    event_views,
+    flat_variables,
+    replies,
+    session_view,
+    snapshot,
+)
+from store.interface.rows import Gaps
+from store.store import Store
+
+_TURN_ERRORS = (
+    "SESSION_REDACTED",
+    "IDEMPOTENCY_IN_FLIGHT",
+    "IDEMPOTENCY_MISMATCH",
+    "ACTION_EXECUTION_ERROR",
+    "LIMIT_EXCEEDED",
+    "LLM_SERVICE_ERROR",
+    "LLM_CALL_INTERRUPTED",
+    "MEMORY_FAILED",
+    "STREAMS_FULL",
+    "SERVER_BUSY",
+)
+_PAGING = {"order", "after", "before", "limit", "cursor"}
+NEWEST_MAX = 100
+"""Messages in a list without parameters."""
+
+_SESSION_EXAMPLES = [
+    Example(
+        summary="The intake script",
+        value={"userId": "ana", "scriptId": "intake", "initialVariables": {"channel": "web"}},
+    ),
+    Example(
+        summary="With a key of your own",
+        value={"userId": "42", "scriptId": "intake", "key": "telegram:42", "locale": "en"},
+    ),
+]
+_MESSAGE_EXAMPLES = [
+    Example(summary="A text", value={"content": "My name is Ana"}),
+    Example(summary="A choice", value={"choice": "A"}),
+    Example(summary="A filled form", value={"form": {"name": "Ana", "evenings": ["Monday"]}}),
+]
+
+
+@post(
+    "/sessions",
+    status_code=200,
+    summary="Begin a session",
+    response_headers=[ETAG],
+    description="Runs the script to its first question.",
+    operation_class=StreamedTurn,
+    responses=described(
+        "SCRIPT_NOT_FOUND", "SESSION_BUSY", "SCRIPT_NOT_PUBLISHED", "SESSION_KEY_EXISTS", *_TURN_ERRORS
+    ),
+)
+async def create_session(
+    data: Annotated[NewSession, BodyKwarg(examples=_SESSION_EXAMPLES)],
+    request: ApiRequest,
+    accept: Accept = None,
+    idempotency_key: IdempotencyKey = None,
+    debug: Debug = False,
+    events: WithEvents = False,
+) -> Response[SessionStart]:
+    """Create a session."""
+
+    def to_view(answer: TurnResult) -> SessionStart:
+        fields = _turn_fields(chat, answer, events=events, debug=debug)
+        return SessionStart(**fields, created_at=answer.session.created_at)
+
+    user_for(request, data.user_id)
+    chat, creation = request.services.chat, request.services.creation
+    preconditions = condition(idempotency_key)
+    if wants_stream(accept):
+        return await chat.streams.of_turn(
+            lambda: creation.submit(request.tenant, data, preconditions, join=True),
+            to_view,
+            stream_request_of(request),
+        )
+    answer = await creation.submit(request.tenant, data, preconditions)
+    return Response(to_view(answer), headers=etag(answer.state.turn))
+
+
+@post(
+    "/sessions/{sessionId:str}/messages",
+    status_code=200,
+    response_headers=[ETAG],
+    summary="Send a message",
+    operation_class=StreamedTurn,
+    responses=described("SESSION_BUSY", "SESSION_ENDED", "SESSION_PAUSED", "TURN_CONFLICT", *_TURN_ERRORS),
+)
+async def send_message(
+    session_id: SessionId,
+    data: Annotated[NewMessage, BodyKwarg(examples=_MESSAGE_EXAMPLES)],
+    request: ApiRequest,
+    preconditions: TurnPreconditions,
+    accept: Accept = None,
+    debug: Debug = False,
+    events: WithEvents = False,
+) -> Response[TurnAnswer]:
+    """Process a message and return the answer."""
+
+    def to_view(answer: TurnResult) -> TurnAnswer:
+        return TurnAnswer(**_turn_fields(chat, answer, events=events, debug=debug), session_status=answer.state.status)
+
+    chat = request.services.chat
+    if wants_stream(accept):
+        cached = await chat.session(request.tenant, session_id)
+        return await chat.streams.of_turn(
+            lambda: chat.submit_message(request.tenant, session_id, data, preconditions, join=True),
+            to_view,
+            stream_request_of(request),
+            cached,
+        )
+    answer = await chat.submit_message(request.tenant, session_id, data, preconditions)
+    return Response(to_view(answer), headers=etag(answer.state.turn))
+
+
+@get("/sessions/{sessionId:str}", summary="Read a session", response_headers=[ETAG])
+async def get_session(session_id: SessionId, request: ApiRequest) -> Response[SessionView]:
+    """Return the current state of a session; `executionStatus` is `running` while a turn of it runs."""
+    chat = request.services.chat
+    cached = await chat.session(request.tenant, session_id)
+    view = session_view(cached)
+    if chat.is_in_turn(request.tenant, session_id):
+        view = msgspec.structs.replace(view, execution_status="running")
+    return Response(view, headers=etag(cached.state.turn))
+
+
+@get("/sessions/{sessionId:str}/messages", summary="List the messages of a session")
+async def list_messages(
+    session_id: SessionId,
+    request: ApiRequest,
+    order: Annotated[Literal["asc", "desc"], QueryParameter(description="Oldest or newest first.")] = "asc",
+    after: Annotated[int, QueryParameter(ge=0, le=2**31, description="Messages with a greater number.")] = 0,
+    before: Annotated[int | None, QueryParameter(ge=1, le=2**31, description="Messages with a smaller number.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    with_removed: Annotated[
+        bool, QueryParameter(name="all", description="Also messages that a rewind or clear removed, as `removed`.")
+    ] = False,
+) -> Response[MessageList]:
+    """Return a page of the conversation; without `order`, `after`, `before`, `limit` and `cursor` the newest 100."""
+    tenant, store = request.tenant, request.services.store
+    gaps = (await request.services.chat.session(tenant, session_id)).state.gaps
+    without = () if with_removed else gaps
+    if not _PAGING & request.query_params.keys():
+        return await _newest(store, tenant, session_id, gaps, without)
+    if order == "asc":
+        after = max(after, number_of(cursor, 0))
+        rows = await store.turns.messages(tenant, session_id, after_seq=after, limit=limit + 1, without=without)
+    else:
+        ends = [end for end in (before, number_of(cursor, 0) or None) if end is not None]
+        before = min(ends, default=None)
+        rows = await store.turns.recent_messages(tenant, session_id, limit + 1, before_seq=before, without=without)
+        rows.reverse()
+    rows = [row for row in rows if row.seq > after and (before is None or row.seq < before)]
+    next_cursor = str(rows[limit - 1].seq) if len(rows) > limit else None
+    return Response(MessageList(data=[chat_message_view(row, gaps) for row in rows[:limit]], next_cursor=next_cursor))
+
+
+async def _newest(
+    store: Store, tenant: str, session_id: str, gaps: tuple[tuple[int, int], ...], without: Gaps
+) -> Response[MessageList]:
+    """Return the newest messages, oldest first, with a `Link` to the previous page."""
+    rows = await store.turns.recent_messages(tenant, session_id, NEWEST_MAX + 1, before_seq=None, without=without)
+    page, headers = rows[-NEWEST_MAX:], {}
+    if len(rows) > NEWEST_MAX:
+        removed = "" if without == gaps else "&all=true"
+        headers["Link"] = f'</api/sessions/{session_id}/messages?order=desc&before={page[0].seq}{removed}>; rel="prev"'
+    data = [chat_message_view(row, gaps) for row in page]
+    return Response(MessageList(data=data, next_cursor=None), headers=headers)
+
+
+@get("/sessions/{sessionId:str}/variables", summary="Read the variables", responses=described("SESSION_REDACTED"))
+async def get_variables(
+    session_id: SessionId,
+    request: ApiRequest,
+    scoped: Annotated[bool, QueryParameter(description="By scope, with type, source and time.")] = False,
+) -> dict[str, Any]:
+    """Return every variable with its value at the current position; with `scoped` a `variableStore`."""
+    cached = await request.services.chat.session(request.tenant, session_id)
+    require_not_redacted(cached.session)
+    if scoped:
+        store: dict[str, Any] = msgspec.to_builtins(current_snapshot(cached).variable_store)
+        return store
+    return dict(flat_variables(cached.program, cached.state))
+
+
+@get("/sessions/{sessionId:str}/calls", summary="List the model calls of a session")
+async def list_calls(
+    session_id: SessionId, request: ApiRequest, debug: Debug = False, limit: Limit = 100, cursor: Cursor = None
+) -> CallList:
+    """Return a page of model calls, oldest first, including those of failed turns. `debug` adds prompts and replies;
+    personal values, and the users' texts in prompts, are hidden without the role `reader`.
+    """
+    services, store = request.services, request.services.store
+    cached = await services.chat.session(request.tenant, session_id)
+    page = await store.turns.calls(request.tenant, session_id, limit=limit, cursor=cursor)
+    rows = page.rows
+    source = ReplaySource(store, services.catalog, services.turn_runner.settings.limits, services.turn_runner.contexts)
+    prompts = await prompts_of(source, services.model, request.tenant, session_id, rows) if debug else None
+    if masks(request.principal, None):
+        hidden = await hidden_of(store, services.catalog, cached.session)
+        rows = await asyncio.to_thread(lambda: [mask_call(hidden, row) for row in page.rows])
+        prompts = prompts and {call_id: mask_prompt(hidden, prompt) for call_id, prompt in prompts.items()}
+    return CallList(data=[call_view(row, debug=debug, prompts=prompts) for row in rows], next_cursor=page.next)
+
+
+def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -> dict[str, Any]:
+    """Return the fields that both routes of a turn answer with."""
+    messages = [chat_message_view(message) for message in replies(answer.row)]
+    return {
+        **msgspec.structs.asdict(snapshot(answer.program, answer.state, answer.state.execution_status, None)),
+        "session_id": answer.session.session_id,
+        "status": answer.state.status,
+        "ai_message": "\n\n".join(message.content for message in messages if message.content),
+        "messages": messages,
+        "events": event_views(answer.row) if events else msgspec.UNSET,
+        "debug_info": debug_info(chat.model, answer.model_calls) if debug else None,
+    }
+
+
+@delete(
+    "/sessions/{sessionId:str}",
+    summary="Delete a session",
+    description="Deletes all recorded data of the session after its running turn. Its keys can be used again. Global "
+    "variables that it wrote belong to the user and remain.",
+    responses=described("SESSION_BUSY", "SERVER_BUSY"),
+)
+async def delete_session(session_id: SessionId, request: ApiRequest) -> None:
+    """Delete a session."""
+    await request.services.deletion.delete(request.tenant, session_id)

@@ -1,0 +1,161 @@
+"""Routes that export and import sessions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from litestar import Response, Router, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, RequestBody, Schema
+from litestar.params import QueryParameter
+from litestar.response import Stream
+
+from api.auth.principal import masks, user_for
+from api.errors import described
+from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location
+from api.schemas.transfers import FORMATS, Format, ImportView, SkippedView
+from api.transfer.document_reader import Kind
+from api.transfer.session_export import MEDIA_TYPES, export
+from api.transfer.session_import import ImportOptions, ImportResult
+from scripts.model.base import ID_CHARS_MAX
+
+KINDS: Mapping[str, Kind] = {
+    JSON: "json",
+    "application/x-ndjson": "jsonl",
+    "application/yaml": "yaml",
+    "text/yaml": "yaml",
+}
+"""Descriptions of documents by media type."""
+
+
+_AGENTLY = {"id": "greeting", "full_chat_history": [{"role": "user", "content": "Hello"}]}
+
+
+def _described(media_type: str) -> Schema:
+    is_object = media_type == JSON or "yaml" in media_type
+    return Schema(type=OpenAPIType.OBJECT if is_object else OpenAPIType.STRING)
+
+
+@dataclass
+class _Exported(Operation):
+    """Describe a response with a document in one of several formats."""
+
+    def __post_init__(self) -> None:
+        content = {each: OpenAPIMediaType(_described(each)) for each in MEDIA_TYPES}
+        if self.responses is not None:
+            self.responses["200"] = OpenAPIResponse("The session.", content=content)
+
+
+@dataclass
+class _Imported(Operation):
+    """Describe a request with a document in one of several formats."""
+
+    def __post_init__(self) -> None:
+        content = {each: OpenAPIMediaType(_described(each)) for each in KINDS}
+        content[JSON] = OpenAPIMediaType(Schema(type=OpenAPIType.OBJECT, examples=[_AGENTLY]))
+        self.request_body = RequestBody(content, description="The document.", required=True)
+
+
+@get(
+    "/sessions/{sessionId:str}/export",
+    summary="Export a session",
+    operation_class=_Exported,
+    description="`json` and `yaml` contain everything that is needed to continue, and can be imported; `jsonl`, "
+    "`markdown` and `txt` contain the messages. None of them contains a secret of the server. A masked document has "
+    "names in place of personal values (`pii`) and no state; it is for reading only and cannot be imported. "
+    "A caller without the role `reader` or `admin` gets the masked document.",
+    responses=described("SESSION_REDACTED", "SCRIPT_NOT_FOUND", "SERVER_BUSY"),
+)
+async def export_session(
+    session_id: SessionId,
+    request: ApiRequest,
+    form: Annotated[Format, QueryParameter(name="format", description=f"One of {', '.join(FORMATS)}.")] = "json",
+    masked: Masked = None,
+) -> Stream:
+    """Return a session as a document."""
+    services, is_masked = request.services, masks(request.principal, masked)
+    document = await export(
+        services.turn_runner, services.catalog, request.tenant, session_id, form, is_masked=is_masked
+    )
+    headers = {"Content-Disposition": f'attachment; filename="{document.file_name}"'}
+    return Stream(document.pieces, media_type=document.media_type, headers=headers)
+
+
+def _name(name: str, description: str) -> QueryParameter:
+    return QueryParameter(name=name, min_length=1, max_length=ID_CHARS_MAX, description=description)
+
+
+@post(
+    "/sessions/import",
+    status_code=201,
+    summary="Import a session",
+    response_headers=[location("The URL of the session.")],
+    operation_class=_Imported,
+    opt={TAKES: tuple(KINDS)},
+    description="A document of `export` (JSON or YAML) becomes the same session under its own id. Conversations of "
+    "nanobot (JSON lines), of Agently (JSON or YAML) and exported JSON lines "
+    "become sessions of the script for free conversation. The import is complete or changes nothing; lines that cannot "
+    "be read are listed in `skipped`.",
+    responses=described(
+        "UNSUPPORTED_MEDIA_TYPE",
+        "PAYLOAD_TOO_LARGE",
+        "SESSION_EXISTS",
+        "SESSION_KEY_EXISTS",
+        "SESSION_BUSY",
+        "DOCUMENT_INVALID",
+        "SERVER_BUSY",
+    )
+    | {200: ResponseSpec(ImportView, generate_examples=False, description="A session was replaced, or a dry run.")},
+)
+async def import_session(
+    request: ApiRequest,
+    user_id: Annotated[str | None, _name("userId", "The user of the imported session.")] = None,
+    key: Annotated[str | None, _name("key", "The key of the imported session instead of its own.")] = None,
+    file_name: Annotated[
+        str, QueryParameter(name="fileName", max_length=KEY_CHARS_MAX, description="The name of the file.")
+    ] = "",
+    path: Annotated[
+        str, QueryParameter(max_length=KEY_CHARS_MAX, description="The keys that lead to the session in the document.")
+    ] = "",
+    replace: Annotated[bool, QueryParameter(description="Replace an existing session.")] = False,
+    copy: Annotated[bool, QueryParameter(description="Import a copy with a new id.")] = False,
+    dry_run: Annotated[bool, QueryParameter(name="dryRun", description="Return the result without a change.")] = False,
+) -> Response[ImportView]:
+    """Import a document."""
+    options = ImportOptions(
+        kind=KINDS.get(request.content_type[0], "json"),
+        user_id=user_for(request, user_id),
+        key=key,
+        file_name=file_name,
+        path=path,
+        replace=replace,
+        copy=copy,
+        dry_run=dry_run,
+        bound_to=request.principal.user_id,
+    )
+    found = await request.services.session_importer.load(request.tenant, await request.body(), options)
+    if dry_run:
+        return Response(_view(found, dry_run=True), status_code=200)
+    headers = {"Location": f"/api/sessions/{found.session.session_id}"}
+    return Response(_view(found, dry_run=False), status_code=200 if found.replaced else 201, headers=headers)
+
+
+def _view(result: ImportResult, *, dry_run: bool) -> ImportView:
+    session = result.session
+    return ImportView.of(
+        result,
+        session_id=session.session_id,
+        user_id=session.user_id,
+        key=session.key,
+        script_id=session.script_id,
+        dry_run=dry_run,
+        skipped=[SkippedView.of(each) for each in result.skipped],
+    )
+
+
+exports = Router("/api", route_handlers=[export_session], tags=["Sessions"])
+
+
+def imports(bytes_max: int) -> Router:
+    """Return the route that accepts documents, which may be larger than other bodies."""
+    return Router("/api", route_handlers=[import_session], tags=["Sessions"], request_max_body_size=bytes_max)

@@ -1,0 +1,82 @@
+"""Routes for users: global variables, the export of all data, and erasure."""
+
+from typing import Annotated, TypeAlias
+
+from litestar import delete, get, patch
+from litestar.datastructures import ResponseHeader
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, QueryParameter
+from litestar.response import Stream
+
+from api.errors import described
+from api.http.request import ApiRequest, UserId
+from api.privacy.user_export import user_export, user_layer
+from api.schemas.users import NewUserVariables, ReceiptView, UserExport, UserVariables
+from api.sessions.user_variables import set_variables
+
+Compact: TypeAlias = Annotated[
+    bool,
+    QueryParameter(
+        name="compact", description="Also rewrite the file, so that the data is physically gone; this takes longer."
+    ),
+]
+_EXAMPLES = [
+    Example(summary="Two are set, one is unset", value={"variables": {"name": "Ana", "age": 34, "channel": None}})
+]
+_DISPOSITION = ResponseHeader(
+    name="Content-Disposition", value='attachment; filename="user.json"', description="A file to be saved."
+)
+
+
+@get("/users/{userId:str}/variables", summary="Read a user's global variables", responses=described("SERVER_BUSY"))
+async def get_user_variables(user_id: UserId, request: ApiRequest) -> UserVariables:
+    """Return the variables that are set, with type, source and time. A session shows their values at its last turn."""
+    rows = await request.services.store.sessions.user_variables(request.tenant, user_id)
+    return UserVariables(variables=user_layer(rows))
+
+
+@patch(
+    "/users/{userId:str}/variables",
+    summary="Set a user's global variables",
+    description="Sets several at once, all or none; null unsets one, other variables do not change. The next turn of "
+    "each of the user's sessions uses the new values. Values are converted to the types that scripts declare.",
+    responses=described("SERVER_BUSY"),
+)
+async def patch_user_variables(
+    user_id: UserId, data: Annotated[NewUserVariables, BodyKwarg(examples=_EXAMPLES)], request: ApiRequest
+) -> UserVariables:
+    """Return all variables that are set afterwards."""
+    services = request.services
+    rows = await set_variables(services.store, services.clock, request.tenant, user_id, data.variables)
+    return UserVariables(variables=user_layer(rows))
+
+
+@get(
+    "/users/{userId:str}/export",
+    summary="Export a user",
+    description="One JSON document: global variables with their history, and every session with its messages, "
+    "variables, events, model calls, failures and migrations. It contains no keys and no settings.",
+    response_headers=[_DISPOSITION],
+    responses={
+        200: ResponseSpec(UserExport, generate_examples=False, description="All data of the user."),
+        **described("SERVER_BUSY"),
+    },
+)
+async def export_user(user_id: UserId, request: ApiRequest) -> Stream:
+    """Export all recorded data of a user."""
+    document = user_export(request.services.store, request.tenant, user_id, request.services.clock())
+    return Stream(document, media_type="application/json")
+
+
+@delete(
+    "/users/{userId:str}",
+    status_code=200,
+    summary="Erase a user",
+    description="Deletes all recorded data of the user and of the user's sessions after their running turns. The "
+    "receipt is retained: it counts the deleted rows and does not name the user. A user who returns is a new user.",
+    responses=described("SESSION_BUSY", "COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
+)
+async def erase_user(user_id: UserId, request: ApiRequest, compact: Compact = False) -> ReceiptView:
+    """Return a receipt; its counts are zero if there was no data."""
+    return ReceiptView.of(await request.services.deletion.erase(request.tenant, user_id, compact=compact))

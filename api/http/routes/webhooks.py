@@ -1,0 +1,179 @@
+"""Routes for webhooks and their deliveries."""
+
+from typing import Annotated
+
+from litestar import Response, delete, get, patch, post
+from litestar.openapi.spec import Example
+from litestar.params import BodyKwarg, FromQuery
+
+from api.errors import ApiError, described
+from api.http.request import ApiRequest, Cursor, DeliveryId, Limit, WebhookId, location
+from api.http.services import Services
+from api.schemas.webhooks import (
+    DeliveryDetail,
+    DeliveryList,
+    DeliveryView,
+    NewWebhook,
+    ReplayCount,
+    TrialView,
+    WebhookList,
+    WebhookPatch,
+    WebhookView,
+    WebhookWithSecret,
+)
+from store.interface.rows import is_uuid
+from store.interface.webhook_rows import DeliveryRow, DeliveryStatus, DeliverySummary, WebhookRow
+
+_ERRORS = described("DATABASE_ERROR", "SERVER_BUSY")
+_NEW = [
+    Example(
+        summary="Events that scripts emit, and ends of sessions",
+        value={"url": "https://example.org/cuebook", "events": ["emit:*", "session.completed"]},
+    ),
+    Example(summary="Everything", value={"url": "https://example.org/all", "events": ["*"], "description": "CRM"}),
+]
+_CHANGES = [Example(summary="Pause deliveries", value={"status": "paused"})]
+
+
+@post(
+    "/webhooks",
+    status_code=201,
+    summary="Register a webhook",
+    description="`events` are `turn`, `session.created`, `session.completed` and `emit:NAME`, with `*` for any "
+    "characters. The answer contains the secret that signs deliveries; it is not shown again.",
+    response_headers=[location("The URL of the new webhook.")],
+    responses=described("DATABASE_ERROR", "SERVER_BUSY", "WEBHOOKS_FULL"),
+)
+async def create_webhook(
+    data: Annotated[NewWebhook, BodyKwarg(examples=_NEW)], request: ApiRequest
+) -> Response[WebhookWithSecret]:
+    """Register a webhook."""
+    webhook = await request.services.webhooks.create(request.tenant, data)
+    headers = {"Location": f"/api/webhooks/{webhook.webhook_id}"}
+    return Response(_with_secret(webhook, request.services), headers=headers)
+
+
+@get("/webhooks", summary="List webhooks")
+async def list_webhooks(request: ApiRequest) -> WebhookList:
+    """Return all webhooks, the oldest first."""
+    services = request.services
+    return WebhookList(data=[_view(webhook, services) for webhook in services.webhooks.of(request.tenant)])
+
+
+@get("/webhooks/{webhookId:str}", summary="Read a webhook")
+async def get_webhook(webhook_id: WebhookId, request: ApiRequest) -> WebhookView:
+    """Return a webhook without its secret."""
+    return _view(_webhook(request, webhook_id), request.services)
+
+
+@patch("/webhooks/{webhookId:str}", summary="Update or pause a webhook", responses=_ERRORS)
+async def change_webhook(
+    webhook_id: WebhookId, data: Annotated[WebhookPatch, BodyKwarg(examples=_CHANGES)], request: ApiRequest
+) -> WebhookView:
+    """Change the fields in the body. While a webhook is paused, its deliveries wait."""
+    services = request.services
+    return _view(await services.webhooks.change(request.tenant, webhook_id, data), services)
+
+
+@delete("/webhooks/{webhookId:str}", status_code=204, summary="Delete a webhook", responses=_ERRORS)
+async def delete_webhook(webhook_id: WebhookId, request: ApiRequest) -> None:
+    """Delete a webhook with its deliveries."""
+    await request.services.webhooks.remove(request.tenant, webhook_id)
+
+
+@post(
+    "/webhooks/{webhookId:str}/rotate-secret",
+    status_code=200,
+    summary="Rotate a webhook's secret",
+    description="Until `oldSecretUntil`, a day from now, deliveries are signed with both.",
+    responses=_ERRORS,
+)
+async def rotate_secret(webhook_id: WebhookId, request: ApiRequest) -> WebhookWithSecret:
+    """Give a webhook a new secret, which is not shown again."""
+    services = request.services
+    return _with_secret(await services.webhooks.rotate(request.tenant, webhook_id), services)
+
+
+@post(
+    "/webhooks/{webhookId:str}/test",
+    status_code=200,
+    summary="Test a webhook",
+    description="Sends one `ping` at once without retries, also while the webhook is paused.",
+)
+async def try_webhook(webhook_id: WebhookId, request: ApiRequest) -> TrialView:
+    """Return the result of the ping."""
+    outcome = await request.services.dispatcher.ping(_webhook(request, webhook_id))
+    return TrialView(delivered=outcome.trouble is None, status=outcome.status, error=outcome.trouble)
+
+
+@get("/webhooks/{webhookId:str}/deliveries", summary="List deliveries", responses=_ERRORS)
+async def list_deliveries(
+    webhook_id: WebhookId,
+    request: ApiRequest,
+    status: FromQuery[DeliveryStatus | None] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> DeliveryList:
+    """Return a page of deliveries, the newest first."""
+    webhook, delivery = _webhook(request, webhook_id), request.services.store.delivery
+    page = await delivery.page(webhook.tenant, webhook.webhook_id, status=status, limit=limit, cursor=cursor)
+    return DeliveryList(data=[_delivery_view(row) for row in page.rows], next_cursor=page.next)
+
+
+@get("/webhooks/{webhookId:str}/deliveries/{deliveryId:str}", summary="Read a delivery", responses=_ERRORS)
+async def get_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, request: ApiRequest) -> DeliveryDetail:
+    """Return a delivery with its body."""
+    return _detail(await _delivery(request, _webhook(request, webhook_id), delivery_id))
+
+
+@post(
+    "/webhooks/{webhookId:str}/deliveries/{deliveryId:str}/replay",
+    status_code=202,
+    summary="Retry a delivery",
+    description="Retries a delivery in any status, from its first attempt and with the same id.",
+    responses=_ERRORS,
+)
+async def replay_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, request: ApiRequest) -> DeliveryDetail:
+    """Return the delivery, which waits to be sent."""
+    webhook = _webhook(request, webhook_id)
+    known = await _delivery(request, webhook, delivery_id)
+    await request.services.webhooks.replay(webhook, delivery_id=known.delivery_id)
+    return _detail(await _delivery(request, webhook, delivery_id))
+
+
+@post("/webhooks/{webhookId:str}/replay", status_code=202, summary="Retry all failed deliveries", responses=_ERRORS)
+async def replay_dead(webhook_id: WebhookId, request: ApiRequest) -> ReplayCount:
+    """Return the number of deliveries that are retried."""
+    webhooks = request.services.webhooks
+    return ReplayCount(replayed=await webhooks.replay(_webhook(request, webhook_id), status="dead"))
+
+
+def _webhook(request: ApiRequest, webhook_id: str) -> WebhookRow:
+    return request.services.webhooks.find(request.tenant, webhook_id)
+
+
+async def _delivery(request: ApiRequest, webhook: WebhookRow, delivery_id: str) -> DeliveryRow:
+    delivery = request.services.store.delivery
+    row = await delivery.get(webhook.tenant, webhook.webhook_id, delivery_id) if is_uuid(delivery_id) else None
+    if row is None:
+        context = {"webhookId": webhook.webhook_id, "deliveryId": delivery_id}
+        raise ApiError("DELIVERY_NOT_FOUND", "Delivery not found", context=context)
+    return row
+
+
+def _view(webhook: WebhookRow, services: Services) -> WebhookView:
+    return WebhookView.of(webhook, resting_until=services.dispatcher.paused_until(webhook.webhook_id))
+
+
+def _with_secret(webhook: WebhookRow, services: Services) -> WebhookWithSecret:
+    secret = services.webhooks.keyring.secret(webhook.secret_id)
+    return WebhookWithSecret.of(_view(webhook, services), secret=secret)
+
+
+def _delivery_view(row: DeliverySummary) -> DeliveryView:
+    next_attempt_at = row.next_attempt_at if row.status == "pending" else None
+    return DeliveryView.of(row, type=row.kind, next_attempt_at=next_attempt_at)
+
+
+def _detail(row: DeliveryRow) -> DeliveryDetail:
+    return DeliveryDetail.of(_delivery_view(row), payload=row.payload)  # encoded already

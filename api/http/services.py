@@ -1,0 +1,120 @@
+"""The parts of one application, created and connected."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+
+import msgspec
+
+from api.analytics.files import AnalyticsFiles
+from api.analytics.process import Processes
+from api.analytics.queries import AnalyticsQueries
+from api.analytics.schedule import Snapshots
+from api.auth.api_keys import ApiKeys
+from api.auth.authenticator import Authenticator
+from api.auth.middleware import AuthMiddleware, OpenRequests
+from api.catalog.catalog import Catalog
+from api.integrity.check_sessions import SessionVerifier
+from api.memory.embedding import embedding_of
+from api.memory.memory_system import create_memory
+from api.memory.model_calls import MemoryCalls, summarizers
+from api.memory.transfer import MemoryTransfer
+from api.metrics import Metrics
+from api.model_calls import Spending
+from api.privacy.deletion import Deletion
+from api.privacy.retention_worker import Retention
+from api.sessions.chat import Chat
+from api.sessions.lifecycle.forks import Forks
+from api.sessions.lifecycle.interventions import Interventions
+from api.sessions.lifecycle.keys_and_metadata import Labels
+from api.sessions.live_turns import LiveTurns
+from api.sessions.migration import SessionMigrator
+from api.sessions.session_creation import SessionCreation
+from api.sessions.turn_runner import TurnRunner
+from api.settings import Settings
+from api.transfer.session_import import SessionImporter
+from api.webhooks.dispatcher import Dispatcher
+from api.webhooks.registry import WebhookRegistry
+from api.webhooks.sender import Sender
+from api.webhooks.ssrf import AddressPolicy
+from runtime.context.resize import Handlers
+from runtime.models.hosted.settings import is_loopback
+from runtime.state.ports import Clock, Ids, Model
+from store.store import Store
+
+
+class Services:
+    """The parts of one application over an open store. Raises SettingsInvalid."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        model: Model,
+        *,
+        clock: Clock,
+        ids: Ids,
+        lifespan: Callable[["Services"], AbstractAsyncContextManager[None]],
+        serves: bool,
+        live: LiveTurns | None,
+        requests: OpenRequests | None,
+        operator_key: str,
+        keys_needed: bool,
+        context_handlers: Handlers | None,
+    ) -> None:
+        self.settings, self.store, self.model, self.clock, self.ids = settings, store, model, clock, ids
+        self._lifespan = lifespan
+        self.metrics, self.keys, self.catalog = Metrics(), ApiKeys(store, clock), Catalog(store, clock)
+        self.live = live or LiveTurns(settings)
+        self.requests = requests or OpenRequests(settings)
+        authenticator = Authenticator(settings, self.keys, clock, operator_key, always=keys_needed)
+        policy = AddressPolicy.of(settings, lambda: is_loopback(settings.host) and not authenticator.is_required)
+        self.webhooks = WebhookRegistry(store, settings, policy, clock, ids)
+        self.dispatcher = Dispatcher(store, self.webhooks, Sender(settings, policy), settings, clock, ids)
+        spending, embedding = Spending(store, settings.budgets), embedding_of(settings)
+        calls = MemoryCalls(model, store.memory, spending, self.metrics, clock, ids)
+        summarizer = summarizers(calls, clock)
+        self.memory_system = create_memory(
+            store, settings, embedding, self.catalog.memory_plan, summarizer, clock, ids, self.metrics
+        )
+        contexts = msgspec.structs.replace(settings.contexts, handlers=context_handlers or Handlers())
+        self.turn_runner = TurnRunner(
+            store, model, settings, clock, ids, spending, self.metrics, contexts, self.memory_system
+        )
+        self.chat = Chat(self.turn_runner, self.catalog, self.live, self.webhooks)
+        self.creation = SessionCreation(self.chat, self.turn_runner, self.catalog)
+        self.guard = AuthMiddleware(authenticator, self.chat.owner, settings, self.requests)
+        self.interventions = Interventions(self.chat, self.turn_runner)
+        self.forks = Forks(self.chat, self.turn_runner)
+        self.labels = Labels(self.creation, self.turn_runner)
+        self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)
+        self.session_importer = SessionImporter(self.chat, self.turn_runner, self.catalog)
+        self.retention = Retention(self.chat, self.turn_runner)
+        cache, enqueue = self.memory_system.cache, self.memory_system.worker.enqueue
+        self.memory_transfer = MemoryTransfer(store.memory, cache, clock, ids, enqueue)
+        # while requests are served, the verifier pauses so that turns keep their speed
+        self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
+        self.processes = Processes(keeps_spare=serves)
+        files = AnalyticsFiles(store, self.catalog, self.processes, settings.data, self.metrics)
+        self.analytics = AnalyticsQueries(files, self.processes, self.metrics)
+        self.snapshots = Snapshots(store, self.analytics, settings, clock)
+        self.deletion = Deletion(self.chat, self.turn_runner, self.keys, files, self.snapshots)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Register the gauges that are read when the metrics are collected."""
+        watch, store = self.metrics.watch, self.store
+        watch("open_requests", "Open requests", lambda: self.requests.count)
+        watch("writer_lag_seconds", "Age in seconds of the group of writes in progress", lambda: store.writer_lag_s)
+        watch("writer_queue", "Writes that wait for the writer thread", lambda: store.writes_waiting)
+        watch("cached_sessions", "Sessions in the cache", lambda: self.chat.cached_sessions)
+        watch("streams", "Clients with an open stream", lambda: self.live.readers)
+        watch("analytics_bytes", "Size of the analytics files", self.analytics.files.size_bytes)
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which the background work of these parts runs."""
+        return self._lifespan(self)
+
+
+current: ContextVar[Services] = ContextVar("services")
+"""The services of the current request or lifespan."""

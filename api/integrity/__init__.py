@@ -1,0 +1,1 @@
+"""Integrity checks of the database: rows against each other, states against the log, and scripts against both."""

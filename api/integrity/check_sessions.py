@@ -1,0 +1,244 @@
+"""Checks the whole database in batches, also while turns run.
+
+First the sessions one by one, then the rules between tables, those of memories last, then the texts of scripts.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import Literal, assert_never
+
+from msgspec import Struct, structs
+
+from api.catalog.catalog import Catalog
+from api.errors import ApiError
+from api.integrity.session_check import Programs, SessionCheck
+from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
+from api.replay.replay_session import replay
+from api.settings import Settings
+from runtime.context.selection import Contexts
+from runtime.state.ports import Clock
+from runtime.state.program import Program
+from runtime.state.state import StateUnreadable
+from scripts.parse.read_script import Source, read_script
+from store.interface.findings import Finding
+from store.interface.pages import cursor_of, position_of
+from store.interface.rows import ScriptTextRow
+from store.store import Store
+from store.verification.memory_rules import MEMORY_RULES
+from store.verification.rules import RULES
+from store.verification.session_parts import Place, SessionPart, SessionSize
+
+BATCH_S = 2.0
+"""A batch ends after this time, at the end of the current session, rule or text."""
+SESSIONS_A_READ = 500
+BATCH_BYTES_MAX = 16_000_000
+"""Bytes of turns in memory at a time; a single turn may be larger."""
+BATCH_TURNS_MAX = 5_000
+TURN_MAX = 2**31 - 1
+TEXTS_A_READ = 20
+_RULES = (*RULES, *MEMORY_RULES)
+
+
+class _Cursor(Struct, frozen=True, array_like=True):
+    """The start of a batch."""
+
+    stage: Literal["sessions", "rules", "texts"]
+    rule: int = 0
+    place: Place | None = None
+
+
+class CheckOptions(Struct, frozen=True):
+    """The depth of the check: `quick` checks only the latest states, `replays` also replays the sessions."""
+
+    quick: bool = False
+    replays: bool = False
+
+
+class Batch(Struct, frozen=True):
+    """The findings of a batch; `next` is the start of the next batch, None after the last."""
+
+    findings: Sequence[Finding]
+    sessions: int
+    turns: int
+    next: str | None
+
+
+class SessionVerifier:
+    """Checks one database. With `gently` it pauses as long as it works, to leave time for turns."""
+
+    def __init__(self, store: Store, clock: Clock, settings: Settings, contexts: Contexts, *, gently: bool) -> None:
+        self._lost_commits = store.lost_commits
+        self._store = store.verification
+        self._catalog = Catalog(store, clock)
+        self._recorded = ReplaySource(store, self._catalog, settings.limits, contexts)
+        self._rest = 1.0 if gently else 0.0
+
+    async def batch(self, after: str | None, options: CheckOptions) -> Batch:
+        """Check one batch from a cursor on. Raises CursorInvalid, StoreError."""
+        at = _Cursor("sessions") if after is None else position_of(after, _Cursor)
+        match at.stage:
+            case "sessions":
+                return await self._sessions(at.place, options)
+            case "rules":
+                return await self._rules(at.rule)
+            case "texts":
+                return await self._texts(at.place)
+            case _:
+                assert_never(at.stage)
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    async def _sessions(self, after: Place | None, options: CheckOptions) -> Batch:
+        until = time.monotonic() + BATCH_S
+        findings = self._find_lost_commits() if after is None else []
+        sessions = turns = 0
+        ahead = await self._store.sessions_after(after, SESSIONS_A_READ)
+        is_last = len(ahead) < SESSIONS_A_READ
+        while ahead and time.monotonic() < until:
+            batch, ahead = _batch(ahead)
+            began = time.monotonic()
+            findings += await self._batch(batch, options)
+            await asyncio.sleep((time.monotonic() - began) * self._rest)
+            sessions, turns, after = sessions + len(batch), turns + sum(each.turns for each in batch), batch[-1].place
+        following = _Cursor("rules") if is_last and not ahead else _Cursor("sessions", place=after)
+        return Batch(findings, sessions, turns, _cursor(following))
+
+    def _find_lost_commits(self) -> list[Finding]:
+        lost = self._lost_commits()
+        return [] if lost is None else [Finding(code="commits_missing", table="commits", tenant="", what=lost)]
+
+    async def _batch(self, batch: Sequence[SessionSize], options: CheckOptions) -> list[Finding]:
+        """Return the findings of some sessions; check a session with findings twice, because it may have changed."""
+        found = await self._check(batch, options)
+        doubtful = {(each.tenant, each.session_id or "") for each in found}
+        if doubtful:
+            found = await self._check([each for each in batch if each.place in doubtful], options)
+        if options.replays:
+            wrong = {(each.tenant, each.session_id or "") for each in found}
+            for size in batch:
+                found += [] if size.place in wrong else await self._replay(size)
+        return found
+
+    async def _check(self, batch: Sequence[SessionSize], options: CheckOptions) -> list[Finding]:
+        if len(batch) == 1 and batch[0].turns > _turns_a_read(batch[0]):
+            return await self._check_in_parts(batch[0], options)
+        parts = await self._store.parts([each.place for each in batch], 0, TURN_MAX, every_state=not options.quick)
+        programs = await self._programs(parts)
+        return await asyncio.to_thread(_check_parts, parts, programs)
+
+    async def _check_in_parts(self, size: SessionSize, options: CheckOptions) -> list[Finding]:
+        """Return the findings of a session that is too large for memory, up to its latest turn at the start."""
+        session_check: SessionCheck | None = None
+        step = _turns_a_read(size)
+        for first in range(0, size.latest + 1, step):
+            last = min(first + step - 1, size.latest)
+            parts = await self._store.parts([size.place], first, last, every_state=not options.quick)
+            if not parts:
+                return []  # deleted in the meantime
+            session_check = session_check or SessionCheck(parts[0].start, parts[0].moves, size.latest)
+            programs = await self._programs(parts)
+            await asyncio.to_thread(session_check.part, parts[0].turns, programs)
+        return [] if session_check is None else session_check.end()
+
+    async def _programs(self, parts: Iterable[SessionPart]) -> Programs:
+        """Return the scripts of sessions by tenant and digest; None for a missing or invalid script."""
+        programs: dict[tuple[str, str], Program | None] = {}
+        for part in parts:
+            tenant = part.start.tenant
+            for digest in (part.start.digest, *(move.digest for move in part.moves)):
+                if (tenant, digest) in programs:
+                    continue
+                try:
+                    programs[tenant, digest] = await self._catalog.program(tenant, digest)
+                except ApiError:
+                    programs[tenant, digest] = None  # the check of texts reports it
+        return programs
+
+    async def _replay(self, size: SessionSize) -> list[Finding]:
+        """Replay a session and return its first difference as a finding."""
+        try:
+            async for turn in replay(await find_session(self._recorded, *size.place)):
+                if turn.outcome in {"differs", "stopped"}:
+                    what = "its replay differs" if turn.outcome == "differs" else "it cannot be replayed"
+                    return [_finding("replay_parts", "turns", size, turn.turn, what)]
+        except SessionUnknown:
+            return []  # deleted in the meantime
+        except (StateUnreadable, ApiError):
+            return [_finding("replay_parts", "turns", size, None, "it cannot be replayed")]
+        return []
+
+    # -- between the tables, and texts --------------------------------------------------------------------------------
+
+    async def _rules(self, first: int) -> Batch:
+        until = time.monotonic() + BATCH_S
+        findings: list[Finding] = []
+        number = first
+        while number < len(_RULES) and time.monotonic() < until:
+            started = time.monotonic()
+            found = await self._store.broken(_RULES[number])
+            findings += await self._store.broken(_RULES[number]) if found else []  # a concurrent turn may be the cause
+            await asyncio.sleep((time.monotonic() - started) * self._rest)
+            number += 1
+        return Batch(findings, 0, 0, _cursor(_Cursor("rules", number) if number < len(_RULES) else _Cursor("texts")))
+
+    async def _texts(self, after: Place | None) -> Batch:
+        until = time.monotonic() + BATCH_S
+        findings: list[Finding] = []
+        ahead = await self._store.texts_after(after, TEXTS_A_READ)
+        is_last = len(ahead) < TEXTS_A_READ
+        while ahead and time.monotonic() < until:
+            text, *ahead = ahead
+            findings += await asyncio.to_thread(_check_text, text)
+            after = text.tenant, text.digest
+        return Batch(findings, 0, 0, None if is_last and not ahead else _cursor(_Cursor("texts", place=after)))
+
+
+def _cursor(at: _Cursor) -> str:
+    return cursor_of(structs.astuple(at))
+
+
+def _turns_a_read(size: SessionSize) -> int:
+    """Return the number of turns of a session to read at a time."""
+    return max(1, min(BATCH_TURNS_MAX, BATCH_BYTES_MAX * size.turns // max(size.bytes, 1)))
+
+
+def _batch(ahead: list[SessionSize]) -> tuple[list[SessionSize], list[SessionSize]]:
+    """Split the sessions into those to read at once, and the others."""
+    turns = bytes_ = count = 0
+    for each in ahead:
+        turns, bytes_ = turns + each.turns, bytes_ + each.bytes
+        if count and (turns > BATCH_TURNS_MAX or bytes_ > BATCH_BYTES_MAX):
+            break
+        count += 1
+    return ahead[:count], ahead[count:]
+
+
+def _check_parts(parts: Sequence[SessionPart], programs: Programs) -> list[Finding]:
+    """Return the findings of sessions that are completely in memory."""
+    found: list[Finding] = []
+    for part in parts:
+        if not part.turns:
+            start = part.start
+            size = SessionSize(start.tenant, start.session_id, 0, -1, 0)
+            found.append(_finding("session_empty", "session_starts", size, None, "it has no turn"))
+            continue
+        session_check = SessionCheck(part.start, part.moves, part.turns[-1].turn)
+        session_check.part(part.turns, programs)
+        found += session_check.end()
+    return found
+
+
+def _finding(code: str, table: str, size: SessionSize, turn: int | None, what: str) -> Finding:
+    return Finding(code=code, table=table, tenant=size.tenant, session_id=size.session_id, turn=turn, what=what)
+
+
+def _check_text(text: ScriptTextRow) -> list[Finding]:
+    source = Source(text.text, "", text.files)
+    if source.digest != text.digest:
+        what = f"the text does not have its digest {text.digest}"
+        return [Finding(code="script_altered", table="script_texts", tenant=text.tenant, what=what)]
+    if read_script(source, "compat").script is None:
+        what = f"the text with the digest {text.digest} cannot be run"
+        return [Finding(code="script_unusable", table="script_texts", tenant=text.tenant, what=what)]
+    return []

@@ -1,1 +1,0 @@
-"""What an application does with sessions besides talking to them: names, changes, takes back and copies them."""

@@ -1,0 +1,1 @@
+"""Logging: configuration, redaction, stack traces and the fields of a turn."""

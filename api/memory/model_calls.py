@@ -1,0 +1,143 @@
+"""Calls of language models for memories, outside of turns, and the summaries that are made by them.
+
+Calls are metered against the daily budgets of the user and the tenant, stored in the database before and after they
+are made, and limited in time. They count for no turn and no session. The stored call contains no text; its result is
+in the memory.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import count
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from api.metrics import Metrics
+from api.model_calls import Spending, usage_columns
+from runtime.memory.summaries import Summarise, Summary, SummaryRequest
+from runtime.memory.summarizers import ExtractiveSummarizer, parse_summary, request_of
+from runtime.state.limits import until
+from runtime.state.ports import (
+    Clock,
+    GivenUp,
+    Ids,
+    Meter,
+    Model,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Usage,
+    digest_of,
+)
+from runtime.turn.calls import GIVEN_UP
+from store.interface.memory_rows import MemoryCallRow
+from store.interface.repositories.memory_repository import MemoryRepository
+
+CALL_S = 180.0  # for one call with all its attempts; long, because no user waits for it
+
+_MS = timedelta(milliseconds=1)
+
+
+class MemoryCalls(Struct, frozen=True):
+    """Makes the model calls of all memories."""
+
+    model: Model
+    store: MemoryRepository
+    spending: Spending
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+
+    def needs_no_call(self, request: ModelRequest) -> bool:
+        """Return whether no language model is configured for the request, so that a summary is an extract."""
+        return not self.model.goes_to(request)
+
+    async def make(self, tenant: str, user_id: str, request: ModelRequest) -> ModelReply:
+        """Call the model for a user's memory and return its reply.
+
+        Raises ModelFailed, also if a budget is used up, and StoreError.
+        """
+        meter = await self.spending.meter(tenant, user_id, request.now)
+        exceeded = meter.exceeded() if meter is not None else None
+        if exceeded is not None:
+            raise ModelFailed(f"the budget `{exceeded}` is used up")
+        row = MemoryCallRow(
+            tenant=tenant,
+            user_id=user_id,
+            call_id=self.ids(),
+            purpose=request.purpose,
+            model=self.model.goes_to(request),
+            request_digest=digest_of(request),
+            started_at=self.clock(),
+        )
+        await self.store.begin_call(row)
+        call = _Call(request, row, meter)
+        try:
+            async with until(asyncio.get_running_loop().time() + CALL_S):
+                reply = await self._complete(call)
+        except TimeoutError:
+            raise ModelFailed(f"the call of the model was {GIVEN_UP}") from None
+        await self._end(call, None, reply.usage)
+        return reply
+
+    async def _complete(self, call: "_Call") -> ModelReply:
+        try:
+            return await self.model.complete(call.request)
+        except ModelFailed as failed:
+            await self._end(call, str(failed), failed.usage)
+            raise
+        except BaseException as reason:  # timed out, or cancelled because the server stops
+            cause = reason.__cause__
+            await self._end(call, GIVEN_UP, cause.usage if isinstance(cause, GivenUp) else None)
+            raise
+
+    async def _end(self, call: "_Call", error: str | None, usage: Usage | None) -> None:
+        if call.meter is not None:
+            call.meter.count(usage)
+        await self.store.end_call(_ended_row(call.row, self.clock(), error, usage))
+        self.metrics.count_call(call.request.purpose, done=error is None, usage=usage)
+
+
+class _Call(NamedTuple):
+    """A call in progress."""
+
+    request: ModelRequest
+    row: MemoryCallRow
+    meter: Meter | None
+
+
+def _ended_row(started: MemoryCallRow, now: datetime, error: str | None, usage: Usage | None) -> MemoryCallRow:
+    row = msgspec.structs.replace(
+        started,
+        ended_at=now,
+        outcome="done" if error is None else "failed",
+        error=error,
+        latency_ms=round((now - started.started_at) / _MS),
+    )
+    return row if usage is None else msgspec.structs.replace(row, **usage_columns(usage))
+
+
+# -- summaries --------------------------------------------------------------------------------------------------------
+
+
+def summarizers(calls: MemoryCalls, clock: Clock) -> Callable[[str, str], Summarise]:
+    """Return a function that returns the summariser of a tenant's user for one maintenance run.
+
+    A summariser raises ModelFailed, also if a budget is used up, and StoreError; the caller tries again later.
+    """
+
+    def summarizer(tenant: str, user_id: str) -> Summarise:
+        numbers = count()
+
+        async def summarise(passage: SummaryRequest) -> Summary:
+            request = request_of(passage, clock(), next(numbers))
+            if calls.needs_no_call(request):
+                return await ExtractiveSummarizer()(passage)
+            reply = await calls.make(tenant, user_id, request)
+            return await ExtractiveSummarizer()(passage) if reply.extracted else parse_summary(reply)
+
+        return summarise
+
+    return summarizer

@@ -1,0 +1,192 @@
+"""Requests to a memory and their results: new units, queries, and recalled units."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from api.memory_errors import InvalidMemoryRequest
+from runtime.memory.recall.query import Decay, Strategy
+from runtime.memory.units import MemoryUnit
+from runtime.state.recall_types import Trust
+from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
+from scripts.model.base import ID_CHARS_MAX
+from store.interface.memory_filters import Filter
+
+K_MAX = 1_000
+TEXT_CHARS_MAX = 100_000
+GROUP_CHARS_MAX = 200
+SOURCE_CHARS_MAX = 200
+AROUND_MAX = 20
+TIMES_MAX = 20
+UNITS_MAX = 10_000  # per request
+
+Vector = NDArray[np.float32]
+
+
+class NewUnit(Struct, frozen=True, kw_only=True):
+    """A unit to add: a message or a note."""
+
+    content: str
+    source: str = "user"
+    creation_time: datetime | None = None  # None: now, or `end_time` if that is earlier
+    end_time: datetime | None = None  # None: `creation_time`
+    metadata: Mapping[str, Value] = {}
+    never_delete: bool = False
+    trust: Trust = "conversation"
+    unit_id: str = ""  # empty: a generated one
+    vector: Vector | None = None  # None: the embedder computes it later
+    supersedes: str = ""  # the unit that this one replaces
+
+    def check(self) -> None:
+        """Raise InvalidMemoryRequest if the unit is invalid; the message is a predicate, to follow a subject."""
+        if not self.content.strip():
+            raise InvalidMemoryRequest("has no text")
+        if len(self.content) > TEXT_CHARS_MAX:
+            raise InvalidMemoryRequest(f"has more than {TEXT_CHARS_MAX:,} characters")
+        if not all(map(is_unicode, (self.content, self.source, self.unit_id))):
+            raise InvalidMemoryRequest("is not valid Unicode")
+        if len(self.unit_id) > ID_CHARS_MAX:
+            raise InvalidMemoryRequest(f"has an id of more than {ID_CHARS_MAX} characters")
+        if len(self.source) > SOURCE_CHARS_MAX:
+            raise InvalidMemoryRequest(f"has a source of more than {SOURCE_CHARS_MAX} characters")
+        if self.trust not in get_args(Trust):
+            raise InvalidMemoryRequest(f"has an unknown trust level; it must be one of {', '.join(get_args(Trust))}")
+        times = [time for time in (self.creation_time, self.end_time) if time is not None]
+        if any(time.tzinfo is None for time in times):
+            raise InvalidMemoryRequest("has a time without a time zone; use e.g. datetime.now(UTC)")
+        if not all(map(is_within_utc, times)):
+            raise InvalidMemoryRequest("has a time that is not within the years 1 to 9999 of UTC")
+        if times != sorted(times):
+            raise InvalidMemoryRequest("ends before it begins")
+        try:
+            bounded(self.metadata)
+        except ValueRefused as error:
+            raise InvalidMemoryRequest(f"has metadata that cannot be stored: {error}") from error
+
+
+_FIELDS = frozenset(NewUnit.__struct_fields__)
+
+
+def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
+    """Convert a text or a mapping to a NewUnit; return a NewUnit unchanged.
+
+    A mapping has the fields of NewUnit, or is a message `{"role": ..., "content": ...}` whose `name`, or else its role,
+    is the source. Raises InvalidMemoryRequest.
+    """
+    if isinstance(value, NewUnit):
+        return value
+    if isinstance(value, str):
+        return NewUnit(content=value)
+    if not isinstance(value, Mapping):
+        raise InvalidMemoryRequest(f"must be a text, a mapping or a NewUnit, not {type(value).__name__}")
+    fields = dict(value)
+    if "role" in fields:
+        role, name = fields.pop("role"), fields.pop("name", None)
+        fields.setdefault("source", name or role)
+    if unknown := sorted(set(map(str, fields)) - _FIELDS):
+        raise InvalidMemoryRequest(
+            f"has no field {unknown[0]!r}; the fields are role, name, {', '.join(sorted(_FIELDS))}"
+        )
+    if not isinstance(fields.get("content"), str):
+        raise InvalidMemoryRequest("has no `content` that is a text")
+    return NewUnit(**fields)
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """A search of a memory."""
+
+    text: str = ""
+    vector: Vector | None = None
+    k: int = 5
+    strategy: Strategy = "hybrid"
+    filters: Filter | None = None
+    ranks: Sequence[int] = (0,)
+    min_score: float | None = None
+    group: str = ""  # the current session or collection: its short-term memory is searched first
+    exclude_context: bool = False  # leave out the context of the group, which a prompt already contains
+    short_term_only: bool = False
+    long_term_only: bool = False
+    add_to_short_term: bool = True
+    recall_context: int = 0  # neighbours on either side of each hit
+    decay: Decay | None = None
+    as_of: datetime | None = None  # None: now
+    external: Sequence[str] = ()
+    external_only: bool = False
+    explain: bool = False
+
+    def check(self) -> None:
+        """Raise InvalidMemoryRequest if the query contradicts itself or exceeds a limit."""
+        if not self.text.strip() and self.vector is None:
+            raise InvalidMemoryRequest("a query needs a text or a vector")
+        if len(self.text) > TEXT_CHARS_MAX:
+            raise InvalidMemoryRequest(f"the text of a query must have at most {TEXT_CHARS_MAX:,} characters")
+        if not 1 <= self.k <= K_MAX:
+            raise InvalidMemoryRequest(f"k must be a number from 1 to {K_MAX:,}")
+        if self.strategy not in get_args(Strategy):
+            raise InvalidMemoryRequest(f"strategy must be one of {', '.join(get_args(Strategy))}")
+        if self.strategy == "lexical" and not self.text.strip():
+            raise InvalidMemoryRequest("a lexical query needs a text")
+        if self.as_of is not None and self.as_of.tzinfo is None:
+            raise InvalidMemoryRequest("as_of must be a time with a time zone, such as datetime.now(UTC)")
+        if self.short_term_only and self.long_term_only:
+            raise InvalidMemoryRequest("a query is short-term only or long-term only, not both")
+        if self.short_term_only and not self.group:
+            raise InvalidMemoryRequest("a short-term memory belongs to a session or collection: name it with `group`")
+        if self.exclude_context and not self.group:
+            raise InvalidMemoryRequest("a context belongs to a session or collection: name it with `group`")
+        if self.external_only and not self.external:
+            raise InvalidMemoryRequest("the query is external only, but names no external memory")
+        if self.external_only and (self.short_term_only or self.long_term_only):
+            raise InvalidMemoryRequest("a query is external only or of the user's own memory, not both")
+        if not 0 <= self.recall_context <= AROUND_MAX:
+            raise InvalidMemoryRequest(f"a hit can have at most {AROUND_MAX} neighbours on either side")
+        if not set(self.ranks) <= {0, 1, 2} or not self.ranks:
+            raise InvalidMemoryRequest(
+                "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)"
+            )
+        if self.min_score is not None and not 0 <= self.min_score <= 1:
+            raise InvalidMemoryRequest("min_score must be a number from 0 to 1")
+
+
+def is_within_utc(time: datetime) -> bool:
+    """Return whether a time with a zone can be converted to UTC, in which the database stores it."""
+    try:
+        time.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
+
+
+class RecalledUnit(Struct, frozen=True, kw_only=True):
+    """A unit in the result of a query: a hit with its score and signals, or a neighbour of a hit.
+
+    `count` is the number of units with the same content, including the hit; `times` are their times, oldest first,
+    the latest `TIMES_MAX`.
+    """
+
+    unit: MemoryUnit
+    score: float | None = None
+    signals: Mapping[str, float] = {}
+    count: int = 1
+    times: Sequence[datetime] = ()
+    pre_id: str | None = None
+    next_id: str | None = None
+
+
+class RecalledChain(Struct, frozen=True, kw_only=True):
+    """Consecutive units with at least one hit among them."""
+
+    score: float
+    units: Sequence[RecalledUnit]
+    external: str = ""  # the memory it comes from; empty: the user's own
+
+
+class Recalled(Struct, frozen=True):
+    """The result of a query, best chain first."""
+
+    chains: Sequence[RecalledChain]
+    round: int

@@ -1,0 +1,75 @@
+"""Converts units and short-term memories between the runtime and the rows of the database."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from runtime.memory.short_term import Capacity, ShortTermUnits
+from runtime.memory.units import MemoryUnit
+from store.interface.memory_rows import Relation, UnitRow
+
+_SHARED = tuple(name for name in MemoryUnit.__struct_fields__ if name in UnitRow.__struct_fields__)
+"""The fields with the same name and meaning in a unit and in its row."""
+CAPACITY_MAX = 1_000
+"""Maximum units in a short-term memory."""
+CONTEXT_LENGTH_MAX = 1_000
+CAPACITY_DEFAULT = 50
+"""Capacity if no other is set."""
+
+
+def fields_of(struct: Struct, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values of these fields."""
+    return {name: getattr(struct, name) for name in names}
+
+
+def unit_of(row: UnitRow) -> MemoryUnit:
+    """Return the unit of a row."""
+    with_text = row if row.content is not None else replace(row, content="")
+    return msgspec.convert(with_text, MemoryUnit, from_attributes=True)  # twice as fast as from keywords
+
+
+def row_of(
+    unit: MemoryUnit,
+    tenant: str,
+    user_id: str,
+    session_id: str | None,
+    turn: int | None = None,
+    message: int | None = None,
+) -> UnitRow:
+    """Return the row of a unit."""
+    fields = fields_of(unit, _SHARED)
+    fields |= {"metadata": dict(unit.metadata), "valid_from": unit.valid_from or unit.creation_time}
+    return UnitRow(tenant=tenant, user_id=user_id, session_id=session_id, turn=turn, message=message, **fields)
+
+
+def related(unit: MemoryUnit, relation: Relation) -> MemoryUnit:
+    """Return the unit with the fields of its relation; a withdrawn summary has no content."""
+    content = "" if relation.is_stale else unit.content
+    return replace(unit, content=content, **fields_of(relation, Relation.__struct_fields__))
+
+
+def relation_of(unit: MemoryUnit) -> Relation:
+    """Return the fields of a stored unit that may change."""
+    return Relation(**fields_of(unit, Relation.__struct_fields__))
+
+
+# -- short-term memories ----------------------------------------------------------------------------------------------
+
+
+class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
+    """The units in short-term memory and context, and their capacity."""
+
+    working: ShortTermUnits = ShortTermUnits()
+    room: Capacity = Capacity()
+
+
+def decode_short_term(encoded: bytes) -> ShortTermMemory:
+    """Decode a short-term memory from JSON; null is an empty one."""
+    return msgspec.json.decode(encoded, type=ShortTermMemory | None) or ShortTermMemory()
+
+
+def encode_short_term(short_term: ShortTermMemory) -> bytes:
+    """Encode a short-term memory as JSON."""
+    return msgspec.json.encode(short_term)

@@ -1,0 +1,185 @@
+"""Background maintenance of memories: ingest of turns, vectors, summaries, forgetting, and requested jobs.
+
+The rows of the database decide what is due, so a crash loses no work: at its start a server looks for due memories, and
+afterwards each commit enqueues its memory, with a short delay, so that several commits are handled together. One memory
+is maintained at a time, in small steps, between which it can be searched.
+"""
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from api.background import background
+from api.memory.cache import MemoryCache
+from api.memory.jobs import Jobs
+from api.memory.loaded_memory import OwnerId
+from api.memory.maintenance import ConcurrentChange, Maintenance
+from runtime.state.ports import ModelFailed
+from store.embedders.embedder import EmbedderMisconfigured, EmbedderUnavailable
+from store.interface.errors import StoreError
+from store.interface.repositories.memory_repository import MemoryRepository
+
+WAITING_MAX = 100_000  # memories in the queue; the next start of the server finds the others
+GATHER_S = 0.5  # delay between the first commit and the maintenance
+AGAIN_S = 2.0  # delay after a failure; doubles with each failure
+AGAIN_S_MAX = 600.0
+ATTEMPTS_MAX = 8  # at a job, after which it fails
+
+TROUBLE = (StoreError, EmbedderUnavailable, EmbedderMisconfigured, ModelFailed, ConcurrentChange)
+
+log = structlog.get_logger()
+
+
+class MaintenanceWorker:
+    """The queue of memories to maintain, and the background task that maintains them."""
+
+    def __init__(
+        self, store: MemoryRepository, memory_cache: MemoryCache, maintenance: Maintenance, jobs: Jobs
+    ) -> None:
+        self._store = store
+        self._memory_cache = memory_cache
+        self._maintenance = maintenance
+        self._jobs = jobs
+        self._due: OrderedDict[OwnerId, float] = OrderedDict()  # start times, earliest first
+        self._failures: dict[OwnerId, int] = {}
+        self._news = asyncio.Event()
+        self._rests = asyncio.Event()
+        self._hurries = 0  # number of callers of `wait_idle`, for which delays are skipped
+        self.done = 0
+        self.failed = 0
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of memories that wait for maintenance."""
+        return len(self._due) + len(self._failures)
+
+    def enqueue(self, tenant: str, user_id: str) -> None:
+        """Enqueue a memory for maintenance after GATHER_S."""
+        if len(self._due) < WAITING_MAX:
+            self._due.setdefault((tenant, user_id), asyncio.get_running_loop().time() + GATHER_S)
+            self._news.set()
+
+    def prioritise(self, tenant: str, user_id: str) -> None:
+        """Move a memory to the front of the queue, because a caller waits for it."""
+        self._due[(tenant, user_id)] = 0.0
+        self._due.move_to_end((tenant, user_id), last=False)
+        self._news.set()
+
+    async def wait_idle(self) -> None:
+        """Wait until the queue is empty, except for failed work that is tried again later."""
+        self._hurries += 1
+        try:
+            while self._due or not self._rests.is_set():
+                self._rests.clear()
+                self._news.set()
+                await self._rests.wait()
+        finally:
+            self._hurries -= 1
+
+    @asynccontextmanager
+    async def running(self, *, looks: bool = True) -> AsyncIterator[None]:
+        """Run the worker inside the context; with `looks` it first looks for work that an earlier process left."""
+        async with background(self._work(looks=looks), "memory maintenance stopped until the next start of the server"):
+            yield
+
+    async def _work(self, *, looks: bool) -> None:
+        if looks:
+            await self._look_for_work()
+        while True:
+            self._news.clear()
+            while (owner := self._next()) is not None:
+                self._rests.clear()
+                del self._due[owner]
+                await self._attempt(owner)
+            self._rests.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(next(iter(self._due.values()), None)):
+                    await self._news.wait()
+
+    def _next(self) -> OwnerId | None:
+        """Return the next memory that is due, or None."""
+        owner = next(iter(self._due), None)
+        if owner is None or self._hurries or self._due[owner] <= asyncio.get_running_loop().time():
+            return owner
+        return None
+
+    async def _look_for_work(self) -> None:
+        """Enqueue the memories with work that an earlier process left."""
+        delay_s = AGAIN_S
+        while True:
+            try:
+                await self._memory_cache.sweep()
+                behind = await self._store.owners_behind_of_all(WAITING_MAX, self._maintenance.bounds)
+                jobs = await self._store.unfinished_jobs_of_all(WAITING_MAX)
+            except StoreError as error:
+                log.warning("due memory maintenance could not be read", problem=type(error).__name__)
+                await asyncio.sleep(delay_s)
+                delay_s = min(2 * delay_s, AGAIN_S_MAX)
+                continue
+            for owner in (
+                *((job.tenant, job.user_id) for job in jobs),
+                *((each.tenant, each.user_id) for each in behind),
+            ):
+                self.enqueue(*owner)
+            return
+
+    async def _attempt(self, owner: OwnerId) -> None:
+        """Do all maintenance of a memory; embed again at the end, so that new summaries have vectors.
+
+        A failed part does not stop the others.
+        """
+        maintenance, failed = self._maintenance, False
+        for part in (self._do_jobs, self._embed, maintenance.summarise_due, maintenance.forget_excess, self._embed):
+            try:
+                await part(owner)
+            except TROUBLE as error:
+                log.warning("memory maintenance failed", problem=str(error))
+                failed = True
+            except Exception:  # outermost handler: no caller awaits this task, and other memories have work too
+                log.exception("memory maintenance failed")
+                failed = True
+        if failed:
+            self._try_again(owner)
+        else:
+            self.done += 1
+            self._failures.pop(owner, None)
+
+    def _try_again(self, owner: OwnerId) -> None:
+        self.failed += 1
+        failures = self._failures.get(owner, 0) + 1
+        self._failures[owner] = failures
+        again_s = min(AGAIN_S * 2.0 ** (failures - 1), AGAIN_S_MAX)
+        asyncio.get_running_loop().call_later(again_s, self.enqueue, *owner)
+
+    async def _embed(self, owner: OwnerId) -> None:
+        """Compute missing vectors and update the vector index."""
+        async for _ in self._maintenance.embed(owner):
+            pass
+        await self._maintenance.index(owner)
+
+    async def _do_jobs(self, owner: OwnerId) -> None:
+        failed: Exception | None = None
+        for job in await self._jobs.unfinished(*owner):
+            try:
+                await self._jobs.run(job)
+            except Exception as error:  # noqa: BLE001  # also a programming error: the job would be tried for ever
+                if self._failures.get(owner, 0) + 1 < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
+                    failed = failed or error
+                    continue
+                await self._jobs.fail(job, _why(error))
+        if failed is not None:
+            raise failed
+
+
+def _why(error: Exception) -> str:
+    """Return the reason of a failed job, without details that users must not see."""
+    if isinstance(error, StoreError):  # its message may contain file names
+        return "the database could not be read or written"
+    if isinstance(error, TROUBLE):
+        return str(error)
+    log.error("a memory job failed", exc_info=error)
+    return "internal error; see the server's log"

@@ -1,0 +1,280 @@
+"""Calls of language models: the journal that prevents repeated ones, their usage, and the daily budgets."""
+
+import asyncio
+import contextlib
+import functools
+from collections import OrderedDict
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, TypeAlias
+
+import msgspec
+import structlog
+from cachetools import LRUCache
+
+from api.logs.turn_fields import fields_of_turn
+from api.metrics import Metrics
+from api.settings import Budgets, Span
+from runtime.state.limits import Bounds
+from runtime.state.ports import CallResult, Clock, Ids, Intent, ModelReply, ModelRequest, Purpose, RecordedResult, Usage
+from runtime.state.state import Spent
+from runtime.turn.calls import added
+from store.interface.debug_logging import is_debugging
+from store.interface.encoding import encode
+from store.interface.errors import RowRefused
+from store.interface.rows import CallRow, SessionRow
+from store.store import Store
+
+_MS = timedelta(milliseconds=1)
+CALLS_MAX = 500  # of all attempts at a turn; the latest are held in memory
+
+
+log = structlog.get_logger()
+
+
+class RecordedCalls:
+    """The recorded calls of every attempt at the next turn of a session."""
+
+    def __init__(self, rows: Iterable[CallRow] = ()) -> None:
+        self.rows: OrderedDict[str, CallRow] = OrderedDict()
+        self.count = 0
+        self._dropped = Spent()  # usage of calls that are no longer in memory
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: CallRow) -> None:
+        """Add or update the row of a call."""
+        self.rows[row.call_id] = row
+        self.count = max(self.count, row.number)
+        if len(self.rows) > CALLS_MAX:
+            _, oldest = self.rows.popitem(last=False)
+            self._dropped = added(self._dropped, usage_of(oldest))
+
+    def spent(self) -> Spent:
+        """Return the usage of all calls; an interrupted call counts as a call."""
+        return functools.reduce(added, map(usage_of, self.rows.values()), self._dropped)
+
+
+class CallJournal:
+    """The journal of one attempt at a turn."""
+
+    def __init__(
+        self,
+        store: Store,
+        session: SessionRow,
+        turn: int,
+        attempts: RecordedCalls,
+        clock: Clock,
+        ids: Ids,
+        metrics: Metrics,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._turn = turn
+        self._attempts = attempts
+        self._clock = clock
+        self._ids = ids
+        self._metrics = metrics
+        self._spent = attempts.spent()
+        self._earlier = [row for row in attempts.rows.values() if row.outcome == "done" or row.ended_at is None]
+
+    def spent(self) -> Spent:
+        """Return the usage of all calls of earlier attempts."""
+        return self._spent
+
+    def known(self, digest: str) -> RecordedResult | None:
+        """Return the next recorded call for the same request; calls with a reply come first."""
+        same = [row for row in self._earlier if row.request_digest == digest]
+        for row in sorted(same, key=lambda row: row.outcome != "done"):
+            self._earlier.remove(row)
+            if row.outcome != "done":
+                return RecordedResult(_intent(row), None)
+            with contextlib.suppress(msgspec.DecodeError):  # written by another version: the call is repeated
+                return RecordedResult(_intent(row), _end(row))
+        return None
+
+    async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
+        """Record durably that a call is about to be made."""
+        row = CallRow(
+            tenant=self._session.tenant,
+            session_id=self._session.session_id,
+            user_id=self._session.user_id,
+            script_id=self._session.script_id,
+            script_version=self._session.script_version,
+            turn=self._turn,
+            number=self._attempts.count + 1,
+            call_id=self._ids(),
+            purpose=request.purpose,
+            action_id=request.action_id,
+            round=request.round,
+            model=model,
+            request_digest=digest,
+            started_at=self._clock(),
+        )
+        try:
+            await self._save(row)
+        except asyncio.CancelledError:
+            await self._save(_ended_row(row, self._clock(), None, "not made: the turn took too long", None))
+            raise
+        return _intent(row)
+
+    async def end(
+        self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None
+    ) -> CallResult:
+        """Record the result of a call durably; a reply that cannot be stored becomes an error."""
+        row, now = self._attempts.rows[intent.call_id], self._clock()
+        try:
+            await self._save(_ended_row(row, now, reply, error, usage))
+        except RowRefused:
+            reply, error, usage = None, "the model's reply contains values that cannot be stored", None
+            await self._save(_ended_row(row, now, reply, error, usage))
+        self._metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
+        if is_debugging():
+            self._log_call(intent, now, usage, outcome="done" if reply is not None else "failed")
+        return CallResult(reply=reply, error=error, usage=usage, ended_at=now)
+
+    def _log_call(self, intent: Intent, now: datetime, usage: Usage | None, *, outcome: str) -> None:
+        log.debug(
+            "a model was called",
+            **fields_of_turn(self._session, self._turn),
+            action_id=intent.action_id,
+            purpose=intent.purpose,
+            round=intent.round,
+            model=intent.model,
+            outcome=outcome,
+            ms=round((now - intent.started_at) / _MS),
+            input_tokens=None if usage is None else usage.input_tokens,
+            output_tokens=None if usage is None else usage.output_tokens,
+        )
+
+    async def note_interruption(self, intent: Intent) -> None:
+        """Record durably that a call of an earlier attempt was interrupted and that the user got an error."""
+        row = self._attempts.rows[intent.call_id]
+        await self._save(
+            msgspec.structs.replace(row, ended_at=self._clock(), error="interrupted; the user got an error")
+        )
+
+    async def _save(self, row: CallRow) -> None:
+        self._attempts.add(row)
+        await self._store.turns.note_call(row)
+
+
+def _intent(row: CallRow) -> Intent:
+    return Intent(
+        call_id=row.call_id,
+        digest=row.request_digest,
+        purpose=msgspec.convert(row.purpose, Purpose),
+        action_id=row.action_id,
+        round=row.round,
+        model=row.model,
+        started_at=row.started_at,
+    )
+
+
+def _end(row: CallRow) -> CallResult:
+    usage = usage_of(row)
+    reply = msgspec.structs.replace(msgspec.json.decode(row.reply, type=ModelReply), usage=usage)
+    return CallResult(reply=reply, usage=usage, ended_at=row.ended_at or row.started_at)
+
+
+def _ended_row(row: CallRow, now: datetime, reply: ModelReply | None, error: str, usage: Usage | None) -> CallRow:
+    """Return the row of a finished call. Raises RowRefused for a reply that JSON cannot represent."""
+    ended = msgspec.structs.replace(
+        row, ended_at=now, outcome="failed", error=error, latency_ms=round((now - row.started_at) / _MS)
+    )
+    if reply is not None:
+        document = encode(msgspec.structs.replace(reply, usage=None))
+        ended = msgspec.structs.replace(ended, outcome="done", error=None, reply=msgspec.Raw(document))
+    if usage is not None:
+        ended = msgspec.structs.replace(ended, **usage_columns(usage))
+    return ended
+
+
+_USAGE = {name: name for name in Usage.__struct_fields__} | {"model": "endpoint_model"}  # field of Usage: column
+
+TOTALS_MAX = 10_000
+"""Users and tenants whose daily totals are cached; others are read from the database again."""
+
+
+class _Total:
+    """The usage of one user or tenant in a day."""
+
+    def __init__(self, spent: Spent) -> None:
+        self.spent = spent
+
+
+_Key: TypeAlias = tuple[date, str, str | None]
+"""Day, tenant and user; None for the total of the tenant."""
+
+
+class DayMeter:
+    """The daily totals to which a turn adds, besides its own usage and that of its session."""
+
+    def __init__(self, totals: list[tuple[Span, Bounds, _Total]]) -> None:
+        self._totals = totals
+
+    def exceeded(self) -> str | None:
+        """Return the name of an exhausted budget, or None."""
+        for span, bounds, total in self._totals:
+            what = bounds.exceeded_by(total.spent)
+            if what:
+                return f"{span}_{what}"
+        return None
+
+    def count(self, usage: Usage | None) -> None:
+        """Add the usage of a call to the totals."""
+        for _, _, total in self._totals:
+            total.spent = added(total.spent, usage)
+
+
+class Spending:
+    """Today's totals by user and tenant: read from the database when first needed, then updated in memory."""
+
+    def __init__(self, store: Store, budgets: Budgets) -> None:
+        self._store = store
+        self._bounds: dict[Span, Bounds] = {
+            span: bounds for span in ("user_day", "day") if (bounds := budgets.bounds(span)) != Bounds()
+        }
+        self._totals: LRUCache[_Key, _Total] = LRUCache(TOTALS_MAX)
+        self._reading = asyncio.Lock()
+
+    async def meter(self, tenant: str, user_id: str, now: datetime) -> DayMeter | None:
+        """Return the meter of a user's turn; None if there is no daily budget."""
+        if not self._bounds:
+            return None
+        day = now.astimezone(UTC).date()
+        owners: dict[Span, str | None] = {"user_day": user_id, "day": None}
+        totals = [
+            (span, bounds, await self._total((day, tenant, owners[span]))) for span, bounds in self._bounds.items()
+        ]
+        return DayMeter(totals)
+
+    def forget(self, tenant: str, user_id: str) -> None:
+        """Drop the totals of an erased user."""
+        for key in [key for key in self._totals if key[1:] == (tenant, user_id)]:
+            del self._totals[key]
+
+    async def _total(self, key: _Key) -> _Total:
+        if key not in self._totals:
+            async with self._reading:  # no call is counted before the stored total is loaded
+                if key not in self._totals:
+                    self._totals[key] = _Total(await self._recorded(key))
+        return self._totals[key]
+
+    async def _recorded(self, key: _Key) -> Spent:
+        day, tenant, user_id = key
+        begins = datetime.combine(day, time(), UTC)
+        row = await self._store.turns.spent(tenant, begins, begins + timedelta(days=1), user_id)
+        return Spent(row.calls, row.tokens, row.cost)
+
+
+def usage_columns(usage: Usage) -> dict[str, Any]:
+    """Return the usage of a call by the columns of its row."""
+    return {column: getattr(usage, name) for name, column in _USAGE.items()}
+
+
+def usage_of(row: CallRow) -> Usage | None:
+    """Return the usage of a recorded call; None if it is unknown."""
+    if row.endpoint_model is None:
+        return None
+    return msgspec.convert({name: getattr(row, column) for name, column in _USAGE.items()}, Usage)

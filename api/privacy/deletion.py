@@ -1,0 +1,103 @@
+"""Deletes sessions, and users with all their data, from the database and from memory."""
+
+from contextlib import AsyncExitStack
+from datetime import datetime
+
+import structlog
+from msgspec import Struct
+
+from api.analytics.files import AnalyticsFiles
+from api.analytics.schedule import Snapshots
+from api.auth.api_keys import ApiKeys
+from api.errors import ApiError
+from api.sessions.chat import Chat
+from api.sessions.turn_runner import TurnRunner
+from store.interface.errors import StoreError
+from store.interface.rows import is_uuid
+from store.store import Store
+
+log = structlog.get_logger()
+
+
+class ErasureReceipt(Struct, frozen=True):
+    """Counts of the data erased of a user, without the user's id."""
+
+    receipt_id: str
+    erased_at: datetime
+    counts: dict[str, int]
+    compacted: bool
+
+
+class Deletion:
+    """Deletes sessions and users of all tenants."""
+
+    def __init__(
+        self, chat: Chat, runner: TurnRunner, keys: ApiKeys, analytics: AnalyticsFiles, snapshots: Snapshots
+    ) -> None:
+        self._chat = chat
+        self._analytics = analytics
+        self._snapshots = snapshots
+        self._keys = keys
+        self._store: Store = runner.store
+        self._clock = runner.clock
+        self._ids = runner.ids
+        self._spending = runner.spending
+        self._memory_system = runner.memory_system
+
+    async def delete(self, tenant: str, session_id: str) -> None:
+        """Delete a session after its running turn. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY."""
+        if not is_uuid(session_id) or not await self._chat.run_shielded(self._delete(tenant, session_id)):
+            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+
+    async def _delete(self, tenant: str, session_id: str) -> bool:
+        async with self._chat.exclusive_id(tenant, session_id):
+            try:
+                user_id = await self._owner(tenant, session_id)
+                if user_id is None:
+                    return False
+                async with self._memory_system.exclusive_for_erasure(tenant, user_id):
+                    return await self._store.maintenance.delete_session(tenant, session_id)
+            finally:
+                self._chat.evict(tenant, session_id)
+
+    async def _owner(self, tenant: str, session_id: str) -> str | None:
+        start = await self._store.sessions.start(tenant, session_id)
+        return None if start is None else start.user_id
+
+    async def erase(self, tenant: str, user_id: str, *, compact: bool) -> ErasureReceipt:
+        """Erase a user with all sessions after their running turns; with `compact` also from the database file.
+
+        Raises ApiError SESSION_BUSY, CompactionRunning and DiskTooSmall; then nothing is deleted.
+        """
+        if compact:
+            await self._store.maintenance.require_compactable()
+        receipt = await self._chat.run_shielded(self._erase(tenant, user_id))
+        await self._analytics.drop(tenant)
+        await self._snapshots.forget(tenant)
+        if not compact:
+            return receipt
+        try:
+            await self._store.maintenance.compact()
+        except StoreError as error:  # the user is erased anyway, and the receipt says so
+            log.warning("not compacted after an erasure", problem=str(error), receipt=receipt.receipt_id)
+            return receipt
+        return ErasureReceipt(receipt.receipt_id, receipt.erased_at, receipt.counts, compacted=True)
+
+    async def _erase(self, tenant: str, user_id: str) -> ErasureReceipt:
+        locked_ids: set[str] = set()
+        async with self._chat.block_creation(tenant, user_id), AsyncExitStack() as locks:
+            while more := set(await self._store.sessions.ids_of_user(tenant, user_id)) - locked_ids:
+                for session_id in sorted(more):
+                    await locks.enter_async_context(self._chat.exclusive_id(tenant, session_id))
+                locked_ids |= more
+            receipt_id, now = self._ids(), self._clock()
+            try:
+                async with self._memory_system.exclusive_for_erasure(tenant, user_id):
+                    erased = await self._store.maintenance.erase_user(tenant, user_id, receipt_id, now)
+                locked_ids |= set(erased.sessions)
+            finally:
+                for session_id in locked_ids:
+                    self._chat.evict(tenant, session_id)
+                self._spending.forget(tenant, user_id)
+                self._keys.forget(tenant, user_id)
+        return ErasureReceipt(receipt_id, now, dict(erased.counts), compacted=False)

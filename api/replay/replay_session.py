@@ -1,0 +1,324 @@
+"""Replays a recorded session turn by turn, on its own script or as far as possible on a new version."""
+
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from api.errors import ApiError
+from api.model_calls import usage_of
+from api.models import prompt_sent
+from api.replay.differences import TurnDifference, differences
+from api.replay.recorded_session import (
+    RecordedSession,
+    RecordedStep,
+    ReplaySource,
+    SessionUnknown,
+    find_session,
+    with_others,
+)
+from api.sessions import row_mapping
+from runtime.context.selection import newest
+from runtime.engine.engine import Turn, TurnFailed, run_turn
+from runtime.migration.migration import MOVING, Plan, place_of, plan, undo
+from runtime.models.offline_model import OfflineModel
+from runtime.models.recorded_models import RecordingModel, ScriptedModel
+from runtime.models.recorded_turn import (
+    NotRecalled,
+    NotRecorded,
+    RecordedMemory,
+    RecordedModel,
+    ReplyRedacted,
+    ShadowModel,
+)
+from runtime.prompts.prompt import SentPrompt
+from runtime.state.events import Message
+from runtime.state.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
+from runtime.state.limits import Bounds
+from runtime.state.ports import Model, ModelRequest
+from runtime.state.program import Program
+from runtime.state.state import State, StateUnreadable
+from store.interface.rows import CallRow, TurnRow
+
+Outcome: TypeAlias = Literal["same", "differs", "passed over", "stopped"]
+
+
+class TurnReplay(Struct, frozen=True):
+    """The result of a turn: with `stopped` the replay cannot continue; `why` is the reason, or that of passing over."""
+
+    turn: int
+    outcome: Outcome
+    differences: tuple[TurnDifference, ...] = ()
+    why: str = ""
+    action: str = ""  # the action at which it stopped
+
+
+class _TurnNotReplayable(Exception):
+    """The turn cannot be replayed; the message says why."""
+
+    def __init__(self, message: str, action: str = "") -> None:
+        super().__init__(message)
+        self.action = action
+
+
+async def replay(session: RecordedSession, first: int = 0) -> AsyncIterator[TurnReplay]:
+    """Replay a session on its own script from turn `first` on, up to the first difference.
+
+    Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    again: _Replayer | None = None
+    async for step in session.steps(first):
+        program = await session.program(step.row.turn)
+        if again is None:
+            again = await _replayer(session, program, step.before)
+        if step.is_failure:
+            again.pass_over(step)
+            yield TurnReplay(step.row.turn, "passed over", why="the session could not start")
+            continue
+        try:
+            row = await _replay_turn(session, again, program, step, RecordedModel(step.calls, step.budget))
+        except ReplyRedacted as withheld:
+            again.pass_over(step)
+            yield TurnReplay(step.row.turn, "passed over", why=str(withheld), action=withheld.action_id)
+            continue
+        except _TurnNotReplayable as stopped:
+            yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
+            return
+        found = differences(step.row, row, same_script=True)
+        yield TurnReplay(step.row.turn, "differs" if found else "same", found)
+        if found:
+            return
+
+
+async def requests_of(session: RecordedSession, turns: Collection[int]) -> dict[tuple[int, str], ModelRequest]:
+    """Return the requests to models in some turns, by turn and digest, as far as a replay of each turn makes them.
+
+    Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    found: dict[tuple[int, str], ModelRequest] = {}
+    async for step in session.steps(min(turns)):
+        number = step.row.turn
+        if number > max(turns):
+            break
+        if number not in turns or step.is_failure:
+            continue
+        program, model = await session.program(number), RecordedModel(step.calls, step.budget)
+        again = await _replayer(session, program, step.before)
+        with contextlib.suppress(_TurnNotReplayable, ReplyRedacted):
+            await _replay_turn(session, again, program, step, model)
+        found |= {(number, digest): request for digest, request in model.requests.items()}
+    return found
+
+
+async def replay_on_new_version(
+    session: RecordedSession, program: Program, further: Model | None, first: int = 0
+) -> AsyncIterator[TurnReplay]:
+    """Replay the user's inputs on another version of the script, as far as possible.
+
+    The session is first migrated to that version at turn `first`. Model replies come from the recording, else from the
+    `further` model. Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    again: _Replayer | None = None
+    model = await _model_of(session, further, first)
+    async for step in session.steps(first):
+        try:
+            if again is None:
+                again = await _migrated_replayer(session, program, step, model)
+            if step.input is None:
+                again.apply_others(step)
+                why = "the session moved to another version here" if step.move else "the session could not start"
+                yield TurnReplay(step.row.turn, "passed over", why=why)
+                continue
+            row = await again.turn(program, step, _require_portable(step.input), model)
+        except _TurnNotReplayable as stopped:
+            yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
+            return
+        found = differences(step.row, row, same_script=False)
+        yield TurnReplay(step.row.turn, "differs" if found else "same", found)
+
+
+def _require_portable(turn_input: Input | Intervention) -> Input | Intervention:
+    """Return an input that any version accepts. Raises _TurnNotReplayable for a rewind."""
+    if isinstance(turn_input, Rewind):
+        raise _TurnNotReplayable("the session was rewound here to a turn of another version")
+    return turn_input
+
+
+class _Replayer:
+    """Replays the turns of one session in memory."""
+
+    def __init__(
+        self,
+        session: RecordedSession,
+        state: State,
+        history: tuple[Message, ...],
+        history_max: int,
+    ) -> None:
+        self.state = state
+        self._source = session.source
+        self._session = session
+        self._history = history
+        self._history_max = history_max
+        self._numbers = itertools.count(1)
+
+    def apply_others(self, step: RecordedStep) -> None:
+        """Apply the changes that other sessions made to the user variables before a turn."""
+        self.state = msgspec.structs.replace(self.state, global_cells=with_others(self.state.global_cells, step.others))
+
+    def pass_over(self, step: RecordedStep) -> None:
+        """Skip a turn: continue with its recorded state and messages."""
+        self.state = step.after
+        self._history = newest((*self._history, *row_mapping.messages_of(step.row.messages)), self._history_max)
+
+    async def turn(
+        self, program: Program, step: RecordedStep, turn_input: Input | Moved | Intervention, model: Model
+    ) -> TurnRow:
+        """Run a turn at its recorded time and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
+        if not isinstance(turn_input, Moved):  # the state of a migration already contains them
+            self.apply_others(step)
+        cells = None if isinstance(turn_input, Moved) or not program.global_names else self.state.global_cells
+        try:
+            turn = await run_turn(
+                program,
+                self.state,
+                turn_input,
+                model=model,
+                clock=lambda: step.row.started_at,
+                ids=lambda: str(next(self._numbers)),
+                limits=msgspec.structs.replace(self._source.limits, turn_budget=Bounds(), session_budget=Bounds()),
+                meter=model if isinstance(model, RecordedModel) else None,
+                global_cells=cells,
+                history=self._history,
+                contexts=self._source.contexts,
+                now=step.row.started_at,
+                memory=RecordedMemory(step.recalled),
+            )
+        except InputRefused as error:
+            raise _TurnNotReplayable(f"the recorded input is refused here: {error}") from error
+        except TurnFailed as error:
+            raise _TurnNotReplayable(f"the turn fails: {error}", error.place[2]) from error
+        except ReplyRedacted:
+            raise
+        except NotRecorded as error:
+            raise _TurnNotReplayable(str(error), error.action_id) from error
+        except NotRecalled as error:
+            raise _TurnNotReplayable(str(error)) from error
+        row = self._follow(program, step, turn)
+        if isinstance(turn_input, Rewind | Moved):  # the conversation has other or more messages now
+            self._history_max = self._source.contexts.messages_max(program.script, self.state)
+            self._history = await self._session.history(self.state, self._history_max)
+        elif isinstance(turn_input, Clear):
+            self._history = ()
+        return row
+
+    def _follow(self, program: Program, step: RecordedStep, turn: Turn) -> TurnRow:
+        self.state = turn.state
+        self._history = newest((*self._history, *turn.messages), self._history_max)
+        return row_mapping.turn_row(
+            row_mapping.session_of(self._session.head),
+            program,
+            turn,
+            started_at=step.row.started_at,
+            finished_at=step.row.finished_at,
+            execution_status="" if turn.state.begun else "error",
+        )
+
+
+async def _replayer(session: RecordedSession, program: Program, state: State) -> _Replayer:
+    """Return a replayer of the session from a state on."""
+    most = session.source.contexts.messages_max(program.script, state)
+    return _Replayer(session, state, await session.history(state, most), most)
+
+
+# -- on the same version ----------------------------------------------------------------------------------------------
+
+
+async def _replay_turn(
+    session: RecordedSession,
+    again: _Replayer,
+    program: Program,
+    step: RecordedStep,
+    model: RecordedModel,
+) -> TurnRow:
+    """Replay a turn or a migration and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
+    if step.input is not None:
+        return await again.turn(program, step, step.input, model)
+    migration = await _plan_migration(session, again, program, step)
+    if migration.verdict not in MOVING:
+        raise _TurnNotReplayable(f"the session can no longer be migrated: {'; '.join(migration.why)}")
+    again.state = migration.state
+    return await again.turn(program, step, Moved(migration.account, migration.restart), model)
+
+
+async def _plan_migration(session: RecordedSession, again: _Replayer, program: Program, step: RecordedStep) -> Plan:
+    """Plan the recorded migration of a session, or its undo, again."""
+    number = step.row.turn
+    if step.move is not None and step.move.kind == "undo":
+        return undo(again.state, await session.state(number - 2))
+    again.apply_others(step)
+    old = await session.program(number - 1)
+    return plan(old, program, again.state, step.row.started_at)
+
+
+# -- on another version -----------------------------------------------------------------------------------------------
+
+
+async def _migrated_replayer(session: RecordedSession, program: Program, step: RecordedStep, model: Model) -> _Replayer:
+    """Return a replayer of the session before a turn, migrated to the new version. Raises _TurnNotReplayable."""
+    again = await _replayer(session, program, step.before)
+    if step.row.turn == 0:
+        return again
+    again.apply_others(step)
+    old = await session.program(step.row.turn - 1)
+    migration = plan(old, program, again.state, step.row.started_at)
+    if migration.verdict not in MOVING:
+        why = "; ".join(migration.why)
+        raise _TurnNotReplayable(f"at {place_of(again.state)} the session cannot be migrated to this version: {why}")
+    again.state = migration.state
+    await again.turn(program, step, Moved(migration.account, migration.restart), model)
+    return again
+
+
+async def _model_of(session: RecordedSession, further: Model | None, first: int) -> Model:
+    """Return a model with the recorded replies by action, visit and round, collected by a replay on the old script."""
+    recording = RecordingModel(OfflineModel())
+    has_calls = False
+    async for step in session.steps(first):
+        if step.input is None or not step.calls:
+            continue
+        has_calls = True
+        recording.model = RecordedModel(step.calls)
+        program = await session.program(step.row.turn)
+        replayer = await _replayer(session, program, step.before)
+        try:
+            await replayer.turn(program, step, step.input, recording)
+        except (_TurnNotReplayable, ReplyRedacted):
+            continue  # the old version behaves differently by now; the replies up to there are valid
+    if not has_calls and further is None:
+        return OfflineModel()
+    return ShadowModel(ScriptedModel(recording.replies), further)
+
+
+# -- prompts ----------------------------------------------------------------------------------------------------------
+
+
+async def prompts_of(
+    source: ReplaySource, model: Model, tenant: str, session_id: str, rows: Sequence[CallRow]
+) -> Mapping[str, SentPrompt]:
+    """Return the prompts of calls by call id, without those that cannot be rebuilt exactly as they were sent."""
+    turns = {row.turn for row in rows if row.used is not None and row.prompt_digest}
+    if not turns:
+        return {}
+    try:
+        requests = await requests_of(await find_session(source, tenant, session_id), turns)
+    except (SessionUnknown, StateUnreadable, ApiError):  # redacted, or of a script or state that is not readable now
+        return {}
+    found = {
+        row.call_id: prompt_sent(model, request, usage_of(row))
+        for row in rows
+        if (request := requests.get((row.turn, row.request_digest))) is not None
+    }
+    return {call_id: prompt for call_id, prompt in found.items() if prompt is not None}

@@ -1,0 +1,1 @@
+"""Sessions: submitting turns, live turns, caching, views, history, search and statistics."""

@@ -1,0 +1,392 @@
+"""Session operations: take a turn, commit it, read a session.
+
+A turn runs in its own task, so a client that disconnects does not stop it, and it is answered only once it is
+durable. A turn that fails before that leaves no trace.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from api.catalog.catalog import Catalog
+from api.errors import ApiError
+from api.logs.turn_fields import log_turn, note_turn
+from api.schemas.sessions import NewMessage
+from api.sessions import row_mapping
+from api.sessions.live_turns import LiveTurns, PendingTurn, Place
+from api.sessions.session_cache import (
+    CachedSession,
+    CreationGuard,
+    Failure,
+    SessionCache,
+    SessionLocks,
+    require_not_redacted,
+)
+from api.sessions.streams import Streams
+from api.sessions.turn_runner import (
+    Preconditions,
+    TurnResult,
+    TurnRunner,
+    code_of,
+    fingerprint_of,
+    input_of,
+    same_request,
+)
+from api.sessions.views import position
+from api.webhooks.registry import WebhookRegistry
+from runtime.engine.engine import Turn, TurnFailed
+from runtime.state.inputs import Input, InputRefused, Intervention, Start
+from runtime.state.program import Program
+from runtime.state.state import decode
+from scripts.model.memory_plan import DEFAULT_PLAN
+from store.interface.debug_logging import is_debugging
+from store.interface.errors import KeyTaken, StoreError, TurnConflict
+from store.interface.rows import MigrationRow, TurnRow
+from store.interface.webhook_rows import DeliveryRow
+
+T = TypeVar("T")
+_OF_MEMORY = frozenset({"remembered", "recalled"})  # kinds of events
+Take: TypeAlias = Callable[[CachedSession, PendingTurn[TurnResult]], Awaitable[TurnResult]]
+"""Takes a turn of a session while the session is locked."""
+
+
+class Chat:
+    """The sessions of all tenants, over the database."""
+
+    def __init__(self, runner: TurnRunner, catalog: Catalog, live: LiveTurns, webhooks: WebhookRegistry) -> None:
+        settings = runner.settings
+        self._runner = runner
+        self._store = runner.store
+        self._catalog = catalog
+        self.live = live
+        self._webhooks = webhooks
+        # not a dependency of its own: with two dependencies Litestar starts a task group per request, 6 % of a turn
+        self.streams = Streams(settings, live, runner.store, runner.clock, runner.metrics)
+        self.model = runner.model  # for the prompts of `debugInfo`
+        self._settings = settings
+        self._clock = runner.clock
+        self._locks = SessionLocks(settings.queue_max, settings.queue_s)
+        self._creations = CreationGuard(settings.queue_s)
+        self._cache = SessionCache(runner.store, catalog, runner.contexts, settings.session_cache_max)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def close(self) -> None:
+        """Wait for the running turns."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._settings.turn_s)
+
+    async def run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run work that continues if the caller is cancelled."""
+        return await asyncio.shield(self._task(work))
+
+    def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def submit(
+        self,
+        place: Place | None,
+        body: Struct,
+        join: bool,
+        work: Callable[[PendingTurn[TurnResult]], Coroutine[Any, Any, TurnResult]],
+    ) -> PendingTurn[TurnResult]:
+        """Start a request in its own task, which continues if the client disconnects.
+
+        `place` is that of its idempotency key. With `join`, the same request is returned if it is in progress.
+        """
+        fingerprint = None if place is None else fingerprint_of(body)
+        known = self.live.in_progress(place) if join and place is not None else None
+        if known is not None and known.fingerprint == fingerprint:
+            return known
+        return PendingTurn(fingerprint, lambda own: self._task(work(own)))
+
+    # -- a turn -----------------------------------------------------------------------------------------------------
+
+    def submit_message(
+        self, tenant: str, session_id: str, message: NewMessage, condition: Preconditions, *, join: bool = False
+    ) -> PendingTurn[TurnResult]:
+        """Process a message of the user; awaiting the result raises ApiError.
+
+        `join` the same request if it is in progress.
+        """
+        take = partial(self.take_message, message, condition.idempotency_key)
+        return self.submit_change(tenant, session_id, message, take, condition, join=join)
+
+    def submit_change(
+        self, tenant: str, session_id: str, request: Struct, take: Take, condition: Preconditions, *, join: bool = False
+    ) -> PendingTurn[TurnResult]:
+        """Change a session in a turn that `take` carries out; awaiting the result raises ApiError.
+
+        `request` distinguishes requests with the same key.
+        """
+        key = condition.idempotency_key
+        place = None if key is None else (tenant, session_id, key)
+        work = partial(self._turn, tenant, session_id, condition, take, place)
+        return self.submit(place, request, join, work)
+
+    async def _turn(
+        self,
+        tenant: str,
+        session_id: str,
+        condition: Preconditions,
+        take: Take,
+        place: Place | None,
+        pending: PendingTurn[TurnResult],
+    ) -> TurnResult:
+        key = condition.idempotency_key
+        queue = condition.queue or self._settings.busy == "queue"
+        with self.live.answering(pending, place):
+            async with self.exclusive(tenant, session_id, queue=queue) as cached:
+                if key is not None and (known := await self._recorded(cached, key, pending)) is not None:
+                    return known
+                if condition.expected_turn not in {None, cached.state.turn}:
+                    raise self._conflict(cached)
+                return await take(cached, pending)
+
+    async def _recorded(self, cached: CachedSession, key: str, pending: PendingTurn[TurnResult]) -> TurnResult | None:
+        """Return the recorded answer to a request with this key, if any. Raises ApiError IDEMPOTENCY_MISMATCH."""
+        session = cached.session
+        if key not in cached.keys and cached.knows_all_keys:
+            return None
+        row = await self._store.turns.by_key(session.tenant, session.session_id, key)
+        if row is None:
+            return None
+        same_request(row, pending.fingerprint)
+        return TurnResult(session, await self.program_at(cached, row.turn), decode(bytes(row.state)), row)
+
+    async def take_message(
+        self, message: NewMessage, key: str | None, cached: CachedSession, pending: PendingTurn[TurnResult]
+    ) -> TurnResult:
+        """Take a turn with a message of the user. Raises ApiError."""
+        if cached.state.status == "completed":
+            raise ApiError("SESSION_ENDED", "the conversation has ended", context=context_of(cached))
+        if cached.state.status == "paused":
+            raise ApiError("SESSION_PAUSED", "the session is paused", context=context_of(cached))
+        turn_input = Start() if not cached.state.begun else input_of(message)
+        started = self._clock()
+        try:
+            turn = await self.run(cached, turn_input, started, pending)
+        except InputRefused as error:
+            raise ApiError("REQUEST_INVALID", str(error), context=context_of(cached)) from error
+        except TurnFailed as failed:
+            raise await self.fail(cached, failed) from failed
+        return await self.commit(cached, turn, started, key, pending.fingerprint if key is not None else None)
+
+    def run(
+        self,
+        cached: CachedSession,
+        turn_input: Input | Intervention,
+        started: datetime,
+        pending: PendingTurn[TurnResult],
+    ) -> Awaitable[Turn]:
+        """Run a turn and stream its words to the readers. Raises the errors of `run_turn` and StoreError."""
+        live = self.live.begin((cached.session.tenant, cached.session.session_id), cached.state, pending)
+        return self._runner.turn(cached, cached.state, turn_input, started=started, live=live.on_delta)
+
+    async def commit(
+        self,
+        cached: CachedSession,
+        turn: Turn,
+        started: datetime,
+        key: str | None,
+        fingerprint: str | None,
+        execution_status: str = "",
+        migration: MigrationRow | None = None,
+    ) -> TurnResult:
+        """Commit a turn, then update the cached session. Raises ApiError, StoreError."""
+        session = cached.session
+        row = row_mapping.turn_row(
+            session,
+            cached.program,
+            turn,
+            started_at=started,
+            finished_at=self._clock(),
+            idempotency_key=key,
+            fingerprint=fingerprint,
+            execution_status=execution_status,
+        )
+        deliveries = await self._save(cached, turn, row, migration)
+        has_same_past = turn.state.gaps == cached.state.gaps
+        cached.apply_turn(row, turn)
+        if row.turn == 0:
+            self._cache.add(cached)
+        elif has_same_past:
+            self._cache.put(cached)
+        else:
+            await self._cache.put_with_replay(cached)
+        if is_debugging():
+            log_turn(session, row)
+        self.live.committed(row)
+        memory = self._runner.memory_system
+        memory.cache.invalidate(session.tenant, session.user_id)
+        if _uses_memory(cached, row):
+            memory.worker.enqueue(session.tenant, session.user_id)
+        if deliveries:
+            self._webhooks.news.set()
+        return TurnResult(session, cached.program, turn.state, row, turn.model_calls)
+
+    async def _save(
+        self, cached: CachedSession, turn: Turn, row: TurnRow, migration: MigrationRow | None
+    ) -> tuple[DeliveryRow, ...]:
+        """Commit a turn to the database with its webhook deliveries, and return these. Raises ApiError, StoreError."""
+        session = cached.session
+        try:
+            listens = not self._webhooks.is_loaded or self._webhooks.by_tenant.get(session.tenant)
+            deliveries = await self._webhooks.deliveries_for(cached, turn, row) if listens else ()
+            await self._store.turns.commit(
+                row,
+                cached.state.turn,
+                session if row.turn == 0 else None,
+                migration,
+                _used_calls(cached, turn),
+                _withheld_calls(turn),
+                deliveries,
+            )
+        except Exception as error:
+            note_turn(error, session, row.turn)
+            if isinstance(error, TurnConflict):
+                self._cache.evict(session)
+                raise self._conflict(cached) from error
+            if isinstance(error, KeyTaken):
+                context = {"key": session.key, "sessionId": error.session_id}
+                raise ApiError("SESSION_KEY_EXISTS", "a session with this key exists", context=context) from error
+            raise
+        return deliveries
+
+    async def fail(self, cached: CachedSession, failed: TurnFailed) -> ApiError:
+        """Record that a turn failed, and return the error to raise; the session does not change."""
+        code = code_of(failed.kind)
+        lasting = failed.kind in {"model", "memory"} and not failed.retryable
+        cached.failure = Failure(code, str(failed), failed.place, lasting)
+        await self._store.turns.save_failure(cached.failure_row(cached.failure, self._clock()))
+        self._cache.put(cached)
+        place = msgspec.to_builtins(position(cached.program, cached.state, failed.place))
+        return ApiError(code, str(failed), context={**context_of(cached), "position": place}, lasting=lasting)
+
+    def _conflict(self, cached: CachedSession) -> ApiError:
+        turn = cached.state.turn
+        return ApiError("TURN_CONFLICT", f"the session is at turn {turn}", context={**context_of(cached), "turn": turn})
+
+    # -- move -------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def exclusive(self, tenant: str, session_id: str, *, queue: bool = True) -> AsyncIterator[CachedSession]:
+        """Load a session and hold its lock; without `queue` fail if it is busy.
+
+        Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, SESSION_REDACTED.
+        """
+        async with self._locks.hold((tenant, session_id), queue=queue):
+            cached = await self._cache.load(tenant, session_id)
+            require_not_redacted(cached.session)
+            try:
+                yield cached
+            except StoreError:
+                self._cache.evict(cached.session)  # the database may hold more than the cached session
+                raise
+
+    async def settle(self, cached: CachedSession, turn: Turn, started: datetime, migration: MigrationRow) -> TurnResult:
+        """Commit the turn that moves a session to the program and version of `cached`, which replaces it.
+
+        Raises ApiError.
+        """
+        cached.history_max = self._runner.contexts.messages_max(cached.program.script, turn.state)
+        status = "" if turn.state.begun else "error"  # as turn 0 of a session that could not start
+        answer = await self.commit(cached, turn, started, None, None, status, migration)
+        self._cache.evict(cached.session)  # the new script may need more of the history
+        return answer
+
+    def update_cached_metadata(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
+        """Update the key and metadata of a cached session after they changed in the database."""
+        self._cache.relabel(tenant, session_id, key, metadata)
+
+    # -- remove -----------------------------------------------------------------------------------------------------
+
+    def exclusive_id(self, tenant: str, session_id: str, *, queue: bool = True) -> AbstractAsyncContextManager[None]:
+        """Hold the lock of a session id, whether or not the session exists; without `queue` fail if it is busy.
+
+        Raises ApiError SESSION_BUSY.
+        """
+        return self._locks.hold((tenant, session_id), queue=queue)
+
+    def block_creation(self, tenant: str, user_id: str) -> AbstractAsyncContextManager[None]:
+        """Block the creation of sessions of a user. Raises ApiError SESSION_BUSY."""
+        return self._creations.blocked((tenant, user_id))
+
+    def creating(self, tenant: str, user_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold the right to create a session of a user; waits for an erasure. Raises ApiError SESSION_BUSY."""
+        return self._creations.begin((tenant, user_id))
+
+    def evict(self, tenant: str, session_id: str) -> None:
+        """Drop a cached session that was deleted or redacted in the database, and end its streams."""
+        self._cache.remove(tenant, session_id)
+        self.live.remove((tenant, session_id))
+
+    # -- look -------------------------------------------------------------------------------------------------------
+
+    async def session(self, tenant: str, session_id: str) -> CachedSession:
+        """Return the current state of a session. Raises ApiError SESSION_NOT_FOUND."""
+        return await self._cache.load(tenant, session_id)
+
+    async def program_at(self, cached: CachedSession, turn: int) -> Program:
+        """Return the script that a turn ran on, which is an earlier version if the session has migrated since."""
+        moves = await self._store.sessions.migrations(cached.session.tenant, cached.session.session_id)
+        digest = moves[-1].from_digest if moves else cached.session.digest
+        for move in reversed(moves):
+            if move.turn <= turn:
+                digest = move.digest
+        return await self._catalog.program_in(cached.state.locale, cached.session.tenant, digest)
+
+    def is_in_turn(self, tenant: str, session_id: str) -> bool:
+        """Return whether a turn of a session runs now."""
+        return self.live.is_in_turn((tenant, session_id))
+
+    async def owner(self, tenant: str, session_id: str) -> str:
+        """Return the user of a session, also during its first turn. Raises ApiError SESSION_NOT_FOUND."""
+        try:
+            cached = await self._cache.load(tenant, session_id)
+        except ApiError:
+            user_id = self.live.user_of((tenant, session_id))
+            if user_id is None:
+                raise
+            return user_id
+        return cached.session.user_id
+
+    @property
+    def cached_sessions(self) -> int:
+        """Return the number of cached sessions."""
+        return len(self._cache)
+
+
+def _used_calls(cached: CachedSession, turn: Turn) -> tuple[str, ...] | None:
+    """Return the ids of the model calls that a turn used; None if there are none or the session has not started."""
+    if not cached.attempts.rows or not turn.state.begun:
+        return None
+    return tuple(call.intent.call_id for call in turn.model_calls if call.intent is not None)
+
+
+def _withheld_calls(turn: Turn) -> tuple[str, ...]:
+    """Return the ids of the model calls whose text detectors withheld."""
+    return tuple(call.intent.call_id for call in turn.model_calls if call.is_withheld and call.intent is not None)
+
+
+def _uses_memory(cached: CachedSession, row: TurnRow) -> bool:
+    """Return whether the script has a memory plan, or the turn stored or recalled memory."""
+    is_planned = cached.program.script.memory is not DEFAULT_PLAN
+    return is_planned or not _OF_MEMORY.isdisjoint([event.kind for event in row.events])
+
+
+def context_of(cached: CachedSession) -> dict[str, Any]:
+    """Return the fields that identify a session in an error."""
+    return {
+        "scriptId": cached.session.script_uuid,
+        "scriptName": cached.program.script.title or cached.session.script_id,
+        "sessionId": cached.session.session_id,
+    }

@@ -1,0 +1,130 @@
+"""Compresses sessions on request, and shows the context that models see of a session's conversation."""
+
+import msgspec
+
+from api.schemas.contexts import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
+from api.sessions.history import first_message, messages_between, recent_messages
+from api.sessions.lifecycle.interventions import Interventions
+from api.sessions.session_cache import CachedSession
+from api.sessions.turn_runner import Preconditions, TurnResult
+from runtime.context.messages import attachments_of
+from runtime.context.ports import View
+from runtime.context.selection import MESSAGES_MAX, Contexts, SelectedStrategy, shown
+from runtime.context.windows import recent, tokens_in
+from runtime.prompts.escaping import encoded
+from runtime.state.events import Message
+from runtime.state.inputs import Compress
+from runtime.state.state import ContextMemory, State
+from runtime.turn.context_upkeep import tokens_of_history
+from scripts.model.actions import Action
+from store.store import Store
+
+NEWEST = "newest"  # name of the context without a chosen strategy
+SUMMARY, MEMO = "[Conversation Summary]", "[Memo]"
+MORE = 20  # additional messages, to find the start of an exchange
+_PROMPT_FIELDS = ("name", "tool_calls", "tool_call_id")  # metadata of a message that prompts need
+
+
+async def compress(
+    interventions: Interventions,
+    store: Store,
+    tenant: str,
+    session_id: str,
+    request: NewCompression,
+    condition: Preconditions,
+) -> tuple[TurnResult, CompressionView]:
+    """Summarise all but the last messages of a session, unless that is done already. Raises ApiError."""
+
+    async def choose(cached: CachedSession) -> Compress | None:
+        return await _to_compress(store, cached, request.keep, request.instruct)
+
+    answer = await interventions.intervene(tenant, session_id, request, choose, condition)
+    memory = answer.state.context or ContextMemory()
+    by = next((event.data.get("by", "") for event in answer.row.events if event.kind == "resized"), "")
+    return answer, CompressionView(
+        summary=memory.summary, summary_to=memory.summary_to, remaining=_after(answer.state, memory.summary_to), by=by
+    )
+
+
+async def _to_compress(store: Store, cached: CachedSession, keep: int, instruct: str) -> Compress | None:
+    session, gaps = cached.session, cached.state.gaps
+    summary_to = cached.state.context.summary_to if cached.state.context is not None else 0
+    newest = await store.turns.recent_messages(session.tenant, session.session_id, keep, without=gaps)
+    last = newest[0].seq - 1 if len(newest) == keep else 0
+    older = (
+        await messages_between(store, session.tenant, session.session_id, summary_to + 1, last, gaps)
+        if last > summary_to
+        else ()
+    )
+    return Compress(older, keep, instruct) if older else None
+
+
+def _after(state: State, number: int) -> int:
+    """Return how many messages of the conversation follow a number."""
+    removed = sum(max(last - max(first - 1, number), 0) for first, last in state.gaps)
+    return state.message_seq - number - removed
+
+
+# -- look -------------------------------------------------------------------------------------------------------------
+
+
+def context_view(contexts: Contexts, cached: CachedSession) -> ContextView:
+    """Return what a model would see of the conversation now, and what the context strategy stores."""
+    chosen, view = _visible(contexts, cached)
+    memory = cached.state.context or ContextMemory()
+    last = memory.last_resize
+    return ContextView(
+        strategy=chosen.settings.strategy if chosen is not None else NEWEST,
+        settings=msgspec.to_builtins(chosen.settings) if chosen is not None else None,
+        summary=memory.summary,
+        summary_to=memory.summary_to,
+        memo=memory.memo,
+        memo_to=memory.memo_to,
+        last_resize=None if last is None else LastResizeView.of(last),
+        failed=memory.failed,
+        messages=[message.number for message in view.messages],
+        tokens=sum(map(tokens_in, view.messages)) + tokens_of_history(view.summary, view.memo),
+    )
+
+
+async def history_of(
+    store: Store, cached: CachedSession, messages_max: int, tokens_max: int | None
+) -> list[PromptMessage]:
+    """Return the last messages of a conversation, from the start of an exchange, for an application's own prompt."""
+    session, gaps = cached.session, cached.state.gaps
+    opener = cached.state.context.opener if cached.state.context is not None else None
+    if opener is None:
+        opener = await first_message(store, session.tenant, session.session_id, gaps)
+    messages: tuple[Message, ...] = ()
+    for limit in (messages_max + MORE, MESSAGES_MAX):  # a few more are read, or many if an exchange is that long
+        candidates = await recent_messages(store, session.tenant, session.session_id, limit, gaps)
+        messages = recent(candidates, messages_max, tokens_max, opener)
+        if len(candidates) < limit or messages[0].role == opener:
+            break
+    return [_plain(message) for message in messages]
+
+
+def context_messages(contexts: Contexts, cached: CachedSession) -> list[PromptMessage]:
+    """Return what a model would see of the conversation now, as messages."""
+    _, view = _visible(contexts, cached)
+    accounts = [(SUMMARY, view.summary)] if view.summary else []
+    accounts += [(MEMO, encoded(dict(view.memo)))] if view.memo else []
+    preamble = [PromptMessage(role="system", content=f"{name} {text}") for name, text in accounts]
+    return [*preamble, *map(_plain, view.messages)]
+
+
+def _visible(contexts: Contexts, cached: CachedSession) -> tuple[SelectedStrategy | None, View]:
+    chosen = contexts.chosen(cached.program.script, cached.state, _current_action(cached))
+    return chosen, shown(chosen, cached.history, cached.state.context)
+
+
+def _current_action(cached: CachedSession) -> Action | None:
+    state, program = cached.state, cached.program
+    path = (*state.home(), state.frames[-1].action) if state.frames else None
+    return program.action(*path) if path is not None and program.has_action(path) else None
+
+
+def _plain(message: Message) -> PromptMessage:
+    others = {name: message.metadata[name] for name in _PROMPT_FIELDS if message.metadata.get(name) is not None}
+    attachments = [f"[{each['type']}: {each['ref'] or '?'}]" for each in attachments_of(message)]
+    return PromptMessage(role=message.role, content="\n".join(filter(None, [message.content, *attachments])), **others)

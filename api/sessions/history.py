@@ -1,0 +1,44 @@
+"""Reads the part of a session's conversation that a context strategy needs: the newest messages or a range."""
+
+from api.sessions.row_mapping import messages_of
+from runtime.context.selection import HEAD_MAX
+from runtime.context.windows import head_of, opener_of
+from runtime.state.events import Message
+from runtime.state.state import ContextMemory, Opener
+from store.interface.rows import Gaps
+from store.store import Store
+
+PAGE = 1_000
+BETWEEN_MAX = 20_000  # messages in one read
+
+
+async def recent_messages(
+    store: Store, tenant: str, session_id: str, messages_max: int, gaps: Gaps
+) -> tuple[Message, ...]:
+    """Return the last messages of a conversation, and the system messages that it begins with."""
+    recent = messages_of(await store.turns.recent_messages(tenant, session_id, messages_max, without=gaps))
+    if len(recent) < messages_max:
+        return recent
+    first = messages_of(await store.turns.messages(tenant, session_id, limit=HEAD_MAX, without=gaps))
+    return (*(each for each in head_of(first) if each.number < recent[0].number), *recent)
+
+
+async def first_message(store: Store, tenant: str, session_id: str, gaps: Gaps) -> Opener:
+    """Return who opened a conversation."""
+    first = messages_of(await store.turns.messages(tenant, session_id, limit=HEAD_MAX + 1, without=gaps))
+    return opener_of(first, ContextMemory())
+
+
+async def messages_between(
+    store: Store, tenant: str, session_id: str, first: int, last: int, gaps: Gaps
+) -> tuple[Message, ...]:
+    """Return the messages between two numbers, at most BETWEEN_MAX from the first."""
+    messages: list[Message] = []
+    after = first - 1
+    while after < last and len(messages) < BETWEEN_MAX:
+        page = messages_of(await store.turns.messages(tenant, session_id, after_seq=after, limit=PAGE, without=gaps))
+        if not page:
+            break
+        messages += [each for each in page if each.number <= last]
+        after = page[-1].number
+    return tuple(messages[:BETWEEN_MAX])

@@ -1,0 +1,1 @@
+"""Session operations besides messages: labels, interventions, rewind and forks."""

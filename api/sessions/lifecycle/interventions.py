@@ -1,0 +1,190 @@
+"""Interventions: changes of a session by the application instead of a message. Each is one turn, carried out once.
+
+A running turn is waited for, or the request is rejected, as with messages. If nothing is left to do, there is no turn.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from api.errors import ApiError
+from api.schemas.base import Body
+from api.schemas.lifecycle import Ending, ExternalMessage, NewMessages, NewValues, PastTurn
+from api.sessions.chat import Chat, context_of
+from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
+from api.sessions.live_turns import PendingTurn
+from api.sessions.session_cache import CachedSession
+from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner, code_of, values_of
+from runtime.context.messages import PARTS
+from runtime.engine.engine import TurnFailed
+from runtime.state.inputs import (
+    Append,
+    Appended,
+    Clear,
+    End,
+    InputRefused,
+    Intervention,
+    NotNow,
+    Pause,
+    Resume,
+    Rewind,
+    SetVariables,
+)
+from runtime.state.state import State
+
+Choose: TypeAlias = Callable[[CachedSession], Awaitable[Intervention | None]]
+"""Returns the intervention in a session while the session is locked; None if nothing is left to do."""
+
+
+class _InterventionRequest(Struct, frozen=True):
+    """The fingerprint of an intervention: the same key with another session or body is another request."""
+
+    what: str
+    body: Body | None = None
+
+
+class Interventions:
+    """The interventions in sessions of all tenants. All methods raise ApiError."""
+
+    def __init__(self, chat: Chat, runner: TurnRunner) -> None:
+        self._chat = chat
+        self._store = runner.store
+        self._clock = runner.clock
+
+    async def pause(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
+        """Pause a session: it takes no message until it is resumed."""
+        choose = _unless(lambda state: state.status == "paused", Pause())
+        return await self.intervene(tenant, session_id, _InterventionRequest("pause"), choose, condition)
+
+    async def resume(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
+        """Resume a paused session."""
+        choose = _unless(lambda state: state.status == "active", Resume())
+        return await self.intervene(tenant, session_id, _InterventionRequest("resume"), choose, condition)
+
+    async def end(self, tenant: str, session_id: str, ending: Ending, condition: Preconditions) -> TurnResult:
+        """End the conversation at its current position."""
+        choose = _unless(lambda state: state.status == "completed", End(ending.reason))
+        return await self.intervene(tenant, session_id, _InterventionRequest("end", ending), choose, condition)
+
+    async def set_variables(self, tenant: str, session_id: str, new: NewValues, condition: Preconditions) -> TurnResult:
+        """Set and unset variables, all or none."""
+        intervention = SetVariables(values_of(new.variables, "variables"), new.scope)
+        choose = _unless(lambda _: False, intervention)
+        return await self.intervene(tenant, session_id, _InterventionRequest("set_variables", new), choose, condition)
+
+    async def rewind(self, tenant: str, session_id: str, back: PastTurn, condition: Preconditions) -> TurnResult:
+        """Restore the state that an earlier turn left; later messages leave the conversation."""
+        if back == PastTurn():
+            raise ApiError("REQUEST_INVALID", "name a `turn` to rewind to, or `beforeUserMessage`")
+
+        async def choose(cached: CachedSession) -> Intervention | None:
+            turn = await resolve_turn(self._store, cached, back)
+            return None if turn is None or turn == cached.state.turn else await self._rewind(cached, turn)
+
+        return await self.intervene(tenant, session_id, _InterventionRequest("rewind", back), choose, condition)
+
+    async def _rewind(self, cached: CachedSession, turn: int) -> Rewind:
+        moves = await self._store.sessions.migrations(cached.session.tenant, cached.session.session_id)
+        if moves and moves[0].turn > turn:
+            message = (
+                f"the session migrated to another version of its script in turn {moves[0].turn} and cannot rewind to "
+                f"an earlier turn; fork turn {turn} instead"
+            )
+            raise ApiError("MIGRATION_BLOCKED", message, context=context_of(cached))
+        _, state = await load_turn(self._store, cached, turn)
+        if not state.begun:
+            message = f"the session had not started in turn {turn}"
+            raise ApiError("INTERVENTION_REFUSED", message, context=context_of(cached))
+        return Rewind(state)
+
+    async def clear(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
+        """Remove all messages from the conversation; the position does not change."""
+        choose = _unless(_is_clear, Clear())
+        return await self.intervene(tenant, session_id, _InterventionRequest("clear"), choose, condition)
+
+    async def append(self, tenant: str, session_id: str, new: NewMessages, condition: Preconditions) -> TurnResult:
+        """Append messages from elsewhere, all or none; concurrent requests wait for each other."""
+        intervention = Append(tuple(_to_append(message, index) for index, message in enumerate(new.messages)))
+        choose = _unless(lambda _: False, intervention)
+        waiting = msgspec.structs.replace(condition, queue=True)
+        return await self.intervene(tenant, session_id, _InterventionRequest("append", new), choose, waiting)
+
+    async def intervene(
+        self,
+        tenant: str,
+        session_id: str,
+        request: Struct,
+        choose: Choose,
+        condition: Preconditions,
+    ) -> TurnResult:
+        """Apply the intervention that `choose` returns for the current session. `request` distinguishes requests with
+        the same key.
+        """
+
+        async def take(cached: CachedSession, pending: PendingTurn[TurnResult]) -> TurnResult:
+            intervention = await choose(cached)
+            return await (
+                self._nothing(cached) if intervention is None else self._take(cached, intervention, condition, pending)
+            )
+
+        return await self._chat.submit_change(tenant, session_id, request, take, condition)
+
+    async def _nothing(self, cached: CachedSession) -> TurnResult:
+        """Return the unchanged session, without messages or events."""
+        row, _ = await load_turn(self._store, cached, cached.state.turn)
+        quiet = msgspec.structs.replace(row, messages=[], variables=[], events=[])
+        return TurnResult(cached.session, cached.program, cached.state, quiet)
+
+    async def _take(
+        self,
+        cached: CachedSession,
+        intervention: Intervention,
+        condition: Preconditions,
+        pending: PendingTurn[TurnResult],
+    ) -> TurnResult:
+        context, started = context_of(cached), self._clock()
+        try:
+            turn = await self._chat.run(cached, intervention, started, pending)
+        except NotNow as error:
+            code = "SESSION_ENDED" if cached.state.status == "completed" else "INTERVENTION_REFUSED"
+            raise ApiError(code, str(error), context=context) from error
+        except InputRefused as error:
+            raise ApiError("REQUEST_INVALID", str(error), context=context) from error
+        except TurnFailed as failed:  # no script runs, so the request itself exceeds a limit
+            code = "PAYLOAD_TOO_LARGE" if failed.kind == "limit" else code_of(failed.kind)
+            raise ApiError(code, str(failed), context=context) from failed
+        return await self._chat.commit(cached, turn, started, condition.idempotency_key, pending.fingerprint)
+
+
+def _unless(is_done: Callable[[State], bool], intervention: Intervention) -> Choose:
+    """Choose an intervention unless the session is in the state that it leads to."""
+
+    async def choose(cached: CachedSession) -> Intervention | None:
+        return None if is_done(cached.state) else intervention
+
+    return choose
+
+
+def _is_clear(state: State) -> bool:
+    is_clear = not state.message_seq or state.gaps == ((1, state.message_seq),)
+    return is_clear and state.context is None
+
+
+def _to_append(message: ExternalMessage, index: int) -> Appended:
+    """Convert a message of the request to a runtime message; other fields become metadata. Raises ApiError."""
+    parts = message.content if isinstance(message.content, list) else []
+    words = [part.get("text") for part in parts if part.get("type", "text") == "text"]
+    texts = [text for text in words if isinstance(text, str)]
+    if len(texts) != len(words):
+        raise ApiError("REQUEST_INVALID", f"messages[{index}]: a part of the type `text` has a `text`")
+    others = {
+        PARTS: parts if len(words) < len(parts) else UNSET,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
+    }
+    metadata = message.metadata | {name: value for name, value in others.items() if value is not UNSET}
+    content = message.content if isinstance(message.content, str) else "\n".join(texts)
+    return Appended(message.role, content, values_of(metadata, f"messages[{index}]"))

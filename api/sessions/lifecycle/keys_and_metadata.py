@@ -1,0 +1,106 @@
+"""Session keys and metadata: get or create a session by its key, and change both."""
+
+from typing import Any
+
+from api.errors import ApiError
+from api.schemas.lifecycle import KeyedSession, NewLabels
+from api.schemas.sessions import NewMessage
+from api.sessions.row_mapping import FORKED_FROM
+from api.sessions.session_cache import CachedSession, SessionLocks, require_not_redacted
+from api.sessions.session_creation import SessionCreation
+from api.sessions.turn_runner import Preconditions, TurnRunner, values_of
+from store.interface.errors import KeyTaken
+
+WAITING_MAX = 1_000  # requests for one key, or about one session
+
+
+class Labels:
+    """The keys and metadata of sessions of all tenants."""
+
+    def __init__(self, creation: SessionCreation, runner: TurnRunner) -> None:
+        self._creation = creation
+        self._chat = creation.chat
+        self._store = runner.store
+        self._keys = SessionLocks(WAITING_MAX, runner.settings.turn_s)
+        self._changes = SessionLocks(WAITING_MAX, runner.settings.queue_s)
+
+    async def by_key(self, tenant: str, key: str) -> CachedSession | None:
+        """Return the session with a key, if any."""
+        row = await self._store.sessions.by_key(tenant, key)
+        return await self._chat.session(tenant, row.session_id) if row is not None else None
+
+    async def get_or_create(self, tenant: str, new: KeyedSession) -> tuple[CachedSession, bool]:
+        """Return the session with a key, created if it is missing, and whether it was created.
+
+        Concurrent requests create one session.
+
+        Raises ApiError, SESSION_KEY_EXISTS if the session belongs to another user.
+        """
+        async with self._keys.hold((tenant, new.key), queue=True):
+            cached = await self.by_key(tenant, new.key)
+            if cached is None:
+                try:
+                    answer = await self._creation.submit(tenant, new, Preconditions())
+                except ApiError as error:
+                    cached = await self.by_key(tenant, new.key) if error.code == "SESSION_KEY_EXISTS" else None
+                    if cached is None:
+                        raise
+                else:
+                    return await self._chat.session(tenant, answer.session.session_id), True
+        if cached.session.user_id != new.user_id:
+            raise ApiError("SESSION_KEY_EXISTS", "the session with this key belongs to another user")
+        if not cached.state.begun:
+            nothing, queue = NewMessage(content=""), Preconditions(queue=True)
+            await self._chat.submit_message(tenant, cached.session.session_id, nothing, queue)
+            cached = await self._chat.session(tenant, cached.session.session_id)
+        return cached, False
+
+    async def label(self, tenant: str, session_id: str, new: NewLabels) -> CachedSession:
+        """Merge metadata into a session's, and set its key if it has none. Raises ApiError."""
+        return await self._chat.run_shielded(self._label(tenant, session_id, new))
+
+    async def _label(self, tenant: str, session_id: str, new: NewLabels) -> CachedSession:
+        if FORKED_FROM in new.metadata:
+            raise ApiError("REQUEST_INVALID", f"metadata: `{FORKED_FROM}` is the origin of a fork and cannot change")
+        require_not_redacted((await self._chat.session(tenant, session_id)).session)
+        async with self._changes.hold((tenant, session_id), queue=True):  # not the session's lock: turns continue
+            session = await self._store.sessions.start(tenant, session_id)
+            if session is None:
+                raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+            if new.key is not None and session.key not in {None, new.key}:
+                message = "the session has a key already, which cannot be changed"
+                raise ApiError("INTERVENTION_REFUSED", message, context={"sessionId": session_id})
+            key, metadata = new.key or session.key, apply_patch(session.metadata, new.metadata)
+            if (key, metadata) != (session.key, session.metadata):
+                try:
+                    await self._store.sessions.label(tenant, session_id, key, metadata)
+                except KeyTaken as error:
+                    raise key_exists(error) from error
+                self._chat.update_cached_metadata(tenant, session_id, key, metadata)
+        cached = await self._chat.session(tenant, session_id)
+        require_not_redacted(cached.session)  # it may have been redacted while this waited for the lock
+        return cached
+
+
+def apply_patch(metadata: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Apply a merge patch (RFC 7396) to metadata. Raises ApiError REQUEST_INVALID if it becomes too large or deep."""
+    values_of(patch, "metadata")
+    return values_of(_merge(metadata, patch), "metadata")
+
+
+def _merge(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merge(result.get(name), value)
+    return result
+
+
+def key_exists(error: KeyTaken) -> ApiError:
+    """Return the error for a key that another session has."""
+    context = {"key": error.key, "sessionId": error.session_id}
+    return ApiError("SESSION_KEY_EXISTS", "a session with this key exists", context=context)

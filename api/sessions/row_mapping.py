@@ -1,0 +1,174 @@
+"""Maps runtime values to database rows and back; no other module knows both."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from runtime.engine.engine import Turn
+from runtime.state.events import Event, Message, VariableChanged
+from runtime.state.program import Program
+from runtime.state.state import Cell, State, encode
+from scripts.model.actions import action_type
+from store.interface.rows import EventRow, MessageRow, SessionHead, SessionRow, TurnRow, UserVariableRow, VariableRow
+
+FORKED_FROM = "forkedFrom"
+"""The metadata name under which a fork stores its origin."""
+
+
+class Origin(Struct, frozen=True, rename="camel"):
+    """The origin of a forked session: another session, up to a turn."""
+
+    session_id: str
+    turn: int
+
+
+def origin_of(session: SessionRow) -> Origin | None:
+    """Return the origin of a forked session; None for other sessions."""
+    try:
+        return msgspec.convert(session.metadata.get(FORKED_FROM), Origin | None)
+    except msgspec.ValidationError:
+        return None  # applications set metadata, so the value may have another type
+
+
+def turn_row(
+    session: SessionRow,
+    program: Program,
+    turn: Turn,
+    *,
+    started_at: datetime,
+    finished_at: datetime,
+    idempotency_key: str | None = None,
+    fingerprint: str | None = None,
+    execution_status: str = "",
+) -> TurnRow:
+    """Return the database row of a turn."""
+    state = turn.state
+    place = turn_position_of(program, state)
+    return TurnRow(
+        tenant=session.tenant,
+        session_id=session.session_id,
+        user_id=session.user_id,
+        turn=state.turn,
+        started_at=started_at,
+        finished_at=finished_at,
+        status=state.status,
+        execution_status=execution_status or state.execution_status,
+        phase_id=place.phase_id,
+        topic_id=place.topic_id,
+        action_id=place.action_id,
+        action_type=place.action_type,
+        wait_kind=place.wait_kind,
+        state=msgspec.Raw(turn.saved),
+        idempotency_key=idempotency_key,
+        fingerprint=fingerprint,
+        messages=[_message_row(message, finished_at) for message in turn.messages],
+        variables=[_variable_row(change) for change in turn.changes],
+        events=_event_rows(turn.events),
+    )
+
+
+class TurnPosition(Struct, frozen=True):
+    """The position of a session after a turn, by the columns of the turn."""
+
+    phase_id: str | None
+    topic_id: str | None
+    action_id: str | None
+    action_type: str | None
+    wait_kind: str | None
+
+
+def turn_position_of(program: Program, state: State) -> TurnPosition:
+    """Return the position of a state. Raises PlaceLost."""
+    action = state.frames[-1].action if state.frames else ""
+    return TurnPosition(
+        phase_id=state.phase or None,
+        topic_id=state.topic or None,
+        action_id=action or None,
+        action_type=action_type(program.action(*state.home(), action)) if action else None,
+        wait_kind=state.wait.kind if state.wait is not None else None,
+    )
+
+
+def _message_row(message: Message, now: datetime) -> MessageRow:
+    return MessageRow(
+        seq=message.number,
+        message_id=message.message_id,
+        role=message.role,
+        content=message.content,
+        action_id=message.action_id or None,
+        metadata=dict(message.metadata),
+        created_at=now,
+    )
+
+
+def _variable_row(change: VariableChanged) -> VariableRow:
+    return VariableRow(
+        scope=change.scope,
+        name=change.name,
+        old=change.old,
+        new=change.new,
+        type=change.type,
+        action_id=change.action_id or None,
+        source=change.source,
+        phase_id=change.phase_id if change.scope in {"phase", "topic"} else None,
+        topic_id=change.topic_id if change.scope == "topic" else None,
+    )
+
+
+def _event_rows(events: tuple[Event, ...]) -> list[EventRow]:
+    """Return the events without data that the message and variable rows of the turn contain; those are referenced."""
+    rows, changes = [], 0
+    for event in events:
+        if isinstance(event.body, Message):
+            rows.append(EventRow(event.seq, "message", {"message": event.body.number}))
+        elif isinstance(event.body, VariableChanged):
+            rows.append(EventRow(event.seq, "variable", {"variable": changes}))
+            changes += 1
+        else:
+            data = msgspec.to_builtins(event.body)
+            rows.append(EventRow(event.seq, data.pop("kind"), data))
+    return rows
+
+
+def messages_of(rows: list[MessageRow]) -> tuple[Message, ...]:
+    """Convert message rows to runtime messages."""
+    return tuple(
+        Message(
+            number=row.seq,
+            message_id=row.message_id,
+            role=row.role,
+            content=row.content,
+            action_id=row.action_id or "",
+            metadata=row.metadata,
+        )
+        for row in rows
+    )
+
+
+def cells_of(rows: list[UserVariableRow]) -> dict[str, Cell]:
+    """Convert the rows of a user's global variables to runtime cells."""
+    return {row.name: msgspec.convert(_cell(row), Cell) for row in rows}
+
+
+def _cell(row: UserVariableRow) -> Mapping[str, Any]:
+    return {"value": row.value, "type": row.type, "last_updated": row.updated_at, "source": row.source}
+
+
+def seed_of(session_id: str) -> int:
+    """Derive the seed of a session's random choices from its id, as the default."""
+    return int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:6])
+
+
+def session_before_first_turn(state: State) -> Turn:
+    """Return the turn that represents a session whose first turn failed."""
+    next_state = msgspec.structs.replace(state, turn=state.turn + 1)
+    return Turn(state=next_state, saved=encode(next_state), events=(), model_calls=())
+
+
+def session_of(head: SessionHead) -> SessionRow:
+    """Return the fixed fields of a session."""
+    return SessionRow(**{name: getattr(head, name) for name in SessionRow.__struct_fields__})

@@ -1,0 +1,322 @@
+"""Sessions in memory: loaded from the database, cached while they are in use, and locked for one turn at a time."""
+
+import asyncio
+import itertools
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+from cachetools import LRUCache
+from msgspec import Struct
+
+from api.catalog.catalog import Catalog
+from api.errors import ApiError
+from api.model_calls import RecordedCalls
+from api.sessions import row_mapping
+from api.sessions.history import recent_messages
+from api.sessions.live_turns import Signal
+from api.timestamps import utc_text
+from runtime.context.selection import Contexts, newest
+from runtime.engine.engine import Turn
+from runtime.state.events import HISTORY_MAX, Message
+from runtime.state.program import Program
+from runtime.state.state import ExecutionStatus, State, StateUnreadable, decode
+from store.interface.errors import StoreError
+from store.interface.rows import FailureRow, SessionHead, SessionRow, TurnRow, is_uuid
+from store.store import Store
+
+
+class _LockEntry:
+    """The lock of one session; it exists while a task holds or awaits it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
+class SessionLocks:
+    """Locks by session. A busy session rejects turns, or queues a bounded number of them for a bounded time."""
+
+    def __init__(self, queue_max: int, queue_s: float) -> None:
+        self._places: WeakValueDictionary[Hashable, _LockEntry] = WeakValueDictionary()
+        self._queue_max = queue_max
+        self._queue_s = queue_s
+
+    @asynccontextmanager
+    async def hold(self, session: Hashable, *, queue: bool) -> AsyncIterator[None]:
+        """Hold the lock of a session. Raises ApiError SESSION_BUSY."""
+        place = self._places.setdefault(session, _LockEntry())
+        if place.lock.locked() and (not queue or place.waiting >= self._queue_max):
+            raise ApiError("SESSION_BUSY", "the session is answering another message")
+        if place.lock.locked() or place.waiting:
+            await self._wait(place)
+        else:
+            await place.lock.acquire()  # at once
+        try:
+            yield
+        finally:
+            place.lock.release()
+
+    async def _wait(self, place: _LockEntry) -> None:
+        place.waiting += 1
+        try:
+            async with asyncio.timeout(self._queue_s):
+                await place.lock.acquire()
+        except TimeoutError as error:
+            raise ApiError("SESSION_BUSY", f"the session was busy for {self._queue_s:g} s") from error
+        finally:
+            place.waiting -= 1
+
+
+class CreationGuard:
+    """Sessions in creation by user: an erasure waits for them, and later creations wait for the erasure."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._creating: Counter[Hashable] = Counter()
+        self._blocked: set[Hashable] = set()
+        self._signal = Signal()
+        self._wait_s = wait_s
+
+    @asynccontextmanager
+    async def begin(self, user: Hashable) -> AsyncIterator[None]:
+        """Hold the right to create a session of the user. Raises ApiError SESSION_BUSY."""
+        await self._until(lambda: user not in self._blocked)
+        self._creating[user] += 1
+        try:
+            yield
+        finally:
+            self._creating[user] -= 1
+            if not self._creating[user]:
+                del self._creating[user]
+                self._signal.notify()
+
+    @asynccontextmanager
+    async def blocked(self, user: Hashable) -> AsyncIterator[None]:
+        """Wait for creations of the user's sessions and block new ones. Raises ApiError SESSION_BUSY."""
+        await self._until(lambda: user not in self._blocked)
+        self._blocked.add(user)
+        try:
+            await self._until(lambda: user not in self._creating)
+            yield
+        finally:
+            self._blocked.discard(user)
+            self._signal.notify()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while not condition():
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0 or not await self._signal.wait(left):
+                raise ApiError("SESSION_BUSY", f"the user's sessions were busy for {self._wait_s:g} s")
+
+
+KEYS_MAX = 200  # idempotency keys of a cached session; older ones are looked up in the database
+
+
+class Failure(Struct, frozen=True):
+    """The last attempt at a turn, if it failed."""
+
+    code: str
+    message: str
+    place: tuple[str, str, str]
+    is_lasting: bool = False
+    """Whether a retry with the same message cannot succeed."""
+
+
+class CachedSession:
+    """A session with its program, its state and its last messages."""
+
+    def __init__(
+        self,
+        session: SessionRow,
+        program: Program,
+        state: State,
+        history: tuple[Message, ...],
+        history_max: int = HISTORY_MAX,
+    ) -> None:
+        self.session = session
+        self.program = program
+        self.state = state
+        self.history = history
+        self.history_max = history_max  # messages; includes those that its context strategies need
+        self.updated_at: datetime = session.created_at
+        self.failure: Failure | None = None
+        self.keys: OrderedDict[str, None] = OrderedDict()  # of the last requests, in order
+        self.knows_all_keys = False
+        self.attempts = RecordedCalls()  # calls of earlier attempts at the next turn
+
+    @property
+    def execution_status(self) -> ExecutionStatus:
+        """Return the execution status of the session."""
+        return "error" if self.failure is not None else self.state.execution_status
+
+    @property
+    def current_question(self) -> str:
+        """Return the assistant's messages since the user's last message: the current question."""
+        messages = itertools.takewhile(lambda message: message.role == "assistant", reversed(self.history))
+        return "\n\n".join(reversed([message.content for message in messages if message.content]))
+
+    def failure_row(self, failure: Failure, failed_at: datetime) -> FailureRow:
+        """Return the row of a failed attempt at the session's next turn."""
+        phase, topic, action = failure.place
+        return FailureRow(
+            tenant=self.session.tenant,
+            session_id=self.session.session_id,
+            turn_attempted=self.state.turn + 1,
+            code=failure.code,
+            message=failure.message,
+            phase_id=phase or None,
+            topic_id=topic or None,
+            action_id=action or None,
+            failed_at=failed_at,
+            is_lasting=failure.is_lasting,
+        )
+
+    def apply_turn(self, row: TurnRow, turn: Turn) -> None:
+        """Update the session from a committed turn."""
+        self.state = turn.state
+        self.history = newest((*self.history, *turn.messages), self.history_max)
+        self.updated_at = row.finished_at
+        self.failure = None
+        if turn.state.begun:
+            self.attempts = RecordedCalls()
+        if row.idempotency_key is not None:
+            self.keys[row.idempotency_key] = None
+            if len(self.keys) > KEYS_MAX:
+                self.keys.popitem(last=False)
+                self.knows_all_keys = False
+
+
+def require_not_redacted(session: SessionRow) -> None:
+    """Raise ApiError SESSION_REDACTED if the texts and values of a session were removed."""
+    if session.redacted_at is not None:
+        at = utc_text(session.redacted_at)
+        message = f"the session was redacted on {at[:10]} by a retention policy of the server"
+        context = {"sessionId": session.session_id, "redactedAt": at}
+        raise ApiError("SESSION_REDACTED", message, context=context)
+
+
+class _Load:
+    """A load of a session from the database; not current once the session has changed since."""
+
+    is_current = True
+
+
+class SessionCache:
+    """At most `sessions_max` sessions of all tenants; the least recently used is dropped first."""
+
+    def __init__(self, store: Store, catalog: Catalog, contexts: Contexts, sessions_max: int) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._contexts = contexts
+        self._cache: LRUCache[tuple[str, str], CachedSession] = LRUCache(sessions_max)
+        self._loads: dict[tuple[str, str], set[_Load]] = {}  # bounded by the number of requests in progress
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    async def load(self, tenant: str, session_id: str) -> CachedSession:
+        """Return a session, cached or loaded. Raises ApiError SESSION_NOT_FOUND, VARIABLE_STORE_INIT_ERROR."""
+        key = (tenant, session_id)
+        while True:
+            cached = self._cache.get(key)
+            if cached is not None:
+                return cached
+            with self._loading(key) as load:
+                head = await self._store.sessions.head(tenant, session_id) if is_uuid(session_id) else None
+                if head is None:
+                    raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+                cached = await self._load(head)
+            if load.is_current:  # else it was deleted, renamed or changed by a turn during the load
+                return self._remember(cached)
+
+    @contextmanager
+    def _loading(self, key: tuple[str, str]) -> Iterator[_Load]:
+        """Register a load, so that a change of its session during the load is noticed."""
+        load = _Load()
+        loads = self._loads.setdefault(key, set())
+        loads.add(load)
+        try:
+            yield load
+        finally:
+            loads.discard(load)
+            if not loads:
+                self._loads.pop(key, None)
+
+    def _note_change(self, key: tuple[str, str]) -> None:
+        for load in self._loads.get(key, ()):
+            load.is_current = False
+
+    async def _load(self, head: SessionHead) -> CachedSession:
+        try:
+            state = decode(bytes(head.state))
+        except StateUnreadable as error:
+            context = {"sessionId": head.session_id}
+            raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
+        program = await self._catalog.program_in(state.locale, head.tenant, head.digest)
+        history_max = self._contexts.messages_max(program.script, state)
+        history = await recent_messages(self._store, head.tenant, head.session_id, history_max, state.gaps)
+        cached = CachedSession(row_mapping.session_of(head), program, state, history, history_max)
+        cached.updated_at = head.updated_at
+        cached.attempts = RecordedCalls(await self._store.turns.unsettled_calls(head.tenant, head.session_id))
+        failures = await self._store.turns.failures(head.tenant, head.session_id)
+        if failures and failures[0].turn_attempted == head.turn + 1:
+            cached.failure = _failure(failures[0])
+        return cached
+
+    def add(self, cached: CachedSession) -> None:
+        """Cache a session that was created."""
+        self.evict(cached.session)
+        self._remember(cached)
+
+    def put(self, cached: CachedSession) -> None:
+        """Keep a session after a turn; loads that began before that turn are not current any more.
+
+        A session that was displaced during the turn is read from the database again: its key or metadata may have
+        changed since then, and only cached sessions follow such a change.
+        """
+        is_cached = self._cache.get((cached.session.tenant, cached.session.session_id)) is cached
+        self.evict(cached.session)
+        if is_cached:
+            self._remember(cached)
+
+    async def put_with_replay(self, cached: CachedSession) -> None:
+        """Cache a session whose conversation changed in the past; its last messages are read again."""
+        session = cached.session
+        try:
+            history = await recent_messages(
+                self._store, session.tenant, session.session_id, cached.history_max, cached.state.gaps
+            )
+        except StoreError:
+            self.evict(session)
+            raise
+        cached.history = history
+        self.put(cached)
+
+    def relabel(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
+        """Update the key and metadata of a cached session, also during a turn."""
+        self._note_change((tenant, session_id))
+        cached = self._cache.get((tenant, session_id))
+        if cached is not None:
+            cached.session = msgspec.structs.replace(cached.session, key=key, metadata=metadata)
+
+    def evict(self, session: SessionRow) -> None:
+        """Drop a session, so that it is read from the database again."""
+        self.remove(session.tenant, session.session_id)
+
+    def remove(self, tenant: str, session_id: str) -> None:
+        """Drop a session that was deleted or changed in the database."""
+        self._note_change((tenant, session_id))
+        self._cache.pop((tenant, session_id), None)
+
+    def _remember(self, cached: CachedSession) -> CachedSession:
+        return self._cache.setdefault((cached.session.tenant, cached.session.session_id), cached)
+
+
+def _failure(row: FailureRow) -> Failure:
+    place = (row.phase_id or "", row.topic_id or "", row.action_id or "")
+    return Failure(row.code, row.message, place, row.is_lasting)

@@ -1,0 +1,124 @@
+"""Creates sessions: each with its first turn, and once for each idempotency key."""
+
+from functools import partial
+
+from api.catalog.catalog import Catalog
+from api.errors import ApiError
+from api.model_calls import RecordedCalls
+from api.schemas.sessions import NewMessage, NewSession
+from api.sessions import row_mapping
+from api.sessions.chat import Chat
+from api.sessions.live_turns import PendingTurn, Place
+from api.sessions.session_cache import CachedSession, require_not_redacted
+from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner, context_settings_of, same_request, values_of
+from runtime.engine.engine import TurnFailed
+from runtime.state.inputs import Start
+from runtime.state.program import Program
+from runtime.state.scopes import Scopes, WriteRefused
+from runtime.state.state import State, decode
+from scripts.model.script import Locale
+from store.interface.rows import SessionRow
+
+
+class SessionCreation:
+    """Creates the sessions of all tenants, whose turns `chat` then takes."""
+
+    def __init__(self, chat: Chat, runner: TurnRunner, catalog: Catalog) -> None:
+        self.chat = chat
+        self._runner = runner
+        self._store = runner.store
+        self._catalog = catalog
+        self._settings = runner.settings
+        self._clock = runner.clock
+
+    def submit(
+        self, tenant: str, new: NewSession, condition: Preconditions, *, join: bool = False
+    ) -> PendingTurn[TurnResult]:
+        """Create a session; awaiting the result raises ApiError. `join` the same request if it is in progress."""
+        key = condition.idempotency_key
+        place = None if key is None else (tenant, key)
+        return self.chat.submit(place, new, join, partial(self._start, tenant, new, key, place))
+
+    async def _start(
+        self, tenant: str, new: NewSession, key: str | None, place: Place | None, pending: PendingTurn[TurnResult]
+    ) -> TurnResult:
+        with self.chat.live.answering(pending, place):
+            async with self.chat.creating(tenant, new.user_id):
+                return await self._create(tenant, new, key, pending)
+
+    async def _create(
+        self, tenant: str, new: NewSession, key: str | None, pending: PendingTurn[TurnResult]
+    ) -> TurnResult:
+        known = None if key is None else await self._store.sessions.by_creation_key(tenant, key)
+        if known is not None:
+            require_not_redacted(known)
+            return await self._recorded_start(known, pending)
+        script = await self._catalog.published_version(tenant, new.script_id)
+        program = await self._catalog.valid_program(tenant, script.digest)
+        locale = new.locale or self._settings.locale or program.locale
+        program = await self._catalog.program_in(locale, tenant, script.digest)
+        session_id = await self._runner.new_session_id(tenant, key)
+        session = SessionRow(
+            tenant=tenant,
+            session_id=session_id,
+            user_id=new.user_id,
+            key=new.key,
+            script_uuid=script.script_uuid,
+            script_id=script.script_id,
+            script_version=script.version,
+            digest=script.digest,
+            locale=locale,
+            seed=new.seed if new.seed is not None else row_mapping.seed_of(session_id),
+            metadata=values_of(new.metadata, "metadata"),
+            created_at=self._clock(),
+            idempotency_key=key,
+        )
+        state = self._first_state(session, program, locale, new)
+        cached = CachedSession(session, program, state, (), self._runner.contexts.messages_max(program.script, state))
+        if key is not None:
+            cached.attempts = RecordedCalls(await self._store.turns.unsettled_calls(tenant, session_id))
+        async with self.chat.exclusive_id(tenant, session_id):
+            return await self._begin(cached, key, pending)
+
+    def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:
+        variables = values_of(new.initial_variables, "initialVariables")
+        state = State(
+            seed=session.seed,
+            locale=locale,
+            user_id=session.user_id,
+            start_variables=variables,
+            context_settings=context_settings_of(new.context),
+        )
+        trial = Scopes(program, State(seed=0, locale=state.locale))
+        for name, value in variables.items():
+            try:
+                trial.write("global" if name in program.global_names else "session", name, value, "api", self._clock())
+            except WriteRefused as error:
+                raise ApiError("REQUEST_INVALID", f"initialVariables: {error}") from error
+        return state
+
+    async def _begin(self, cached: CachedSession, key: str | None, pending: PendingTurn[TurnResult]) -> TurnResult:
+        """Run the first turn. A session whose first turn fails is stored and can be started again."""
+        cached.knows_all_keys = True
+        started = self._clock()
+        try:
+            turn = await self.chat.run(cached, Start(), started, pending)
+        except TurnFailed as failed:
+            await self.chat.commit(
+                cached, row_mapping.session_before_first_turn(cached.state), started, key, pending.fingerprint, "error"
+            )
+            raise await self.chat.fail(cached, failed) from failed
+        return await self.chat.commit(cached, turn, started, key, pending.fingerprint)
+
+    async def _recorded_start(self, session: SessionRow, pending: PendingTurn[TurnResult]) -> TurnResult:
+        """Return the recorded answer to a creation; retry one that failed."""
+        row = same_request(await self._store.turns.get(session.tenant, session.session_id, 0), pending.fingerprint)
+        async with self.chat.exclusive(session.tenant, session.session_id) as cached:
+            if not cached.state.begun:
+                return await self.chat.take_message(NewMessage(content=""), None, cached, pending)
+        while row.execution_status == "error":  # a later turn started it successfully
+            following = await self._store.turns.get(session.tenant, session.session_id, row.turn + 1)
+            if following is None:
+                break
+            row = following
+        return TurnResult(session, await self.chat.program_at(cached, row.turn), decode(bytes(row.state)), row)

@@ -1,0 +1,235 @@
+"""Event streams: of one turn from its first words to its answer, or of a session from any position."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+
+import structlog
+from msgspec import Struct
+
+from api import errors
+from api.asgi.sse import KEEP_ALIVE, EventPosition, encoded, frame_id, reset_frame
+from api.asgi.sse_response import SendPace, SseResponse
+from api.metrics import Metrics
+from api.schemas.base import View
+from api.schemas.events import EventList, EventView, TurnPlace
+from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn
+from api.sessions.session_cache import CachedSession
+from api.sessions.turn_runner import TurnResult
+from api.sessions.views import event_views
+from api.settings import Settings
+from api.timestamps import utc_text
+from runtime.state.ports import Clock
+from store.interface.errors import StoreError
+from store.interface.rows import TurnEventsRow, TurnRow
+from store.store import Store
+
+log = structlog.get_logger()
+
+FRAMES_A_CHUNK = 100
+TURNS_A_READ = 20
+WAIT_S_MAX = 60
+BEGINNING = b"retry: 1000\n\n"
+
+Chunks = AsyncGenerator[bytes, None]
+
+
+class StreamRequest(Struct, frozen=True):
+    """The request that a stream answers."""
+
+    request_id: str
+    route: str
+    clients: tuple[str, ...] = ()
+    """The key and the address that its stream counts for."""
+
+
+class Streams:
+    """Creates the event streams and event pages of clients."""
+
+    def __init__(self, settings: Settings, live: LiveTurns, store: Store, clock: Clock, metrics: Metrics) -> None:
+        self._settings = settings
+        self._live = live
+        self._store = store
+        self._clock = clock
+        self._metrics = metrics
+        self._pace = SendPace(settings.stream_write_s, settings.stream_s)
+
+    # -- a turn -----------------------------------------------------------------------------------------------------
+
+    async def of_turn(
+        self,
+        begin: Callable[[], PendingTurn[TurnResult]],
+        to_view: Callable[[TurnResult], Struct],
+        request: StreamRequest,
+        cached: CachedSession | None = None,
+    ) -> SseResponse:
+        """Stream the turn that `begin` starts, followed by its answer; `cached` is its session if there is one.
+
+        Raises the errors of the turn that occur before its first words.
+        """
+        with ExitStack() as subscription:
+            subscription.enter_context(self._subscribed(cached, request.clients))
+            pending = begin()
+            await self._first_words(pending)
+            if pending.is_answered:
+                await pending
+            return self._response(self._turn(pending, to_view, request), subscription)
+
+    def _response(self, chunks: Chunks, subscription: ExitStack) -> SseResponse:
+        """Return a response that ends the subscription once it is sent."""
+        return SseResponse(chunks, subscription.pop_all().close, self._live.closing, self._pace)
+
+    async def _first_words(self, pending: PendingTurn[TurnResult]) -> None:
+        """Wait for the first words or the answer, at most `keep_alive_s`, so that no proxy closes the connection."""
+        deadline = self._now() + self._settings.keep_alive_s
+        while not pending.is_answered and not pending.frames:
+            left = deadline - self._now()
+            if left <= 0 or not await pending.signal.wait(left):
+                return
+
+    async def _turn(
+        self, pending: PendingTurn[TurnResult], to_view: Callable[[TurnResult], Struct], request: StreamRequest
+    ) -> Chunks:
+        sent = 0
+        while True:
+            if frames := pending.frames[sent : sent + FRAMES_A_CHUNK]:
+                yield b"".join(frames)
+                sent += len(frames)
+            elif pending.is_answered:
+                break
+            elif not await pending.signal.wait(self._settings.keep_alive_s):
+                yield KEEP_ALIVE
+        yield await self._ending(pending, to_view, request)
+
+    async def _ending(
+        self, pending: PendingTurn[TurnResult], to_view: Callable[[TurnResult], Struct], request: StreamRequest
+    ) -> bytes:
+        """Return the events of the turn and its answer, or the error that ended it."""
+        try:
+            answer = await pending
+        except Exception as error:  # noqa: BLE001  (the response has begun, so the error is its last frame)
+            failure = errors.translate(error)
+            errors.log_failure(failure, error, request.request_id, request.route)
+            self._metrics.count_error(failure.code)
+            body = errors.answer(failure, request.request_id, utc_text(self._clock()))
+            return encoded("error", body, pending.turn.base_id if pending.turn is not None else "")
+        session_id, events = answer.session.session_id, answer.row.events
+        last = frame_id(session_id, events[-1].seq) if events else ""
+        return b"".join([*happened_frames(session_id, answer.row), encoded("turn", to_view(answer), last)])
+
+    # -- a session --------------------------------------------------------------------------------------------------
+
+    def begins(self, key: Key) -> bool:
+        """Return whether a session that is not in the database yet runs its first turn."""
+        return self._live.knows(key)
+
+    def of_session(
+        self, key: Key, cached: CachedSession | None, place: EventPosition, clients: tuple[str, ...]
+    ) -> SseResponse | None:
+        """Stream a session from a position; None if it is completed and the client has all events.
+
+        `cached` is None while the first turn runs. Raises ApiError STREAMS_FULL.
+        """
+        if cached is not None and cached.state.status == "completed" and place.seq >= cached.state.event_seq:
+            return None
+        next_message = cached.state.message_seq + 1 if cached is not None else 1
+        with ExitStack() as subscription:
+            state = cached.state if cached is not None else None
+            channel = subscription.enter_context(self._live.subscribed(key, state, clients))
+            place = EventPosition(
+                min(place.seq, channel.seq), place.attempt, place.frame
+            )  # a position beyond the last event counts as the last event
+            return self._response(self._session(key, channel, place, next_message), subscription)
+
+    async def _session(self, key: Key, channel: Channel, place: EventPosition, next_message: int) -> Chunks:
+        yield BEGINNING
+        seq, sent, turn = place.seq, place.frame, channel.turn_at(place)
+        if place.attempt and turn is None:
+            frames_sent = self._live.replay_frames(key, place)
+            if frames_sent is None:
+                frames_sent = (reset_frame(key[1], seq, await self._first_message_after(key, seq) or next_message),)
+            for first in range(0, len(frames_sent), FRAMES_A_CHUNK):
+                yield b"".join(frames_sent[first : first + FRAMES_A_CHUNK])
+        while True:
+            if turn is None and channel.current is not None and channel.current.base == seq:
+                turn, sent = channel.current, 0
+            if turn is not None and (frames := turn.frames[sent : sent + FRAMES_A_CHUNK]):
+                yield b"".join(frames)
+                sent += len(frames)
+            elif turn is not None and turn.is_over:
+                if turn.happened is not None:
+                    yield b"".join(happened_frames(key[1], turn.happened, seq))
+                    seq = turn.happened.events[-1].seq
+                turn = None
+            elif turn is None and seq < channel.seq:
+                try:
+                    rows = await self._store.turns.events(*key, after_seq=seq, limit=TURNS_A_READ)
+                except StoreError as error:
+                    log.warning("a stream was interrupted", problem=str(error), session=key[1])
+                    return  # the client reconnects with its last id
+                for row in rows:
+                    yield b"".join(happened_frames(key[1], row, seq))
+                    seq = row.events[-1].seq
+                seq = seq if rows else channel.seq
+            elif turn is None and channel.is_completed:
+                return
+            elif not await channel.signal.wait(self._settings.keep_alive_s):
+                yield KEEP_ALIVE
+
+    async def _first_message_after(self, key: Key, seq: int) -> int | None:
+        rows = await self._store.turns.events(*key, after_seq=seq, limit=TURNS_A_READ)
+        return next((row.messages[0].seq for row in rows if row.messages), None)
+
+    async def page(
+        self, cached: CachedSession, after: int, limit: int, wait_s: int, clients: tuple[str, ...]
+    ) -> EventList:
+        """Return the events after a number; if there are none, wait for the next turn. Raises ApiError."""
+        key = (cached.session.tenant, cached.session.session_id)
+        if wait_s and after >= cached.state.event_seq and cached.state.status != "completed":
+            with self._subscribed(cached, clients) as channel:
+                await self._next_turn(channel, after, wait_s)
+        events: list[EventView] = []
+        last = after
+        while len(events) <= limit:
+            rows = await self._store.turns.events(*key, after_seq=last, limit=TURNS_A_READ)
+            if not rows:
+                break
+            events += [event for row in rows for event in event_views(row) if event.seq > last]
+            last = events[-1].seq
+        more = len(events) > limit
+        return EventList(data=events[:limit], next_cursor=str(events[limit - 1].seq) if more else None)
+
+    async def _next_turn(self, channel: Channel, after: int, wait_s: int) -> None:
+        deadline = self._now() + min(wait_s, WAIT_S_MAX)
+        while channel.seq <= after and not (channel.is_completed or self._live.closing.is_set()):
+            if not await channel.signal.wait(max(deadline - self._now(), 0)):
+                return
+
+    def _subscribed(self, cached: CachedSession | None, clients: tuple[str, ...]) -> AbstractContextManager[Channel]:
+        if cached is None:
+            return self._live.subscribed(clients=clients)
+        return self._live.subscribed((cached.session.tenant, cached.session.session_id), cached.state, clients)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def happened_frames(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> Iterator[bytes]:
+    """Yield the frames of a turn's events after `after`; the position precedes the last event."""
+    events = [event for event in event_views(row) if event.seq > after]
+    for event in events:
+        if event is events[-1]:
+            yield encoded("position", _place(row))
+        yield encoded(event.kind, event.data, frame_id(session_id, event.seq))
+
+
+def _place(row: TurnRow | TurnEventsRow) -> View:
+    return TurnPlace(
+        turn=row.turn,
+        status=row.status,
+        execution_status=row.execution_status,
+        phase_id=row.phase_id or "",
+        topic_id=row.topic_id or "",
+        action_id=row.action_id or "",
+        action_type=row.action_type or "",
+    )

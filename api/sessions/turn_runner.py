@@ -1,0 +1,190 @@
+"""One turn of a session: its request, its run with the model, clock and limits of this server, and its result."""
+
+import asyncio
+import hashlib
+import time
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from api.analytics.pseudonyms import id_of, salt_of
+from api.errors import ApiError
+from api.logs.turn_fields import note_turn
+from api.memory.memory_system import MemorySystem
+from api.memory.session_memory import SessionMemory
+from api.metrics import Metrics
+from api.model_calls import CallJournal, Spending
+from api.schemas.sessions import NewMessage
+from api.sessions import row_mapping
+from api.sessions.session_cache import CachedSession
+from api.settings import Settings
+from runtime.context.selection import Contexts
+from runtime.engine.engine import FailureKind, Turn, TurnFailed, run_turn
+from runtime.state.inputs import Chosen, Filled, Input, Intervention, Moved, Reply
+from runtime.state.ports import Clock, Ids, Model, OnDelta
+from runtime.state.program import Program
+from runtime.state.state import Cell, State
+from runtime.turn.calls import ModelCall
+from scripts.expressions.values import ValueRefused, bounded
+from scripts.model.context_config import strategies
+from scripts.model.context_strategies import ContextSettings, SettingsInvalid, checked, read_settings
+from store.interface.rows import SessionRow, TurnRow
+from store.store import Store
+
+
+class Preconditions(Struct, frozen=True):
+    """The conditions of a request for a turn, besides its content."""
+
+    idempotency_key: str | None = None
+    expected_turn: int | None = None
+    queue: bool = False
+
+
+def input_of(message: NewMessage) -> Input:
+    """Convert a message to the input of a turn. Raises ApiError REQUEST_INVALID."""
+    form = None if message.form is UNSET else message.form
+    match message.content, message.choice, form:
+        case str(content), None, None:
+            return Reply(content)
+        case None, str(choice), None:
+            return Chosen(choice)
+        case None, None, dict(values):
+            return Filled(values)
+        case _:
+            raise ApiError("REQUEST_INVALID", "a message has exactly one of `content`, `choice` and `form`")
+
+
+def values_of(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    """Check and return the values of a request field. Raises ApiError REQUEST_INVALID if they are too large or deep."""
+    try:
+        values = bounded(raw)
+    except ValueRefused as error:
+        raise ApiError("REQUEST_INVALID", f"{name}: {error}") from error
+    return values if isinstance(values, dict) else {}
+
+
+def context_settings_of(raw: dict[str, Any] | str | UnsetType | None) -> ContextSettings | None:
+    """Parse the context settings of a session, as in scripts. Raises ApiError REQUEST_INVALID."""
+    if raw is UNSET or raw is None:
+        return None
+    try:
+        return checked(read_settings(raw), dict.fromkeys(strategies()))
+    except SettingsInvalid as error:
+        raise ApiError("REQUEST_INVALID", f"context: {error}") from error
+
+
+def same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:
+    """Return the turn of a key if the same request made it. Raises ApiError IDEMPOTENCY_MISMATCH."""
+    if row is None or row.fingerprint != fingerprint:
+        raise ApiError("IDEMPOTENCY_MISMATCH", "this Idempotency-Key was used for another request")
+    return row
+
+
+def fingerprint_of(body: Struct) -> str:
+    """Return a digest that is equal for equivalent requests, whatever their field order."""
+    return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
+
+
+class TurnResult(Struct, frozen=True):
+    """A session after a turn, with the row of that turn."""
+
+    session: SessionRow
+    program: Program
+    state: State
+    row: TurnRow
+    model_calls: tuple[ModelCall, ...] = ()
+
+
+_CODES: dict[FailureKind, str] = {
+    "model": "LLM_SERVICE_ERROR",
+    "memory": "MEMORY_FAILED",
+    "limit": "LIMIT_EXCEEDED",
+    "interrupted": "LLM_CALL_INTERRUPTED",
+}
+
+
+class TurnRunner(Struct, frozen=True):
+    """The environment of every turn of this server."""
+
+    store: Store
+    model: Model
+    settings: Settings
+    clock: Clock
+    ids: Ids
+    spending: Spending
+    metrics: Metrics
+    contexts: Contexts
+    memory_system: MemorySystem
+
+    async def turn(
+        self,
+        cached: CachedSession,
+        state: State,
+        turn_input: Input | Moved | Intervention,
+        *,
+        started: datetime,
+        live: OnDelta | None = None,
+    ) -> Turn:
+        """Run one turn of a session from a state, without committing it; for the script all of it happens at `started`.
+        `live` receives the words of its messages as they are generated.
+
+        Its model calls are added to those of earlier attempts.
+
+        Raises the errors of `run_turn`.
+        """
+        session = cached.session
+        has_globals = isinstance(turn_input, Moved)  # its state contains the current ones already, with changes
+        cells = None if has_globals else await self.global_cells(cached)
+        journal = CallJournal(self.store, session, state.turn + 1, cached.attempts, self.clock, self.ids, self.metrics)
+        meter = await self.spending.meter(session.tenant, session.user_id, started)
+        outcome, began = "refused", time.perf_counter()
+        try:
+            turn = await run_turn(
+                cached.program,
+                state,
+                turn_input,
+                model=self.model,
+                clock=self.clock,
+                ids=self.ids,
+                limits=self.settings.limits,
+                global_cells=cells,
+                history=cached.history,
+                journal=journal,
+                meter=meter,
+                live=live,
+                now=started,
+                contexts=self.contexts,
+                memory=SessionMemory(self.memory_system.memories, session.tenant, session.user_id, session.session_id),
+            )
+            outcome = "done"
+        except Exception as error:
+            if isinstance(error, TurnFailed):
+                outcome = code_of(error.kind)
+            note_turn(error, session, state.turn + 1)
+            raise
+        finally:
+            self.metrics.count_turn(outcome, time.perf_counter() - began)
+        return turn
+
+    async def new_session_id(self, tenant: str, idempotency_key: str | None) -> str:
+        """Return the id of a session to be created. A repeated request gets the same id, so that the model calls of an
+        attempt before a crash are found. The id does not confirm a guess of the key.
+        """
+        if idempotency_key is None:
+            return self.ids()
+        return id_of(await asyncio.to_thread(salt_of, self.settings.data, tenant), idempotency_key)
+
+    async def global_cells(self, cached: CachedSession) -> dict[str, Cell] | None:
+        """Return the user's current global variables; None if the script has none."""
+        if not cached.program.global_names:
+            return None
+        return row_mapping.cells_of(
+            await self.store.sessions.user_variables(cached.session.tenant, cached.session.user_id)
+        )
+
+
+def code_of(kind: FailureKind) -> str:
+    """Return the API error code of a failed turn."""
+    return _CODES.get(kind, "ACTION_EXECUTION_ERROR")

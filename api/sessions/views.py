@@ -1,0 +1,311 @@
+"""The client's views of a session: its state, variables by scope, position, wait and messages."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from litestar.datastructures import ResponseHeader
+from msgspec import UNSET
+
+from api.catalog.script_views import script_outline
+from api.errors import ApiError
+from api.model_calls import usage_of
+from api.models import prompt_sent
+from api.schemas.calls import CallView, DebugCall, DebugInfo, PromptMessageView, PromptView, UsageView
+from api.schemas.events import EventView
+from api.schemas.sessions import (
+    CellView,
+    ChatMessageView,
+    ChoiceView,
+    ColumnView,
+    FieldView,
+    FormView,
+    Layer,
+    MessageView,
+    Position,
+    RecoveryView,
+    SessionView,
+    Snapshot,
+    TurnErrorView,
+    VariableStore,
+    WaitView,
+)
+from api.sessions.session_cache import CachedSession, Failure
+from runtime.prompts.prompt import SentPrompt
+from runtime.state.form_view import RenderedColumn, RenderedForm
+from runtime.state.ports import Model, ModelReply, Usage
+from runtime.state.program import Program
+from runtime.state.scopes import Scopes
+from runtime.state.state import Cell, ExecutionStatus, State, Wait
+from runtime.turn.calls import ModelCall
+from scripts.expressions.values import Value, infer_type
+from scripts.model.actions import Action, AiAsk, AiSay, Ask, Chat, Choose, Form, action_type, rounds_of
+from store.interface.rows import CallRow, MessageRow, TurnEventsRow, TurnRow
+from store.store import Store
+
+_ALWAYS_SENT = frozenset({"name", "label", "type", "required", "value"})  # properties of a form's fields
+
+
+def snapshot(
+    program: Program, state: State, execution_status: ExecutionStatus, failed_at: tuple[str, str, str] | None
+) -> Snapshot:
+    """Return the session after a turn; `failed_at` is the position at which the next turn failed."""
+    scopes = Scopes(program, state)
+    layers = VariableStore(
+        global_=_globals(program, state),
+        session=layer(state.session_cells),
+        phase=layer(state.phase_cells),
+        topic=layer(state.topic_cells),
+    )
+    return Snapshot(
+        execution_status=execution_status,
+        position=position(program, state, failed_at),
+        variables=scopes.flat(),
+        global_variables={name: cell.value for name, cell in layers.global_.items()},
+        variable_store=layers,
+        turn=state.turn,
+        wait=wait_view(state.wait),
+    )
+
+
+def layer(cells: Mapping[str, Cell]) -> Layer:
+    """Return the variables of one scope."""
+    return {
+        name: CellView(value=cell.value, type=cell.type, last_updated=cell.last_updated, source=cell.source)
+        for name, cell in cells.items()
+    }
+
+
+def _globals(program: Program, state: State) -> Layer:
+    """Return the user's global variables over the project's defaults."""
+    defaults = {
+        name: CellView(value=each.value, type=each.type or infer_type(each.value), last_updated=None, source="default")
+        for name, each in program.global_names.items()
+        if each.value is not None
+    }
+    return {**defaults, **layer(state.global_cells)}
+
+
+def position(program: Program, state: State, failed_at: tuple[str, str, str] | None = None) -> Position:
+    """Return the current position of a session, or that at which its last turn attempt failed."""
+    phase, topic = state.phase, state.topic
+    action_id = state.frames[-1].action if state.frames else ""
+    home, outermost = state.home(), state.frames[0].action if state.frames else ""
+    if failed_at is not None:
+        phase, topic, action_id = failed_at
+        home, outermost = (phase, topic), action_id
+    phase_index, topic_index, action_index = program.indices(phase, topic, outermost)
+    action = program.action(*home, action_id) if action_id else None
+    return Position(
+        phase_index=phase_index,
+        phase_id=phase,
+        topic_index=topic_index,
+        topic_id=topic,
+        action_index=action_index,
+        action_id=action_id,
+        action_type=action_type(action) if action is not None else "",
+        current_round=state.progress.round if state.progress is not None else 0,
+        max_rounds=_rounds(action),
+    )
+
+
+def _rounds(action: Action | None) -> int:
+    match action:
+        case AiSay():
+            return action.utterances
+        case Ask() | AiAsk() | Chat() | Choose() | Form():
+            return rounds_of(action)
+        case _:
+            return 0
+
+
+def wait_view(wait: Wait | None) -> WaitView | None:
+    """Return what the session waits for."""
+    if wait is None:
+        return None
+    return WaitView(
+        kind=wait.kind,
+        choices=[ChoiceView(key=choice.key, text=choice.text) for choice in wait.choices] or UNSET,
+        suggestion=wait.suggestion or UNSET,
+        form=_form_view(wait.form) if wait.form is not None else UNSET,
+    )
+
+
+def _form_view(form: RenderedForm) -> FormView:
+    fields = [
+        FieldView(
+            **_column(field),
+            computed=field.computed,
+            columns=[ColumnView(**_column(column)) for column in field.columns] or UNSET,
+        )
+        for field in form.fields
+    ]
+    return FormView(id=form.id, title=form.title, fields=fields, errors=form.errors)
+
+
+def _column(column: RenderedColumn) -> dict[str, Any]:
+    """Return the common fields of form fields and columns, without those that the script does not set."""
+    fields = {name: getattr(column, name) for name in RenderedColumn.__struct_fields__}
+    return {name: value for name, value in fields.items() if name in _ALWAYS_SENT or value not in (None, "", (), {})}
+
+
+def message_view(row: MessageRow, gaps: tuple[tuple[int, int], ...] = ()) -> MessageView:
+    """Return a recorded message; one in a gap was removed from the conversation."""
+    return MessageView(role=row.role, **_message_fields(row, gaps))
+
+
+def chat_message_view(row: MessageRow, gaps: tuple[tuple[int, int], ...] = ()) -> ChatMessageView:
+    """Return a recorded message with the role `ai` in place of `assistant`."""
+    return ChatMessageView(role="ai" if row.role == "assistant" else row.role, **_message_fields(row, gaps))
+
+
+def _message_fields(row: MessageRow, gaps: tuple[tuple[int, int], ...]) -> dict[str, Any]:
+    return {
+        "message_id": row.message_id,
+        "number": row.seq,
+        "content": row.content,
+        "timestamp": row.created_at,
+        "action_id": row.action_id or "",
+        "metadata": row.metadata,
+        "removed": True if any(first <= row.seq <= last for first, last in gaps) else UNSET,
+        "characters": row.characters,
+    }
+
+
+def replies(row: TurnRow) -> list[MessageRow]:
+    """Return the messages of a turn that are not the user's, in order."""
+    return [message for message in row.messages if message.role != "user"]
+
+
+def event_views(row: TurnRow | TurnEventsRow) -> list[EventView]:
+    """Return the events of a turn with the messages and variable writes that they reference."""
+    messages = {message.seq: message for message in row.messages}
+    views = []
+    for event in row.events:
+        data: Mapping[str, Any] = event.data
+        if event.kind == "message":
+            message = messages[event.data["message"]]
+            data = msgspec.to_builtins(message_view(message))
+        elif event.kind == "variable":
+            data = msgspec.to_builtins(row.variables[event.data["variable"]])
+        elif event.kind == "wait":
+            wait = msgspec.convert(event.data["wait"], Wait)
+            data = {**event.data, "wait": msgspec.to_builtins(wait_view(wait))}
+        elif event.kind == "recalled":
+            data = {**event.data, "units": [_unit_view(unit) for unit in event.data.get("units", ())]}
+        camel = {_camel(name): value for name, value in data.items()}
+        views.append(EventView(seq=event.seq, kind=event.kind, data=camel))
+    return views
+
+
+def _unit_view(unit: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a recalled memory unit with its neighbours."""
+    around = [{_camel(name): value for name, value in each.items()} for each in unit.get("around", ())]
+    view = {_camel(name): value for name, value in unit.items()}
+    return view | ({"around": around} if around else {})
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def debug_info(model: Model, calls: tuple[ModelCall, ...]) -> DebugInfo:
+    """Return the calls of a model in a turn, with their prompts."""
+    return DebugInfo(model_calls=[_debug_call(model, call) for call in calls])
+
+
+def _debug_call(model: Model, call: ModelCall) -> DebugCall:
+    reply, usage = call.reply or ModelReply(), call.ended.usage if call.ended is not None else None
+    return DebugCall(
+        purpose=call.request.purpose,
+        action_id=call.request.action_id,
+        round=call.request.round,
+        task=call.request.task,
+        prompt=_prompt_view(prompt_sent(model, call.request, usage)),
+        text=reply.text,
+        values=reply.values,
+        exit=reply.exit,
+        raw=reply.raw,
+        call_id=call.intent.call_id if call.intent is not None else None,
+        model=call.intent.model if call.intent is not None else "",
+        error=call.ended.error if call.ended is not None else "",
+        reused=call.is_reused,
+        usage=_usage_view(usage),
+    )
+
+
+def _prompt_view(prompt: SentPrompt | None) -> PromptView | None:
+    if prompt is None:
+        return None
+    messages = [PromptMessageView(role=message.role, content=message.content) for message in prompt.messages]
+    return PromptView(messages=messages, reply_schema=prompt.schema)
+
+
+def call_view(row: CallRow, *, debug: bool, prompts: Mapping[str, SentPrompt] | None = None) -> CallView:
+    """Return a recorded model call; `prompts` are the known ones, by call id."""
+    return CallView.of(
+        row,
+        error=row.error or "",
+        usage=_usage_view(usage_of(row)),
+        prompt=UNSET if prompts is None else _prompt_view(prompts.get(row.call_id)),
+        reply=row.reply if debug else UNSET,
+    )
+
+
+def _usage_view(usage: Usage | None) -> UsageView | None:
+    return None if usage is None else UsageView.of(usage, failures=list(usage.failures))
+
+
+def flat_variables(program: Program, state: State) -> Mapping[str, Value]:
+    """Return every variable with its value at the current position."""
+    return Scopes(program, state).flat()
+
+
+ETAG = ResponseHeader(
+    name="ETag", documentation_only=True, value='"3"', description="The session's turn, for `If-Match`."
+)
+
+
+def etag(turn: int) -> dict[str, str]:
+    """Return the ETag header of a session's turn."""
+    return {"ETag": f'"{turn}"'}
+
+
+def session_view(cached: CachedSession) -> SessionView:
+    """Return the current state of a session."""
+    current = current_snapshot(cached)
+    return SessionView.of(
+        cached.session,
+        **msgspec.structs.asdict(current),
+        script_id=cached.session.script_uuid,
+        status=cached.state.status,
+        ai_message=cached.current_question,
+        error=_error_view(cached.failure) if cached.failure is not None else None,
+        locale=cached.state.locale,
+        script=script_outline(cached.program.script),
+        updated_at=cached.updated_at,
+        completed_at=cached.updated_at if cached.state.status == "completed" else None,
+    )
+
+
+async def started_fields(store: Store, cached: CachedSession) -> dict[str, Any]:
+    """Return the fields of a session with the messages of its last turn."""
+    session = cached.session
+    row = await store.turns.get(session.tenant, session.session_id, cached.state.turn)
+    messages = [message_view(message) for message in replies(row)] if row is not None else []
+    return {**msgspec.structs.asdict(session_view(cached)), "messages": messages}
+
+
+def _error_view(failure: Failure) -> TurnErrorView:
+    kind = ApiError(failure.code, failure.message, lasting=failure.is_lasting).kind
+    recovery = RecoveryView(
+        can_retry=bool(kind.retry_action), retry_action=kind.retry_action, suggestion=kind.suggestion
+    )
+    return TurnErrorView(code=failure.code, type=kind.type, message=failure.message, recovery=recovery)
+
+
+def current_snapshot(cached: CachedSession) -> Snapshot:
+    """Return the current position of a session, or that at which its last turn failed."""
+    failed_at = cached.failure.place if cached.failure is not None else None
+    return snapshot(cached.program, cached.state, cached.execution_status, failed_at)

@@ -1,1 +1,0 @@
-"""Traffic as visitors make it: random conversations, taken by the engine and kept as a server keeps them."""

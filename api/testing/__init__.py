@@ -1,0 +1,1 @@
+"""Tools that exercise scripts: test cases, the player, prompt preview and simulation."""

@@ -1,0 +1,312 @@
+"""Reads case files, with the scripts and replies that they name, and checks the names that they use.
+
+They use the same YAML as scripts (``yes`` is a text) and the same reader, so that every problem has a location.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from api.testing.cases.case_model import (
+    Case,
+    CaseFile,
+    CaseReading,
+    CaseTurn,
+    FoundCase,
+    Keys,
+    Prepared,
+    key_place,
+    place,
+)
+from runtime.memory.local_memory import ABOUT
+from runtime.memory.units import MemoryUnit
+from runtime.models.cassette_file import ScriptedFileInvalid, read_replies
+from runtime.models.offline_model import OfflineModel
+from runtime.models.recorded_models import ScriptedModel
+from runtime.state.ports import Model
+from runtime.state.program import Program
+from scripts.expressions.suggestions import suggest
+from scripts.expressions.values import shorten
+from scripts.model.actions import Call, Choose, Recall, Set, walk
+from scripts.model.base import Location
+from scripts.model.diagnostics import Problems
+from scripts.model.experiments import ExperimentPlan
+from scripts.model.script import FormField, Script
+from scripts.model.variables import Assignment, Declaration, Output, Records
+from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path
+from scripts.parse.read_script import FileUnreadable, Reading, read_file
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.parser import Tree, read_tree
+
+DAY = timedelta(days=1)
+THE_END = "the end"
+
+
+def case_files(path: Path) -> list[Path]:
+    """Return the case files of a folder and its subfolders in order, or the file itself."""
+    if path.is_file():
+        return [path]
+    found = sorted(path.rglob(f"*{CASE_SUFFIX}"))
+    return [each for each in found if not any(part.startswith(".") for part in each.relative_to(path).parts)][
+        :FILES_MAX
+    ]
+
+
+def read_cases(path: Path, scripts: dict[Path, Prepared | Reading], *, recording: bool = False) -> CaseReading:
+    """Return the cases of a file, none if it has an error; `scripts` caches the scripts read so far.
+
+    With `recording`, files of replies may be missing or invalid, because they will be written.
+    """
+    problems = Problems(str(path))
+    try:
+        text = read_file(path).text
+    except FileUnreadable as error:
+        problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
+        return CaseReading(str(path), (), problems.sorted(), frozenset({path.resolve()}))
+    tree = read_tree(text, problems)
+    reader = Reader(problems, lenient=False)
+    file = reader.read(tree, CaseFile) if tree is not None else None
+    cases: tuple[FoundCase, ...] = ()
+    if tree is not None and file is not None and not problems.fatal:
+        cases = tuple(_found(path, tree, file, reader, scripts, recording=recording))
+    files = _depends_on(path, file, scripts)
+    return CaseReading(str(path), () if problems.fatal else cases, problems.sorted(), files, text)
+
+
+def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, Prepared | Reading]) -> frozenset[Path]:
+    """Return the case file, its script with side files, and its files of replies."""
+    found = [path]
+    if file is not None:
+        script = beside(path, file.script)
+        read = scripts.get(script.resolve())
+        reading = read.reading if isinstance(read, Prepared) else read
+        found += [script, *(script.parent / name for name in (reading.source.side_files if reading else ()))]
+        found += [beside(path, case.model) for case in file.cases if case.model is not None]
+    return frozenset(each.resolve() for each in found)
+
+
+def prepare(path: Path, scripts: dict[Path, Prepared | Reading]) -> Prepared | Reading:
+    """Return a script that is ready to run, or its reading if it has errors."""
+    key = path.resolve()
+    if key not in scripts:
+        reading = read_path(path)
+        scripts[key] = reading if reading.script is None else Prepared(path, reading, Program(reading.script))
+    return scripts[key]
+
+
+def _found(
+    path: Path, tree: Tree, file: CaseFile, reader: Reader, scripts: dict[Path, Prepared | Reading], *, recording: bool
+) -> Iterator[FoundCase]:
+    script = prepare(beside(path, file.script), scripts)
+    if isinstance(script, Reading):
+        first = script.errors[0]
+        reader.add("USE_NOT_FOUND", f"the script cannot be run: {first}", place(tree, "script"), first.fix)
+        return
+    written = tree.get("cases") if isinstance(tree, MappingTree) else None
+    earlier: dict[str, FoundCase] = {}
+    for case, part in zip(file.cases, written.items if isinstance(written, SequenceTree) else (), strict=True):
+        _check_turns(case, part, reader)
+        check_names(case, part, script.program, reader)
+        cassette = beside(path, case.model) if case.model is not None else None
+        model = _model(case, part, reader, cassette, recording=recording)
+        now = _moment(case.now, place(part, "now"), reader)
+        before = _earlier(case, part, earlier, reader)
+        if now is not None:
+            memories = tuple(_memories(case, part, now, reader))
+            found = FoundCase(str(path), case, script, model, now, part, cassette, before, memories)
+            earlier[case.name] = found
+            yield found
+
+
+def _earlier(case: Case, tree: Tree, earlier: Mapping[str, FoundCase], reader: Reader) -> FoundCase | None:
+    """Return the case named by `after`."""
+    if case.after and case.after not in earlier:
+        message = f"no case above has the name {shorten(case.after)}"
+        reader.add(
+            "ENUM_VALUE_INVALID", message, place(tree, "after"), suggest(case.after, list(earlier), otherwise="")
+        )
+    return earlier.get(case.after)
+
+
+def _memories(case: Case, tree: Tree, now: datetime, reader: Reader) -> Iterator[MemoryUnit]:
+    """Return the units in the user's memory before a case."""
+    for number, each in enumerate(case.memories):
+        time = _moment(each.time, place(tree, "memories", number, "time"), reader) if each.time else now - DAY
+        if time is not None:
+            yield MemoryUnit(
+                unit_id=f"known:{number + 1}",
+                sequence=number + 1,
+                content=each.text,
+                source=each.source,
+                creation_time=time,
+                end_time=time,
+                metadata={**each.metadata, **({ABOUT: each.about} if each.about else {})},
+                group_id="known",
+            )
+
+
+def beside(path: Path, name: str) -> Path:
+    """Return the path of a file that another file names, as short as possible."""
+    found = path.parent / name
+    try:
+        return found.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return found.resolve()
+
+
+def _check_turns(case: Case, tree: Tree, reader: Reader) -> None:
+    if not case.turns:
+        reader.add("REQUIRED_FIELD_MISSING", "a case has at least one turn", place(tree, "turns"), "- expect: [Hello.]")
+    for index, turn in enumerate(case.turns):
+        at = place(tree, "turns", index)
+        if sum(value is not None for value in (turn.say, turn.choose, turn.form)) > 1:
+            message = "a turn either says or chooses something, or fills in a form"
+            reader.add("KEY_CONFLICT", message, at, "Keep one of `say`, `choose` and `form`.")
+        elif index == 0 and turn.input_text != "the beginning":
+            message = "the first turn is the script's own beginning, before anything is said"
+            reader.add("KEY_CONFLICT", message, at, "Begin with `- expect: [...]`.")
+        elif index > 0 and turn.input_text == "the beginning":
+            message = "every turn but the first has `say`, `choose` or `form`"
+            reader.add("REQUIRED_FIELD_MISSING", message, at, 'Add e.g. `say: hello`; a blank reply is `say: ""`.')
+
+
+def _moment(written: str, at: Location, reader: Reader) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        reader.add("TYPE_MISMATCH", f"{written} is no point in time", at, "Write e.g. 2026-01-31T12:00:00Z.")
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _model(case: Case, tree: Tree, reader: Reader, cassette: Path | None, *, recording: bool) -> Model:
+    if case.replies and cassette is not None:
+        reader.add("KEY_CONFLICT", "`replies` and `model` in one case", place(tree, "model"), "Keep one of them.")
+    elif case.replies and isinstance(tree, MappingTree) and (written := tree.get("replies")) is not None:
+        return ScriptedModel(read_replies(written, reader))
+    elif cassette is not None and not recording:
+        return _from_cassette(cassette, place(tree, "model"), reader)
+    return OfflineModel()
+
+
+def _from_cassette(cassette: Path, at: Location, reader: Reader) -> Model:
+    if not cassette.exists():
+        message, fix = f"there is no file {cassette}", "`cuebook test --record` writes it, with what a model says."
+        reader.add("USE_NOT_FOUND", message, at, fix)
+        return OfflineModel()
+    try:
+        return ScriptedModel.from_file(cassette)
+    except ScriptedFileInvalid as error:
+        reader.add("USE_NOT_FOUND", f"the replies cannot be used: {error}", at)
+    return OfflineModel()
+
+
+# -- names of phases, topics, actions and variables -------------------------------------------------------------------
+
+
+class _Names(Struct, frozen=True):
+    """The names in a script. `places` are complete paths, including those of a skill's actions in calling topics."""
+
+    places: frozenset[str]
+    nodes: frozenset[str]
+    actions: frozenset[str]
+    variables: frozenset[str]
+
+
+def check_names(case: Case, tree: Tree, program: Program, reader: Reader) -> None:
+    """Report every name of a case that its script does not have. `tree` is the syntax tree of the case."""
+    names = _names_of(program.script)
+    variables = names.variables | case.variables.keys()
+    for index, turn in enumerate(case.turns):
+        _check_turn(turn, tree, ("turns", index), names, reader)
+        _check_variables(turn.variables, tree, ("turns", index, "variables"), variables, reader)
+    for name in case.replies:
+        if name.removesuffix(".extract") not in names.actions:
+            message = f"the script has no action {name}"
+            where = key_place(tree, "replies", name)
+            reader.add("ENUM_VALUE_INVALID", message, where, suggest(name, sorted(names.actions)))
+    end = case.end
+    scopes = {"global": end.scopes.global_scope, "session": end.scopes.session}
+    scopes |= {"phase": end.scopes.phase, "topic": end.scopes.topic}
+    _check_variables(end.variables, tree, ("end", "variables"), variables, reader)
+    for scope, expected in scopes.items():
+        _check_variables(expected, tree, ("end", "scopes", scope), variables, reader)
+
+
+def _check_turn(turn: CaseTurn, tree: Tree, keys: Keys, names: _Names, reader: Reader) -> None:
+    at = turn.position
+    if at is not None and at not in names.places:
+        message = f"the script has no place {at}"
+        reader.add("ENUM_VALUE_INVALID", message, place(tree, *keys, "at"), suggest(at, sorted(names.places)))
+    for index, each in enumerate(turn.skipped or ()):
+        if each not in names.nodes:
+            message = f"the script has no phase, topic or action {each}"
+            where = place(tree, *keys, "skipped", index)
+            reader.add("ENUM_VALUE_INVALID", message, where, suggest(each, sorted(names.nodes)))
+
+
+def _check_variables(
+    expected: Mapping[str, object], tree: Tree, keys: Keys, known: frozenset[str], reader: Reader
+) -> None:
+    """Report unknown variables as warnings only, because an application may set them."""
+    for name in expected:
+        if name not in known:
+            fix = suggest(name, sorted(known), otherwise="Correct the spelling, or remove it.")
+            reader.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", key_place(tree, *keys, name), fix)
+
+
+def names_of(script: Script) -> frozenset[str]:
+    """Return the variables that a script declares, reads or sets anywhere."""
+    return frozenset(_variables(script))
+
+
+def _names_of(script: Script) -> _Names:
+    lists = [*(skill.actions for skill in script.skills), *(each.actions for each in script.interrupts)]
+    in_skills = {action.id for actions in lists for action in walk(actions)}  # they run within a topic
+    places = {THE_END}
+    nodes = set(in_skills)
+    for phase in script.phases:
+        nodes.add(phase.id)
+        for topic in phase.topics:
+            inside = {action.id for action in walk(topic.actions)}
+            nodes |= {topic.id} | inside
+            places |= {f"{phase.id}/{topic.id}/{each}" for each in inside | in_skills}
+    actions = {action.id for phase in script.phases for topic in phase.topics for action in walk(topic.actions)}
+    return _Names(frozenset(places), frozenset(nodes), frozenset(actions | in_skills), names_of(script))
+
+
+def _variables(part: object) -> Iterator[str]:
+    match part:
+        case Declaration():
+            yield part.var
+        case Output():
+            yield part.get
+        case Assignment():
+            yield part.set
+        case Choose():
+            yield part.variable
+        case FormField():
+            yield part.name
+        case ExperimentPlan():
+            yield part.id
+        case Records():
+            yield part.tolist
+        case Set():
+            yield from part.assignments
+        case Call():
+            yield from part.assigned
+        case Recall():
+            yield part.into
+        case _:
+            pass
+    if isinstance(part, Struct):
+        for name, value in structs.asdict(part).items():
+            if name not in {"at", "marks"}:
+                yield from _variables(value)
+    elif isinstance(part, tuple | dict):
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from _variables(each)

@@ -1,0 +1,300 @@
+"""Coverage of a script by conversations: phases, topics, actions, branches and conditions, computed from events.
+
+A branch is an arm of an `if` (also an implicit `else`) or of an `experiment`, a choice of a `choose`, an `on_fail` that
+leaves the topic (`goto`, `end`), an `on_blocked` or `on_off_topic` that gives up, an interrupt that is triggered, or a
+detector that acts; a condition is a `when` that is true, or false. Not branches, because correct scripts often
+cannot reach both sides: a `foreach` over an empty list, variants of a `say`, and an `on_fail` that continues.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from runtime.answers.choices import match_choice
+from runtime.engine.engine import Turn
+from runtime.state import events
+from runtime.state.events import Body
+from runtime.state.program import Program
+from runtime.state.state import DETECTORS, INTERRUPTS, Choice, Wait
+from scripts.model.actions import (
+    Action,
+    AiAsk,
+    Ask,
+    Choose,
+    Experiment,
+    Form,
+    If,
+    PolicyKey,
+    arms,
+    policies,
+    rounds_of,
+    walk,
+)
+from scripts.model.base import Location
+from scripts.model.script import ON_BUDGET, Phase, Script, Topic
+
+Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
+KINDS: dict[Kind, str] = {
+    "phase": "phases",
+    "topic": "topics",
+    "action": "actions",
+    "branch": "branches",
+    "condition": "conditions",
+}
+ON_FAIL = "on_fail"
+LEADS_AWAY = frozenset({"goto", "end"})
+HELD, NOT_HELD = "when held", "when did not hold"
+SKILL, INTERRUPT, DETECTOR = "skill:", "interrupt:", "detector:"  # prefixes of the names of items inside one
+CAME_UP = "came up"
+ACTED = "acted"
+
+
+class Item(Struct, frozen=True):
+    """A part of a script that a conversation can reach. `name` is its path of ids; `arm` is the branch."""
+
+    kind: Kind
+    name: str
+    arm: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.arm})" if self.arm else self.name
+
+
+class Count(Struct, frozen=True):
+    """The number of items of a kind, and how many of them were reached."""
+
+    covered: int
+    total: int
+
+    @property
+    def percent(self) -> float:
+        """Return the percentage; 100 if there are no items."""
+        return 100.0 if self.total == 0 else round(100 * self.covered / self.total, 1)
+
+
+class Coverage(Struct, frozen=True):
+    """The items of a script with their locations, in the order of the file, and the reached ones."""
+
+    items: dict[Item, Location]
+    reached: frozenset[Item]
+
+    def count(self, kind: Kind) -> Count:
+        """Return the counts of a kind."""
+        of_kind = [item for item in self.items if item.kind == kind]
+        return Count(sum(item in self.reached for item in of_kind), len(of_kind))
+
+    @property
+    def missed(self) -> list[tuple[Item, Location]]:
+        """Return the items that no conversation reached."""
+        return [(item, at) for item, at in self.items.items() if item not in self.reached]
+
+
+def reached_by(program: Program, session: Iterable[Turn]) -> frozenset[Item]:
+    """Return the items that a session, passed as its turns, reached."""
+    return frozenset(_Tracker(program).follow(session))
+
+
+def cover(program: Program, reached: Iterable[frozenset[Item]]) -> Coverage:
+    """Return the coverage of a script by several sessions."""
+    items = dict(_items(program.script))
+    return Coverage(items, frozenset().union(*reached) & items.keys())
+
+
+# -- all items --------------------------------------------------------------------------------------------------------
+
+
+def _items(script: Script) -> Iterator[tuple[Item, Location]]:
+    for phase in script.phases:
+        yield Item("phase", phase.id), phase.at
+        yield from _conditions(phase.id, phase)
+        for topic in phase.topics:
+            name = f"{phase.id}/{topic.id}"
+            yield Item("topic", name), topic.at
+            yield from _conditions(name, topic)
+            for action in walk(topic.actions):
+                yield from _action_items(f"{name}/{action.id}", action)
+    for skill in script.skills:
+        for action in walk(skill.actions):
+            yield from _action_items(f"{SKILL}{skill.id}/{action.id}", action)
+    for each in script.interrupts:
+        yield Item("branch", f"{INTERRUPT}{each.id}", CAME_UP), each.at
+        for action in walk(each.actions):
+            yield from _action_items(f"{INTERRUPT}{each.id}/{action.id}", action)
+    for detector in script.detectors:
+        yield Item("branch", f"{DETECTOR}{detector.id}", ACTED), detector.at
+    for watcher in script.watchers:
+        for action in walk(watcher.actions):
+            yield from _action_items(f"{_beside(watcher.id)}/{action.id}", action)
+
+
+def _beside(watcher: str) -> str:
+    """Return the prefix of the names of actions inside a detector or `on_budget`."""
+    return ON_BUDGET.lstrip(":") if watcher == ON_BUDGET else f"{DETECTOR}{watcher}"
+
+
+def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
+    yield Item("action", name), action.at
+    yield from _conditions(name, action)
+    match action:
+        case If(then=then, otherwise=otherwise) if then or otherwise:
+            yield Item("branch", name, "then"), then[0].at if then else action.at
+            yield Item("branch", name, "else"), otherwise[0].at if otherwise else action.at
+        case Experiment():
+            for arm, inner in action.arms.items():
+                yield Item("branch", name, arm), inner[0].at if inner else action.mark("arms")
+        case Choose():
+            for choice in action.choices:
+                yield Item("branch", name, choice.key), choice.at
+        case _:
+            pass
+    if isinstance(action, Ask | AiAsk | Choose | Form) and action.on_fail.policy in LEADS_AWAY:
+        yield Item("branch", name, ON_FAIL), action.mark("on_fail")
+    for key, policy in policies(action).items():
+        if policy.then.policy != "continue":
+            yield Item("branch", name, key), action.mark(key)
+
+
+def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item, Location]]:
+    if node.when is not None:
+        yield Item("condition", name, HELD), node.mark("when")
+        yield Item("condition", name, NOT_HELD), node.mark("when")
+
+
+# -- reached items ----------------------------------------------------------------------------------------------------
+
+
+class _Tracker:
+    """Follows the events of one session. `_fork` is the action whose next event shows the branch it took."""
+
+    def __init__(self, program: Program, detector: str = "", met: dict[str, str] | None = None) -> None:
+        self._program = program
+        self._met = {} if met is None else met  # the session's arm by experiment
+        self._detector = detector  # the detector whose actions are followed; empty: those of the session
+        self._beside: dict[str, _Tracker] = {}  # trackers of detectors by id
+        self._phase = ""
+        self._topic = ""
+        self._skill = ""
+        self._interrupt = ""
+        self._wait: Wait | None = None
+        self._locale = program.locale
+        self._fork: Action | None = None
+        self._picked: str | None = None  # the choice that a reply to a `choose` selects
+        self._left: Item | None = None  # the branch taken if the question just left leaves its topic
+        self._given_up = ""  # the question that a policy ended, before it is left
+        self._leaving = False  # whether several actions are being left; only the first counts
+
+    def follow(self, session: Iterable[Turn]) -> Iterator[Item]:
+        for turn in session:
+            self._locale = turn.state.locale
+            for event in turn.events:
+                yield from self.see(event.body)
+            self._wait = turn.state.wait
+            call = turn.state.call()  # the waiting action may not be that of the last event
+            self._skill, self._interrupt = (call.skill, call.interrupt) if call is not None else ("", "")
+
+    @property
+    def _home(self) -> tuple[str, str]:
+        """Return the phase and topic of the current actions, as `State.home` does."""
+        if self._detector:
+            return DETECTORS, self._detector
+        if self._interrupt:
+            return INTERRUPTS, self._interrupt
+        return ("", self._skill) if self._skill else (self._phase, self._topic)
+
+    def see(self, body: Body) -> Iterator[Item]:
+        """Yield the items that an event reaches."""
+        if isinstance(body, events.ActionEntered | events.ActionSkipped | events.ActionLeft):
+            if body.detector != self._detector:
+                beside = self._beside.setdefault(body.detector, _Tracker(self._program, body.detector, self._met))
+                yield from beside.see(body)
+                return
+            self._skill, self._interrupt = body.skill, body.interrupt
+        self._leaving = self._leaving and isinstance(
+            body, events.ActionLeft | events.ScopeLeft | events.Jumped | events.Ended
+        )
+        match body:
+            case events.ScopeEntered() if body.scope == "phase":
+                self._phase = body.id
+                yield Item("phase", body.id)
+                yield Item("condition", body.id, HELD)
+            case events.ScopeEntered():
+                self._topic = body.id
+                yield Item("topic", self._name())
+                yield Item("condition", self._name(), HELD)
+            case events.ScopeSkipped():
+                name = body.id if body.scope == "phase" else f"{self._phase}/{body.id}"
+                yield Item("condition", name, NOT_HELD)
+            case events.Message(role="user"):
+                self._note_choice(body)
+            case events.ActionEntered():
+                yield from self._way(body.action_id, left=False)
+                yield Item("action", self._name(body.action_id))
+                yield Item("condition", self._name(body.action_id), HELD)
+                action = self._program.action(*self._home, body.action_id)
+                self._fork = action if isinstance(action, If | Experiment) else None
+            case events.Exposed():
+                self._met[body.experiment] = body.arm
+            case events.ActionSkipped():
+                yield from self._way(body.action_id, left=False)
+                yield Item("condition", self._name(body.action_id), NOT_HELD)
+            case events.ActionLeft():
+                yield from self._way(body.action_id, left=True)
+                if not self._leaving:
+                    self._left, self._leaving = self._failing(body), True
+            case events.Jumped() | events.Ended() if self._leaving and self._left is not None:
+                if isinstance(body, events.Jumped) or body.reason:  # otherwise the script reached its end
+                    yield self._left
+            case events.Exited() if body.source in get_args(PolicyKey):
+                yield Item("branch", self._name(body.action_id), body.source)
+                self._given_up = body.action_id
+            case events.Interrupted():
+                yield Item("branch", f"{INTERRUPT}{body.interrupt}", CAME_UP)
+            case events.Detected():
+                yield Item("branch", f"{DETECTOR}{body.detector}", ACTED)
+            case _:
+                pass
+
+    def _failing(self, body: events.ActionLeft) -> Item | None:
+        """Return the branch of a question that used up its rounds, if its `on_fail` leaves the topic."""
+        action = self._program.action(*self._home, body.action_id)
+        used_up = isinstance(action, Ask | AiAsk | Choose | Form) and body.rounds >= rounds_of(action)
+        given_up, self._given_up = self._given_up == body.action_id, ""
+        return Item("branch", self._name(body.action_id), ON_FAIL) if used_up and not given_up else None
+
+    def _note_choice(self, message: events.Message) -> None:
+        """Store the choice that a reply to a `choose` selects, by the rules of the action."""
+        action = self._program.action(*self._home, message.action_id)
+        if not isinstance(action, Choose) or self._wait is None:
+            return
+        pressed = message.metadata.get("choice")
+        offered: tuple[Choice, ...] = self._wait.choices
+        self._picked = str(pressed) if pressed is not None else match_choice(message.content, offered, self._locale)
+        self._fork = action
+
+    def _way(self, action_id: str, *, left: bool) -> Iterator[Item]:
+        """Yield the branch of the last fork, as the first event after it shows."""
+        fork, self._fork = self._fork, None
+        if fork is None:
+            return
+        name = self._name(fork.id)
+        inner = {arm: actions[0].id for arm, actions in arms(fork).items() if actions}
+        if isinstance(fork, Experiment):
+            yield from (Item("branch", name, arm) for arm in fork.arms if arm == self._met.get(fork.plan))
+        elif isinstance(fork, Choose):
+            follows = inner.get(self._picked or "", fork.id)
+            if self._picked is not None and follows == action_id and left == (follows == fork.id):
+                yield Item("branch", name, self._picked)
+        elif left and action_id == fork.id:
+            yield from (Item("branch", name, arm) for arm in ("then", "else") if arm not in inner)
+        else:
+            yield from (Item("branch", name, arm) for arm, first in inner.items() if first == action_id)
+
+    def _name(self, action_id: str = "") -> str:
+        if self._detector and action_id:
+            return f"{_beside(self._detector)}/{action_id}"
+        if self._skill and action_id:
+            return f"{SKILL}{self._skill}/{action_id}"
+        if self._interrupt and action_id:
+            return f"{INTERRUPT}{self._interrupt}/{action_id}"
+        return "/".join(part for part in (self._phase, self._topic, action_id) if part)

@@ -1,0 +1,317 @@
+"""Random walks: random conversations that search for failing turns and for positions without a way out.
+
+A finding is shrunk to the replies that it needs by delta debugging, after Zeller and Hildebrandt, "Simplifying and
+Isolating Failure-Inducing Input" (2002), and written as a case.
+"""
+
+import itertools
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Set
+from copy import copy
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct, structs
+
+from api.testing.cases.case_model import NOON, Prepared
+from api.testing.cases.case_run import CaseRunFailed, step
+from api.testing.cases.coverage import Item, reached_by
+from api.testing.cases.walk_replies import ScriptValues, answer, script_values_of
+from api.testing.player import Player
+from runtime.engine.engine import Turn, TurnFailed
+from runtime.models.offline_model import OfflineModel
+from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start
+from runtime.state.limits import Limits
+from runtime.state.program import Program
+from runtime.state.state import State
+from scripts.expressions.values import Value
+from scripts.model.actions import ROUNDS_MAX
+
+TURNS_MAX = 200  # per walk
+SAME_MAX = 40  # replies at one position without progress, before a search for a way out
+FINDINGS_MAX = 20  # per script
+GLOBALS_MAX = 0.3  # share of walks by a returning user
+
+
+FindingKind: TypeAlias = Literal["failed", "broken", "stuck"]
+NOW = datetime.fromisoformat(NOON)
+LIMITS = Limits(turn_s=20)
+TRIES = 4
+REPLIES_TRIED = 40  # in each attempt
+SAME_SHOWN = ROUNDS_MAX  # more replies without progress than the rounds of one question
+REPLAYS_MAX = 400
+
+
+class WalkFinding(Struct, frozen=True):
+    """A failure or dead end of a script at a position, with the replies that lead there; `times` counts the walks."""
+
+    kind: FindingKind
+    place: str
+    message: str
+    seed: int
+    variables: Mapping[str, Value]
+    inputs: tuple[Input, ...]
+    times: int = 1
+
+
+class RandomWalks(Struct, frozen=True):
+    """The results of random walks through a script. `unfinished`: not at the end after `TURNS_MAX` turns, not stuck."""
+
+    script: Prepared
+    requested: int
+    walked: int
+    completed: int
+    unfinished: int
+    turns: int
+    findings: tuple[WalkFinding, ...]
+    reached: frozenset[Item]
+
+
+class _Path(Struct, frozen=True):
+    """One walk."""
+
+    turns: tuple[Turn, ...]
+    inputs: tuple[Input, ...]
+    finding: WalkFinding | None
+    globals: Mapping[str, Value]
+
+
+async def walk_script(
+    script: Prepared,
+    walks: int,
+    seed: int,
+    *,
+    until: float,
+    tick: Callable[[], None] = lambda: None,
+) -> RandomWalks:
+    """Run random walks through a script, reproducible by `seed`. Stop early when `time.monotonic()` passes `until`.
+
+    `tick` is called after each walk.
+    """
+    words = script_values_of(script.program.script)
+    found: dict[tuple[str, str], WalkFinding] = {}
+    reached: set[Item] = set()
+    walked = completed = unfinished = turns = 0
+    known: Mapping[str, Value] = {}
+    while walked < walks and time.monotonic() < until:
+        chance = random.Random(f"{seed}:{walked}")  # noqa: S311  (chance, not secrets)
+        variables = {**(known if chance.random() < GLOBALS_MAX else {}), **_arms(script.program, chance)}
+        path = await _walk(script.program, chance, words, seed + walked, variables)
+        walked += 1
+        turns += len(path.turns)
+        done = bool(path.turns) and path.turns[-1].state.status == "completed"
+        completed += done
+        unfinished += not done and path.finding is None
+        known = path.globals or known
+        reached |= reached_by(script.program, path.turns)
+        if path.finding is not None:
+            _note(found, path.finding)
+        tick()
+    findings = [await shrink(script.program, each, until) for each in itertools.islice(found.values(), FINDINGS_MAX)]
+    return RandomWalks(script, walks, walked, completed, unfinished, turns, tuple(findings), frozenset(reached))
+
+
+def _arms(program: Program, chance: random.Random) -> dict[str, Value]:
+    """Choose an arm for each experiment, or leave it to the engine, so that walks reach all arms."""
+    drawn = {id: chance.choice([None, *plan.names]) for id, plan in program.experiments.items()}
+    return {id: arm for id, arm in drawn.items() if arm is not None}
+
+
+def _note(found: dict[tuple[str, str], WalkFinding], finding: WalkFinding) -> None:
+    """Count a finding, and store the shortest path to it."""
+    key = (finding.kind, finding.place)
+    before = found.get(key, finding)
+    best = min(before, finding, key=lambda each: (len(each.inputs), len(each.variables)))
+    found[key] = structs.replace(best, times=before.times + (key in found))
+
+
+async def _walk(
+    program: Program, chance: random.Random, words: ScriptValues, seed: int, variables: Mapping[str, Value]
+) -> _Path:
+    inputs: list[Input] = []
+
+    def chosen(state: State) -> Input | None:
+        if len(inputs) >= TURNS_MAX:
+            return None
+        inputs.append(answer(chance, program, state, words, NOW.date()))
+        return inputs[-1]
+
+    player, finding = await replay(program, seed, variables, words, chosen, lambda _: SAME_MAX)
+    cells = {name: cell.value for name, cell in player.state.global_cells.items()}
+    if finding is not None:
+        finding = structs.replace(finding, inputs=tuple(inputs))
+    return _Path(tuple(played.turn for played in player.played), tuple(inputs), finding, cells)
+
+
+# -- one session ------------------------------------------------------------------------------------------------------
+
+
+async def replay(
+    program: Program,
+    seed: int,
+    variables: Mapping[str, Value],
+    words: ScriptValues,
+    chosen: Callable[[State], Input | None],
+    same_max: Callable[[str], float],
+) -> tuple[Player, WalkFinding | None]:
+    """Run a session with the replies of `chosen`, up to its end, a finding, or the last reply.
+
+    `same_max` is the number of waits at one position before the search for a way out; blank replies, which change
+    nothing, do not count. Raises InputRefused.
+    """
+    numbers = itertools.count(1)
+    state = State(seed, program.locale, "visitor", start_variables=dict(variables))
+    player = Player(program, state, OfflineModel(), lambda: NOW, lambda: f"m{next(numbers)}", LIMITS)
+    seen: Counter[tuple[object, ...]] = Counter()
+    turn_input: Input | None = Start()
+    while turn_input is not None:
+        try:
+            await step(player, turn_input, first=isinstance(turn_input, Start))
+        except TurnFailed as failed:
+            return player, WalkFinding("failed", "/".join(failed.place), str(failed), seed, variables, ())
+        except CaseRunFailed as broken:
+            return player, WalkFinding("broken", place_of(player.state), str(broken), seed, variables, ())
+        if player.state.wait is None:
+            break
+        at = place_of(player.state)
+        seen[_exactly(player.state)] += not (isinstance(turn_input, Reply) and not turn_input.content.strip())
+        if seen[_exactly(player.state)] > same_max(at):
+            if not await _leads_away(player, seen.keys(), words):
+                message = "none of the tried replies leads away from here"
+                return player, WalkFinding("stuck", at, message, seed, variables, ())
+            seen[_exactly(player.state)] = 0
+        turn_input = chosen(player.state)
+    return player, None
+
+
+async def _leads_away(player: Player, known: Set[tuple[object, ...]], words: ScriptValues) -> bool:
+    """Return whether some replies lead to the end, to a failure, or to a position where the session has not waited."""
+    for attempt in range(TRIES):
+        chance = random.Random(f"{player.state.seed}:{player.state.turn}:{attempt}")  # noqa: S311  (not for secrets)
+        trial = copy(player)
+        trial.played = []
+        for _ in range(REPLIES_TRIED):
+            try:
+                await step(trial, answer(chance, trial.program, trial.state, words, NOW.date()), first=False)
+            except (TurnFailed, CaseRunFailed):
+                return True
+            if trial.state.wait is None or _exactly(trial.state) not in known:
+                return True
+    return False
+
+
+def _exactly(state: State) -> tuple[object, ...]:
+    """Return the exact position of a session; each item of a `foreach` is one, but not each pass of a `repeat`."""
+    frames = tuple((frame.block, frame.action, frame.passes if frame.items else 0) for frame in state.frames)
+    return state.phase, state.topic, frames
+
+
+def place_of(state: State) -> str:
+    """``phase/topic/action``"""
+    action = state.frames[-1].action if state.frames else ""
+    return "/".join(part for part in (state.phase, state.topic, action) if part)
+
+
+# -- shrinking --------------------------------------------------------------------------------------------------------
+
+
+async def shrink(program: Program, finding: WalkFinding, until: float) -> WalkFinding:
+    """Return the same finding with the fewest and shortest replies and variables that reproduce it."""
+    replays = itertools.count()
+    words = script_values_of(program.script)
+
+    async def shows(inputs: tuple[Input, ...], variables: Mapping[str, Value]) -> WalkFinding | None:
+        if next(replays) >= REPLAYS_MAX or time.monotonic() > until:
+            return None
+        return await _replayed(program, words, finding, inputs, variables)
+
+    best = await shows(finding.inputs, finding.variables) or finding
+    if best.variables:
+        best = await shows(best.inputs, {}) or best
+    size = max(1, len(best.inputs) // 2)
+    while size:
+        at = 0
+        while at < len(best.inputs):
+            fewer = await shows(best.inputs[:at] + best.inputs[at + size :], best.variables)
+            best, at = (fewer, at) if fewer is not None else (best, at + size)
+        size //= 2
+    for at, reply in enumerate(best.inputs):
+        for simpler in _simpler(reply):
+            changed = await shows((*best.inputs[:at], simpler, *best.inputs[at + 1 :]), best.variables)
+            if changed is not None and len(changed.inputs) == len(best.inputs):
+                best = changed
+                break
+    return structs.replace(best, times=finding.times)
+
+
+async def _replayed(
+    program: Program,
+    words: ScriptValues,
+    finding: WalkFinding,
+    inputs: tuple[Input, ...],
+    variables: Mapping[str, Value],
+) -> WalkFinding | None:
+    """Replay the inputs; return the finding with only the used replies, or None if they do not reproduce it."""
+    used: list[Input] = []
+    left: Iterator[Input] = iter(inputs)
+
+    def following(_: State) -> Input | None:
+        reply = next(left, None)
+        if reply is not None:
+            used.append(reply)
+        return reply
+
+    def same_max(place: str) -> float:
+        return SAME_SHOWN if finding.kind == "stuck" and place == finding.place else math.inf
+
+    try:
+        _, again = await replay(program, finding.seed, variables, words, following, same_max)
+    except InputRefused:
+        return None
+    if again is None or (again.kind, again.place) != (finding.kind, finding.place):
+        return None
+    return structs.replace(again, inputs=tuple(used))
+
+
+def _simpler(reply: Input) -> Iterator[Input]:
+    if isinstance(reply, Filled):
+        yield from (Filled({name: reply.values[name]}) for name in reply.values if len(reply.values) > 1)
+    if isinstance(reply, Reply):
+        yield from (Reply(text) for text in ("ok", "1", "yes") if len(text) < len(reply.content))
+
+
+# -- as a case --------------------------------------------------------------------------------------------------------
+
+
+def case_text(script: Prepared, finding: WalkFinding) -> str:
+    """Return the finding as a case file, relative to the working folder; it fails until the script is fixed."""
+    words = {"failed": "fails", "broken": "breaks the engine", "stuck": "never leads away"}
+    lines = [
+        f"script: {_quoted(str(script.path))}",
+        "cases:",
+        f"  - name: {_quoted(f'{finding.place} {words[finding.kind]}')}",
+        f"    seed: {finding.seed}",
+    ]
+    if finding.variables:
+        lines.append(f"    variables: {_quoted(finding.variables)}")
+    lines += ["    turns:", "      - {}", *(f"      - {_turn(reply)}" for reply in finding.inputs)]
+    stuck = finding.kind == "stuck"
+    lines += ["    end: {status: completed}" if stuck else "    end: {status: null} # adapt it after fixing the script"]
+    return "\n".join([*lines, "    warnings: null", ""])
+
+
+def _turn(reply: Input) -> str:
+    if isinstance(reply, Chosen):
+        return f"choose: {_quoted(reply.choice)}"
+    if isinstance(reply, Filled):
+        return f"form: {_quoted(reply.values)}"
+    return f"say: {_quoted(reply.content) if isinstance(reply, Reply) else ''}"
+
+
+def _quoted(value: object) -> str:
+    """Return a value as JSON, which is valid YAML."""
+    return msgspec.json.encode(value).decode()

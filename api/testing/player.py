@@ -1,0 +1,175 @@
+"""A conversation without a server or a database: the same engine, with everything in memory."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+
+from api.sessions.views import position, snapshot, wait_view
+from runtime.context.selection import Contexts, newest
+from runtime.engine.engine import Turn, TurnFailed, run_turn
+from runtime.memory.local_memory import LocalMemory
+from runtime.memory.units import MemoryUnit
+from runtime.state.events import ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
+from runtime.state.inputs import Input, Start
+from runtime.state.limits import Limits
+from runtime.state.ports import Clock, Ids, MemoryFailed, Model
+from runtime.state.program import Program
+from runtime.state.state import State
+from scripts.expressions.values import Value
+from scripts.model.diagnostics import Problem
+from store.interface.errors import FilterInvalid
+from store.interface.memory_filters import parse
+from store.interface.memory_rows import UnitRow
+from store.memory.filters_on_rows import filter_rows
+
+
+def matching(units: Sequence[MemoryUnit], filters: Value) -> Collection[str]:
+    """Return the ids of the units that match a filter. Raises MemoryFailed for an invalid filter."""
+    try:
+        wanted = parse(filters)
+    except FilterInvalid as invalid:
+        raise MemoryFailed(str(invalid), retryable=False) from invalid
+    numbers = set(filter_rows([_row(unit) for unit in units], wanted))
+    return {unit.unit_id for unit in units if unit.sequence in numbers}
+
+
+def _row(unit: MemoryUnit) -> UnitRow:
+    given = structs.asdict(unit) | {"metadata": dict(unit.metadata), "valid_from": unit.creation_time}
+    return UnitRow(tenant="", user_id="", **given)
+
+
+LOCAL = LocalMemory(matching=matching)
+"""The memory of a user of whom nothing is known yet, without a database but with the same filters."""
+
+
+class PlayedTurn(Struct, frozen=True):
+    """A turn and its input."""
+
+    given: Value
+    turn: Turn
+
+
+class Player:
+    """Plays one session of a script."""
+
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        model: Model,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+        contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
+        memory: LocalMemory = LOCAL,
+    ) -> None:
+        self.program = program
+        self.state = state
+        self.played: list[PlayedTurn] = []
+        self.failure: TurnFailed | None = None
+        self.memory = memory
+        self._history: tuple[Message, ...] = ()
+        self._model = model
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._contexts = contexts
+        self._history_max = contexts.messages_max(program.script, state)
+
+    async def take(self, given: Input, shown: Value) -> Turn:
+        """Run a turn; `shown` is its input in the report. Raises TurnFailed, InputRefused."""
+        try:
+            turn = await run_turn(
+                self.program,
+                self.state,
+                given,
+                model=self._model,
+                clock=self._clock,
+                ids=self._ids,
+                limits=self._limits,
+                history=self._history,
+                contexts=self._contexts,
+                memory=self.memory,
+            )
+        except TurnFailed as failed:
+            self.failure = failed
+            raise
+        self.state = turn.state
+        self._history = newest((*self._history, *turn.messages), self._history_max)
+        self.memory = self.memory.after(turn.events, self._clock(), self.program.script.memory)
+        self.played.append(PlayedTurn(shown, turn))
+        return turn
+
+    async def begin(self) -> Turn:
+        """Run the first turn. Raises TurnFailed."""
+        return await self.take(Start(), None)
+
+    def report(self, problems: tuple[Problem, ...]) -> dict[str, Any]:
+        """Return the whole conversation as one JSON document."""
+        failed_at = self.failure.place if self.failure is not None else None
+        status = "error" if self.failure is not None else self.state.execution_status
+        end = snapshot(self.program, self.state, status, failed_at)
+        bodies = [event.body for played in self.played for event in played.turn.events]
+        report: dict[str, Any] = {
+            "status": self.state.status,
+            "executionStatus": status,
+            "turns": [self._turn(played) for played in self.played],
+            "variables": end.variables,
+            "variableStore": end.variable_store,
+            "waits": sum(played.turn.state.wait is not None for played in self.played),
+            "actions": {
+                "executed": sum(isinstance(body, ActionEntered) for body in bodies),
+                "skipped": sum(isinstance(body, ActionSkipped) for body in bodies),
+            },
+            "warnings": [*map(_diagnostic, problems), *self._warnings()],
+        }
+        if self.failure is not None:
+            report["error"] = {"message": str(self.failure), "position": end.position}
+        return report
+
+    def _turn(self, played: PlayedTurn) -> dict[str, Any]:
+        state = played.turn.state
+        emitted = [
+            {"event": event.body.event, "data": event.body.data, "actionId": event.body.action_id}
+            for event in played.turn.events
+            if isinstance(event.body, Emitted)
+        ]
+        detected = [
+            {
+                "detector": event.body.detector,
+                "label": event.body.label,
+                "score": event.body.score,
+                "by": event.body.by,
+                "words": event.body.words,
+            }
+            for event in played.turn.events
+            if isinstance(event.body, Detected)
+        ]
+        return (
+            {
+                "input": played.given,
+                "messages": [
+                    {"role": message.role, "content": message.content, "actionId": message.action_id}
+                    | ({"metadata": message.metadata} if message.metadata else {})
+                    for message in played.turn.messages
+                    if message.role == "assistant"
+                ],
+                "wait": wait_view(state.wait),
+                "position": position(self.program, state),
+            }
+            | ({"emitted": emitted} if emitted else {})
+            | ({"detected": detected} if detected else {})
+        )
+
+    def _warnings(self) -> list[dict[str, Any]]:
+        return [
+            {"code": body.code, "message": body.message, "actionId": body.action_id, "turn": played.turn.state.turn}
+            for played in self.played
+            for body in (event.body for event in played.turn.events)
+            if isinstance(body, Warned)
+        ]
+
+
+def _diagnostic(problem: Problem) -> dict[str, Any]:
+    return {"code": problem.code, "message": problem.message, "line": problem.line, "column": problem.column}

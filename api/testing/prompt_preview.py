@@ -1,0 +1,139 @@
+"""The requests that an action makes to a language model, captured without a conversation."""
+
+import asyncio
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from api.app import utc_now
+from api.ids import new_id
+from runtime.actions import ask, chat, form
+from runtime.context.selection import Contexts
+from runtime.engine import detection, interrupts
+from runtime.state.limits import Limits
+from runtime.state.ports import ModelReply, ModelRequest, OnReply
+from runtime.state.program import Program
+from runtime.state.scopes import WriteRefused
+from runtime.state.state import Frame, State
+from runtime.turn.calls import NoJournal
+from runtime.turn.context import ActionFailed, TurnContext
+from runtime.turn.turn_recall import TurnRecalls
+from scripts.expressions.values import Value
+from scripts.model.actions import Action, AiAsk, AiSay, AiThink, Ask, Chat, Form, walk
+from scripts.model.script import Locale, Script
+
+
+class NoPromptFound(ValueError):
+    """The action makes no such request; the message says why."""
+
+
+class PromptPlace(Struct, frozen=True):
+    """An action, and the topic or skill it is in; a skill has no phase."""
+
+    phase: str
+    topic: str
+    action: Action
+
+
+class _CapturingModel:
+    """A model that stores its requests, and lets every action continue."""
+
+    def __init__(self) -> None:
+        self.requests: list[ModelRequest] = []
+
+    def goes_to(self, request: ModelRequest) -> str:
+        """Return an empty text: there is no model."""
+        return ""
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        """Store the request; the reply lets the action continue with its further requests."""
+        self.requests.append(request)
+        return ModelReply(exit=True)
+
+
+def places_of(script: Script, wanted: str) -> list[PromptPlace]:
+    """Return the actions with an id, or with a path ``phase/topic/id`` (``skill/id``)."""
+    topics = [(phase.id, topic.id, topic.actions) for phase in script.phases for topic in phase.topics]
+    topics += [("", skill.id, skill.actions) for skill in script.skills]
+    places = [PromptPlace(phase, topic, each) for phase, topic, actions in topics for each in walk(actions)]
+    return [each for each in places if wanted in {each.action.id, path_of(each)}]
+
+
+def path_of(place: PromptPlace) -> str:
+    """Return the path of an action within its script."""
+    return "/".join(part for part in (place.phase, place.topic, place.action.id) if part)
+
+
+def request_of(
+    program: Program,
+    place: PromptPlace,
+    purpose: str,
+    locale: Locale,
+    reply: str | None,
+    variables: Mapping[str, Value],
+) -> ModelRequest:
+    """Return the request that an action makes for a purpose, at its first reply or before it. Raises NoPromptFound."""
+    model = _CapturingModel()
+    state = State(seed=0, locale=locale, user_id="preview", phase=place.phase, topic=place.topic)
+    if not place.phase:
+        first = program.script.phases[0]
+        state.phase, state.topic = first.id, first.topics[0].id
+        state.frames.append(Frame(place.action.id, skill=place.topic))
+    run = TurnContext(
+        program,
+        state,
+        model=model,
+        clock=utc_now,
+        ids=new_id,
+        limits=Limits(),
+        history=(),
+        journal=NoJournal(),
+        meter=None,
+        live=None,
+        now=None,
+        contexts=Contexts(),
+        recalls=TurnRecalls(None, recalls_max=Limits().recalls_max, recall_s=Limits().recall_s),
+    )
+    run.action_id = place.action.id
+    try:
+        for name, value in variables.items():
+            run.assign_in("topic" if state.frames else "session", name, value, "api")
+        asyncio.run(_carry_out(run, place.action, purpose, reply))
+    except (ActionFailed, WriteRefused) as error:
+        raise NoPromptFound(str(error)) from error
+    found = next((request for request in model.requests if request.purpose == purpose), None)
+    if found is None:
+        when, hint = ("before any reply", "; give one with --reply") if reply is None else ("at this reply", "")
+        others = ", ".join(dict.fromkeys(request.purpose for request in model.requests))
+        instead = f", but to {others}" if others else ""
+        raise NoPromptFound(f"{path_of(place)} asks no model to {purpose} {when}{instead}{hint}")
+    return found
+
+
+async def _carry_out(run: TurnContext, action: Action, purpose: str, reply: str | None) -> None:
+    """Run the beginning of the action, or its first reply."""
+    if reply is not None:
+        run.hear(reply)
+    match action, purpose, reply:
+        case _, "route", str():
+            await interrupts.interrupt_of(run, action, reply, ())
+        case _, "detect", str():
+            await detection.of_user(run)
+        case AiSay(), _, _:
+            await chat.ai_say(run, action, reply)
+        case AiAsk(), _, None:
+            await ask.ai_ask(run, action)
+        case AiAsk(), _, str():
+            await ask.answer_ai_ask(run, action, reply)
+        case Ask(), _, str():
+            await ask.answer_ask(run, action, reply, None)
+        case AiThink(), _, _:
+            await ask.ai_think(run, action)
+        case Chat(), _, None:
+            await chat.chat(run, action)
+        case Chat(), _, str():
+            await chat.answer_chat(run, action, reply)
+        case Form(), _, str():
+            await form.answer_form(run, action, reply, None)
+        case _:
+            pass

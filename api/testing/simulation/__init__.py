@@ -1,0 +1,1 @@
+"""Simulated traffic: random sessions that the engine runs and the store records, as on a server."""

@@ -1,0 +1,8 @@
+"""Timestamps in the format of the API."""
+
+from datetime import UTC, datetime
+
+
+def utc_text(moment: datetime) -> str:
+    """Return an aware time as ISO 8601 text in UTC that ends in `Z`."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

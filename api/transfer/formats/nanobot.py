@@ -1,0 +1,151 @@
+"""Conversations as JSON lines: a line about the session, then one message per line.
+
+This is the format of nanobot's sessions, old (no key in the first line, or no such line) and new, and of exported
+messages. A line that cannot be read is skipped and reported; all others are imported in order.
+"""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import msgspec
+
+from api.transfer.import_report import MASKED, DocumentInvalid, ImportReport
+from api.transfer.imported_conversation import (
+    MESSAGES_MAX,
+    ImportedConversation,
+    ImportedMessage,
+    MessageUnusable,
+    message_of,
+    moment_of,
+    usable_metadata,
+)
+from runtime.state.state import ContextMemory
+from scripts.expressions.values import TEXT_CHARS_MAX
+from scripts.model.base import ID_CHARS_MAX
+
+FORMAT: Final = "nanobot"
+METADATA: Final = "metadata"
+"""The `_type` of the line about the session."""
+_SUMMARY = "_last_summary"
+
+
+def read_lines(content: bytes, file_name: str, report: ImportReport) -> ImportedConversation:
+    """Read a conversation from JSON lines. Raises DocumentInvalid if no line can be read."""
+    lines = _Lines(report)
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            lines.take(number, line)
+        except MessageUnusable as error:
+            report.skip(number, str(error))
+    if lines.head is None and not lines.messages and report.skipped_count:
+        first = report.skipped[0]
+        raise DocumentInvalid(f"no line can be read; line {first.line}: {first.reason}")
+    return _conversation(lines, file_name, report)
+
+
+class _Lines:
+    """The content of the lines read so far."""
+
+    def __init__(self, report: ImportReport) -> None:
+        self._report = report
+        self._place = 0
+        self.head: Mapping[str, object] | None = None
+        self.messages: list[ImportedMessage] = []
+        self.places: list[int] = []  # positions of imported messages among all lines except the one about the session
+
+    def take(self, number: int, line: bytes) -> None:
+        """Read one line. Raises MessageUnusable, and DocumentInvalid if there are too many."""
+        try:
+            entry = _object(line)
+        except MessageUnusable:
+            self._place += self.head is not None or bool(self._place)  # the first one may be about the session
+            raise
+        if entry.get("_type") == METADATA:
+            if self.head is not None:
+                raise MessageUnusable("it is a second line about the session")
+            self.head = entry
+            return
+        self._place += 1
+        message, left_out = message_of(entry)
+        if len(self.messages) == MESSAGES_MAX:
+            raise DocumentInvalid(f"line {number}: a session has at most {MESSAGES_MAX:,} messages")
+        self.messages.append(message)
+        self.places.append(self._place)
+        for words in left_out:
+            self._report.remark(f"line {number}: {words}")
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise MessageUnusable(f"it is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise MessageUnusable("it is not a JSON object")
+    return value
+
+
+def _conversation(lines: _Lines, file_name: str, report: ImportReport) -> ImportedConversation:
+    head, messages, places = lines.head or {}, lines.messages, lines.places
+    metadata = head.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        report.remark("the metadata is not an object and is left out")
+    usable, left_out = usable_metadata(metadata if isinstance(metadata, dict) else {})
+    for words in left_out:
+        report.remark(f"metadata: {words}")
+    times = {}
+    for name in ("created_at", "updated_at"):
+        times[name] = moment_of(head.get(name))
+        if times[name] is None and head.get(name) is not None:
+            report.remark(f"{name} cannot be read and is taken from the messages")
+    offset = _offset(head.get("last_consolidated"), max(places, default=0), report)
+    after = sum(place <= offset for place in places)
+    own = head.get("cuebook")
+    own = own if isinstance(own, dict) else {}
+    if own.get("masked"):
+        raise DocumentInvalid(MASKED)
+    user_id, key = own.get("user_id"), head.get("key")
+    if own and key == own.get("session_id"):  # its name serves as its key
+        key, file_name = None, ""
+    return ImportedConversation(
+        format=FORMAT,
+        messages=messages,
+        key=_key(key, file_name, report),
+        user_id=user_id if isinstance(user_id, str) and 0 < len(user_id) <= ID_CHARS_MAX else None,
+        created_at=times["created_at"] or next((each.at for each in messages if each.at is not None), None),
+        updated_at=times["updated_at"],
+        metadata=usable,
+        memory=_memory(after, usable.get(_SUMMARY)),
+    )
+
+
+def _key(value: object, file_name: str, report: ImportReport) -> str | None:
+    """Return the key of the session, else from the file name `{channel}_{chat}.jsonl`."""
+    if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX:
+        return value
+    if value not in {None, ""}:
+        report.remark(f"the key is not a text of 1 to {ID_CHARS_MAX} characters")
+    stem = PurePosixPath(file_name).stem
+    return stem.replace("_", ":", 1)[:ID_CHARS_MAX] or None
+
+
+def _offset(value: object, count: int, report: ImportReport) -> int:
+    """Return how many messages were already summarised; 0 for an invalid number."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= count:
+        report.remark(f"last_consolidated is not a number from 0 to {count} and counts as 0")
+        return 0
+    return value
+
+
+def _memory(after: int, summary: object) -> ContextMemory | None:
+    text = summary.get("text") if isinstance(summary, dict) else summary
+    if not after:
+        return None
+    if not isinstance(text, str) or not 0 < len(text) <= TEXT_CHARS_MAX:
+        return ContextMemory(after=after)
+    return ContextMemory(after=after, summary=text, summary_to=after)

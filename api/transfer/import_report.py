@@ -1,0 +1,40 @@
+"""Errors and skipped parts of an imported document."""
+
+from msgspec import Struct
+
+SKIPPED_MAX = 1_000
+"""Skipped lines that are listed; beyond, only their number is reported."""
+
+
+MASKED = "the document is masked: personal values and states are missing; export it unmasked to import it"
+
+
+class DocumentInvalid(ValueError):
+    """The document cannot become a session; the message says why and where."""
+
+
+class SkippedPart(Struct, frozen=True):
+    """A skipped part of a document: its line (or its number in a list, from 1), and the reason."""
+
+    line: int
+    reason: str
+
+
+class ImportReport:
+    """The skipped parts of one document."""
+
+    def __init__(self) -> None:
+        self.skipped: list[SkippedPart] = []
+        self.skipped_count = 0
+        self.remarks: list[str] = []
+
+    def skip(self, line: int, reason: str) -> None:
+        """Report a part that is left out."""
+        self.skipped_count += 1
+        if len(self.skipped) < SKIPPED_MAX:
+            self.skipped.append(SkippedPart(line, reason))
+
+    def remark(self, words: str) -> None:
+        """Report a part that is imported with a change."""
+        if len(self.remarks) < SKIPPED_MAX:
+            self.remarks.append(words)

@@ -1,0 +1,288 @@
+"""Converts a Cuebook document to rows after checking every part of it.
+
+A document that was edited or invented cannot become a session that no run could have produced.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import get_args
+
+import msgspec
+from msgspec.structs import asdict
+
+from api.sessions.row_mapping import turn_position_of
+from api.transfer.document import CallPart, MovePart, SessionDocumentFile, SessionPart, TurnPart, in_utc
+from api.transfer.import_report import DocumentInvalid
+from api.validation_messages import humanize_validation_error
+from runtime.migration.state_validation import InvalidState, check
+from runtime.state.events import Body, Message, VariableChanged
+from runtime.state.ports import ModelReply
+from runtime.state.program import PlaceLost, Program
+from runtime.state.state import State, StateUnreadable, decode, encode
+from scripts.expressions.values import Value, ValueRefused, ValueType, bounded, is_unicode
+from scripts.model.base import ID_CHARS_MAX
+from scripts.parse.read_script import Source, read_script
+from store.interface.rows import (
+    CallRow,
+    EventRow,
+    MessageRow,
+    MigrationRow,
+    ScriptTextRow,
+    SessionDocument,
+    SessionRow,
+    TurnRow,
+    UserVariableRow,
+    VariableRow,
+)
+
+STATE_BYTES_MAX = 4_000_000
+MESSAGE_CHARS_MAX = 1_000_000
+
+_Happened = tuple(kind for kind in get_args(Body) if kind not in {Message, VariableChanged})
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The owner of the imported session."""
+
+    tenant: str
+    session_id: str
+    user_id: str
+
+
+def programs_of(document: SessionDocumentFile) -> dict[str, Program]:
+    """Load the scripts of a document by digest. Raises DocumentInvalid for one that cannot be run."""
+    programs: dict[str, Program] = {}
+    for number, script in enumerate(document.scripts):
+        source = Source(script.text, file="", side_files=dict(script.files))
+        if source.digest != script.digest:
+            raise DocumentInvalid(f"scripts[{number}]: the text does not match its digest")
+        reading = read_script(source, "compat")
+        if reading.script is None:
+            raise DocumentInvalid(f"scripts[{number}]: the script cannot be run: {reading.errors[0].message}")
+        if reading.script.form != script.form:
+            raise DocumentInvalid(f"scripts[{number}]: the text is in the form {reading.script.form}")
+        programs[script.digest] = Program(reading.script)
+    return programs
+
+
+def build_rows(document: SessionDocumentFile, owner: Owner, key: str | None, *, copied: bool) -> SessionDocument:
+    """Convert a document to rows; a copy has no idempotency keys. Raises DocumentInvalid."""
+    programs = programs_of(document)
+    _check_moves(document, programs)
+    turns = list(_turns(document, owner, programs))
+    last = decode(bytes(turns[-1].state))
+    calls = [_call(number, call, owner, len(turns)) for number, call in enumerate(document.calls)]
+    texts = [
+        ScriptTextRow(owner.tenant, script.digest, script.text, dict(script.files), script.form)
+        for script in document.scripts
+    ]
+    variables = [
+        UserVariableRow(
+            owner.tenant, owner.user_id, name, cell.value, cell.type, cell.source, _utc(name, cell.last_updated)
+        )
+        for name, cell in last.global_cells.items()
+        if cell.value is not None
+    ]
+    return SessionDocument(
+        session=_session(document.session, owner, key, copied),
+        turns=turns,
+        migrations=[_move(number, move, owner) for number, move in enumerate(document.migrations)],
+        calls=calls,
+        texts=texts,
+        variables=variables,
+    )
+
+
+def _session(part: SessionPart, owner: Owner, key: str | None, copied: bool) -> SessionRow:
+    _check("session.metadata", part.metadata)
+    fields = asdict(part) | asdict(owner) | {"key": key, "created_at": _utc("session", part.created_at)}
+    return SessionRow(**fields | ({"idempotency_key": None} if copied else {}))
+
+
+def _move(number: int, part: MovePart, owner: Owner) -> MigrationRow:
+    fields = asdict(part) | {"migrated_at": _utc(f"migrations[{number}]", part.migrated_at)}
+    return MigrationRow(**fields, tenant=owner.tenant, session_id=owner.session_id)
+
+
+# -- migrations -------------------------------------------------------------------------------------------------------
+
+
+def _check_moves(document: SessionDocumentFile, programs: Mapping[str, Program]) -> None:
+    """Check that each migration starts from the script that the session ran before it."""
+    session, at = document.session, 0
+    runs = (session.script_uuid, session.script_id, session.script_version, session.digest)
+    if session.digest not in programs:
+        raise DocumentInvalid("session: `scripts` has no script with its digest")
+    for number, move in enumerate(document.migrations):
+        where = f"migrations[{number}]"
+        if not at < move.turn < len(document.turns):
+            raise DocumentInvalid(f"{where}: its turn does not follow that of the previous move, or does not exist")
+        if (move.from_script_uuid, move.from_script_id, move.from_version, move.from_digest) != runs:
+            raise DocumentInvalid(f"{where}: it does not start from the script that the session ran before")
+        if move.digest not in programs:
+            raise DocumentInvalid(f"{where}: `scripts` has no script with its digest")
+        runs, at = (move.script_uuid, move.script_id, move.script_version, move.digest), move.turn
+
+
+def _digests(document: SessionDocumentFile) -> Iterator[str]:
+    """Yield the digest of the script of each turn."""
+    moves: dict[int, MovePart] = {move.turn: move for move in document.migrations}
+    digest = document.session.digest
+    for number in range(len(document.turns)):
+        digest = moves[number].digest if number in moves else digest
+        yield digest
+
+
+# -- turns ------------------------------------------------------------------------------------------------------------
+
+
+def _turns(document: SessionDocumentFile, owner: Owner, programs: Mapping[str, Program]) -> Iterator[TurnRow]:
+    localised: dict[tuple[str, str], Program] = {}
+    messages = events = 0
+    ids: set[str] = set()
+    for number, (part, digest) in enumerate(zip(document.turns, _digests(document), strict=True)):
+        where = f"turns[{number}]"
+        if part.turn != number:
+            raise DocumentInvalid(f"{where}: it is turn {part.turn}; turns are numbered from 0 without gaps")
+        state = _state(where, part, owner, document.session.seed)
+        key = (digest, state.locale)
+        program = localised[key] = localised.get(key) or programs[digest].in_locale(state.locale)
+        rows = [_message(f"{where}.messages[{at}]", each) for at, each in enumerate(part.messages)]
+        variables = [_variable(f"{where}.variables[{at}]", each) for at, each in enumerate(part.variables)]
+        if [each.seq for each in rows] != list(range(messages + 1, messages + 1 + len(rows))):
+            raise DocumentInvalid(f"{where}: messages must be numbered from {messages + 1} without gaps")
+        new_ids = {each.message_id for each in rows}
+        if len(new_ids) != len(rows) or not new_ids.isdisjoint(ids):
+            raise DocumentInvalid(f"{where}: two messages have the same id")
+        ids |= new_ids
+        happened = list(_events(where, part.events, rows, len(variables), events))
+        messages, events = messages + len(rows), events + len(happened)
+        if (state.message_seq, state.event_seq) != (messages, events):
+            raise DocumentInvalid(f"{where}: the state counts other messages or events than the document has")
+        yield _turn(where, part, owner, program, state, rows, variables, happened)
+
+
+def _state(where: str, part: TurnPart, owner: Owner, seed: int) -> State:
+    if len(part.state) > STATE_BYTES_MAX:
+        raise DocumentInvalid(f"{where}: the state has more than {STATE_BYTES_MAX:,} bytes")
+    try:
+        state = decode(bytes(part.state))
+    except StateUnreadable as error:
+        raise DocumentInvalid(f"{where}: {humanize_validation_error(str(error))}") from error
+    if (state.turn, state.seed, state.status) != (part.turn, seed, part.status):
+        raise DocumentInvalid(f"{where}: the state has another turn, seed or status")
+    return msgspec.structs.replace(state, user_id=owner.user_id)
+
+
+def _turn(
+    where: str,
+    part: TurnPart,
+    owner: Owner,
+    program: Program,
+    state: State,
+    messages: list[MessageRow],
+    variables: list[VariableRow],
+    events: list[EventRow],
+) -> TurnRow:
+    try:
+        check(program, state)
+        place = turn_position_of(program, state)
+        saved = encode(state)
+    except (InvalidState, PlaceLost) as error:
+        raise DocumentInvalid(f"{where}: {error}") from error
+    except (ValueError, OverflowError, msgspec.MsgspecError) as error:
+        raise DocumentInvalid(f"{where}: the state cannot be stored: {error}") from error
+    status = state.execution_status if state.begun else "error"
+    if part.execution_status != status:
+        raise DocumentInvalid(f"{where}: by its state its execution_status is {status}")
+    times = {"started_at": _utc(where, part.started_at), "finished_at": _utc(where, part.finished_at)}
+    lists = {"messages": messages, "variables": variables, "events": events}
+    return TurnRow(**asdict(part) | asdict(owner) | asdict(place) | times | lists | {"state": msgspec.Raw(saved)})
+
+
+def _utc(where: str, moment: datetime) -> datetime:
+    try:
+        return in_utc(moment)
+    except OverflowError as error:
+        raise DocumentInvalid(f"{where}: {error}") from error
+
+
+def _message(where: str, row: MessageRow) -> MessageRow:
+    if not 0 < len(row.message_id) <= ID_CHARS_MAX or len(row.action_id or "") > ID_CHARS_MAX:
+        raise DocumentInvalid(f"{where}: its ids must have 1 to {ID_CHARS_MAX} characters")
+    if len(row.content) > MESSAGE_CHARS_MAX or not is_unicode(row.content):
+        raise DocumentInvalid(f"{where}: its text is too long, or not valid Unicode")
+    if row.created_at.tzinfo is None:
+        raise DocumentInvalid(f"{where}: its time has no time zone")
+    _check(f"{where}.metadata", row.metadata)
+    return msgspec.structs.replace(row, created_at=_utc(where, row.created_at), characters=msgspec.UNSET)
+
+
+def _variable(where: str, row: VariableRow) -> VariableRow:
+    if not 0 < len(row.name) <= ID_CHARS_MAX or row.type not in get_args(ValueType):
+        raise DocumentInvalid(f"{where}: its name or type is invalid")
+    _check(f"{where}.old", row.old)
+    _check(f"{where}.new", row.new)
+    return row
+
+
+def _check(where: str, value: Value) -> None:
+    try:
+        bounded(value)
+    except ValueRefused as error:
+        raise DocumentInvalid(f"{where}: {error}") from error
+
+
+def _events(
+    where: str, events: Sequence[EventRow], messages: Sequence[MessageRow], changes: int, before: int
+) -> Iterator[EventRow]:
+    """Check and convert the events of a turn; each message and variable write must have one event, in order."""
+    remaining, remaining_changes = iter(messages), iter(range(changes))
+    data: Mapping[str, object] | None
+    for number, event in enumerate(events, start=before + 1):
+        at = f"{where}.events[{number - before - 1}]"
+        if event.seq != number:
+            raise DocumentInvalid(f"{at}: events must be numbered without gaps; this should be {number}")
+        if event.kind == "message":
+            message = next(remaining, None)
+            data = None if message is None else {"message": message.seq}
+        elif event.kind == "variable":
+            change = next(remaining_changes, None)
+            data = None if change is None else {"variable": change}
+        else:
+            data = _happened(at, event)
+        if data is None or (event.kind in {"message", "variable"} and event.data != data):
+            raise DocumentInvalid(f"{at}: it references no {event.kind} of its turn")
+        yield EventRow(event.seq, event.kind, dict(data))
+    if next(remaining, None) is not None or next(remaining_changes, None) is not None:
+        raise DocumentInvalid(f"{where}: a message or a variable has no event")
+
+
+def _happened(where: str, event: EventRow) -> dict[str, object]:
+    kind = next((kind for kind in _Happened if kind.__struct_config__.tag == event.kind), None)
+    if kind is None:
+        raise DocumentInvalid(f"{where}: there is no kind of event {event.kind[:60]!r}")
+    try:
+        body = msgspec.convert({**event.data, "kind": event.kind}, kind)
+    except msgspec.ValidationError as error:
+        raise DocumentInvalid(f"{where}: {humanize_validation_error(str(error))}") from error
+    data: dict[str, object] = msgspec.to_builtins(body)
+    del data["kind"]
+    return data
+
+
+# -- calls ------------------------------------------------------------------------------------------------------------
+
+
+def _call(number: int, call: CallPart, owner: Owner, turns: int) -> CallRow:
+    where = f"calls[{number}]"
+    if call.turn >= turns:
+        raise DocumentInvalid(f"{where}: there is no turn {call.turn}")
+    try:
+        msgspec.json.decode(call.reply, type=ModelReply | None)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DocumentInvalid(f"{where}: its reply cannot be read: {humanize_validation_error(str(error))}") from error
+    times = {"started_at": _utc(where, call.started_at)}
+    if call.ended_at is not None:
+        times["ended_at"] = _utc(where, call.ended_at)
+    return CallRow(**asdict(call) | times, **asdict(owner))

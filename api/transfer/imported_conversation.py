@@ -1,0 +1,232 @@
+"""Converts a conversation from elsewhere to turns: one per exchange, produced by the engine."""
+
+import asyncio
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import Struct
+
+from api.sessions import row_mapping
+from api.transfer.document import in_utc
+from runtime.context.messages import PARTS
+from runtime.engine.engine import Turn, run_turn
+from runtime.models.offline_model import OfflineModel
+from runtime.state.events import Role
+from runtime.state.inputs import Append, Appended, Input, Intervention, Start
+from runtime.state.limits import Limits
+from runtime.state.ports import Ids
+from runtime.state.program import Program
+from runtime.state.state import ContextMemory, State, encode
+from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
+from store.interface.rows import SessionRow, TurnRow
+
+MESSAGES_MAX = 100_000
+CONTENT_CHARS_MAX = 1_000_000
+EXCHANGE_MESSAGES_MAX = 200
+"""The greatest number of messages in a turn; a longer exchange becomes several turns."""
+TURNS_BETWEEN_YIELDS = 20
+
+ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+"""Roles of other systems and their names here."""
+_OWN = ("role", "content", "timestamp", "cuebook", "number", "message_id", "action_id")
+
+
+class ImportedMessage(Struct, frozen=True):
+    """A message of another system; without a readable time it has that of the previous message."""
+
+    role: Role
+    content: str
+    at: datetime | None
+    metadata: Mapping[str, Value]
+
+
+class ImportedConversation(Struct, frozen=True, kw_only=True):
+    """The session data of another system."""
+
+    format: str
+    messages: Sequence[ImportedMessage]
+    key: str | None = None
+    user_id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    metadata: Mapping[str, Value] = {}
+    memory: ContextMemory | None = None
+
+
+class MessageUnusable(ValueError):
+    """A message cannot be imported; the message says why."""
+
+
+def message_of(data: object) -> tuple[ImportedMessage, list[str]]:
+    """Convert a message in a common format; also return what was left out. Raises MessageUnusable."""
+    if not isinstance(data, dict):
+        raise MessageUnusable("a message must be an object with `role` and `content`")
+    role = ROLES.get(str(data.get("role")).lower())
+    if role is None:
+        raise MessageUnusable(f"the role {str(data.get('role'))[:40]!r} is unknown")
+    content, parts = _content(data.get("content"))
+    if len(content) > CONTENT_CHARS_MAX:
+        raise MessageUnusable(f"a message has at most {CONTENT_CHARS_MAX:,} characters, this one has {len(content):,}")
+    if not is_unicode(content):
+        raise MessageUnusable("its text is not valid Unicode")
+    rest = {name: value for name, value in data.items() if name not in _OWN}
+    nested = rest.pop("metadata", None)
+    rest |= nested if isinstance(nested, dict) else {}
+    metadata, left_out = usable_metadata(rest | ({PARTS: parts} if parts else {}))
+    if not content and not metadata:
+        raise MessageUnusable("it has no content")
+    at = moment_of(data.get("timestamp"))
+    if at is None and data.get("timestamp") is not None:
+        left_out.append("its time cannot be read; it has that of the previous message")
+    return ImportedMessage(role, content, at, metadata), left_out
+
+
+def _content(value: object) -> tuple[str, list[object]]:
+    """Return the text of a message, and its parts if it has any. Raises MessageUnusable."""
+    if value is None:
+        return "", []
+    if isinstance(value, str):
+        return value, []
+    if not isinstance(value, list):
+        raise MessageUnusable("its content is neither a text nor a list of parts")
+    texts = [part.get("text") if isinstance(part, dict) else part for part in value]
+    return "\n".join(text for text in texts if isinstance(text, str) and text), value
+
+
+def usable_metadata(values: Mapping[str, object]) -> tuple[dict[str, Value], list[str]]:
+    """Return the values that can be stored, and remarks about the others."""
+    usable: dict[str, Value] = {}
+    left_out: list[str] = []
+    for name, value in values.items():
+        try:
+            usable.update(_store({name: value}))
+        except ValueRefused as refused:
+            left_out.append(f"{name[:60]} is left out: {refused}")
+    try:
+        return _store(usable), left_out
+    except ValueRefused as refused:
+        return {}, [*left_out, f"all fields except the text are left out: {refused}"]
+
+
+def _store(values: Mapping[str, object]) -> dict[str, Value]:
+    stored = bounded(dict(values))
+    return stored if isinstance(stored, dict) else {}
+
+
+def moment_of(value: object) -> datetime | None:
+    """Parse a time as ISO 8601 text (UTC by default) or seconds since 1970; None if it is neither."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value.strip())
+            return in_utc(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return in_utc(datetime.fromtimestamp(value, UTC))
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+# -- turns ------------------------------------------------------------------------------------------------------------
+
+
+async def turns_of(
+    conversation: ImportedConversation, session: SessionRow, program: Program, ids: Ids
+) -> list[TurnRow]:
+    """Return the turns of a free conversation with these messages."""
+    maker = _Maker(session, program, ids)
+    exchanges = list(_exchanges(conversation.messages))
+    memory = conversation.memory
+    ended = max(session.created_at, conversation.updated_at or session.created_at)
+    await maker.take(Start(), [], memory if not exchanges else None, ended if not exchanges else None)
+    for number, exchange in enumerate(exchanges, start=1):
+        is_last = number == len(exchanges)
+        append = Append(tuple(Appended(each.role, each.content, each.metadata) for each in exchange))
+        await maker.take(append, exchange, memory if is_last else None, ended if is_last else None)
+        if number % TURNS_BETWEEN_YIELDS == 0:
+            await asyncio.sleep(0)
+    return maker.rows
+
+
+def _exchanges(messages: Sequence[ImportedMessage]) -> Iterator[list[ImportedMessage]]:
+    """Yield each message of the user with the messages that follow it."""
+    exchange: list[ImportedMessage] = []
+    for message in messages:
+        if exchange and (message.role == "user" or len(exchange) == EXCHANGE_MESSAGES_MAX):
+            yield exchange
+            exchange = []
+        exchange.append(message)
+    if exchange:
+        yield exchange
+
+
+class _Maker:
+    """Produces the turns, and holds the state after them."""
+
+    def __init__(self, session: SessionRow, program: Program, ids: Ids) -> None:
+        self._session = session
+        self._program = program
+        self._ids = ids
+        self._model = OfflineModel()
+        self._limits = Limits(output_chars_max=CONTENT_CHARS_MAX)
+        self._state = State(seed=session.seed, locale=session.locale or program.locale, user_id=session.user_id)
+        self._now = session.created_at
+        self.rows: list[TurnRow] = []
+
+    async def take(
+        self,
+        turn_input: Input | Intervention,
+        messages: Sequence[ImportedMessage],
+        memory: ContextMemory | None,
+        ended: datetime | None,
+    ) -> None:
+        """Produce one turn with these messages; the last turn gets the context memory."""
+        times = list(self._times(messages))
+        started = min(times, default=self._now)
+        self._now = max([self._now, *times, *([ended] if ended is not None else [])])
+        turn = await self._run(turn_input, started)
+        if memory is not None:
+            state = msgspec.structs.replace(turn.state, context=memory)
+            turn = msgspec.structs.replace(turn, state=state, saved=encode(state))
+        row = row_mapping.turn_row(
+            self._session,
+            self._program,
+            turn,
+            started_at=started,
+            finished_at=self._now,
+            idempotency_key=None,
+            fingerprint=None,
+        )
+        recorded = [
+            msgspec.structs.replace(message, created_at=at)
+            for message, at in zip(row.messages, times or [self._now] * len(row.messages), strict=True)
+        ]
+        self.rows.append(msgspec.structs.replace(row, messages=recorded))
+        self._state = turn.state
+
+    def _times(self, messages: Sequence[ImportedMessage]) -> Iterator[datetime]:
+        last = self.rows[-1].messages[-1].created_at if self.rows and self.rows[-1].messages else self._now
+        for message in messages:
+            last = message.at or last
+            yield last
+
+    async def _run(self, turn_input: Input | Intervention, now: datetime) -> Turn:
+        return await run_turn(
+            self._program,
+            self._state,
+            turn_input,
+            model=self._model,
+            clock=lambda: now,
+            ids=self._ids,
+            limits=self._limits,
+        )

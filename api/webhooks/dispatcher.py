@@ -1,0 +1,275 @@
+"""Delivers events to webhooks while the server runs: in order within a session, with retries and pauses.
+
+Outcomes are recorded for many deliveries in one write. A server that stops between sending and recording sends again:
+every delivery arrives at least once, and its id identifies duplicates.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from api.background import cancel_all, start_background
+from api.schemas.webhooks import PING, Ping, PingData
+from api.settings import Settings
+from api.webhooks.registry import Health, WebhookRegistry
+from api.webhooks.sender import DeliveryOutcome, Sender
+from api.webhooks.signing import sign
+from runtime.state.ports import Clock, Ids
+from store.interface.errors import StoreError
+from store.interface.webhook_rows import AttemptRow, DeliveryBounds, DeliveryRow, WebhookRow
+from store.store import Store
+
+DELAY_MAX_S = 21_600.0
+DELAY_GROWTH = 4.0
+JITTER = 0.2  # share of a delay, in either direction
+FAILURES_MAX = 5  # consecutive failures before a pause
+REST_MAX_S = 300.0
+RESTS_OF_DELAY = 3.0  # length of the first pause in first delays
+NOTED_MAX = 256  # outcomes in one write
+IDLE_S = 60.0  # interval of reading the database without a signal
+TROUBLE_S = 1.0  # delay of a retry after the database could not be read or written
+GOODBYE_S = 3.0  # for running deliveries when the server stops
+SETTLED_MAX = 10_000  # finished deliveries (delivered or failed) retained per webhook
+GONE = 410
+
+log = structlog.get_logger()
+
+
+def delay_s(first_s: float, attempts: int, retry_after_s: float | None, chance: Random) -> float:
+    """Return the delay after so many attempts in seconds; 10 attempts with 5 s at first take about 20 hours."""
+    usual = min(first_s * DELAY_GROWTH ** (attempts - 1), DELAY_MAX_S) * chance.uniform(1 - JITTER, 1 + JITTER)
+    return max(usual, min(retry_after_s or 0.0, DELAY_MAX_S))
+
+
+class Backoff:
+    """The pauses of one webhook: after consecutive failures it pauses, then one delivery tests whether it is back."""
+
+    def __init__(self, first_s: float) -> None:
+        self.paused_until: datetime | None = None
+        self._rest_s = first_s * RESTS_OF_DELAY
+        self._next_rest_s = self._rest_s
+        self._failures = 0
+
+    def places(self, now: datetime, places_max: int) -> int:
+        """Return how many deliveries may run."""
+        if self.paused_until is not None and now < self.paused_until:
+            return 0
+        return 1 if self._failures >= FAILURES_MAX else places_max
+
+    def note(self, outcome: DeliveryOutcome, now: datetime) -> None:
+        """Update the state from the outcome of a delivery."""
+        if not outcome.is_down:  # a response that rejects one delivery shows that the receiver is up
+            self._failures, self._next_rest_s, self.paused_until = 0, self._rest_s, None
+            return
+        self._failures += 1
+        was_paused = self.paused_until is not None and now < self.paused_until
+        rest_s = min(outcome.retry_after_s or 0.0, DELAY_MAX_S)
+        if self._failures >= FAILURES_MAX and not was_paused:
+            rest_s = max(rest_s, self._next_rest_s)
+            self._next_rest_s = min(2 * self._next_rest_s, REST_MAX_S)
+        if rest_s:
+            until = now + timedelta(seconds=rest_s)
+            self.paused_until = until if self.paused_until is None else max(until, self.paused_until)
+
+
+class _Sent(NamedTuple):
+    """The result of sending a delivery to a webhook."""
+
+    webhook: WebhookRow
+    delivery: DeliveryRow
+    attempt: AttemptRow
+
+
+class Dispatcher:
+    """Delivers concurrently: at most `webhook_concurrency`, half of them to one webhook, one at a time per session."""
+
+    def __init__(
+        self, store: Store, webhooks: WebhookRegistry, sender: Sender, settings: Settings, clock: Clock, ids: Ids
+    ) -> None:
+        self._store = store
+        self._webhooks = webhooks
+        self._sender = sender
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self._chance = Random()  # noqa: S311  (spreads retries, not a secret)
+        self._places = settings.webhook_concurrency
+        self._places_each = max(1, self._places // 2)
+        self._running: set[tuple[str, str]] = set()  # webhook and session, until the outcome is recorded
+        self._sending: set[asyncio.Task[None]] = set()
+        self._outcomes: asyncio.Queue[_Sent] = asyncio.Queue()
+        self._paces: dict[str, Backoff] = {}
+
+    def paused_until(self, webhook_id: str) -> datetime | None:
+        """Return the time of the next attempt for a webhook that is paused after failures; None if it is not."""
+        pace = self._paces.get(webhook_id)
+        until = pace.paused_until if pace is not None else None
+        return until if until is not None and until > self._clock() else None
+
+    async def ping(self, webhook: WebhookRow) -> DeliveryOutcome:
+        """Send a test delivery at once, without recording it."""
+        now, trial = self._clock(), self._ids()
+        ping = Ping(id=trial, type=PING, timestamp=now, data=PingData(webhook_id=webhook.webhook_id))
+        return await self._post(webhook, trial, msgspec.json.encode(ping))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Deliver while the context lasts; running deliveries then get GOODBYE_S, others wait for the next start."""
+        sending, recording, cleaning = (
+            start_background(work, "webhook deliveries have stopped until the server is restarted")
+            for work in (self._send_all(), self._record_all(), self._delete_periodically())
+        )
+        try:
+            yield
+        finally:
+            await cancel_all(sending, cleaning)
+            if self._sending:
+                await asyncio.wait(self._sending, timeout=GOODBYE_S)
+            await cancel_all(*self._sending, recording)
+            with contextlib.suppress(StoreError):  # unrecorded deliveries are sent again
+                await self._record_once([self._outcomes.get_nowait() for _ in range(self._outcomes.qsize())])
+            await self._sender.close()
+
+    # -- send -------------------------------------------------------------------------------------------------------
+
+    async def _send_all(self) -> None:
+        while True:
+            self._webhooks.news.clear()
+            try:
+                wait_s = await self._send_due()
+            except StoreError as error:
+                log.warning("deliveries could not be read", problem=type(error).__name__)
+                wait_s = TROUBLE_S
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._webhooks.news.wait()
+
+    async def _send_due(self) -> float:
+        """Start the due deliveries that have a free slot; return the seconds until more may be due."""
+        now, active = self._clock(), self._webhooks.active()
+        self._paces = {webhook_id: pace for webhook_id, pace in self._paces.items() if webhook_id in active}
+        busy = Counter(webhook_id for webhook_id, _ in self._running)
+        free = {webhook_id: self._free_slots(webhook_id, now) - busy[webhook_id] for webhook_id in active}
+        webhook_ids = [webhook_id for webhook_id, places in free.items() if places > 0]
+        if not webhook_ids or len(self._running) >= self._places:
+            return self._until_due(now)
+        before = set(self._running)  # an outcome recorded during the read may still be pending in its result
+        ahead = await self._store.delivery.ahead(webhook_ids, self._places_each, self._places + len(before), now)
+        active = self._webhooks.active()
+        for delivery in ahead.due:
+            webhook = active.get(delivery.webhook_id)
+            place = (delivery.webhook_id, delivery.session_id)
+            if len(self._running) >= self._places:
+                break
+            if webhook is None or place in before or free[delivery.webhook_id] <= 0:
+                continue
+            free[delivery.webhook_id] -= 1
+            self._running.add(place)
+            self._task(self._send(webhook, delivery))
+        later_s = (ahead.next_at - now).total_seconds() if ahead.next_at is not None else IDLE_S
+        return min(later_s, self._until_due(now))
+
+    def _free_slots(self, webhook_id: str, now: datetime) -> int:
+        pace = self._paces.get(webhook_id)
+        return self._places_each if pace is None else pace.places(now, self._places_each)
+
+    def _until_due(self, now: datetime) -> float:
+        pauses = [pace.paused_until for pace in self._paces.values()]
+        return min([(until - now).total_seconds() for until in pauses if until is not None and until > now] + [IDLE_S])
+
+    def _task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _send(self, webhook: WebhookRow, delivery: DeliveryRow) -> None:
+        try:
+            outcome = await self._post(webhook, delivery.delivery_id, bytes(delivery.payload))
+        except Exception:  # the outermost handler of a background task
+            log.exception("a delivery could not be sent", delivery=delivery.delivery_id)
+            outcome = DeliveryOutcome(None, "internal")
+        pace = self._paces.setdefault(webhook.webhook_id, Backoff(self._settings.webhook_retry_s))
+        pace.note(outcome, self._clock())
+        self._outcomes.put_nowait(_Sent(webhook, delivery, self._attempt(delivery, outcome)))
+
+    async def _post(self, webhook: WebhookRow, delivery_id: str, body: bytes) -> DeliveryOutcome:
+        now = self._clock()
+        headers = sign(self._webhooks.keyring.secrets_of(webhook, now), delivery_id, now, body)
+        return await self._sender.send(webhook.url, headers, body)
+
+    def _attempt(self, delivery: DeliveryRow, outcome: DeliveryOutcome) -> AttemptRow:
+        now, attempts = self._clock(), delivery.attempts + 1
+        is_last = attempts >= self._settings.webhook_attempts
+        wait_s = delay_s(self._settings.webhook_retry_s, attempts, outcome.retry_after_s, self._chance)
+        is_settled = outcome.trouble is None or is_last
+        return AttemptRow(
+            tenant=delivery.tenant,
+            delivery_id=delivery.delivery_id,
+            status="delivered" if outcome.trouble is None else "dead" if is_last else "pending",
+            attempts=attempts,
+            next_attempt_at=now if is_settled else now + timedelta(seconds=wait_s),
+            attempted_at=now,
+            last_status=outcome.status,
+            last_error=outcome.trouble,
+            settled_at=now if is_settled else None,
+        )
+
+    # -- record outcomes --------------------------------------------------------------------------------------------
+
+    async def _record_all(self) -> None:
+        while True:
+            sent = [await self._outcomes.get()]
+            while len(sent) < NOTED_MAX and not self._outcomes.empty():
+                sent.append(self._outcomes.get_nowait())
+            await self._record(sent)
+            self._running.difference_update((each.delivery.webhook_id, each.delivery.session_id) for each in sent)
+            self._webhooks.news.set()
+
+    async def _record(self, sent: list[_Sent]) -> None:
+        """Record outcomes; retry until the database accepts them."""
+        while True:
+            try:
+                return await self._record_once(sent)
+            except StoreError as error:
+                log.warning("results of deliveries could not be recorded", problem=type(error).__name__)
+            await asyncio.sleep(TROUBLE_S)
+
+    async def _record_once(self, sent: list[_Sent]) -> None:
+        if not sent:
+            return
+        await self._store.delivery.note_attempts([each.attempt for each in sent])
+        by_webhook: dict[tuple[str, str], list[AttemptRow]] = {}
+        for each in sent:
+            by_webhook.setdefault((each.webhook.tenant, each.webhook.webhook_id), []).append(each.attempt)
+        for (tenant, webhook_id), attempts in by_webhook.items():
+            await self._webhooks.note_health(tenant, webhook_id, _health(attempts))
+
+    async def _delete_periodically(self) -> None:
+        while True:
+            if self._webhooks.any():
+                try:
+                    await self._delete_finished()
+                except StoreError as error:
+                    log.warning("old deliveries could not be deleted", problem=type(error).__name__)
+            await asyncio.sleep(IDLE_S)
+
+    async def _delete_finished(self) -> None:
+        now = self._clock()
+        retention_s = timedelta(seconds=self._settings.webhook_keep_s)
+        bounds = DeliveryBounds(self._settings.webhook_pending_max, SETTLED_MAX, now - retention_s)
+        await self._store.delivery.tidy(bounds, now)
+
+
+def _health(attempts: list[AttemptRow]) -> Health:
+    """Return the health of a webhook by its last attempts."""
+    if any(attempt.last_status == GONE for attempt in attempts):
+        return "gone"
+    return "well" if any(attempt.status == "delivered" for attempt in attempts) else "failing"

@@ -1,0 +1,276 @@
+"""The webhooks of all tenants, cached over the database: the deliveries of a turn, and changes of webhooks."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from api.errors import ApiError, ErrorDetail
+from api.schemas.webhooks import (
+    COMPLETED,
+    CREATED,
+    EMIT,
+    TURN,
+    EmittedView,
+    NewWebhook,
+    Notice,
+    NoticeData,
+    WebhookPatch,
+    matcher,
+    problem_of,
+)
+from api.sessions.session_cache import CachedSession
+from api.sessions.views import message_view, position, wait_view
+from api.settings import Settings
+from api.webhooks.keyring import Keyring
+from api.webhooks.ssrf import AddressPolicy
+from runtime.engine.engine import Turn
+from runtime.state.ports import Clock, Ids
+from store.interface.rows import EventRow, TurnRow
+from store.interface.webhook_rows import DeliveryRow, DeliveryStatus, WebhookRow
+from store.store import Store
+
+OVERLAP_S = 86_400.0
+"""How long the secret before a rotation still signs."""
+PAUSE_AFTER_S = 86_400.0
+"""How long a webhook may fail before it is paused."""
+
+Health: TypeAlias = Literal["well", "failing", "gone"]
+
+
+class WebhookRegistry:
+    """At most `webhooks_max` webhooks per tenant. `news` is set when there may be more to send."""
+
+    def __init__(self, store: Store, settings: Settings, rules: AddressPolicy, clock: Clock, ids: Ids) -> None:
+        self.keyring = Keyring(settings.data)
+        self.news = asyncio.Event()
+        self._store = store
+        self._rules = rules
+        self._max = settings.webhooks_max
+        self._clock = clock
+        self._ids = ids
+        self._changing = asyncio.Lock()
+        self.is_loaded = False
+        self.by_tenant: dict[str, dict[str, tuple[WebhookRow, re.Pattern[str]]]] = {}
+
+    async def load(self) -> None:
+        """Load the webhooks from the database."""
+        rows = await self._store.delivery.webhooks_of_all()
+        for webhook in rows:
+            self._cache_webhook(webhook)
+        self.is_loaded = True
+        if rows:
+            self.keyring.warn_if_lost()
+
+    # -- turns ------------------------------------------------------------------------------------------------------
+
+    async def deliveries_for(self, before: CachedSession, turn: Turn, row: TurnRow) -> tuple[DeliveryRow, ...]:
+        """Return the deliveries of a turn that is about to be committed; `before` is the session before it."""
+        if not self.is_loaded:  # a command runs the turn without a server
+            await self.load()
+        of_tenant = self.by_tenant.get(row.tenant)
+        return tuple(self._deliveries(of_tenant.values(), before, turn, row)) if of_tenant else ()
+
+    def _deliveries(
+        self, of_tenant: Iterable[tuple[WebhookRow, re.Pattern[str]]], before: CachedSession, turn: Turn, row: TurnRow
+    ) -> Iterable[DeliveryRow]:
+        for number, notice in enumerate(notices(before, turn, row), start=1):
+            wanting = [webhook.webhook_id for webhook, pattern in of_tenant if pattern.fullmatch(notice.type)]
+            if not wanting:
+                continue
+            payload = msgspec.Raw(msgspec.json.encode(notice))
+            for webhook_id in wanting:
+                yield DeliveryRow(
+                    tenant=row.tenant,
+                    delivery_id=self._ids(),
+                    webhook_id=webhook_id,
+                    session_id=row.session_id,
+                    user_id=row.user_id,
+                    turn=row.turn,
+                    number=number,
+                    kind=notice.type,
+                    created_at=row.finished_at,
+                    next_attempt_at=row.finished_at,
+                    payload=payload,
+                )
+
+    # -- look -------------------------------------------------------------------------------------------------------
+
+    def of(self, tenant: str) -> list[WebhookRow]:
+        """Return a tenant's webhooks, the oldest first."""
+        return [webhook for webhook, _ in self.by_tenant.get(tenant, {}).values()]
+
+    def find(self, tenant: str, webhook_id: str) -> WebhookRow:
+        """Return a webhook. Raises ApiError WEBHOOK_NOT_FOUND."""
+        entry = self.by_tenant.get(tenant, {}).get(webhook_id)
+        if entry is None:
+            raise ApiError("WEBHOOK_NOT_FOUND", "Webhook not found", context={"webhookId": webhook_id})
+        return entry[0]
+
+    def active(self) -> dict[str, WebhookRow]:
+        """Return the active webhooks of all tenants by id."""
+        return {
+            webhook.webhook_id: webhook
+            for webhooks in self.by_tenant.values()
+            for webhook, _ in webhooks.values()
+            if webhook.status == "active"
+        }
+
+    def any(self) -> bool:
+        """Return whether there are any webhooks."""
+        return any(self.by_tenant.values())
+
+    # -- change -----------------------------------------------------------------------------------------------------
+
+    async def create(self, tenant: str, new: NewWebhook) -> WebhookRow:
+        """Register a webhook, which receives events from now on. Raises ApiError."""
+        self._check(new.url, new.events)
+        now = self._clock()
+        async with self._changing:
+            if len(self.by_tenant.get(tenant, {})) >= self._max:
+                raise ApiError("WEBHOOKS_FULL", f"there are {self._max} webhooks already")
+            return await self._save(
+                WebhookRow(
+                    tenant=tenant,
+                    webhook_id=self._ids(),
+                    url=new.url,
+                    events=new.events,
+                    description=new.description,
+                    status="active",
+                    secret_id=self._ids(),
+                    created_at=now,
+                    updated_at=now,
+                )
+            )
+
+    async def change(self, tenant: str, webhook_id: str, changed: WebhookPatch) -> WebhookRow:
+        """Change the URL, events or status of a webhook. Raises ApiError."""
+        fields = {name: value for name, value in msgspec.structs.asdict(changed).items() if value is not UNSET}
+        async with self._changing:
+            known = self.find(tenant, webhook_id)
+            if fields.get("status", known.status) != known.status:
+                fields |= {"paused_because": "asked" if fields["status"] == "paused" else None, "failing_since": None}
+            webhook = msgspec.structs.replace(known, updated_at=self._clock(), **fields)
+            self._check(webhook.url, webhook.events)
+            return await self._save(webhook)
+
+    async def rotate(self, tenant: str, webhook_id: str) -> WebhookRow:
+        """Give a webhook a new secret; the previous one still signs for a day. Raises ApiError."""
+        async with self._changing:
+            known, now = self.find(tenant, webhook_id), self._clock()
+            return await self._save(
+                msgspec.structs.replace(
+                    known,
+                    secret_id=self._ids(),
+                    old_secret_id=known.secret_id,
+                    old_secret_until=now + timedelta(seconds=OVERLAP_S),
+                    updated_at=now,
+                )
+            )
+
+    async def remove(self, tenant: str, webhook_id: str) -> None:
+        """Delete a webhook and its deliveries. Raises ApiError."""
+        async with self._changing:
+            self.find(tenant, webhook_id)
+            await self._store.delivery.remove_webhook(tenant, webhook_id)
+            del self.by_tenant[tenant][webhook_id]
+
+    async def note_health(self, tenant: str, webhook_id: str, health: Health) -> None:
+        """Record the health of a webhook. Pause one whose URL is gone or that has failed for a whole day; skip one that
+        was deleted or paused meanwhile.
+        """
+        if health == "well" and self._failing_since(tenant, webhook_id) is None:  # the usual case
+            return
+        async with self._changing:
+            known, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
+            if known is None or known.status == "paused":
+                return
+            updated = _after(known, health, self._clock())
+            if updated != known:
+                await self._save(updated)
+
+    def _failing_since(self, tenant: str, webhook_id: str) -> datetime | None:
+        known, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
+        return known.failing_since if known is not None else None
+
+    async def replay(
+        self, webhook: WebhookRow, *, delivery_id: str | None = None, status: DeliveryStatus | None = None
+    ) -> int:
+        """Send deliveries again, one or all with a status; return their number."""
+        count = await self._store.delivery.replay(
+            webhook.tenant, webhook.webhook_id, self._clock(), delivery_id=delivery_id, status=status
+        )
+        self.news.set()
+        return count
+
+    def _check(self, url: str, events: list[str]) -> None:
+        problems = [("url", self._rules.problem_of(url)), *(("events", problem_of(event)) for event in events)]
+        errors = [ErrorDetail(message=problem, field=field) for field, problem in problems if problem]
+        if errors:
+            raise ApiError("REQUEST_INVALID", errors[0].message, details=errors)
+
+    async def _save(self, webhook: WebhookRow) -> WebhookRow:
+        await self._store.delivery.save_webhook(webhook)
+        self._cache_webhook(webhook)
+        self.news.set()
+        return webhook
+
+    def _cache_webhook(self, webhook: WebhookRow) -> None:
+        self.by_tenant.setdefault(webhook.tenant, {})[webhook.webhook_id] = (webhook, matcher(webhook.events))
+
+
+def _after(webhook: WebhookRow, health: Health, now: datetime) -> WebhookRow:
+    if health == "well":
+        return msgspec.structs.replace(webhook, failing_since=None)
+    since = webhook.failing_since or now
+    failing = msgspec.structs.replace(webhook, failing_since=since)
+    if health == "failing" and now - since <= timedelta(seconds=PAUSE_AFTER_S):
+        return failing
+    return msgspec.structs.replace(failing, status="paused", paused_because=health, updated_at=now)
+
+
+# -- payloads ---------------------------------------------------------------------------------------------------------
+
+
+def notices(before: CachedSession, turn: Turn, row: TurnRow) -> Iterator[Notice]:
+    """Yield the payloads of a turn; `before` is the session before it."""
+    full = _data(before, turn, row)
+    bare = msgspec.structs.replace(full, messages=msgspec.UNSET, wait=msgspec.UNSET)
+    kinds: list[tuple[str, NoticeData]] = [(CREATED, full)] if row.turn == 0 else []
+    for event in row.events:
+        if event.kind == "emitted":
+            emitted = _emitted(event)
+            kinds.append((f"{EMIT}{emitted.name}", msgspec.structs.replace(bare, event=emitted)))
+    kinds.append((TURN, full))
+    if row.status == "completed" and before.state.status != "completed":
+        kinds.append((COMPLETED, full))
+    for number, (kind, data) in enumerate(kinds, start=1):
+        yield Notice(id=f"{row.session_id}:{row.turn}:{number}", type=kind, timestamp=row.finished_at, data=data)
+
+
+def _data(before: CachedSession, turn: Turn, row: TurnRow) -> NoticeData:
+    session = before.session
+    return NoticeData(
+        session_id=session.session_id,
+        user_id=session.user_id,
+        key=session.key,
+        script_id=session.script_uuid,
+        script=session.script_id,
+        script_version=session.script_version,
+        turn=row.turn,
+        status=row.status,
+        execution_status=row.execution_status,
+        position=position(before.program, turn.state),
+        intervention=next((event.data["what"] for event in row.events if event.kind == "intervention"), None),
+        messages=[message_view(message) for message in row.messages],
+        wait=wait_view(turn.state.wait),
+    )
+
+
+def _emitted(event: EventRow) -> EmittedView:
+    data = event.data
+    return EmittedView(seq=event.seq, name=data["event"], action_id=data["action_id"], data=data["data"])

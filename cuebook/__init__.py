@@ -1,0 +1,82 @@
+"""The public interface of Cuebook: import from here, and from nowhere else.
+
+All other packages (`api`, `runtime`, `scripts`, `store`) may change with every version. A name is imported when it is
+first used, so that `import cuebook` is cheap and a client does not load the server.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from api.app import create_app
+    from api.client.client import Client
+    from api.client.errors import CuebookError
+    from api.client.history import with_history
+    from api.client.message_stores import InMemoryStore
+    from api.client.session_requests import StreamEvent, turn_of
+    from api.client.sync import SyncClient
+    from api.client.transport import RetryPolicy
+    from api.embedded import open_runtime
+    from api.embedded_memory import open_memory
+    from api.memory_errors import InvalidMemoryRequest, UnitIdExists
+    from api.settings import Settings, SettingsInvalid
+    from api.webhooks.signing import InvalidSignature, verify_webhook
+    from runtime.context.agent_history import AgentHistory
+    from runtime.context.conversation import Conversation
+    from store.interface.errors import FilterInvalid
+
+__all__ = [
+    "AgentHistory",
+    "Client",
+    "Conversation",
+    "CuebookError",
+    "FilterInvalid",
+    "InMemoryStore",
+    "InvalidMemoryRequest",
+    "InvalidSignature",
+    "RetryPolicy",
+    "Settings",
+    "SettingsInvalid",
+    "StreamEvent",
+    "SyncClient",
+    "UnitIdExists",
+    "create_app",
+    "open_memory",
+    "open_runtime",
+    "turn_of",
+    "verify_webhook",
+    "with_history",
+]
+
+_MODULES: Final = {
+    "AgentHistory": "runtime.context.agent_history",
+    "Client": "api.client.client",
+    "Conversation": "runtime.context.conversation",
+    "CuebookError": "api.client.errors",
+    "FilterInvalid": "store.interface.errors",
+    "InMemoryStore": "api.client.message_stores",
+    "InvalidMemoryRequest": "api.memory_errors",
+    "InvalidSignature": "api.webhooks.signing",
+    "RetryPolicy": "api.client.transport",
+    "Settings": "api.settings",
+    "SettingsInvalid": "api.settings",
+    "StreamEvent": "api.client.session_requests",
+    "SyncClient": "api.client.sync",
+    "UnitIdExists": "api.memory_errors",
+    "create_app": "api.app",
+    "open_memory": "api.embedded_memory",
+    "open_runtime": "api.embedded",
+    "turn_of": "api.client.session_requests",
+    "verify_webhook": "api.webhooks.signing",
+    "with_history": "api.client.history",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,54 @@
+"""The pages of the analytics tables and of the built-in reports."""
+
+from store.analytics.describe import DescribedTable, described_tables
+from store.analytics.report_list import REPORTS, Parameter, Report
+
+_SHORT = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ"}
+
+
+def analytics_model() -> str:
+    """Return the page of the tables and columns that analysts query."""
+    return "\n".join(
+        (
+            "# The analytics model",
+            "",
+            "After reading this page you know the tables of queries, reports, snapshots and Parquet exports.",
+            "[The first analysis](../tutorials/first-analysis.md) shows how to query them; `cuebook query --describe`",
+            "prints the same list.",
+            "",
+            *(_table(table) for table in described_tables()),
+        )
+    )
+
+
+def _table(table: DescribedTable) -> str:
+    rows = [f"| `{each.name}` | {_SHORT.get(each.type, each.type)} | {each.means} |" for each in table.columns]
+    head = f"## {table.name}\n\n{table.means}\n"
+    return "\n".join((head, "| column | type | meaning |", "|---|---|---|", *rows, ""))
+
+
+def reports() -> str:
+    """Return the page of the built-in reports."""
+    return "\n".join(
+        (
+            "# Reports",
+            "",
+            "After reading this page you know the built-in reports and their parameters; those in bold are required.",
+            "`cuebook report NAME --describe` prints what a report means.",
+            "",
+            "| report | shows | parameters |",
+            "|---|---|---|",
+            *(f"| `{each.name}` | {each.title}. {each.says} | {_parameters(each)} |" for each in REPORTS),
+            "",
+        )
+    )
+
+
+def _parameters(report: Report) -> str:
+    return ", ".join(_parameter(each) for each in report.parameters)
+
+
+def _parameter(each: Parameter) -> str:
+    name = f"**`{each.name}`**" if each.needed else f"`{each.name}`"
+    choices = f" ({', '.join(each.choices)})" if each.choices else ""
+    return name + choices + (f" = {each.default}" if each.default is not None else "")

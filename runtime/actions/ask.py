@@ -1,0 +1,388 @@
+"""Questions with typed and validated answers: `ask`, `ai_ask`, and `ai_think`, which sets outputs without a question.
+
+In each round, the reply is parsed and validated, the model gives its verdict, then the exit is decided. A blank reply
+repeats the question and does not count as a round. Values of the last reply take precedence over earlier ones.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from runtime.actions import records
+from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
+from runtime.answers.languages import phrase
+from runtime.answers.reply_values import AnswerRefused, checked, choices_of, parse_answer, read_further
+from runtime.state.events import Exited
+from runtime.state.ports import ModelReply, Purpose
+from runtime.state.state import Source, Wait
+from runtime.turn import exits
+from runtime.turn.context import TurnContext
+from runtime.turn.exits import ExitDecision, Judgement
+from runtime.turn.model_requests import always, complete
+from scripts.expressions.values import is_given
+from scripts.model.actions import AiAsk, AiThink, Ask, Policy, rounds_of
+from scripts.model.base import Template
+from scripts.model.variables import Assignment, Output, OutputItem, Records
+
+
+def outputs_of(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[OutputItem, ...]:
+    """Return the outputs of an action, each with its own type or else its variable's declared type."""
+    place = (*run.home(), action.id)
+    known = run.program.typed_outputs.get(place)
+    if known is None:
+        known = tuple(typed_as_declared(run, item) if isinstance(item, Output) else item for item in action.outputs)
+        run.program.typed_outputs[place] = known
+    return known
+
+
+def expected_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:
+    """Return the outputs that come from the conversation.
+
+    The fields of records are included in every round: a further reply may give a further record.
+    """
+    found: list[Output] = []
+    for item in outputs_of(run, action):
+        if isinstance(item, Output):
+            found.append(item)
+        elif isinstance(item, Records):
+            found += item.fields
+    return tuple(found)
+
+
+def typed_as_declared(run: TurnContext, output: Output) -> Output:
+    """Return an output with its own type, or else with the declared type of its variable."""
+    if output.type is not None or output.choices:
+        return output
+    declared = run.scopes.declaration(run.scopes.target(output.get), output.get)
+    if declared is None or (declared.type is None and not declared.choices):
+        is_counted = output.fallback != "raw" and run.program.is_counted(run.home(), output.get)
+        return msgspec.structs.replace(output, type="number") if is_counted else output
+    return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
+
+
+def computed(items: Iterable[OutputItem]) -> tuple[Assignment, ...]:
+    """Return the outputs that are computed."""
+    return tuple(item for item in items if isinstance(item, Assignment))
+
+
+# -- ask ------------------------------------------------------------------------------------------------------------
+
+
+def ask(run: TurnContext, action: Ask) -> Outcome:
+    """Ask the fixed question."""
+    return _prompt(run, action, run.text(action.question))
+
+
+async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | None) -> Outcome:
+    """Handle the reply to a fixed question, or the picked choice."""
+    outputs, progress = expected_outputs(run, action), run.progress
+    if picked is None and not reply.strip():
+        return _say_and_wait(run, action, progress.said_last)
+    progress.round += 1
+    progress.replies.append(reply)
+    found = _parsed(run, action, outputs, reply) if picked is None else {outputs[0].get: picked}
+    refused = _keep(run, outputs, found)
+    missing = _missing(run, action)
+    if not refused and missing:
+        answered = await _complete(run, action, "extract", action.question, outputs=missing, reply=reply)
+        refused = _take(run, action.outputs, missing, answered)
+        missing = _missing(run, action)
+    required = [output for output in missing if output.required is not False]
+    if not refused and not required:
+        return _finish(run, action, "user")
+    if progress.round >= rounds_of(action):
+        return _exhausted(run, action)
+    return _insist(run, action, _complaint(run, action, refused, required))
+
+
+def _parsed(run: TurnContext, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
+    """Return the values that the parsers find in a reply for the outputs of a question."""
+    known = {output.get for output in outputs} - {output.get for output in _missing(run, action)}
+    return dict(read_further(outputs, known, reply, run.now().date(), run.state.locale).values)
+
+
+# -- ai_ask -----------------------------------------------------------------------------------------------------------
+
+
+async def ai_ask(run: TurnContext, action: AiAsk) -> Outcome:
+    """Have the model ask the first question."""
+    outputs = expected_outputs(run, action)
+    answered = await _complete(run, action, "ask", action.task, outputs=outputs, speak=always)
+    return _prompt(run, action, answered.text)
+
+
+async def answer_ai_ask(run: TurnContext, action: AiAsk, reply: str) -> Outcome:
+    """Have the model evaluate a reply, then ask again or set the outputs."""
+    if not reply.strip():
+        return _say_and_wait(run, action, run.progress.said_last)
+    outputs = expected_outputs(run, action)
+    records.begin_round(run, action.outputs)
+    run.progress.round += 1
+    run.progress.replies.append(reply)
+    answered = await _complete(
+        run,
+        action,
+        "ask",
+        action.task,
+        outputs=outputs,
+        reply=reply,
+        speak=lambda verdict: _is_said(run, action, outputs, verdict),
+    )
+    refused, judgement = _judged(run, action, outputs, answered)
+    exits.record(run, action, answered, judgement)
+    decision, policy = judgement.decision, judgement.policy
+    if policy is not None and judgement.is_given_up:
+        return _given_up(run, action, decision, policy)
+    last = run.progress.round >= rounds_of(action)
+    if refused and not last:
+        return _insist(run, action, _complaint(run, action, refused, []))
+    if not decision.exit:
+        if policy is not None and policy.say is not None:
+            return _insist(run, action, run.text(policy.say))
+        return _prompt(run, action, answered.text or run.progress.prompt)
+    await _fill_missing(run, action, outputs, reply)
+    missing = _missing(run, action)
+    required = [output for output in missing if output.required]
+    if required and not last:
+        if answered.text:
+            return _prompt(run, action, answered.text)
+        return _insist(run, action, _complaint(run, action, {}, required))
+    run.record(Exited(action.id, decision.source, decision.reason))
+    wanted = [output for output in missing if output.required is not False]
+    if required or (wanted and (refused or decision.source == "max_rounds")):
+        return _exhausted(run, action)
+    return _finish(run, action, "model" if answered.values else "user", answered.reasons)
+
+
+def _judged(
+    run: TurnContext, action: AiAsk, outputs: tuple[Output, ...], answered: ModelReply
+) -> tuple[dict[str, AnswerRefused], Judgement]:
+    """Store the valid values of a reply and decide whether the action is done; return the refused values too."""
+    refused = _take(run, action.outputs, outputs, answered)
+    return refused, exits.judge(run, action, answered, records.with_lists(run.progress.values, action.outputs))
+
+
+def _is_said(run: TurnContext, action: AiAsk, outputs: tuple[Output, ...], verdict: ModelReply) -> bool:
+    """Return whether the text that comes with a verdict will certainly be said."""
+    with run.trial():
+        refused, judgement = _judged(run, action, outputs, verdict)
+    says_own = judgement.policy is not None and judgement.policy.say is not None
+    return not refused and not judgement.decision.exit and not says_own
+
+
+def _given_up(run: TurnContext, action: AiAsk, decision: ExitDecision, policy: Policy) -> Outcome:
+    """End a question that the user does not answer: write the valid values and follow the policy for that case."""
+    if policy.say is not None:
+        run.say(run.text(policy.say))
+    run.record(Exited(action.id, decision.source, decision.reason))
+    _write(run, action.outputs, "user")
+    for output in _unset(run, action):
+        _default_or_warn(run, output, decision.reason)
+    return onward(run, policy.then, action.id) or _then_computed(run, action)
+
+
+def typed(run: TurnContext, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
+    """Return the model's values; a text given for a typed output is parsed."""
+    values: dict[str, object] = {}
+    for output in outputs:
+        value = answered.values.get(output.get)
+        if isinstance(value, str) and output.kind not in {None, "text"}:
+            parsed = parse_answer(
+                value, output.kind, choices=choices_of(output), today=run.now().date(), locale=run.state.locale
+            )
+            value = value if parsed is None else parsed
+        if is_given(value):
+            values[output.get] = value
+    return values
+
+
+async def _fill_missing(run: TurnContext, action: AiAsk, outputs: tuple[Output, ...], reply: str) -> None:
+    """Ask the model once for all missing values, then use the reply itself where the script allows it."""
+    missing = _missing(run, action)
+    if missing:
+        answered = await _complete(run, action, "extract", action.task, outputs=missing, reply=reply)
+        _take(run, action.outputs, missing, answered)
+    for output in _missing(run, action):
+        only = len(outputs) == 1 and output.kind in {None, "text"}
+        if output.fallback == "raw" or (only and output.pattern is None):
+            _keep(run, (output,), {output.get: reply.strip()})
+
+
+# -- ai_think ---------------------------------------------------------------------------------------------------------
+
+
+async def ai_think(run: TurnContext, action: AiThink) -> Outcome:
+    """Set outputs from the conversation without saying anything."""
+    outputs = expected_outputs(run, action)
+    answered = await _complete(run, action, "think", action.task, outputs=outputs)
+    _take(run, action.outputs, outputs, answered)
+    for output in _unset(run, action):
+        reason = answered.reasons.get(output.get, "the model gave no usable value")
+        _default_or_warn(run, output, reason)
+    return _finish(run, action, "model")
+
+
+# -- shared -----------------------------------------------------------------------------------------------------------
+
+
+async def _complete(
+    run: TurnContext,
+    action: Ask | AiAsk | AiThink,
+    purpose: Purpose,
+    task: Template,
+    *,
+    outputs: tuple[Output, ...],
+    reply: str | None = None,
+    speak: Callable[[ModelReply], bool] | None = None,
+) -> ModelReply:
+    return await complete(
+        run,
+        purpose,
+        action,
+        run.wording(task),
+        outputs=outputs,
+        until=run.wording(action.exit if purpose == "ask" and isinstance(action, AiAsk) else None),
+        reply=reply,
+        records=records.records_of(action.outputs),
+        speak=speak,
+    )
+
+
+def _prompt(run: TurnContext, action: Ask | AiAsk, text: str) -> Outcome:
+    """Ask a question; it is repeated until there is another one."""
+    progress = run.progress
+    progress.prompt, progress.complaint = text, ""
+    return _say_and_wait(run, action, text)
+
+
+def _insist(run: TurnContext, action: Ask | AiAsk, text: str) -> Outcome:
+    """Say why the question is still open."""
+    run.progress.complaint = text
+    return _say_and_wait(run, action, text)
+
+
+def _say_and_wait(run: TurnContext, action: Ask | AiAsk, text: str) -> Outcome:
+    run.say(text)
+    if isinstance(action, Ask):
+        outputs = expected_outputs(run, action)
+        if len(outputs) == 1 and outputs[0].choices:
+            return offering((choice.key, choice.text) for choice in choices_of(outputs[0]))
+    return Waits(Wait("text"))
+
+
+def _missing(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:
+    """Return the outputs without a value, including the fields of the current record."""
+    values = run.progress.values
+    found: list[Output] = []
+    for item in outputs_of(run, action):
+        if isinstance(item, Output):
+            if item.get not in values:
+                found.append(item)
+        elif isinstance(item, Records):
+            found += records.missing_fields(values, item)
+    return tuple(found)
+
+
+def _take(
+    run: TurnContext, items: Iterable[OutputItem], outputs: tuple[Output, ...], answered: ModelReply
+) -> dict[str, AnswerRefused]:
+    """Store the valid values and records of a model reply; return the refused values with their reasons."""
+    listed = records.records_of(items)
+    for each in listed:
+        records.take_list(run, each, answered.values.get(each.tolist))
+    before = dict(run.progress.values) if listed else {}
+    refused = _keep(run, outputs, typed(run, outputs, answered))
+    for each in listed:
+        records.take_fields(run, each, before)
+    return refused
+
+
+def _keep(run: TurnContext, outputs: tuple[Output, ...], values: Mapping[str, object]) -> dict[str, AnswerRefused]:
+    """Store the valid values; return the refused ones with their reasons."""
+    known, refused = run.progress.values, dict[str, AnswerRefused]()
+    for output in outputs:
+        outcome = checked(output, values.get(output.get), known, run.holds)
+        if isinstance(outcome, AnswerRefused):
+            refused[output.get] = outcome
+        elif is_given(outcome):
+            known[output.get] = outcome
+    return refused
+
+
+def _complaint(
+    run: TurnContext, action: Ask | AiAsk, refused: Mapping[str, AnswerRefused], missing: list[Output]
+) -> str:
+    """Return the text for an invalid answer: the output's own, the action's, or the runtime's."""
+    outputs = [output for output in expected_outputs(run, action) if output.get in refused] or missing
+    first = outputs[0]
+    written = first.invalid or action.invalid
+    if written is not None:
+        return run.text(written)
+    name = refused[first.get].phrase if first.get in refused else first.kind or "text"
+    texts = tuple(choice.text for choice in choices_of(first))
+    return phrase(run.state.locale, name, texts, own=run.program.script.phrases)
+
+
+def _finish(
+    run: TurnContext, action: Ask | AiAsk | AiThink, source: Source, reasons: Mapping[str, str] | None = None
+) -> Outcome:
+    """Write the values, then the variables computed from them; `reasons` say why a value is missing."""
+    _write(run, action.outputs, source)
+    if not isinstance(action, AiThink):
+        for output in _unset(run, action):
+            _default_or_warn(run, output, (reasons or {}).get(output.get, "the reply did not give it"))
+    run.assign_computed(computed(action.outputs))
+    return DONE
+
+
+def _write(run: TurnContext, items: Iterable[OutputItem], source: Source) -> None:
+    """Write the values and append the records."""
+    values = run.progress.values
+    for item in items:
+        match item:
+            case Output() if item.get in values:
+                run.assign(item.get, values[item.get], source, item)
+            case Records():
+                if found := records.list_of(values, item):
+                    known = run.scopes.find(item.tolist)
+                    before = known[1] if known is not None and isinstance(known[1], list) else []
+                    run.assign(item.tolist, [*before, *found], source)
+            case _:
+                pass
+
+
+def _unset(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:
+    """Return the outputs that got no value; fields of records are not included."""
+    values = run.progress.values
+    return tuple(item for item in outputs_of(run, action) if isinstance(item, Output) and item.get not in values)
+
+
+def _default_or_warn(run: TurnContext, output: Output, reason: str) -> None:
+    if output.default is not None:
+        run.assign(output.get, output.default, "default", output)
+    else:
+        run.warn("value_missing", f"`{output.get}` stays unset: {reason}")
+
+
+def _exhausted(run: TurnContext, action: Ask | AiAsk) -> Outcome:
+    """End a question whose rounds are used up: write the valid values and follow the policy."""
+    _write(run, action.outputs, "user")
+    for output in _unset(run, action):
+        if action.on_fail.policy == "default":
+            _default_or_warn(run, output, "no valid answer within the rounds")
+        else:
+            run.warn("value_missing", f"`{output.get}` stays unset: no valid answer within the rounds")
+    return after_failure(run, action.on_fail, action.id) or _then_computed(run, action)
+
+
+def _then_computed(run: TurnContext, action: Ask | AiAsk) -> Outcome:
+    run.assign_computed(computed(action.outputs))
+    return DONE
+
+
+def leave_open(run: TurnContext, action: Ask | AiAsk) -> bool:
+    """Leave a question that the user does not want to answer, unless the script requires an answer."""
+    if any(output.required for output in _missing(run, action)):
+        return False
+    _finish(run, action, "user", {output.get: "the user skipped it" for output in expected_outputs(run, action)})
+    return True

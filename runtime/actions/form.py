@@ -1,0 +1,288 @@
+"""`form`: several typed fields that are filled in at once, by a client that renders them or in plain text.
+
+The form as sent decides: a missing field keeps the value that the form showed (the variable's current value, else
+the default), a field sent empty is cleared. Valid values are not asked for again.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from runtime.actions import ask
+from runtime.actions.form_answers import (
+    FieldFault,
+    accepted,
+    fitting,
+    is_filled,
+    label_of,
+    read_fields,
+    said,
+    unfit,
+    words_for,
+)
+from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure
+from runtime.answers.reply_values import AnswerRefused
+from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
+from runtime.state.state import Wait
+from runtime.turn.context import ActionFailed, TurnContext
+from runtime.turn.model_requests import complete
+from scripts.expressions.expressions import compile_expression
+from scripts.expressions.members import BUILTINS
+from scripts.expressions.values import Value, ValueRefused, bounded, is_given
+from scripts.model.actions import Action, Form, rounds_of
+from scripts.model.base import Expression
+from scripts.model.script import FormDefinition, FormField, as_output, kind_of
+
+
+def form(run: TurnContext, action: Form) -> Outcome:
+    """Show the form, with its text if it has one. Raises PlaceLost."""
+    run.progress.prompt = run.text(run.program.form(action.sheet).text)
+    return _show(run, action, run.progress.prompt)
+
+
+async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[str, Value] | None) -> Outcome:
+    """Handle a sent form, or a reply in plain text."""
+    if sent is None and not reply.strip():
+        return _show(run, action, run.progress.said_last)
+    sheet = run.program.form(action.sheet)
+    fields = _fillable(sheet)
+    wanted = [field for field in fields if field.name in run.progress.errors] or [
+        field for field in fields if field.name not in run.progress.values
+    ]
+    run.progress.round += 1
+    run.progress.replies.append(reply)
+    found = dict(sent) if sent is not None else read_fields(run, fields, reply, wanted)
+    before = dict(run.progress.values)
+    errors = _keep(run, fields, found)
+    missing = [field for field in _missing(run, fields) if field.name not in errors]
+    if sent is None and missing and not errors:
+        errors = await _extracted(run, action, fields, missing, reply)
+        missing = [field for field in _missing(run, fields) if field.name not in errors]
+    if not errors and not missing and (found or sent is not None or run.progress.values != before):
+        return _finish(run, action, fields)
+    errors |= dict.fromkeys((field.name for field in missing), said(run, "required"))
+    run.progress.errors = errors
+    if run.progress.round >= rounds_of(action):
+        return _exhausted(run, action, fields)
+    run.progress.complaint = _complaint(run, action, fields, missing)
+    return _show(run, action, run.progress.complaint)
+
+
+def leave_open(run: TurnContext, action: Form) -> bool:
+    """Leave a form that the user does not want to fill in, unless a field is required."""
+    fields = _fillable(run.program.form(action.sheet))
+    if _missing(run, fields):
+        return False
+    _finish(run, action, fields)
+    return True
+
+
+def _fillable(sheet: FormDefinition) -> tuple[FormField, ...]:
+    return tuple(field for field in sheet.fields if field.computed is None)
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+def _shown(run: TurnContext, field: FormField) -> Value:
+    """Return the value shown in a field: the user's, else the variable's if it is valid, else the default."""
+    if field.name in run.progress.values:
+        return run.progress.values[field.name]
+    found = run.scopes.find(field.name)
+    if found is not None and is_given(found[1]) and _fits(run, field, found[1]):
+        return found[1]
+    return field.default
+
+
+def _fits(run: TurnContext, field: FormField, value: Value) -> bool:
+    """Return whether a variable's value may be shown in a field; `validate` is checked for the form as a whole."""
+    match kind_of(field):
+        case "multichoice":
+            return isinstance(value, list) and all(each in field.choices for each in value)
+        case "table":
+            names = {column.name for column in field.columns}
+            return isinstance(value, list) and all(isinstance(row, dict) and row.keys() <= names for row in value)
+        case _:
+            return not isinstance(fitting(run, field, value), AnswerRefused)
+
+
+def _keep(run: TurnContext, fields: tuple[FormField, ...], values: Mapping[str, Value]) -> dict[str, str]:
+    """Store the accepted values; return the errors of the others, by field."""
+    errors: dict[str, str] = {}
+    pending = set(values)
+    for field in fields:
+        if field.name not in values:
+            continue
+        by_itself = msgspec.structs.replace(field, validate=None)
+        value = accepted(run, by_itself, values[field.name], _whole(run, fields, pending))
+        if not isinstance(value, FieldFault) and unfit(run, field.name, value):
+            value = FieldFault(words_for(run, field, "invalid"))
+        pending.remove(field.name)
+        if isinstance(value, FieldFault):
+            errors[field.name] = value.message
+            run.progress.values.pop(field.name, None)
+        else:
+            run.progress.values[field.name] = value
+    return errors | _disproved(run, fields, errors)
+
+
+def _whole(run: TurnContext, fields: tuple[FormField, ...], without: Collection[str]) -> dict[str, Value]:
+    shown = {field.name: _shown(run, field) for field in fields if field.name not in without}
+    return {name: value for name, value in shown.items() if is_given(value)}
+
+
+def _disproved(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[str, str]) -> dict[str, str]:
+    """Return the error of each `validate` that fails; one that reads an open field is not evaluated yet."""
+    whole = _whole(run, fields, errors)
+    still_open = {field.name for field in _missing(run, fields)} | errors.keys()
+    found: dict[str, str] = {}
+    for field in fields:
+        if field.validate is None or field.name not in whole:
+            continue
+        if not still_open & compile_expression(field.validate.source).reads and not run.holds(field.validate, whole):
+            found[field.name] = words_for(run, field, "invalid")
+            run.progress.values.pop(field.name, None)
+    return found
+
+
+async def _extracted(
+    run: TurnContext, action: Form, fields: tuple[FormField, ...], missing: list[FormField], reply: str
+) -> dict[str, str]:
+    """Store the values that the model finds in a plain reply for the missing fields; return the errors, by field."""
+    outputs = tuple(as_output(field) for field in missing if kind_of(field) not in {"table", "multichoice"})
+    if not outputs:
+        return {}
+    task = run.wording(run.program.form(action.sheet).text)
+    answered = await complete(run, "extract", action, task, outputs=outputs, reply=reply)
+    found = ask.typed(run, outputs, answered)
+    try:
+        values = {name: bounded(value) for name, value in found.items()}
+    except ValueRefused:  # the model's values are over the limits; the fields stay missing
+        return {}
+    return _keep(run, fields, values)
+
+
+def _missing(run: TurnContext, fields: tuple[FormField, ...]) -> list[FormField]:
+    return [field for field in fields if field.required and not is_filled(_shown(run, field))]
+
+
+def drawn(run: TurnContext, action: Action, wait: Wait) -> Wait:
+    """Return the wait with its form rendered, if the rendering was dropped because the form has changed."""
+    if wait.kind != "form" or wait.form is not None or not isinstance(action, Form):
+        return wait
+    return Wait("form", form=_drawn(run, run.program.form(action.sheet)))
+
+
+# -- texts and rendering ----------------------------------------------------------------------------------------------
+
+
+def _show(run: TurnContext, action: Form, text: str) -> Outcome:
+    run.say(text)
+    return Waits(Wait("form", form=_drawn(run, run.program.form(action.sheet))))
+
+
+def _complaint(run: TurnContext, action: Form, fields: tuple[FormField, ...], missing: list[FormField]) -> str:
+    """Return the errors by label, for clients that show no fields: the action's own text, or else the runtime's."""
+    if action.invalid is not None:
+        return run.text(action.invalid)
+    errors = run.progress.errors
+    absent = tuple(label_of(run, field) for field in missing)
+    lines = [
+        f"{label_of(run, field)}: {errors[field.name]}"
+        for field in fields
+        if field.name in errors and field not in missing
+    ]
+    if absent:
+        lines.append(said(run, "missing", absent))
+    if not lines:
+        lines.append(said(run, "unread", tuple(f"{label_of(run, field)}: …" for field in fields)))
+    return "\n".join(lines)
+
+
+def _drawn(run: TurnContext, sheet: FormDefinition) -> RenderedForm:
+    return RenderedForm(
+        id=sheet.id,
+        title=run.text(sheet.title),
+        fields=tuple(_drawn_field(run, field) for field in sheet.fields),
+        errors=run.progress.errors,
+    )
+
+
+def _drawn_field(run: TurnContext, field: FormField) -> RenderedField:
+    columns = tuple(_drawn_column(run, column, column.default) for column in field.columns)
+    drawn = _drawn_column(run, field, _shown(run, field))
+    fields = {name: getattr(drawn, name) for name in RenderedColumn.__struct_fields__}
+    return RenderedField(**fields, computed=field.computed is not None, columns=columns)
+
+
+def _drawn_column(run: TurnContext, field: FormField, value: Value) -> RenderedColumn:
+    return RenderedColumn(
+        name=field.name,
+        label=label_of(run, field),
+        type=kind_of(field),
+        choices=field.choices,
+        labels=field.labels,
+        required=field.required,
+        placeholder=run.text(field.placeholder),
+        value=value,
+        pattern=field.pattern,
+        min=field.min,
+        max=field.max,
+    )
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+def _finish(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Outcome:
+    """Write the user's values, defaults for missing ones, and then the computed fields."""
+    values = run.progress.values
+    for field in fields:
+        found = run.scopes.find(field.name)
+        has_value = found is not None and is_given(found[1])
+        if field.name in values:
+            if has_value or is_given(values[field.name]):
+                run.assign(field.name, values[field.name], "user", as_output(field))
+        elif field.default is not None and (found is None or not has_value or not _fits(run, field, found[1])):
+            run.assign(field.name, field.default, "default", as_output(field))
+    for field in run.program.form(action.sheet).fields:
+        if field.computed is not None:
+            _compute(run, field, field.computed)
+    return DONE
+
+
+def _compute(run: TurnContext, field: FormField, expression: Expression) -> None:
+    """Compute a field; if that fails because a field was left empty, it stays unset and the form continues."""
+    try:
+        value = run.value(expression)
+    except ActionFailed as error:
+        run.warn("expression_failed", str(error))
+        value = None
+    outcome = fitting(run, field, value)
+    reason = outcome.reason if isinstance(outcome, AnswerRefused) else unfit(run, field.name, outcome)
+    if not is_given(value) and not reason:
+        reason = _left_open(run, expression)
+    if reason:
+        run.warn("value_missing", f"`{field.name}` stays unset: {reason}")
+    value = None if reason or isinstance(outcome, AnswerRefused) else outcome
+    run.assign(field.name, value, "script", as_output(field))
+
+
+def _left_open(run: TurnContext, expression: Expression) -> str:
+    """Return which variables of an expression have no value, as a reason; empty if all have one."""
+    reads = sorted(compile_expression(expression.source).reads - BUILTINS)
+    found = ((name, run.scopes.find(name)) for name in reads)
+    names = [f"`{name}`" for name, each in found if each is None or not is_given(each[1])]
+    return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no value" if names else ""
+
+
+def _exhausted(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Outcome:
+    """End a form whose rounds are used up: write the valid values and follow the policy."""
+    for field in fields:
+        defaulted = action.on_fail.policy == "default" and field.default is not None
+        if field.required and not is_filled(run.progress.values.get(field.name, field.name)):
+            del run.progress.values[field.name]  # cleared, though it is required
+        if field.name in run.progress.errors and not is_filled(_shown(run, field)) and not defaulted:
+            run.warn("value_missing", f"`{field.name}` stays unset: no valid answer within the rounds")
+    _finish(run, action, fields)
+    return after_failure(run, action.on_fail, action.id) or DONE

@@ -1,0 +1,195 @@
+"""Validation of form fields, and extraction of field values from plain text."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+import msgspec
+from msgspec import Struct
+
+from runtime.answers.choices import match_choice
+from runtime.answers.languages import phrase
+from runtime.answers.lists import parse_list
+from runtime.answers.numbers import has_decimal_comma
+from runtime.answers.reply_values import AnswerRefused, checked, labelled_parts, parse_answer, read_outputs
+from runtime.state.state import Choice
+from runtime.turn.context import TurnContext
+from scripts.expressions.values import Value, ValueRefused, coerce, is_given
+from scripts.model.script import FormField, Locale, as_output, kind_of
+from scripts.model.variables import Output
+from scripts.translations.localisation import Phrase
+
+_ROWS = re.compile(r"[\n;；]")
+_CELLS = re.compile(r"[,，、|\t]")
+_CELLS_AROUND_COMMAS = re.compile(r"(?<![0-9]),|,(?![0-9])|[，、|\t]")
+
+
+class FieldFault(Struct, frozen=True):
+    """The reason why a field does not accept a value, as shown to the user."""
+
+    message: str
+
+
+def is_filled(value: Value) -> bool:
+    """Return whether a value counts as an answer to a required field; an empty list does not."""
+    return is_given(value) and value != []
+
+
+def accepted(run: TurnContext, field: FormField, value: Value, others: Mapping[str, Value]) -> Value | FieldFault:
+    """Return the value as the field stores it, None if it is empty, or the fault.
+
+    `others` are the values of the whole form, which a `validate` may compare with.
+    """
+    value = value.strip() if isinstance(value, str) else value
+    if not is_given(value):
+        return None
+    if kind_of(field) == "table":
+        rows = _rows(run, field, value, others)
+        if isinstance(rows, FieldFault):
+            return rows
+        value = rows
+    if kind_of(field) == "multichoice":
+        try:
+            value = _several(field, value)
+        except ValueRefused:
+            return FieldFault(words_for(run, field, "multichoice"))
+    outcome = checked(as_output(field), value, others, run.holds)
+    return FieldFault(words_for(run, field, outcome.phrase)) if isinstance(outcome, AnswerRefused) else outcome
+
+
+def unfit(run: TurnContext, name: str, value: Value) -> str:
+    """Return why the variable of a field cannot hold a value, if the script declares it with a type of its own."""
+    declared = run.scopes.declaration(run.scopes.target(name), name)
+    if declared is not None and declared.kind is not None:
+        try:
+            coerce(value, declared.kind, declared.choices)
+        except ValueRefused as refused:
+            return str(refused)
+    return ""
+
+
+def fitting(run: TurnContext, field: FormField, value: Value) -> Value | AnswerRefused:
+    """Return the value as the field stores it, or the refusal; `validate` is checked for the form as a whole."""
+    return checked(msgspec.structs.replace(as_output(field), validate=None), value, {}, run.holds)
+
+
+def as_named_output(run: TurnContext, field: FormField) -> Output | None:
+    """Return the field as an output that a text can name by its label; None for lists."""
+    if kind_of(field) in {"table", "multichoice"}:
+        return None
+    return msgspec.structs.replace(as_output(field), define=label_of(run, field))
+
+
+def words_for(run: TurnContext, field: FormField, name: str) -> str:
+    """Return the text for an invalid value: the field's own, or the runtime's."""
+    if field.invalid is not None:
+        return run.text(field.invalid)
+    kind = kind_of(field)
+    if name in {"list", "record"} and kind in {"table", "multichoice"}:
+        name = kind
+    texts = tuple(choice.text for choice in _options(field))
+    return said(run, name, texts)  # type: ignore[arg-type]  # types are names of phrases
+
+
+def _several(field: FormField, value: Value) -> list[Value]:
+    """Return the selected choices without duplicates. Raises ValueRefused."""
+    values = value if isinstance(value, list) else [value]
+    return list(dict.fromkeys(coerce(each, "choice", field.choices) for each in values if is_given(each)))
+
+
+def _rows(run: TurnContext, field: FormField, value: Value, others: Mapping[str, Value]) -> list[Value] | FieldFault:
+    """Return the rows with at least one value, each cell as its column stores it."""
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        return FieldFault(words_for(run, field, "table"))
+    taken_values: list[Value] = []
+    for number, row in enumerate(value, 1):
+        if not any(is_given(cell) for cell in row.values()):
+            continue
+        cells: dict[str, Value] = {}
+        for column in field.columns:
+            cell = accepted(run, column, row.get(column.name), {**others, **cells})
+            cell = column.default if cell is None else cell
+            if column.required and not isinstance(cell, FieldFault) and not is_filled(cell):
+                cell = FieldFault(said(run, "required"))
+            if isinstance(cell, FieldFault):
+                return FieldFault(f"{number}. {label_of(run, column)}: {cell.message}")
+            if cell is not None:
+                cells[column.name] = cell
+        taken_values.append(cells)
+    return taken_values
+
+
+def _options(field: FormField) -> tuple[Choice, ...]:
+    """Return the choices of a field, each with its label."""
+    return tuple(Choice(value, field.labels.get(value, value)) for value in field.choices)
+
+
+def said(run: TurnContext, name: Phrase, choices: tuple[str, ...] = ()) -> str:
+    """Return one of the runtime's texts, or the script's replacement for it."""
+    return phrase(run.state.locale, name, choices, own=run.program.script.phrases)
+
+
+def label_of(run: TurnContext, field: FormField) -> str:
+    """Return the field's name for users: its label, else its meaning, else its name."""
+    return (run.text(field.label).strip() if field.label is not None else "") or field.define or field.name
+
+
+# -- plain texts ------------------------------------------------------------------------------------------------------
+
+
+def read_fields(
+    run: TurnContext, fields: Sequence[FormField], reply: str, wanted: Sequence[FormField]
+) -> dict[str, Value]:
+    """Return the field values in a plain text: from parts that name a field by label, name or meaning;
+    if it names none, for the wanted fields, as for a question with these outputs.
+    """
+    today, locale = run.now().date(), run.state.locale
+    labels = {field.name: (label_of(run, field), field.name, field.define) for field in fields}
+    parts = labelled_parts(reply, [label for each in labels.values() for label in each], locale)
+    found: dict[str, Value] = {}
+    for field in fields:
+        part = next((parts[label] for label in labels[field.name] if label in parts), None)
+        if part is not None:
+            found[field.name] = _read(field, part, today, locale)
+    if not parts and len(wanted) == 1:
+        found[wanted[0].name] = _read(wanted[0], reply, today, locale)
+    elif not parts:
+        outputs = tuple(as_output(field) for field in wanted if kind_of(field) not in {"table", "multichoice"})
+        found |= read_outputs(outputs, reply, today, locale).values
+    return {name: value for name, value in found.items() if is_given(value)}
+
+
+def _read(field: FormField, text: str, today: date, locale: Locale) -> Value:
+    """Return a text's value for a field; a text without one is returned as is, to be refused with the field's text."""
+    match kind_of(field):
+        case "table":
+            return _read_rows(field, text, today, locale)
+        case "multichoice":
+            items = parse_list(text, locale)
+            return text if items is None else [match_choice(item, _options(field), locale) or item for item in items]
+        case _:
+            output = as_output(field)
+            found = read_outputs((_unlabelled(output),), text, today, locale).values.get(output.get)
+            return found if is_given(found) else text.strip()
+
+
+def _unlabelled(output: Output) -> Output:
+    return msgspec.structs.replace(output, define="")
+
+
+def _read_rows(field: FormField, text: str, today: date, locale: Locale) -> Value:
+    """Return the rows of a text, separated by lines or semicolons, with cells separated by commas in column order."""
+    rows: list[Value] = []
+    between = _CELLS_AROUND_COMMAS if has_decimal_comma(locale) else _CELLS
+    for line in _ROWS.split(text):
+        cells = [cell.strip() for cell in between.split(line)]
+        if len(cells) > len(field.columns):
+            return text
+        row: dict[str, Value] = {}
+        for column, cell in zip(field.columns, cells, strict=False):
+            if cell:
+                found = parse_answer(cell, as_output(column).type, choices=_options(column), today=today, locale=locale)
+                row[column.name] = found if is_given(found) else cell
+        if row:
+            rows.append(row)
+    return rows

@@ -1,0 +1,118 @@
+"""Outcomes: what an action returns to the engine, and the exit policies of questions and interrupts that choose one."""
+
+from collections.abc import Iterable
+from typing import TypeAlias, assert_never
+
+from msgspec import Struct
+
+from runtime.state.events import EndedBy
+from runtime.state.state import Choice, Source, Wait
+from runtime.turn.context import TurnContext
+from scripts.expressions.values import Value
+from scripts.model.actions import OnFail, Onward
+from scripts.model.script import After
+
+
+class Done(Struct, frozen=True):
+    """Continue with the next action."""
+
+
+class Waits(Struct, frozen=True):
+    """End the turn; the user's answer resumes this action."""
+
+    wait: Wait
+
+
+class Enter(Struct, frozen=True):
+    """Run an arm of this action, once or for each item."""
+
+    arm: str
+    items: list[Value] | None = None
+    item_name: str = ""
+
+
+class CallSkill(Struct, frozen=True):
+    """Run a skill with these variables set (name, value, source), for the current item if there are items."""
+
+    skill: str
+    variables: tuple[tuple[str, Value, Source], ...]
+    items: list[Value] | None = None
+    item_name: str = ""
+
+
+class Jump(Struct, frozen=True):
+    """Continue at the beginning of another topic."""
+
+    phase: str
+    topic: str
+
+
+class Leave(Struct, frozen=True):
+    """Leave the skill that the action belongs to, which then returns nothing, or else the topic."""
+
+
+class Finish(Struct, frozen=True):
+    """End the conversation."""
+
+    reason: str
+    by: EndedBy
+    action_id: str = ""
+
+
+Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish
+DONE = Done()
+
+
+def offering(choices: Iterable[tuple[str, str]]) -> Waits:
+    """Return a wait for one of several answers, each a pair (key, text)."""
+    return Waits(Wait("choice", tuple(Choice(key, text) for key, text in choices)))
+
+
+# -- exit policies ----------------------------------------------------------------------------------------------------
+
+
+USER_ENDED = "the user ended it"
+
+
+def reasons_of(action_id: str) -> tuple[str, ...]:
+    """Return the end reasons that the runtime gives when the policy of an action ends the conversation."""
+    return _no_valid_answer(action_id), _no_answer(action_id)
+
+
+def _no_valid_answer(action_id: str) -> str:
+    return f"no valid answer to {action_id}"
+
+
+def _no_answer(action_id: str) -> str:
+    return f"no answer to {action_id}"
+
+
+def after_failure(run: TurnContext, on_fail: OnFail, action_id: str) -> Outcome | None:
+    """Return the outcome that `on_fail` selects; None: continue with the next action."""
+    if on_fail.policy == "end":
+        return Finish(_no_valid_answer(action_id), "rounds", action_id)
+    return Jump(*run.target(on_fail.target)) if on_fail.policy == "goto" else None
+
+
+def onward(run: TurnContext, then: Onward, action_id: str) -> Outcome | None:
+    """Return the outcome of a policy for replies that give no answer; None: continue with the next action."""
+    if then.policy == "end":
+        return Finish(_no_answer(action_id), "rounds", action_id)
+    return Jump(*run.target(then.target)) if then.policy == "goto" else None
+
+
+def outcome_after(run: TurnContext, then: After) -> Outcome:
+    """Return the outcome for an action that was interrupted; the caller handles `resume`."""
+    match then.policy:
+        case "restart_topic":
+            return Jump(run.state.phase, run.state.topic)
+        case "leave_topic":
+            return Leave()
+        case "goto":
+            return Jump(*run.target(then.target))
+        case "end":
+            return Finish(USER_ENDED, "user", run.action_id)
+        case "skip" | "resume":
+            return DONE
+        case _:
+            assert_never(then.policy)

@@ -1,0 +1,76 @@
+"""`remember` and `recall`: writes notes to the user's memory, and searches it."""
+
+from runtime.actions.outcomes import DONE, Outcome
+from runtime.state.events import Remembered
+from runtime.state.recall_types import Recalled, recollections
+from runtime.state.scopes import WriteRefused
+from runtime.turn import turn_recall
+from runtime.turn.context import TurnContext
+from scripts.expressions.values import Value
+from scripts.model.actions import Recall, Remember
+from scripts.model.base import Location, Template
+from scripts.model.memory_plan import source_of
+
+OWN_SOURCE = "script"  # of a note without a source
+
+
+def remember(run: TurnContext, action: Remember) -> Outcome:
+    """Record a note, unless it is blank. Raises ActionFailed, LimitExceeded."""
+    note = run.wording(action.text)
+    if note.text.strip() and run.program.script.memory.remember != "nothing":
+        source, about = run.text(action.source).strip(), run.text(action.about).strip()
+        at = action.mark("metadata")
+        run.record(
+            Remembered(
+                unit_id=run.new_id(),
+                action_id=action.id,
+                text=note.text.strip(),
+                source=source or OWN_SOURCE,
+                trust="conversation" if note.spans else "own",
+                about=about,
+                pinned=action.pinned,
+                metadata={name: _filled(run, value, at) for name, value in action.metadata.items()},
+            )
+        )
+    return DONE
+
+
+async def recall(run: TurnContext, action: Recall) -> Outcome:
+    """Search memory and assign the results. Raises MemoryFailed, RecallsExceeded, ActionFailed, LimitExceeded."""
+    filters = _filled(run, dict(action.filters), action.mark("filters")) or None
+    search = turn_recall.question(
+        run, run.text(action.query), "action", k=action.k, filters=filters, min_score=action.min_score
+    )
+    recalled = await turn_recall.put(run, search)
+    try:
+        run.assign(action.into, _as_declared(run, action.into, recalled), "script")
+    except WriteRefused as refused:
+        run.warn("value_missing", f"`{action.into}` stays unset: {refused}")
+    return DONE
+
+
+def _as_declared(run: TurnContext, name: str, recalled: Recalled) -> Value:
+    """Return all results for a list, the first for a record, and for any other type the text, or None if empty."""
+    declared = run.scopes.declaration(run.scopes.target(name), name)
+    found = recollections(recalled)
+    match declared.kind if declared is not None else None:
+        case None | "list":
+            return list(found)
+        case "record":
+            return found[0] if found else None
+        case _:
+            return found.as_text or None
+
+
+def _filled(run: TurnContext, value: Value, at: Location) -> Value:
+    """Return a filter or metadata with its templates rendered. Raises ActionFailed."""
+    match value:
+        case str() if "{" in value:
+            source = source_of(value, at)
+            return run.text(source) if isinstance(source, Template) else run.value(source)
+        case list():
+            return [_filled(run, each, at) for each in value]
+        case dict():
+            return {name: _filled(run, each, at) for name, each in value.items()}
+        case _:
+            return value

@@ -1,0 +1,57 @@
+"""Actions that are done at once: they say, show, or set something, or jump elsewhere."""
+
+from runtime.actions.outcomes import DONE, Finish, Jump, Outcome
+from runtime.state.events import Emitted, VariantChosen
+from runtime.turn.context import TurnContext
+from scripts.expressions.values import Value
+from scripts.model.actions import Emit, End, Goto, Say, Scene, Set, Show
+
+
+def say(run: TurnContext, action: Say) -> Outcome:
+    """Say the text; of several texts, the session's seed selects one."""
+    index = 0
+    if len(action.texts) > 1:
+        index = run.draw(len(action.texts))
+        run.record(VariantChosen(action.id, index))
+    if action.texts:
+        run.say(run.text(action.texts[index]))
+    return DONE
+
+
+def scene(run: TurnContext, action: Scene) -> Outcome:
+    """Set the roles of the speakers from here on; a role that is not named does not change."""
+    run.state.ai_role = action.speakers.ai or run.state.ai_role
+    run.state.human_role = action.speakers.human or run.state.human_role
+    return DONE
+
+
+def show(run: TurnContext, action: Show) -> Outcome:
+    """Say a media message: its text is the caption, its metadata contains the addresses."""
+    parts = {"image": action.media.image, "url": action.media.url, "caption": action.media.caption}
+    media: dict[str, Value] = {key: run.text(part) for key, part in parts.items() if part is not None}
+    run.say(str(media.get("caption", "")), {"media": media})
+    return DONE
+
+
+def assign(run: TurnContext, action: Set) -> Outcome:
+    """Assign each variable in the order written, so that later ones may use earlier ones."""
+    for name, expression in action.assignments.items():
+        run.assign(name, run.value(expression), "script")
+    return DONE
+
+
+def emit(run: TurnContext, action: Emit) -> Outcome:
+    """Emit a custom event to the application, as part of the turn's events."""
+    data = {name: run.value(value) for name, value in action.signal.data.items()}
+    run.record(Emitted(action.id, action.signal.event, data))
+    return DONE
+
+
+def goto(run: TurnContext, action: Goto) -> Outcome:
+    """Leave the topic for the beginning of another one, or of the same one."""
+    return Jump(*run.target(action.target))
+
+
+def end(action: End) -> Finish:
+    """End the conversation."""
+    return Finish(action.reason or "", "end_action", action.id)

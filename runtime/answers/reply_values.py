@@ -1,0 +1,293 @@
+"""The values of outputs in a reply: the parsers find them, by type or by the labelled parts of the reply, and `checked`
+tests a value against its output. Used with and without a language model.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date, datetime
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeAlias, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from runtime.answers.booleans import parse_boolean
+from runtime.answers.choices import match_choice
+from runtime.answers.dates import parse_date
+from runtime.answers.languages import ENGLISH, spoken
+from runtime.answers.languages.spelling import unaccented
+from runtime.answers.lists import parse_list
+from runtime.answers.numbers import parse_number
+from runtime.answers.patterns import PatternGivenUp, is_match, searched
+from runtime.state.state import Choice
+from scripts.expressions.values import DeclaredType, Value, ValueRefused, bounded, coerce, is_given, number_in
+from scripts.model.base import Expression
+from scripts.model.script import Locale
+from scripts.model.variables import Output
+from scripts.translations.localisation import Phrase
+
+LABEL_CHARS_MAX = 20  # a longer `define` is a sentence, not a label
+
+
+class Parsed(Struct, frozen=True):
+    """Values by name, and the reasons why the others are missing."""
+
+    values: Mapping[str, Value]
+    reasons: Mapping[str, str]
+
+
+def choices_of(output: Output) -> tuple[Choice, ...]:
+    """Return the choices of an output, each with its label."""
+    return tuple(Choice(value, output.labels.get(value, value)) for value in output.choices)
+
+
+def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> Parsed:
+    """Return the values of outputs in a reply. A single output gets the value of its type in the whole reply. One of
+    several gets the value of its labelled part, the only match of its pattern, or, if no other output has its type, the
+    value of that type in the whole reply.
+    """
+    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)], locale)
+    values: dict[str, Value] = {}
+    reasons: dict[str, str] = {}
+    for output in outputs:
+        part = next((parts[label] for label in _labels(output) if label in parts), None)
+        whole = len(outputs) == 1 or _stands_alone(output, outputs)
+        value = _read(output, part if part is not None else reply if whole else None, reply, today, locale)
+        if is_given(value):
+            values[output.get] = value
+        else:
+            reasons[output.get] = _reason(output, part, whole)
+    return Parsed(values, reasons)
+
+
+def read_further(
+    outputs: tuple[Output, ...], known: Collection[str], reply: str, today: date, locale: Locale
+) -> Parsed:
+    """Return the values in a further reply: missing outputs as in `read_outputs`; a known output changes only by a part
+    that names it.
+    """
+    if not known:
+        return read_outputs(outputs, reply, today, locale)
+    missing = tuple(output for output in outputs if output.get not in known)
+    known_outputs = tuple(output for output in outputs if output.get in known)
+    parsed = read_outputs(missing, reply, today, locale)
+    return Parsed({**parsed.values, **read_labelled(known_outputs, reply, today, locale)}, parsed.reasons)
+
+
+def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: Locale) -> dict[str, Value]:
+    """Return the values of the parts of a reply that name an output."""
+    parts = labelled_parts(reply, [label for output in outputs for label in _labels(output)], locale)
+    values = {
+        output.get: _read(output, parts[label], reply, today, locale)
+        for output in outputs
+        for label in _labels(output)
+        if label in parts
+    }
+    return {name: value for name, value in values.items() if is_given(value)}
+
+
+def _labels(output: Output) -> tuple[str, ...]:
+    return (output.get, output.define) if 0 < len(output.define) <= LABEL_CHARS_MAX else (output.get,)
+
+
+def _stands_alone(output: Output, outputs: tuple[Output, ...]) -> bool:
+    """Return whether a whole reply can only mean this output: its type is unambiguous and no other output has it."""
+    return output.kind in {"number", "boolean", "date", "choice"} and (
+        sum(other.kind == output.kind for other in outputs) == 1
+    )
+
+
+def _read(output: Output, text: str | None, reply: str, today: date, locale: Locale) -> Value:
+    if output.pattern is not None and output.kind in {None, "text"}:
+        found = _match(output.pattern, reply if text is None else text)
+        if found is not None or text is None:
+            return found
+    if text is None:
+        return None
+    choices = choices_of(output) if output.choices else ()
+    return parse_answer(text, output.kind, choices=choices, today=today, locale=locale)
+
+
+def _match(pattern: str, text: str) -> str | None:
+    try:
+        return searched(pattern, text.strip())
+    except PatternGivenUp:  # the turn records a warning
+        return None
+
+
+def _reason(output: Output, part: str | None, whole: bool) -> str:
+    wanted = output.kind or "text"
+    if part is not None or whole:
+        return f"the reply gives no {wanted}"
+    return f"the reply has no part labelled {output.get}"
+
+
+# -- one value --------------------------------------------------------------------------------------------------------
+
+
+def parse_answer(
+    text: str, declared: DeclaredType | None, *, choices: Sequence[Choice | str], today: date, locale: Locale
+) -> Value:
+    """Return the value of the declared type in a reply, or None; for untyped and text, the stripped reply itself."""
+    try:
+        return bounded(_parsed(text.strip(), declared, choices, today, locale))
+    except ValueRefused:
+        return None
+
+
+def _parsed(
+    text: str, declared: DeclaredType | None, choices: Sequence[Choice | str], today: date, locale: Locale
+) -> object:
+    match declared:
+        case None | "text":
+            return text or None
+        case "number":
+            return parse_number(text, locale)
+        case "boolean":
+            return parse_boolean(text, locale)
+        case "date":
+            return parse_date(text, today, locale)
+        case "choice":
+            return match_choice(text, choices, locale)
+        case "list":
+            return parse_list(text, locale)
+        case "record":
+            return _record(text)
+        case _:
+            assert_never(declared)
+
+
+def _record(text: str) -> object:
+    try:
+        value = msgspec.json.decode(text)
+    except (ValueError, RecursionError):  # invalid JSON, lone surrogates, nested too deep
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# -- labelled parts ---------------------------------------------------------------------------------------------------
+
+
+CHARS_MAX = 20_000
+
+_BORDER = r"(?:^|(?<=[\s,，;；。、.!！?？(（【|/]))(?:(?:%s)[ ']|而且|我的|我|和){0,3}"
+_SAYS = r"\s{0,3}(?:[:：=]|(?<=\s)(?:%s)\b|是|为)"
+# An unknown label also ends the value before it: "age: 25, height: 180" gives the age 25.
+_UNKNOWN = re.compile(r"[,，;；]\s{0,3}[^\W\d]\w{0,29}(?: [^\W\d]\w{0,19}){0,2}\s{0,3}[:：=](?!//)")
+_TRAILING = " \t,，;；。、.|/"
+
+
+def labelled_parts(text: str, labels: Sequence[str], locale: Locale = "en") -> dict[str, str]:
+    """Return the values of the known labels in a reply, by label as passed; the last value of a repeated label counts.
+
+    A value ends at the next label, known or not, or at the end of its line. The words around a label are those of the
+    locale's language (``mein Alter ist``), of English and of Chinese.
+    """
+    parts: dict[str, str] = {}
+    label_at, known = _labels_at(tuple(labels), locale)
+    if not known:
+        return parts
+    for line in text[:CHARS_MAX].splitlines():
+        found = list(label_at.finditer(line))
+        ends = [after.start() for _, after in pairwise(found)] + [len(line)] * bool(found)
+        for match, end in zip(found, ends, strict=True):
+            value = _value(line[match.end() : end])
+            label = known.get(_folded(match["label"])) or known.get(unaccented(_folded(match["label"])))
+            if value and label is not None:
+                parts[label] = value
+    return parts
+
+
+@lru_cache(maxsize=1_000)
+def _labels_at(labels: tuple[str, ...], locale: Locale) -> tuple[re.Pattern[str], Mapping[str, str]]:
+    """Return the pattern of some labels, and the labels by their folded spellings, with and without accents."""
+    named = {_folded(label): label for label in reversed(labels) if label.strip("_ \t")}
+    known = {unaccented(folded): label for folded, label in named.items()} | named
+    spelled = "|".join(_pattern(label) for label in sorted(known, key=len, reverse=True))
+    own = spoken(locale)
+    before = "|".join(sorted({*own.before_labels, *ENGLISH.before_labels}, key=len, reverse=True))
+    says = "|".join(sorted({*own.is_words, *ENGLISH.is_words}, key=len, reverse=True))
+    return re.compile(rf"{_BORDER % before}(?P<label>{spelled}){_SAYS % says}", re.IGNORECASE), known
+
+
+def _folded(label: str) -> str:
+    return " ".join(label.casefold().replace("_", " ").split())
+
+
+def _pattern(folded: str) -> str:
+    return r"[ _]{1,3}".join(re.escape(word) for word in folded.split())
+
+
+def _value(text: str) -> str:
+    unknown = _UNKNOWN.search(text)
+    return text[: unknown.start() if unknown else len(text)].strip().rstrip(_TRAILING).strip()
+
+
+# -- validation -------------------------------------------------------------------------------------------------------
+
+
+Holds: TypeAlias = Callable[[Expression, Mapping[str, Value]], bool]
+"""Returns whether a condition holds, with additional names."""
+
+
+class AnswerRefused(Struct, frozen=True):
+    """Why a value is refused, and the default text that says so."""
+
+    reason: str
+    phrase: Phrase
+
+
+def checked(output: Output, value: object, values: Mapping[str, Value], holds: Holds) -> Value | AnswerRefused:
+    """Return the value as the output requires it, None if it is empty, or why it is refused.
+
+    `holds` evaluates the output's `validate`, which sees the other `values`.
+    """
+    declared = output.kind
+    try:
+        plain = bounded(value)
+        if not is_given(plain):
+            return None
+        if declared is not None:
+            plain = coerce(plain, declared, output.choices)
+    except ValueRefused as refused:
+        return AnswerRefused(str(refused), declared or "invalid")
+    reason = _mismatch(output, plain) or _limits(output, plain)
+    if reason:
+        return AnswerRefused(reason, "invalid")
+    if output.validate is not None and not holds(output.validate, {**values, output.get: plain}):
+        return AnswerRefused(f"`{output.validate.source}` does not hold", "invalid")
+    return plain
+
+
+def _mismatch(output: Output, value: Value) -> str:
+    if output.pattern is None or not isinstance(value, str):
+        return ""
+    try:
+        return "" if is_match(output.pattern, value) else "does not match the pattern"
+    except PatternGivenUp as given_up:
+        return str(given_up)
+
+
+def _limits(output: Output, value: Value) -> str:
+    if output.min is None and output.max is None:
+        return ""
+    if output.type == "date":
+        size: date | int | float = _day(str(value))
+        low, high = (None if limit is None else _day(str(limit)) for limit in (output.min, output.max))
+    else:
+        size = len(value) if isinstance(value, str | list | dict) else (value or 0)
+        low, high = (_number(limit) for limit in (output.min, output.max))  # type: ignore[assignment]
+    if low is not None and size < low:  # type: ignore[operator]
+        return f"{size} is below {low}"
+    if high is not None and size > high:  # type: ignore[operator]
+        return f"{size} is above {high}"
+    return ""
+
+
+def _day(text: str) -> date:
+    return datetime.fromisoformat(text).date()
+
+
+def _number(limit: int | float | str | None) -> int | float | None:
+    return number_in(limit) if isinstance(limit, str) else limit

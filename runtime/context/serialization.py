@@ -1,0 +1,172 @@
+"""Serialization of a conversation as JSON or YAML."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
+import yaml
+from msgspec import Meta, Struct
+
+from runtime.context.messages import adopted, message_of, record_of
+from runtime.context.resize import LAST_RESIZE, Book, memo_without_note, newest_in, shown_memo
+from runtime.state.events import Message
+from runtime.state.state import ContextMemory, LastResize, Opener
+from scripts.expressions.values import bounded
+from scripts.model.context_strategies import ContextSettings
+
+FORMAT = 1
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+_Record: TypeAlias = dict[str, Any]
+
+T = TypeVar("T")
+
+_OTHER_NAMES = {
+    "_turns": "turns",
+    "_last_resize_turn": "last_resize_turn",
+    "_memo_cursor": "memo_cursor",
+    "full_context": "full_chat_history",
+    "context_window": "current_chat_history",
+}
+"""Names in files of Agently, with ours; if a file has both, ours takes precedence."""
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """A saved conversation, by the names of seed 001; of files of other programs only the messages are required."""
+
+    format: int = FORMAT
+    id: str = ""
+    full_chat_history: list[_Record]
+    current_chat_history: list[_Record] | None = None  # None: all messages
+    memo: _Record = {}
+    turns: Count | None = None  # None: count them
+    last_resize_turn: Count = 0
+    memo_cursor: Count = 0  # the number of the last message that the memo covers
+    resized_to: Count = 0
+    opener: Opener | None = None
+    failed: Count = 0
+    retry_in: Count = 0
+    settings: ContextSettings | None = None
+
+
+def saved(id: str, book: Book, settings: ContextSettings) -> Saved:
+    """Return a conversation in its serializable form."""
+    memory = book.memory
+    return Saved(
+        id=id,
+        full_chat_history=[record_of(message) for message in book.full],
+        current_chat_history=[record_of(message) for message in book.current],
+        memo=shown_memo(memory),
+        turns=memory.turns,
+        last_resize_turn=memory.resized_at,
+        memo_cursor=memory.memo_to,
+        resized_to=memory.resized_to,
+        opener=memory.opener,
+        failed=memory.failed,
+        retry_in=memory.retry_in,
+        settings=settings,
+    )
+
+
+def restored(document: Saved) -> Book:
+    """Return the conversation of a saved one. Raises TypeError, ValueRefused."""
+    full: list[Message] = []
+    for record in document.full_chat_history:
+        before = full[-1].number if full else 0
+        number = record.get("number")
+        full.append(message_of(record, number if isinstance(number, int) and number > before else before + 1))
+    window = document.current_chat_history
+    current = tuple(full) if window is None else _window(window, full)
+    seen = newest_in(full)
+    turns = sum(message.role == "assistant" for message in full) if document.turns is None else document.turns
+    note = document.memo.get(LAST_RESIZE)
+    memo = bounded(memo_without_note(document.memo))
+    memory = ContextMemory(
+        memo=memo if isinstance(memo, dict) else {},
+        memo_to=min(document.memo_cursor, seen),
+        seen=seen,
+        turns=turns,
+        resized_at=min(document.last_resize_turn, turns),
+        resized_to=min(document.resized_to, seen),
+        last_resize=None if note is None else _converted(note, LastResize),
+        opener=document.opener,
+        failed=document.failed,
+        retry_in=document.retry_in,
+    )
+    return Book(tuple(full), current, memory)
+
+
+def to_json(document: Saved) -> str:
+    """Return a saved conversation as JSON."""
+    return msgspec.json.encode(document).decode()
+
+
+def from_json(text: str | bytes | Mapping[str, object]) -> Saved:
+    """Return the saved conversation in JSON or a decoded record. Raises TypeError, ValueError."""
+    if isinstance(text, Mapping):
+        return _checked(text)
+    try:
+        read = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"invalid JSON: {error}") from error
+    return _checked(read)
+
+
+def to_yaml(document: Saved, key_path: str = "") -> str:
+    """Return a saved conversation as YAML, under the keys of a path."""
+    tree: object = msgspec.to_builtins(document)
+    for key in reversed(_keys(key_path)):
+        tree = {key: tree}
+    return yaml.dump(tree, Dumper=_WithoutAliases, allow_unicode=True, sort_keys=False)
+
+
+def from_yaml(text: str | bytes, key_path: str = "") -> Saved:
+    """Return the saved conversation in YAML, under the keys of a path. Raises KeyError, TypeError, ValueError."""
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.CSafeLoader)):
+            raise ValueError("aliases are not allowed in the YAML of a conversation")
+        tree = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise ValueError(f"invalid YAML: {error}") from error
+    for key in _keys(key_path):
+        if not isinstance(tree, Mapping):
+            raise TypeError(f"the value above {key!r} in the path {key_path!r} is not a record")
+        if key not in tree:
+            raise KeyError(f"the path {key_path!r} does not exist: there is no {key!r}")
+        tree = tree[key]
+    return _checked(tree)
+
+
+class _WithoutAliases(yaml.SafeDumper):
+    """Writes every message in full, even if both histories contain it."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _keys(key_path: str) -> list[str]:
+    return key_path.split(".") if key_path else []
+
+
+def _checked(tree: object) -> Saved:
+    if not isinstance(tree, Mapping):
+        raise TypeError(f"a saved conversation is a record, not {type(tree).__name__}")
+    read = _converted({**{_OTHER_NAMES.get(str(name), name): value for name, value in tree.items()}, **tree}, Saved)
+    if read.format > FORMAT:
+        raise ValueError(f"the conversation was saved in format {read.format}; the newest supported one is {FORMAT}")
+    return read
+
+
+def _converted(tree: object, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(tree, kind)
+    except msgspec.ValidationError as error:
+        raise TypeError(f"this is not a saved conversation: {error}") from error
+
+
+def _window(records: list[_Record], full: list[Message]) -> tuple[Message, ...]:
+    """Return the messages of a window; each may be a shorter copy of the message with its number."""
+    numbers = {message.number for message in full}
+    if all(isinstance(record.get("number"), int) for record in records):
+        return tuple(message_of(each, each["number"] if each["number"] in numbers else 0) for each in records)
+    return adopted(records, full)

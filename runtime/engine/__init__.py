@@ -1,0 +1,1 @@
+"""The turn loop: cursor, detectors, interrupts, repairs, corrections and interventions."""

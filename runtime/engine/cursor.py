@@ -1,0 +1,236 @@
+"""The position of a session in its script, and its moves through blocks, skills, topics and phases.
+
+The cursor records what it enters and leaves. It does not know what an action does.
+"""
+
+from runtime.actions import blocks
+from runtime.actions.outcomes import CallSkill, Enter, Finish
+from runtime.state.events import ActionLeft, Ended, ScopeEntered, ScopeLeft, ScopeSkipped
+from runtime.state.program import Place
+from runtime.state.state import Frame
+from runtime.turn.context import LimitExceeded, TurnContext
+from scripts.model.actions import Action, Call
+from scripts.model.script import Phase, Scope, Topic
+from scripts.model.variables import Declaration
+
+CALL_DEPTH_MAX = 10
+
+
+class Cursor:
+    """The position of one run."""
+
+    def __init__(self, run: TurnContext) -> None:
+        self._run = run
+        self._state = run.state
+
+    def current(self) -> Action:
+        """Return the action under the cursor and make it the run's current action. Raises PlaceLost."""
+        found = self._run.program.action(*self._run.home(), self._state.frames[-1].action)
+        self._run.action_id = found.id
+        return found
+
+    def begin(self) -> None:
+        """Set the session's variables to their declared default values."""
+        self._initialise("session", self._run.program.script.declare)
+
+    def to_first_phase(self) -> None:
+        """Move to the first phase that can be entered."""
+        self._to_phase(self._run.program.script.phases)
+
+    def called(self) -> tuple[str, str]:
+        """Return the ids of the running skill and the running interrupt; both are empty in a topic's own actions."""
+        call = self._state.call() if self._run.program.has_calls else None
+        return (call.skill, call.interrupt) if call is not None else ("", "")
+
+    def leave_action(self, action: Action) -> None:
+        """Record the end of an action and clear its progress."""
+        rounds = self._state.progress.round if self._state.progress is not None else 0
+        self._run.record(ActionLeft(action.id, rounds, *self.called()))
+        self._state.progress = None
+
+    def leave_blocks(self) -> None:
+        """Leave all blocks around an action that jumps out of them, the innermost first."""
+        while len(self._state.frames) > 1:
+            self._leave_block()
+
+    def _leave_block(self) -> Frame:
+        """Leave the innermost block: the action that contains it, or the action that an interrupt suspended."""
+        frame = self._state.frames.pop()
+        rounds = frame.held.progress.round if frame.held is not None and frame.held.progress is not None else 0
+        self._run.record(ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self.called()))
+        return frame
+
+    def leave_list(self) -> Frame | None:
+        """Leave the current skill, which then returns nothing, or else the interrupt, or else the topic.
+
+        Returns the interrupt that ended, if one did.
+        """
+        while len(self._state.frames) > 1:
+            if self._state.frames[-1].interrupt:
+                return self._state.frames.pop()
+            if self._leave_block().skill:
+                return self.advance()
+        self._to_next_topic()
+        return None
+
+    # -- within a topic ---------------------------------------------------------------------------------------------
+
+    def enter_arm(self, action: str, outcome: Enter) -> None:
+        """Move to the first action of an arm of a block."""
+        self._state.progress = None
+        first = self._run.program.actions((*self._run.home(), action, outcome.arm))[0]
+        self._state.frames.append(
+            Frame(first.id, action, outcome.arm, items=outcome.items, item_name=outcome.item_name)
+        )
+
+    def enter_skill(self, call: str, outcome: CallSkill, passes: int = 0) -> None:
+        """Move to the first action of a skill and set its parameters. Raises LimitExceeded, WriteRefused."""
+        self._state.progress = None
+        if sum(bool(frame.skill) for frame in self._state.frames) >= CALL_DEPTH_MAX:
+            raise LimitExceeded(f"more than {CALL_DEPTH_MAX} nested calls")
+        first = self._run.program.actions(("", outcome.skill, "", ""))[0]
+        self._state.frames.append(
+            Frame(first.id, call, passes=passes, items=outcome.items, item_name=outcome.item_name, skill=outcome.skill)
+        )
+        for name, value, source in outcome.variables:
+            self._run.assign_in("topic", name, value, source)
+
+    def advance(self) -> Frame | None:
+        """Move to the action after the one under the cursor, leaving every block that ends here.
+
+        Returns the interrupt that ended, if one did; the cursor is then at the action that the interrupt suspended.
+        """
+        state, program = self._state, self._run.program
+        while state.frames:
+            frame = state.frames[-1]
+            home = self._run.home()
+            place: Place = (*home, "", "") if frame.home is not None else (*home, frame.block, frame.arm)
+            following = program.following(place, frame.action)
+            if following is not None:
+                frame.action = following.id
+                return None
+            if frame.interrupt:
+                return state.frames.pop()
+            if not frame.block:
+                break
+            block = program.action(*state.home(len(state.frames) - 1), frame.block)
+            self._run.action_id = block.id
+            frame.passes += 1
+            if isinstance(block, Call):
+                state.frames.pop()
+                again = blocks.leave_skill(self._run, block, frame)
+                if again is not None:
+                    self._run.count_action()
+                    self.enter_skill(block.id, again, frame.passes)
+                    return None
+                self.leave_action(block)
+                continue
+            if blocks.repeats(self._run, block, frame):
+                self._run.count_action()
+                frame.action = program.actions(place)[0].id
+                return None
+            state.frames.pop()
+            self.leave_action(block)
+        self._to_next_topic()
+        return None
+
+    def _to_next_topic(self) -> None:
+        following = self._topics_after(self._state.topic)
+        self._leave_topic()
+        self._to_topic(following)
+
+    # -- between topics and phases ------------------------------------------------------------------------------------
+
+    def _topics_after(self, topic: str) -> tuple[Topic, ...]:
+        topics = self._run.program.phases[self._state.phase].topics
+        index = next(index for index, each in enumerate(topics) if each.id == topic)
+        return topics[index + 1 :]
+
+    def _phases_after(self, phase: str) -> tuple[Phase, ...]:
+        phases = self._run.program.script.phases
+        index = next(index for index, each in enumerate(phases) if each.id == phase)
+        return phases[index + 1 :]
+
+    def _to_phase(self, phases: tuple[Phase, ...]) -> None:
+        """Enter the first of these phases whose `when` holds and that has actions; if none, end the session."""
+        for phase in phases:
+            self._run.count_action()
+            if phase.when is not None and not self._run.holds(phase.when):
+                self._run.record(ScopeSkipped("phase", phase.id))
+                continue
+            self._enter_phase(phase)
+            if self._enter_first(phase.topics):
+                return
+            self._leave_phase()
+        self.complete(Finish("", "script"))
+
+    def _to_topic(self, topics: tuple[Topic, ...]) -> None:
+        """Enter the first of these topics of the current phase that can be entered, else move on to the next phase."""
+        if not self._enter_first(topics):
+            phase = self._state.phase
+            self._leave_phase()
+            self._to_phase(self._phases_after(phase))
+
+    def _enter_first(self, topics: tuple[Topic, ...]) -> bool:
+        for topic in topics:
+            self._run.count_action()
+            if topic.when is not None and not self._run.holds(topic.when):
+                self._run.record(ScopeSkipped("topic", topic.id))
+                continue
+            self._enter_topic(topic)
+            if topic.actions:
+                self._state.frames = [Frame(topic.actions[0].id)]
+                return True
+            self._leave_topic()
+        return False
+
+    def jump(self, phase: str, topic: str) -> None:
+        """Move to a topic, ignoring its `when`; its phase is entered again only if it is not the current phase."""
+        self._leave_topic()
+        if phase != self._state.phase:
+            self._leave_phase()
+            self._enter_phase(self._run.program.phases[phase])
+        target = self._run.program.topic(phase, topic)
+        self._enter_topic(target)
+        if target.actions:
+            self._state.frames = [Frame(target.actions[0].id)]
+            return
+        self._leave_topic()
+        self._to_topic(self._topics_after(topic))
+
+    def _enter_phase(self, phase: Phase) -> None:
+        self._state.phase = phase.id
+        self._state.phase_entry += 1
+        self._run.record(ScopeEntered("phase", phase.id, self._state.phase_entry))
+        self._initialise("phase", phase.declare)
+
+    def _enter_topic(self, topic: Topic) -> None:
+        self._state.topic = topic.id
+        self._state.topic_entry += 1
+        self._run.record(ScopeEntered("topic", topic.id, self._state.topic_entry))
+        self._initialise("topic", topic.declare)
+
+    def _leave_topic(self) -> None:
+        state = self._state
+        if state.topic:
+            self._run.record(ScopeLeft("topic", state.topic, state.topic_entry))
+        state.topic, state.topic_cells, state.frames, state.progress = "", {}, [], None
+        self._run.action_id = ""
+
+    def _leave_phase(self) -> None:
+        state = self._state
+        if state.phase:
+            self._run.record(ScopeLeft("phase", state.phase, state.phase_entry))
+        state.phase, state.phase_cells = "", {}
+
+    def _initialise(self, scope: Scope, declared: tuple[Declaration, ...]) -> None:
+        for each in declared:
+            if each.value is not None:
+                self._run.assign_in(scope, each.var, each.value, "default")
+
+    def complete(self, finish: Finish) -> None:
+        """End the conversation."""
+        self._leave_topic()
+        self._leave_phase()
+        self._state.status, self._state.end_reason = "completed", finish.reason
+        self._run.record(Ended(finish.reason, finish.by, finish.action_id))

@@ -1,0 +1,476 @@
+"""The engine: runs a session from the user's reply until it waits again, ends, or fails.
+
+A failed turn has no effect: the session keeps the state from before the turn, so the same reply can be sent again
+and no action is skipped.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from functools import partial
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from runtime.actions import form
+from runtime.actions.dispatch import enter, resume
+from runtime.actions.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits, outcome_after
+from runtime.answers.patterns import MatchWanted, matching, worded
+from runtime.context.selection import Contexts
+from runtime.engine import auto_capture, detection, interrupts, interventions, repairs
+from runtime.engine.cursor import Cursor
+from runtime.engine.inline_actions import run_out
+from runtime.state.events import (
+    ActionEntered,
+    ActionLeft,
+    ActionSkipped,
+    Event,
+    Interrupted,
+    Jumped,
+    Message,
+    VariableChanged,
+    Waiting,
+    Warned,
+)
+from runtime.state.inputs import (
+    Append,
+    Chosen,
+    Compress,
+    End,
+    Filled,
+    Input,
+    Intervention,
+    Moved,
+    Reply,
+    SetVariables,
+    Start,
+    accepted,
+    is_answer_to,
+)
+from runtime.state.limits import Limits
+from runtime.state.ports import Clock, Ids, Journal, Memory, MemoryFailed, Meter, Model, ModelFailed, OnDelta
+from runtime.state.program import PlaceLost, Program
+from runtime.state.scopes import WriteRefused
+from runtime.state.state import Cell, Frame, Held, State, Wait, copy_of, encode, own_copy
+from runtime.turn import context_upkeep, turn_recall
+from runtime.turn.calls import BudgetExceeded, CallInterrupted, ModelCall, NoJournal
+from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
+from runtime.turn.turn_recall import RecallsExceeded, RecallWanted, TurnRecalls
+from scripts.expressions.values import Value
+from scripts.model.actions import Action, ModelStep, action_type
+from scripts.model.script import After, Interrupt, Scope
+
+AFTER_CALLS_S, AFTER_CALLS_PART = 1.0, 0.1  # minimum time after the last model call: seconds, part of the turn
+STEPS_BETWEEN_YIELDS = 20  # how often the engine yields, so that other sessions and its own time-out can run
+
+
+FailureKind: TypeAlias = Literal["action", "model", "memory", "limit", "place", "interrupted"]
+
+
+class Turn(Struct, frozen=True):
+    """The result of one turn; `saved` is the encoded state."""
+
+    state: State
+    saved: bytes
+    events: tuple[Event, ...]
+    model_calls: tuple[ModelCall, ...]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Return all messages of the turn, the user's own message first."""
+        return tuple(event.body for event in self.events if isinstance(event.body, Message))
+
+    @property
+    def changes(self) -> tuple[VariableChanged, ...]:
+        """Return all variable writes of the turn."""
+        return tuple(event.body for event in self.events if isinstance(event.body, VariableChanged))
+
+
+PLACE = "turn_place"
+"""The attribute of an exception other than TurnFailed that leaves a turn: its (phase, topic, action)."""
+
+
+class TurnFailed(Exception):
+    """A turn that could not be finished; `place` is the (phase, topic, action) where it failed."""
+
+    def __init__(self, kind: FailureKind, message: str, place: tuple[str, str, str], *, retryable: bool) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.place = place
+        self.retryable = retryable
+        self.model_calls: tuple[ModelCall, ...] = ()
+
+
+async def run_turn(
+    program: Program,
+    state: State,
+    turn_input: Input | Moved | Intervention,
+    *,
+    model: Model,
+    clock: Clock,
+    ids: Ids,
+    limits: Limits,
+    global_cells: Mapping[str, Cell] | None = None,
+    history: tuple[Message, ...] = (),
+    journal: Journal | None = None,
+    meter: Meter | None = None,
+    live: OnDelta | None = None,
+    now: datetime | None = None,
+    contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
+    memory: Memory | None = None,
+) -> Turn:
+    """Run one turn. `state` is not changed.
+
+    `global_cells` are the user's current global variables (None: those in the state); `history` are the messages so
+    far. `journal` stores the model calls while the turn runs, `meter` counts them over all turns and sessions, `live`
+    receives the text of messages as it is produced. The script sees the time `now` (None: the clock's) in the whole
+    turn. `contexts` select the conversation for models; `memory` answers searches (None: the user has no memory).
+
+    Raises InputRefused, and TurnFailed for every other expected error.
+    """
+    content = accepted(state, turn_input)
+    ends_at = asyncio.get_running_loop().time() + limits.turn_s
+    recalls = TurnRecalls(memory, recalls_max=limits.recalls_max, recall_s=limits.recall_s)
+    new_context = partial(
+        TurnContext,
+        program,
+        model=model,
+        clock=clock,
+        ids=ids,
+        limits=limits,
+        history=history,
+        journal=journal or NoJournal(),
+        meter=meter,
+        live=live,
+        now=now or clock(),
+        contexts=contexts,
+        recalls=recalls,
+        calls_end_at=ends_at - min(AFTER_CALLS_S, limits.turn_s * AFTER_CALLS_PART),
+    )
+    engine = _Engine(new_context(_working_copy(state, global_cells)))
+    try:
+        async with asyncio.timeout_at(ends_at):
+            with _matching(program, lambda: engine.run.action_id) as given_up:
+                while (needed := await engine.attempt(turn_input, content, ends_at)) is not None:
+                    await needed
+                    engine = _Engine(new_context(_working_copy(state, global_cells), before=engine.run))
+        return engine.result(given_up)
+    except Exception as error:
+        if (failed := engine.failure_of(error)) is None:
+            vars(error)[PLACE] = engine.place  # a defect, or an error of the caller's code: its log names the place
+            raise
+        raise failed from error
+
+
+def _matching(program: Program, action_id: Callable[[], str]) -> AbstractContextManager[Mapping[str, str]]:
+    """Return the context in which patterns are matched; it yields the patterns that took too long, by action."""
+    return matching(action_id) if program.has_patterns else nullcontext({})
+
+
+def _working_copy(state: State, global_cells: Mapping[str, Cell] | None) -> State:
+    work = copy_of(state)
+    if global_cells is not None:
+        work.global_cells = _with_writers(global_cells, state.global_cells)
+    return work
+
+
+def _with_writers(cells: Mapping[str, Cell], before: Mapping[str, Cell]) -> dict[str, Cell]:
+    """Return the user's global variables, each with the action that set it if this session wrote it last."""
+    known = {name: cell.by for name, cell in before.items() if name in cells and cells[name].value == cell.value}
+    return {name: msgspec.structs.replace(cell, by=known.get(name)) for name, cell in cells.items()}
+
+
+class _Engine:
+    """One run, from the user's input to the next point where the session waits."""
+
+    def __init__(self, run: TurnContext) -> None:
+        self.run = run
+        self._state = run.state
+        self._cursor = Cursor(run)
+        self._detection = detection.Detection(run) if run.program.watches_assistant else None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Return phase, topic and action of the run; within a skill the action that called it."""
+        is_call = self._state.call() is not None
+        return self._state.phase, self._state.topic, self._state.frames[0].action if is_call else self.run.action_id
+
+    def failure_of(self, error: Exception) -> TurnFailed | None:
+        """Return the failure of the turn that an exception means, or None for a defect."""
+        match error:
+            case ModelFailed():
+                return self._failure("model", str(error), retryable=error.retryable)
+            case MemoryFailed():
+                return self._failure("memory", str(error), retryable=error.retryable)
+            case LimitExceeded() | RecallsExceeded():
+                return self._failure("limit", str(error))
+            case TimeoutError():
+                message = f"the turn took longer than {self.run.limits.turn_s:g} s"
+                return self._failure("limit", message, retryable=True)
+            case CallInterrupted():
+                return self._failure("interrupted", str(error), retryable=True)
+            case PlaceLost():
+                return self._failure("place", str(error))
+            case ActionFailed() | WriteRefused():
+                return self._failure("action", str(error))
+            case _:
+                return None
+
+    def _failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
+        place, inner = self.place, self.run.action_id
+        if place[2] != inner:
+            message = f"{inner}: {message}"
+        failed = TurnFailed(kind, message, place, retryable=retryable)
+        failed.model_calls = tuple(self.run.calls.made)
+        return failed
+
+    def result(self, given_up: Mapping[str, str]) -> Turn:
+        """Return the finished turn with its encoded state; `given_up` are patterns that took too long, each with the
+        action that was current then. Raises LimitExceeded.
+        """
+        run = self.run
+        for pattern, action_id in given_up.items():
+            run.record(Warned("pattern_given_up", worded(pattern), action_id))
+        saved, bytes_max = encode(run.state), run.limits.state_bytes_max
+        if len(saved) > bytes_max:
+            raise LimitExceeded(f"the session's variables would take {len(saved):,} bytes; the limit is {bytes_max:,}")
+        return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made))
+
+    async def attempt(
+        self, turn_input: Input | Moved | Intervention, content: str, ends_at: float
+    ) -> Awaitable[object] | None:
+        """Run the turn, and update the session's contexts as far as the time until `ends_at` allows.
+
+        Returns the memory search or pattern match that must be made before the turn restarts, or None once it is
+        complete.
+        """
+        self._state.turn += 1
+        try:
+            if isinstance(turn_input, Compress):
+                await context_upkeep.compress(self.run, turn_input, ends_at)
+            elif isinstance(turn_input, Intervention):
+                self._intervene(turn_input)
+            else:
+                await self._apply(turn_input, content)
+                if self._state.begun:
+                    await self._run_actions()
+                    await self._check_last_messages()
+            if self.run.has_context and (not isinstance(turn_input, Intervention) or isinstance(turn_input, Append)):
+                await context_upkeep.update(self.run, self._current_action(), ends_at)
+        except RecallWanted as wanted:
+            return self.run.recalls.put(wanted.question)
+        except MatchWanted as wanted:
+            return wanted.matches.put(wanted.match)
+        if self.run.recalls.events:
+            turn_recall.record_remaining(self.run)
+        return None
+
+    def _current_action(self) -> Action | None:
+        """Return the session's current action, or None if the conversation is over or has not begun."""
+        return self._cursor.current() if self._state.status == "active" and self._state.frames else None
+
+    async def _apply(self, turn_input: Input | Moved, content: str) -> None:
+        """Start the session, apply a migration to it, or pass the reply to the action that waits."""
+        if isinstance(turn_input, Moved):
+            self._move(turn_input)
+        elif isinstance(turn_input, Start):
+            self._start()
+        else:
+            await self._resume(turn_input, content)
+
+    async def _run_actions(self) -> None:
+        """Run one action after the other until the session waits or ends."""
+        run, state = self.run, self._state
+        for step in itertools.count(1):
+            if state.status != "active" or state.wait is not None:
+                return
+            if step % STEPS_BETWEEN_YIELDS == 0:
+                await asyncio.sleep(0)
+            action = self._cursor.current()
+            run.count_action()
+            if action.when is not None and not run.holds(action.when):
+                run.record(ActionSkipped(action.id, action_type(action), *self._cursor.called()))
+                self._after_interrupt(self._cursor.advance())
+                continue
+            run.record(ActionEntered(action.id, action_type(action), *self._cursor.called()))
+            state.progress = None
+            if isinstance(action, ModelStep):
+                await self._carry_out(action, Wait("text", begins=True), enter(run, action))
+            else:
+                await self._pass_on(action, await enter(run, action))
+
+    async def _check_last_messages(self) -> None:
+        """Let the detectors check what the session said last; they may end the session."""
+        self.run.speech.drop()
+        if self._detection is None:
+            return
+        finish = await self._detection.look()
+        if finish is not None and self._state.status == "active":
+            self._state.wait = None
+            self._follow(self.run.program.action(*self._state.home(), self._state.frames[-1].action), finish)
+        self.run.forget_unsaid()
+
+    def _start(self) -> None:
+        variables, self._state.start_variables = self._state.start_variables, {}
+        self._state.begun = True
+        self._cursor.begin()
+        for name, value in variables.items():
+            scope: Scope = "global" if name in self.run.program.global_names else "session"
+            self.run.assign_in(scope, name, value, "api")
+        self._cursor.to_first_phase()
+
+    def _move(self, moved: Moved) -> None:
+        """Apply a migration to the session; a topic that must restart is left and entered again."""
+        for body in moved.account:
+            self.run.record(body)
+        if moved.restart and self._state.frames:
+            rounds = self._state.progress.round if self._state.progress is not None else 0
+            self.run.record(ActionLeft(self._state.frames[-1].action, rounds, *self._cursor.called()))
+            self._cursor.leave_blocks()
+            self._cursor.jump(self._state.phase, moved.restart)
+        elif self._state.wait is not None and self._state.frames:
+            self._draw(self._state.wait)
+
+    def _draw(self, wait: Wait) -> None:
+        """Rebuild the form that the session waits for, and record a new wait if the form has changed."""
+        action = self._cursor.current()
+        wait = form.drawn(self.run, action, wait)
+        if wait != self._state.wait:
+            self._follow(action, Waits(wait))
+
+    def _intervene(self, turn_input: Intervention) -> None:
+        """Carry out an intervention of the application; the script does not advance."""
+        interventions.carry_out(self.run, turn_input)
+        if isinstance(turn_input, End):
+            self._state.wait = None
+            self._follow(self._cursor.current(), Finish(turn_input.reason, "application"))
+        elif isinstance(turn_input, SetVariables) and self._state.wait is not None:
+            self._draw(msgspec.structs.replace(self._state.wait, form=None))  # the form may show the new values
+
+    async def _resume(self, turn_input: Input, content: str) -> None:
+        state, program = self._state, self.run.program
+        action = self._cursor.current()
+        metadata: dict[str, Value] = {"choice": turn_input.choice} if isinstance(turn_input, Chosen) else {}
+        metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, Filled) else {}
+        self.run.hear(content, metadata)
+        wait, state.wait = state.wait, None
+        reaction = await detection.of_user(self.run) if program.watches_user else detection.NO_REACTION
+        if reaction.finish is not None:
+            self._follow(action, reaction.finish)
+            return
+        if reaction.withheld and wait is not None:
+            self._follow(action, Waits(wait))
+            return
+        if wait is not None and program.has_auto_variables and isinstance(turn_input, Reply):
+            await auto_capture.capture(self.run, action, content)
+        await self._carry_out(action, wait or Wait("text"), self._answered(action, wait, turn_input, content, reaction))
+
+    async def _answered(
+        self, action: Action, wait: Wait | None, turn_input: Input, content: str, reaction: detection.Reaction
+    ) -> Outcome | None:
+        """Return the outcome of a reply, or None if it was no answer and its interrupt or repair has been handled."""
+        script = self.run.program.script
+        if wait is not None and (script.interrupts or script.repairs):
+            is_answer = not isinstance(turn_input, Reply) or is_answer_to(wait, content)
+            if (reaction.seen or not is_answer) and await self._is_turned_aside(
+                action, wait, content, reaction, is_answer=is_answer
+            ):
+                return None
+        if wait is not None and wait.begins:
+            return await enter(self.run, action)
+        picked = turn_input.choice if isinstance(turn_input, Chosen) else None
+        sent = turn_input.values if isinstance(turn_input, Filled) else None
+        return await resume(self.run, action, content, picked, sent)
+
+    async def _carry_out(self, action: Action, wait: Wait, work: Awaitable[Outcome | None]) -> None:
+        """Let an action begin or handle a reply."""
+        outcome = await (self._within_budget(work, wait) if self.run.has_budget else work)
+        if outcome is not None:
+            await self._pass_on(action, outcome)
+
+    async def _within_budget(self, work: Awaitable[Outcome | None], wait: Wait) -> Outcome | None:
+        """Let an action begin or handle a reply; if a budget is exceeded, all its effects are undone."""
+        mark = self.run.mark()
+        try:
+            return await work
+        except BudgetExceeded as exceeded:
+            self.run.back_to(mark)
+            return run_out(self.run, exceeded, wait)
+
+    async def _pass_on(self, action: Action, outcome: Outcome) -> None:
+        """Run the detectors on the action's messages, then follow its outcome; a detector may end the session."""
+        finish = await self._detection.look() if self._detection is not None else None
+        self._follow(action, finish or outcome)
+
+    async def _is_turned_aside(
+        self, action: Action, wait: Wait, said: str, reaction: detection.Reaction, *, is_answer: bool
+    ) -> bool:
+        """Return whether a message is no answer but triggers an interrupt or a repair, which is then carried out."""
+        interrupt = await interrupts.interrupt_of(self.run, action, "" if is_answer else said, reaction.seen)
+        if interrupt is not None:
+            self._interrupt(action, wait, interrupt, reaction)
+            return True
+        if is_answer:
+            return False
+        repair = repairs.find_repair(self.run, said)
+        if repair is not None:
+            self._follow(action, repairs.carry_out(self.run, action, wait, repair))
+            return True
+        return False
+
+    def _interrupt(self, action: Action, wait: Wait, interrupt: Interrupt, reaction: detection.Reaction) -> None:
+        self.run.record(Interrupted(interrupt.id, action.id))
+        suspended, self._state.progress = Held(wait, self._state.progress), None
+        if interrupt.actions:
+            frame = Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=suspended)
+            self._state.frames.append(frame)
+            if interrupt.on.detector in reaction.seen:
+                record = reaction.seen[interrupt.on.detector]
+                frame.cells[detection.NAME] = Cell(record, "record", self.run.now(), "script")
+        else:
+            self._continue_after(interrupt.then, suspended)
+
+    def _after_interrupt(self, ended: Frame | None) -> None:
+        if ended is not None and ended.held is not None:
+            self._continue_after(self.run.program.interrupt(ended.interrupt).then, ended.held)
+
+    def _continue_after(self, then: After, suspended: Held) -> None:
+        """Resume the action that an interrupt suspended, or leave it by the interrupt's exit policy."""
+        action = self._cursor.current()
+        self._state.progress = own_copy(suspended.progress)
+        if then.policy == "skip":
+            repairs.leave_open(self.run, action)  # the script's policy takes precedence over `required`
+        if then.policy != "resume":
+            self._follow(action, outcome_after(self.run, then))
+            return
+        if suspended.progress is not None:
+            self.run.say(suspended.progress.question)
+        self._follow(action, Waits(form.drawn(self.run, action, suspended.wait)))
+
+    def _follow(self, action: Action, outcome: Outcome) -> None:
+        match outcome:
+            case Waits():
+                self._state.wait = outcome.wait
+                self.run.record(Waiting(action.id, outcome.wait))
+            case Done():
+                self._cursor.leave_action(action)
+                self._after_interrupt(self._cursor.advance())
+            case Enter():
+                self._cursor.enter_arm(action.id, outcome)
+            case CallSkill():
+                self._cursor.enter_skill(action.id, outcome)
+            case Jump():
+                self._cursor.leave_action(action)
+                self._cursor.leave_blocks()
+                self.run.record(Jumped(action.id, outcome.phase, outcome.topic))
+                self._cursor.jump(outcome.phase, outcome.topic)
+            case Leave():
+                self._cursor.leave_action(action)
+                self._after_interrupt(self._cursor.leave_list())
+            case Finish():
+                self._cursor.leave_action(action)
+                self._cursor.leave_blocks()
+                self._cursor.complete(outcome)

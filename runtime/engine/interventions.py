@@ -1,0 +1,72 @@
+"""Interventions: changes that an application makes to a session's state, besides sending messages."""
+
+import msgspec
+
+from runtime.migration.rewind import account_of, cleared, rewound
+from runtime.state.events import Intervened
+from runtime.state.inputs import Append, Clear, End, InputRefused, Intervention, Pause, Resume, Rewind, SetVariables
+from runtime.state.scopes import WriteRefused
+from runtime.state.state import restore_state
+from runtime.turn.context import TurnContext
+from scripts.model.script import Scope
+
+
+def carry_out(run: TurnContext, intervention: Intervention) -> None:
+    """Apply an intervention to the state; the engine ends the conversation. Raises InputRefused, LimitExceeded."""
+    match intervention:
+        case Pause():
+            run.record(Intervened("pause"))
+            run.state.status = "paused"
+        case Resume():
+            run.record(Intervened("resume"))
+            run.state.status = "active"
+        case End():
+            run.record(Intervened("end", reason=intervention.reason))
+            run.state.status = "active"  # so that it can end
+        case SetVariables():
+            run.record(Intervened("set_variables", scope=intervention.scope))
+            _set(run, intervention)
+        case Rewind():
+            _rewind(run, intervention)
+        case Clear():
+            _clear(run)
+        case Append():
+            first = run.state.message_seq + 1
+            run.record(Intervened("append", first=first, last=first + len(intervention.messages) - 1))
+            for each in intervention.messages:
+                run.append(each.role, each.content, each.metadata)
+
+
+def _set(run: TurnContext, intervention: SetVariables) -> None:
+    for name, value in intervention.values.items():
+        try:
+            run.assign_in(intervention.scope or _scope_of(run, name), name, value, "api")
+        except WriteRefused as refused:
+            raise InputRefused(str(refused)) from refused
+
+
+def _scope_of(run: TurnContext, name: str) -> Scope:
+    """Return the scope where a name is declared or already set, else the session's: applications know no topics."""
+    if name in run.scopes.declarations():
+        return run.scopes.target(name)
+    known = run.scopes.cell(name)
+    return known[0] if known is not None else "session"
+
+
+def _rewind(run: TurnContext, intervention: Rewind) -> None:
+    now, state = run.state, rewound(run.state, intervention.state)
+    last = now.message_seq if now.message_seq > intervention.state.message_seq else None
+    first = None if last is None else intervention.state.message_seq + 1
+    account = account_of(now, intervention.state, "api")
+    restore_state(now, state)
+    run.record(Intervened("rewind", turn=intervention.state.turn, first=first, last=last))
+    for body in account:
+        run.record(body)
+
+
+def _clear(run: TurnContext) -> None:
+    last = run.state.message_seq
+    run.record(Intervened("clear", first=1 if last else None, last=last or None))
+    restore_state(run.state, cleared(run.state))
+    if run.state.progress is not None:
+        run.state.progress = msgspec.structs.replace(run.state.progress, replies=[])

@@ -1,0 +1,305 @@
+"""Conversation repairs that the runtime provides: repeat, skip, cancel, correct an earlier answer, hand over.
+
+The trigger words are the script's, or else the runtime's for the session's locale. A message triggers a repair only
+if it says nothing else; a correction begins with its trigger words and names what it changes. The repairs follow
+the patterns of other systems for scripted dialogue (see Rasa's "conversation repair").
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import get_args
+
+from msgspec import Struct
+
+from runtime.actions import ask, form
+from runtime.actions.ask import typed_as_declared
+from runtime.actions.choose import as_output
+from runtime.actions.form_answers import as_named_output
+from runtime.actions.outcomes import DONE, Outcome, Waits, outcome_after
+from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, phrase, spoken
+from runtime.answers.languages.spelling import unaccented
+from runtime.answers.reply_values import AnswerRefused, checked, choices_of, read_labelled
+from runtime.state.events import Emitted, Repaired
+from runtime.state.program import PlaceLost
+from runtime.state.state import Cell, Wait
+from runtime.turn.context import TurnContext
+from scripts.detectors.words import bare, folded
+from scripts.expressions.expressions import compile_expression
+from scripts.expressions.members import BUILTINS
+from scripts.expressions.values import Value, text_of
+from scripts.model.actions import Action, AiAsk, AiThink, Ask, Choose, Form, Set
+from scripts.model.base import Expression
+from scripts.model.script import After, FormField, Repair, RepairKind, Scope
+from scripts.model.variables import Assignment, Output
+from scripts.translations.localisation import Phrase
+
+# -- earlier answers --------------------------------------------------------------------------------------------------
+
+
+class FilledVariable(Struct, frozen=True):
+    """A variable that was set by an answer: its scope, the action that set it, and the output of its question."""
+
+    scope: Scope
+    by: tuple[str, str, str]
+    output: Output
+
+
+def answered(run: TurnContext) -> dict[str, FilledVariable]:
+    """Return the variables in scope that were set by answers of the user, by name."""
+    found = {}
+    for name, scope in run.scopes.in_sight().items():
+        cell = run.scopes.cells(scope)[name]
+        output = _question_output(run, _writer(run, cell), name)
+        if cell.by is not None and output is not None:
+            found[name] = FilledVariable(scope, cell.by, typed_as_declared(run, output))
+    return found
+
+
+def _writer(run: TurnContext, cell: Cell) -> Action | None:
+    try:
+        return run.program.action(*cell.by) if cell.by is not None else None
+    except PlaceLost:  # the session has migrated to a version without this action
+        return None
+
+
+def _question_output(run: TurnContext, action: Action | None, name: str) -> Output | None:
+    match action:
+        case Form():
+            field = _field(run, action, name)
+            return as_named_output(run, field) if field is not None and field.computed is None else None
+        case Ask() | AiAsk() | AiThink():
+            outputs = (item for item in action.outputs if isinstance(item, Output))
+            return next((output for output in outputs if output.get == name), None)
+        case Choose() if all(choice.value is None for choice in action.choices):
+            return as_output(action)
+        case _:
+            return None
+
+
+def _field(run: TurnContext, action: Form, name: str) -> FormField | None:
+    sheet = run.program.forms.get(action.sheet)
+    return next((field for field in sheet.fields if field.name == name), None) if sheet is not None else None
+
+
+def correct(run: TurnContext, values: Mapping[str, tuple[FilledVariable, Value]]) -> list[str]:
+    """Write the new values and recompute the variables that depend on them; return the names of all changed ones."""
+    for name, (variable, value) in values.items():
+        run.assign_in(variable.scope, name, value, "user", variable.by, variable.output)
+    changed = list(values)
+    computed = sorted(_computed(run), key=lambda each: each[1].last_updated)
+    for _ in computed:  # dependencies may be chained; each variable is recomputed at most once
+        due = [each for each in computed if each[0] not in changed and each[3].intersection(changed)]
+        if not due:
+            break
+        for name, cell, expression, _reads in due:
+            changed.append(name)
+            found = run.scopes.cell(name)
+            if found is not None and found[1] is cell:
+                run.assign_in(found[0], name, run.value(expression), "script", cell.by, _worked_out(run, cell, name))
+    return changed
+
+
+def _computed(run: TurnContext) -> Iterator[tuple[str, Cell, Expression, frozenset[str]]]:
+    """Yield the variables in scope that the script computed from other variables that still have a value here."""
+    in_sight = run.scopes.in_sight()
+    for name, scope in in_sight.items():
+        cell = run.scopes.cells(scope)[name]
+        expression = _expression(run, _writer(run, cell), name) if cell.source == "script" else None
+        if expression is None:
+            continue
+        reads = compile_expression(expression.source).reads
+        # a variable computed from its own value, such as a counter, would be counted twice
+        if name not in reads and all(read in in_sight or run.scopes.find(read) for read in reads - BUILTINS):
+            yield name, cell, expression, reads
+
+
+def _worked_out(run: TurnContext, cell: Cell, name: str) -> Output | None:
+    """Return the output of a variable that is a computed field of a form; the field may name a type."""
+    action = _writer(run, cell)
+    field = _field(run, action, name) if isinstance(action, Form) else None
+    return as_named_output(run, field) if field is not None else None
+
+
+def _expression(run: TurnContext, action: Action | None, name: str) -> Expression | None:
+    match action:
+        case Form():
+            field = _field(run, action, name)
+            return field.computed if field is not None else None
+        case Set():
+            return action.assignments.get(name)
+        case Ask() | AiAsk() | AiThink():
+            found = (item for item in action.outputs if isinstance(item, Assignment) and item.set == name)
+            return next((item.value for item in found if item.when is None), None)
+        case _:
+            return None
+
+
+# -- repairs ----------------------------------------------------------------------------------------------------------
+
+
+SPELLED_MAX = 3  # a word as written, with wide letters and spaces, is at most this many times longer
+_AFTER_WORDS = re.compile(r"[\s,，.。:：;；!！-]*")
+
+
+class NamedAnswer(Struct, frozen=True):
+    """An earlier answer that a message names, and its new value."""
+
+    name: str
+    variable: FilledVariable
+    value: Value
+
+
+class RequestedRepair(Struct, frozen=True):
+    """A repair that a message asks for, and the earlier answers that it corrects."""
+
+    repair: Repair
+    named: tuple[NamedAnswer, ...] = ()
+
+
+def find_repair(run: TurnContext, said: str) -> RequestedRepair | None:
+    """Return the repair that a message asks for, if the script has it."""
+    plain = unaccented(bare(said))
+    for repair in run.program.script.repairs:
+        words = repair.on or _words(repair.kind, spoken(run.state.locale).code)
+        if bare(said) in _bare(words) or (not repair.on and plain in _plain(words)):
+            return RequestedRepair(repair)
+        rest = _after_words(said, words) if repair.kind == "correct" else ""
+        if rest and (named := _named(run, rest)):
+            return RequestedRepair(repair, named)
+    return None
+
+
+@lru_cache(maxsize=len(LANGUAGES) * len(get_args(RepairKind)))
+def _words(kind: RepairKind, code: str) -> tuple[str, ...]:
+    known = LANGUAGES[code]
+    return also_english(known.repairs[kind], ENGLISH.repairs[kind], known)
+
+
+@lru_cache(maxsize=1_000)
+def _plain(words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(unaccented(bare(each)) for each in words)
+
+
+@lru_cache(maxsize=1_000)
+def _bare(words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(bare, words))
+
+
+def _after_words(said: str, words: tuple[str, ...]) -> str:
+    """Return the text after the trigger words at the start of a message, in its own spelling: it becomes a value."""
+    said = said.strip()
+    whole = folded(said)
+    for word in sorted(map(folded, words), key=len, reverse=True):
+        if not whole.startswith(word[:-1]):  # its last letter may differ with an accent that follows
+            continue
+        ends = range(1, min(len(said), SPELLED_MAX * len(word)) + 1)
+        end = next((each for each in ends if folded(said[:each]) == word), 0)
+        if end:
+            rest = said[end:]
+            return rest[_AFTER_WORDS.match(rest).end() :]  # type: ignore[union-attr]  # matches nothing as well
+    return ""
+
+
+def carry_out(run: TurnContext, action: Action, wait: Wait, request: RequestedRepair) -> Outcome:
+    """Carry out a repair while an action waits. Raises ActionFailed, WriteRefused."""
+    match request.repair.kind:
+        case "repeat":
+            outcome: Outcome = _repeat(run, wait)
+        case "skip":
+            outcome = _skip(run, action, wait, request.repair)
+        case "cancel":
+            _say(run, request.repair, "cancelled")
+            outcome = outcome_after(run, request.repair.then or After(policy="leave_topic"))
+        case "correct":
+            return _correct(run, action, wait, request)
+        case "hand_over":
+            run.record(Emitted(action.id, "hand_over", {"action": action.id}))
+            _say(run, request.repair, "handed_over")
+            outcome = outcome_after(run, request.repair.then) if request.repair.then is not None else Waits(wait)
+    run.record(Repaired(request.repair.kind, action.id))
+    return outcome
+
+
+def _phrase(run: TurnContext, name: Phrase, choices: tuple[str, ...] = ()) -> str:
+    return phrase(run.state.locale, name, choices, own=run.program.script.phrases)
+
+
+def _say(run: TurnContext, repair: Repair, name: Phrase, choices: tuple[str, ...] = ()) -> None:
+    run.say(run.text(repair.say) if repair.say is not None else _phrase(run, name, choices))
+
+
+def _repeat(run: TurnContext, wait: Wait) -> Outcome:
+    """Repeat the question; if there is none, repeat the session's last message before the current one."""
+    run.say(run.progress.question or _said_before(run))
+    return Waits(wait)
+
+
+def _said_before(run: TurnContext) -> str:
+    history = run.history()
+    last = next((at for at in reversed(range(len(history))) if history[at].role == "user"), len(history))
+    return next((each.content for each in reversed(history[:last]) if each.role == "assistant" and each.content), "")
+
+
+def leave_open(run: TurnContext, action: Action) -> bool:
+    """Leave a question with the fallback values of its outputs, unless an answer is required; end other actions."""
+    match action:
+        case Ask() | AiAsk():
+            return ask.leave_open(run, action)
+        case Form():
+            return form.leave_open(run, action)
+        case _:
+            return True
+
+
+def _skip(run: TurnContext, action: Action, wait: Wait, repair: Repair) -> Outcome:
+    if not leave_open(run, action):
+        run.say(_phrase(run, "needed"))
+        return _repeat(run, wait)
+    if repair.say is not None:
+        run.say(run.text(repair.say))
+    return DONE
+
+
+# -- corrections ----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _becomes(code: str) -> re.Pattern[str]:
+    """Return the pattern between a name and its new value: ``age to 30``, ``Alter auf 30``."""
+    words = "|".join((*LANGUAGES[code].becomes, *ENGLISH.becomes))
+    return re.compile(rf"\s+(?:{words})\s+(?=\S)|\s*(?:应该是|改成|改为)\s*", re.IGNORECASE)
+
+
+def _named(run: TurnContext, said: str) -> tuple[NamedAnswer, ...]:
+    """Return the earlier answers that a text names, each with its new value."""
+    variables = answered(run)
+    outputs = tuple(each.output for each in variables.values())
+    locale = run.state.locale
+    values = read_labelled(outputs, _becomes(spoken(locale).code).sub(": ", said), run.now().date(), locale)
+    return tuple(NamedAnswer(name, variables[name], value) for name, value in values.items())
+
+
+def _correct(run: TurnContext, action: Action, wait: Wait, request: RequestedRepair) -> Outcome:
+    refused = next(filter(None, (_refusal(run, each) for each in request.named)), "")
+    if refused or not request.named:
+        run.say(refused or _phrase(run, "which"))
+        return _repeat(run, wait)
+    changed = correct(run, {each.name: (each.variable, each.value) for each in request.named})
+    run.record(Repaired("correct", action.id, tuple(changed)))
+    now = run.scopes.flat()
+    _say(
+        run, request.repair, "corrected", tuple(f"{each.name}: {text_of(now.get(each.name))}" for each in request.named)
+    )
+    return _repeat(run, wait)
+
+
+def _refusal(run: TurnContext, named: NamedAnswer) -> str:
+    output = named.variable.output
+    outcome = checked(output, named.value, run.progress.values, run.holds)
+    return _complaint(run, output, outcome) if isinstance(outcome, AnswerRefused) else ""
+
+
+def _complaint(run: TurnContext, output: Output, refused: AnswerRefused) -> str:
+    texts = tuple(choice.text for choice in choices_of(output))
+    return run.text(output.invalid) if output.invalid else _phrase(run, refused.phrase, texts)

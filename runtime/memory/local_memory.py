@@ -1,0 +1,169 @@
+"""The memory of one user in this process, for conversations that are not recorded.
+
+It stores a session's messages and notes as the database would, and searches them by words. It is a value: a trial of a
+conversation does not change the memory that the trial started from.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from msgspec import Struct, structs
+
+from runtime.memory.chains import Around, Hit, chains_of, recalled_of
+from runtime.memory.recall.memory_index import MemoryIndex
+from runtime.memory.recall.query import IndexEntry, IndexHit, Question, decay_of_days
+from runtime.memory.units import MemoryUnit, order_of
+from runtime.state.events import Event, Message, Remembered
+from runtime.state.ports import MemoryFailed
+from runtime.state.recall_types import Recalled, RecallWish
+from scripts.expressions.values import Value
+from scripts.model.memory_plan import MemoryPlan
+
+UNITS_MAX = 10_000
+ABOUT = "about"  # the key of a note's metadata for its subject
+
+Matching: TypeAlias = Callable[[Sequence[MemoryUnit], Value], Collection[str]]
+"""Returns the ids of the units that match a filter. Raises MemoryFailed."""
+
+
+def no_filters(units: Sequence[MemoryUnit], filters: Value) -> Collection[str]:
+    """Refuse filters. Raises MemoryFailed."""
+    raise MemoryFailed("this memory has no filters", retryable=False)
+
+
+class LocalMemory(Struct, frozen=True, kw_only=True):
+    """The last `UNITS_MAX` units, in order; `session` names the user's current conversation."""
+
+    units: tuple[MemoryUnit, ...] = ()
+    session: str = "1"
+    matching: Matching = no_filters
+
+    def in_session(self, session: str) -> "LocalMemory":
+        """Return the same memory in another of the user's conversations."""
+        return structs.replace(self, session=session)
+
+    def after(self, events: Iterable[Event], now: datetime, plan: MemoryPlan) -> "LocalMemory":
+        """Return the memory with the messages and notes of a turn."""
+        memory = self
+        for event in events:
+            match event.body:
+                case Message() as said if plan.remember == "messages" and not plan.is_off and said.content.strip():
+                    memory = memory.with_note(
+                        said.content,
+                        now,
+                        unit_id=f"{self.session}:{said.number}",
+                        source=speaker_of(said.role, said.metadata),
+                    )
+                case Remembered() as note:
+                    memory = memory.with_note(
+                        note.text,
+                        now,
+                        unit_id=note.unit_id,
+                        source=note.source,
+                        about=note.about,
+                        pinned=note.pinned,
+                        metadata=dict(note.metadata),
+                        is_own=note.trust == "own",
+                    )
+                case _:
+                    pass
+        return memory
+
+    def with_note(
+        self,
+        text: str,
+        now: datetime,
+        *,
+        unit_id: str,
+        source: str,
+        about: str = "",
+        pinned: bool = False,
+        metadata: dict[str, Value] | None = None,
+        is_own: bool = False,
+    ) -> "LocalMemory":
+        """Return the memory with one more note, which replaces an earlier note on the same subject."""
+        unit = MemoryUnit(
+            unit_id=unit_id,
+            content=text,
+            source=source,
+            creation_time=now,
+            end_time=now,
+            metadata={**(metadata or {}), **({ABOUT: about} if about else {})},
+            group_id=self.session,
+            never_delete=pinned,
+            trust="own" if is_own else "conversation",
+        )
+        return self.with_unit(unit)
+
+    def with_unit(self, unit: MemoryUnit) -> "LocalMemory":
+        """Return the memory with one more unit, as the newest."""
+        about = unit.metadata.get(ABOUT)
+        earlier = [
+            structs.replace(each, superseded_by=unit.unit_id, valid_to=unit.creation_time)
+            if about and each.superseded_by is None and each.metadata.get(ABOUT) == about
+            else each
+            for each in self.units
+        ]
+        newest = structs.replace(unit, sequence=self.units[-1].sequence + 1 if self.units else 1)
+        return structs.replace(self, units=(*earlier, newest)[-UNITS_MAX:])
+
+    async def recall(self, wish: RecallWish) -> Recalled:
+        """Return the results of a search by words. Raises MemoryFailed."""
+        alive = {unit.sequence: unit for unit in self.units if unit.superseded_by is None}
+        in_sight = {number for number, unit in alive.items() if self._is_in_sight(unit, wish)}
+        sought = [unit for number, unit in alive.items() if number not in in_sight]
+        if wish.filters is not None:
+            allowed = self.matching(sought, wish.filters)
+            sought = [unit for unit in sought if unit.unit_id in allowed]
+        found = self._found(sought, wish)
+        chains = chains_of(
+            [Hit(each.sequence, each.score) for each in found],
+            {number: unit.group_id for number, unit in alive.items()},
+            order_of(alive.values()),
+            k=wish.k,
+            around=Around(units=wish.context),
+            excluded=in_sight,
+        )
+        return recalled_of(chains, alive, {each.sequence: each.signals for each in found})
+
+    def _found(self, sought: Sequence[MemoryUnit], wish: RecallWish) -> list[IndexHit]:
+        bank = MemoryIndex()
+        bank.add(_entry(unit) for unit in self.units)
+        question = Question(
+            text=wish.query,
+            k=wish.k,
+            allowed={unit.sequence for unit in sought},
+            strategy="lexical",
+            decay=decay_of_days(wish.half_life_days, wish.floor),
+            now=wish.now,
+            min_score=wish.min_score,
+            explain=True,
+            with_fillers=wish.filters is not None,
+        )
+        return bank.search(question)
+
+    def _is_in_sight(self, unit: MemoryUnit, wish: RecallWish) -> bool:
+        """Return whether a unit is a message that the model sees without memory."""
+        session, _, number = unit.unit_id.rpartition(":")
+        is_said_here = session == self.session and number.isdigit()
+        return bool(wish.in_sight) and is_said_here and int(number) >= wish.in_sight
+
+
+def speaker_of(role: str, metadata: Mapping[str, Value]) -> str:
+    """Return the name of a message's speaker if its metadata has one, else its role."""
+    speaker = metadata.get("speaker")
+    name = speaker.get("name") if isinstance(speaker, dict) else None
+    return str(name) if name else role
+
+
+def _entry(unit: MemoryUnit) -> IndexEntry:
+    return IndexEntry(
+        sequence=unit.sequence,
+        group=unit.group_id,
+        rank=unit.rank,
+        source=unit.source,
+        created_at=unit.creation_time,
+        content=unit.content,
+        is_pinned=unit.never_delete,
+    )

@@ -1,0 +1,91 @@
+"""The model without a language model: no key, no network, deterministic.
+
+It says texts as they are written, returns the values that the parsers find, and accepts the first valid reply.
+"""
+
+from runtime.answers.languages import farewells, phrase
+from runtime.answers.reply_values import labelled_parts, read_further, read_outputs
+from runtime.context.extracts import memo_of, summary_of
+from runtime.context.ports import Condense
+from runtime.state.ports import ModelReply, ModelRequest, OnReply
+from scripts.detectors.words import mentioned
+from scripts.expressions.values import Value, is_given
+
+
+class OfflineModel:
+    """Answers every request from the request alone."""
+
+    def goes_to(self, request: ModelRequest) -> str:
+        """Return an empty name, because no language model is called."""
+        return ""
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        """Return the task's own text, or what the parsers find in the replies."""
+        match request.purpose:
+            case "say":
+                return ModelReply(text=request.task)
+            case "ask":
+                return _ask(request)
+            case "extract":
+                return ModelReply()  # the parsers have been applied already
+            case "think":
+                return _think(request)
+            case "chat":
+                return _chat(request)
+            case "route":
+                return ModelReply()  # the meaning of a reply beyond its keywords needs a model
+            case "detect":
+                return ModelReply()  # words and measures have been evaluated already
+            case "summarise" | "memo":
+                return extracted(request)
+
+
+def extracted(request: ModelRequest) -> ModelReply:
+    """Return a summary or memo made of the messages' own sentences."""
+    context = request.conversation_summary
+    if request.purpose == "summarise":
+        wish = Condense(purpose="summarise", messages=request.history, previous=context.previous)
+        return ModelReply(text=summary_of(wish), extracted=True)
+    wish = Condense(purpose="memo", messages=request.history, previous=context.previous)
+    return ModelReply(values=memo_of(wish), extracted=True)
+
+
+def _ask(request: ModelRequest) -> ModelReply:
+    if request.reply is None:
+        return ModelReply(text=request.task)
+    listed = {field.get for each in request.records if request.known.get(each.tolist) for field in each.fields}
+    known = request.known.keys() | listed  # a list with a record needs no further one
+    parsed = read_further(request.outputs, known, request.reply, request.now.date(), request.locale)
+    wanted = [output.get for output in request.outputs if output.required or len(request.outputs) == 1]
+    done = all(name in parsed.values or name in known for name in wanted)
+    return ModelReply(
+        text="" if done else request.task,
+        values=parsed.values,
+        reasons=parsed.reasons,
+        exit=done,
+        exit_reason="a valid reply" if done else "",
+    )
+
+
+def _chat(request: ModelRequest) -> ModelReply:
+    """Say the task's own text, acknowledge messages, and end at a farewell."""
+    if request.reply is None:
+        return ModelReply(text=request.task)
+    if mentioned(request.reply, farewells(request.locale)):
+        return ModelReply(exit=True, exit_reason="the user took leave")
+    return ModelReply(text=phrase(request.locale, "noted", own=request.phrases))
+
+
+def _think(request: ModelRequest) -> ModelReply:
+    """Return the labelled parts of the user's messages, the newest first."""
+    said = [message.content for message in reversed(request.history) if message.role == "user"]
+    values: dict[str, Value] = {}
+    for output in request.outputs:
+        for text in said:
+            part = labelled_parts(text, [output.get], request.locale).get(output.get, "")
+            found = read_outputs((output,), part, request.now.date(), request.locale).values
+            if is_given(found.get(output.get)):
+                values[output.get] = found[output.get]
+                break
+    missing = [output.get for output in request.outputs if output.get not in values]
+    return ModelReply(values=values, reasons=dict.fromkeys(missing, "there is no model, and no reply names it"))

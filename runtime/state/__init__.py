@@ -1,0 +1,1 @@
+"""The state that a session stores between turns, and the values that turns exchange."""

@@ -1,0 +1,190 @@
+"""A script prepared for execution: all nodes by id, all lists of actions by place."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from runtime.state.state import DETECTORS, INTERRUPTS
+from scripts.checks.control_flow import ControlFlowGraph
+from scripts.checks.type_check import counted_answers
+from scripts.detectors.estimate import Vocabulary
+from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, arms, walk
+from scripts.model.script import (
+    FormDefinition,
+    Interrupt,
+    Locale,
+    Phase,
+    Script,
+    Skill,
+    Topic,
+    all_declarations,
+    resolve_target,
+)
+from scripts.model.variables import Declaration, Output, OutputItem, Records
+from scripts.translations.localisation import localised, own_locale, table_for
+
+Place = tuple[str, str, str, str]
+"""Phase, topic, block and arm: the key of a list of actions (block and arm are empty for the topic's own list).
+
+The topic of a skill has an empty phase; an interrupt counts as a topic of the phase `INTERRUPTS`, a detector as one of
+`DETECTORS`.
+"""
+
+
+class PlaceLost(LookupError):
+    """A saved place that does not exist in the script; the message names it."""
+
+
+class Program:
+    """Lookup tables of one script, built once and shared by all its sessions."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.phases: dict[str, Phase] = {phase.id: phase for phase in script.phases}
+        self.topics: dict[tuple[str, str], Topic] = {}
+        self._actions: dict[tuple[str, str, str], Action] = {}
+        self._lists: dict[Place, tuple[Action, ...]] = {}
+        for phase in script.phases:
+            for topic in phase.topics:
+                self._add_topic(phase, topic)
+        self.skills = {skill.id: skill for skill in script.skills}
+        for skill in script.skills:
+            self._add_actions("", skill.id, skill.actions)
+        self.interrupts = {each.id: each for each in script.interrupts}
+        for each in script.interrupts:
+            self._add_actions(INTERRUPTS, each.id, each.actions)
+        self.watches_user = any(each.watches_user for each in script.detectors)
+        self.watches_assistant = any(each.watches_assistant for each in script.detectors)
+        self.vocabularies = {each.id: Vocabulary(each.measures, each.signs) for each in script.detectors}
+        for watcher in script.watchers:
+            self._add_actions(DETECTORS, watcher.id, watcher.actions)
+        self.roles = {role.id: role for role in script.roles}
+        self.forms = {form.id: form for form in script.forms}
+        self.experiments = {plan.id: plan for plan in script.experiments}
+        self.session_names = _declared(script.session_variables)
+        self.global_names = _declared(script.global_variables)
+        self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
+        self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
+        self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}
+        # what a turn can leave out, because nothing in the script uses it
+        self.has_calls = bool(script.skills or script.interrupts or script.watchers)
+        self.has_auto_variables = any(each.auto for each in all_declarations(script))
+        self.has_patterns = any(map(_has_pattern, self._actions.values())) or any(
+            each.pattern is not None
+            for form in script.forms
+            for field in form.fields
+            for each in (field, *field.columns)
+        )
+        self.has_context = script.context is not None or any(
+            isinstance(each, Chat) and each.context is not None for each in self._actions.values()
+        )
+        self._targets: dict[tuple[str, str], tuple[str, str] | None] = {}  # by the script's targets, and phase
+        self.typed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
+        """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added
+        when an action first runs.
+        """
+
+    @cached_property
+    def _counted(self) -> frozenset[tuple[str, str, str]]:
+        found = counted_answers(ControlFlowGraph(self.script))
+        return frozenset((*each.spot, each.output.get) for each in found if each.output.pattern is None)
+
+    def is_counted(self, home: tuple[str, str], name: str) -> bool:
+        """Return whether the script counts with an answer of a topic or skill, so that the answer must be a number."""
+        return (*home, name) in self._counted
+
+    def _add_topic(self, phase: Phase, topic: Topic) -> None:
+        self.topics[phase.id, topic.id] = topic
+        self._add_actions(phase.id, topic.id, topic.actions)
+
+    def _add_actions(self, phase: str, topic: str, actions: tuple[Action, ...]) -> None:
+        self._lists[phase, topic, "", ""] = actions
+        for action in walk(actions):
+            self._actions[phase, topic, action.id] = action
+            for arm, inner in arms(action).items():
+                self._lists[phase, topic, action.id, arm] = inner
+
+    def topic(self, phase: str, topic: str) -> Topic:
+        """Return the topic of these ids. Raises PlaceLost."""
+        try:
+            return self.topics[phase, topic]
+        except KeyError:
+            raise PlaceLost(f"the script has no topic {phase}/{topic}") from None
+
+    def skill(self, skill: str) -> Skill:
+        """Return the skill of this id. Raises PlaceLost."""
+        try:
+            return self.skills[skill]
+        except KeyError:
+            raise PlaceLost(f"the script has no skill {skill}") from None
+
+    def interrupt(self, interrupt: str) -> Interrupt:
+        """Return the interrupt of this id. Raises PlaceLost."""
+        try:
+            return self.interrupts[interrupt]
+        except KeyError:
+            raise PlaceLost(f"the script has no interrupt {interrupt}") from None
+
+    def form(self, form: str) -> FormDefinition:
+        """Return the form of this id. Raises PlaceLost."""
+        try:
+            return self.forms[form]
+        except KeyError:
+            raise PlaceLost(f"the script has no form {form}") from None
+
+    def action(self, phase: str, topic: str, action: str) -> Action:
+        """Return the action of these ids. Raises PlaceLost."""
+        try:
+            return self._actions[phase, topic, action]
+        except KeyError:
+            raise PlaceLost(f"the script has no action {phase}/{topic}/{action}") from None
+
+    def target(self, target: str, phase: str) -> tuple[str, str] | None:
+        """Return phase and topic of a target of `goto`, seen from a phase; None if the script has none."""
+        if (target, phase) not in self._targets:
+            self._targets[target, phase] = resolve_target(self.script, target, phase)
+        return self._targets[target, phase]
+
+    def has_action(self, path: tuple[str, str, str]) -> bool:
+        """Return whether there is an action of these ids."""
+        return path in self._actions
+
+    def actions(self, place: Place) -> tuple[Action, ...]:
+        """Return the list of actions at a place; empty if the script has none."""
+        return self._lists.get(place, ())
+
+    def following(self, place: Place, action: str) -> Action | None:
+        """Return the next action in a list, or None at its end. Raises PlaceLost."""
+        actions = self._lists.get(place, ())
+        for index, each in enumerate(actions):
+            if each.id == action:
+                return actions[index + 1] if index + 1 < len(actions) else None
+        raise PlaceLost(f"the script has no action {'/'.join(place[:2])}/{action}")
+
+    def indices(self, phase: str, topic: str, action: str) -> tuple[int, int, int]:
+        """Return the indices of phase, topic and action, from 0; an action in a block has the index of the block."""
+        phase_at = next((i for i, each in enumerate(self.script.phases) if each.id == phase), 0)
+        topics = self.phases[phase].topics if phase in self.phases else ()
+        topic_at = next((i for i, each in enumerate(topics) if each.id == topic), 0)
+        actions = topics[topic_at].actions if topics else ()
+        action_at = next((i for i, each in enumerate(actions) if action in {inner.id for inner in walk((each,))}), 0)
+        return phase_at, topic_at, action_at
+
+    @property
+    def locale(self) -> Locale:
+        """Return the language of the script's texts."""
+        return own_locale(self.script)
+
+    def in_locale(self, locale: Locale) -> "Program":
+        """Return the program with its texts in a language; the program itself if the script has no translation."""
+        table = table_for(self.script, locale)
+        return self if table is None else Program(localised(self.script, table))
+
+
+def _has_pattern(action: Action) -> bool:
+    items = action.outputs if isinstance(action, Ask | AiAsk | AiThink) else ()
+    outputs = (output for item in items for output in (item.fields if isinstance(item, Records) else (item,)))
+    return any(isinstance(each, Output) and each.pattern is not None for each in outputs)
+
+
+def _declared(declarations: tuple[Declaration, ...]) -> Mapping[str, Declaration]:
+    return {each.var: each for each in declarations}

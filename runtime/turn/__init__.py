@@ -1,0 +1,1 @@
+"""One turn: its context, model calls, budgets, streamed text, recall and validation."""

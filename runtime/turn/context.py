@@ -1,0 +1,492 @@
+"""The context of one turn: its state, events, messages, variables and texts, with their limits."""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from runtime.context.ports import View
+from runtime.context.selection import Contexts, newest, shown
+from runtime.state.events import HISTORY_MAX, Body, Event, Message, Role, VariableChanged, Warned
+from runtime.state.limits import UNLIMITED, Limits
+from runtime.state.ports import Clock, Ids, Journal, MessageDelta, MessageReset, Meter, Model, OnDelta
+from runtime.state.program import Program
+from runtime.state.scopes import Scopes
+from runtime.state.state import Progress, Source, State, copy_of, own_copy, restore_state
+from runtime.turn import turn_recall
+from runtime.turn.calls import BudgetTracker, Calls, merged
+from runtime.turn.turn_recall import TurnRecalls
+from scripts.expressions.expressions import Rendered, Spans, compile_expression, compile_template
+from scripts.expressions.members import SPEAKER_PARTS, Speaker
+from scripts.expressions.sandbox import MISSING, ExpressionFailed, said
+from scripts.expressions.values import Recollections, Value
+from scripts.model.actions import Action
+from scripts.model.base import Expression, Template
+from scripts.model.memory_plan import K_MAX
+from scripts.model.script import Role as SpeakerRole
+from scripts.model.script import Scope
+from scripts.model.variables import Assignment, Output
+
+
+class Wording(Struct, frozen=True):
+    """A rendered text of the script; `spans` are the ranges of it that came from values."""
+
+    text: str = ""
+    spans: Spans = ()
+
+
+class LimitExceeded(Exception):
+    """A turn exceeded one of its limits; the message names the limit."""
+
+
+class ActionFailed(Exception):
+    """An action could not be carried out; the message is for the script's author."""
+
+
+class Mark(Struct, frozen=True):
+    """A point in a turn that it can be reset to."""
+
+    state: State
+    events: int
+    history: tuple[Message, ...]
+
+
+class MessageStream:
+    """Streams the current message to a listener while the turn runs.
+
+    Streamed text is provisional: only the messages of the committed turn count. A message that was streamed in part is
+    said with exactly that beginning, or the streamed text is reset.
+    """
+
+    def __init__(self, live: OnDelta | None) -> None:
+        self._live = live
+        self._of = (0, "")  # number and action of the message that is being streamed
+        self._sent = ""
+        self._said: dict[int, tuple[str, str]] = {}  # action and text of finished messages, by number
+        self._before: dict[int, tuple[str, str]] = {}  # those of before the last restart of the turn
+
+    def restart(self) -> None:
+        """Restart the turn: streamed text stays valid as far as it is said again."""
+        self._before, self._said = {**self._before, **self._said}, {}
+
+    @property
+    def is_streamed(self) -> bool:
+        """Return whether there is a listener."""
+        return self._live is not None
+
+    def grow(self, number: int, action_id: str, text: str) -> None:
+        """Stream the text of a message so far; if it does not continue the streamed text, the message is reset."""
+        if self._live is None:
+            return
+        if number in self._before:
+            action, words = self._before.pop(number)
+            self._of, self._sent = (number, action), words
+        if self._sent and ((number, action_id) != self._of or not text.startswith(self._sent)):
+            self.drop()
+        more = text[len(self._sent) :]
+        if more:
+            self._live(MessageDelta(number, action_id, more))
+            self._of, self._sent = (number, action_id), text
+
+    def said(self, number: int, action_id: str, text: str) -> None:
+        """Finish a message with its text."""
+        self.grow(number, action_id, text)
+        self._said[number] = (action_id, text)
+        self._sent = ""
+
+    def drop(self) -> None:
+        """Reset the streamed part of a message, which is not said in the end."""
+        if self._live is not None and self._sent:
+            self._live(MessageReset(self._of[0]))
+        self._sent = ""
+
+
+class TurnContext:
+    """The state of a running turn and all its events so far."""
+
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        *,
+        model: Model,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+        history: tuple[Message, ...],
+        journal: Journal,
+        meter: Meter | None,
+        live: OnDelta | None,
+        now: datetime | None,
+        contexts: Contexts,
+        recalls: TurnRecalls,
+        calls_end_at: float = math.inf,
+        before: "TurnContext | None" = None,
+    ) -> None:
+        """`before` is the same turn up to its restart, which a missing search result caused. Model calls stop at
+        `calls_end_at`, by the event loop's clock.
+        """
+        self.program = program
+        self.state = state
+        self.contexts = contexts
+        self.scopes = Scopes(program, state)
+        self.limits = limits
+        self.events: list[Event] = []
+        self.action_id = ""
+        self.recalls = recalls
+        earlier = journal.spent()
+        if earlier.calls:
+            state.spent = merged(state.spent, earlier)
+        budget = BudgetTracker(state, limits.turn_budget, limits.session_budget, meter, earlier)
+        self.has_budget = meter is not None or limits.turn_budget != UNLIMITED or limits.session_budget != UNLIMITED
+        if before is None:
+            self.calls = Calls(model, journal, budget, calls_end_at)
+            # where detectors watch the session's messages, nothing is streamed before they have run
+            self.speech = MessageStream(None if program.watches_assistant else live)
+        else:
+            self.calls, self.speech = before.calls, before.speech
+            self.calls.restart(budget)
+            self.speech.restart()
+        self.has_context = (
+            program.has_context or state.context_settings is not None or contexts.default is not None
+        )  # whether a strategy selects what models see
+        self._now = now or clock()
+        self._ids = ids
+        self._history = list(history)
+        self.first_number = state.message_seq + 1  # of the turn's own messages
+        self._actions = 0
+        self._output_chars = 0
+
+    # -- what happened --------------------------------------------------------------------------------------------
+
+    def record(self, body: Body) -> None:
+        """Add an event with the next number. Raises LimitExceeded."""
+        if len(self.events) >= self.limits.events_max:
+            raise LimitExceeded(f"more than {self.limits.events_max:,} events in one turn")
+        self.state.event_seq += 1
+        self.events.append(Event(self.state.event_seq, body))
+
+    def say(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
+        """Add a message of the assistant, unless the text is blank. Raises LimitExceeded."""
+        if not text.strip() and not metadata:
+            return
+        metadata = {**(metadata or {}), **(self._speaker(self.role) if self.program.roles else {})}
+        self._output_chars += len(text) + sum(len(str(value)) for value in metadata.values())
+        if self._output_chars > self.limits.output_chars_max:
+            raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
+        self.speech.said(self.state.message_seq + 1, self.action_id, text)
+        self._message("assistant", text, metadata)
+
+    def hear(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
+        """Add a message of the user."""
+        self.state.heard += 1
+        self._message("user", text, {**(metadata or {}), **self._speaker(self.state.human_role)})
+
+    def home(self) -> tuple[str, str]:
+        """Return where the current actions are looked up: phase and topic, or the home of a skill or interrupt."""
+        return self.state.home() if self.program.has_calls else (self.state.phase, self.state.topic)
+
+    @property
+    def role(self) -> str:
+        """Return the current speaker: the action's own role, else that of the scene."""
+        own = self.program.action(*self.home(), self.action_id).role if self.action_id else ""
+        return own or self.state.ai_role
+
+    def _speaker(self, role: str) -> dict[str, Value]:
+        """Return the metadata about the speaker that clients receive."""
+        known = self.program.roles.get(role)
+        if known is None:
+            return {}
+        return {"speaker": {"role": role, "name": known.name or role, **({"pic": known.pic} if known.pic else {})}}
+
+    def append(self, role: Role, text: str, metadata: Mapping[str, Value]) -> None:
+        """Add a message that was exchanged outside the session. Raises LimitExceeded."""
+        self._message(role, text, metadata)
+
+    def _message(self, role: Role, text: str, metadata: Mapping[str, Value]) -> None:
+        self.state.message_seq += 1
+        message = Message(
+            number=self.state.message_seq,
+            message_id=self._ids(),
+            role=role,
+            content=text,
+            action_id=self.action_id,
+            metadata=metadata,
+        )
+        self._history.append(message)
+        self.record(message)
+
+    def withhold(self, message: Message, text: str) -> Message:
+        """Replace the text of a message of this turn, which then counts as never said; return the new message."""
+        speaker = {key: value for key, value in message.metadata.items() if key == "speaker"}
+        instead = msgspec.structs.replace(message, content=text, metadata=speaker)
+        self.events = [Event(each.seq, instead) if each.body is message else each for each in self.events]
+        self._history = [instead if each is message else each for each in self._history]
+        self.calls.withhold(message, instead)
+        for frame in self.state.frames:
+            if frame.held is not None:
+                held = _reworded(frame.held.progress, message.content, text)
+                frame.held = msgspec.structs.replace(frame.held, progress=held)
+        self.state.progress = _reworded(self.state.progress, message.content, text)
+        return instead
+
+    def forget_unsaid(self) -> None:
+        """Remove all texts of the model that were not said in this turn."""
+        self.calls.forget_unsaid({each.body.content for each in self.events if isinstance(each.body, Message)})
+
+    def warn(self, code: str, message: str) -> None:
+        """Record a warning for the script's author."""
+        self.record(Warned(code, message, self.action_id))
+
+    def mark(self) -> Mark:
+        """Return the current point of the turn."""
+        return Mark(copy_of(self.state), len(self.events), tuple(self._history))
+
+    def back_to(self, mark: Mark) -> None:
+        """Undo everything since a mark, except model calls and their usage. A mark can be used once."""
+        restore_state(self.state, mark.state)
+        del self.events[mark.events :]
+        self._history = list(mark.history)
+        self.speech.drop()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Undo all changes of the block to the current action's progress and to the events."""
+        events, seq, progress = len(self.events), self.state.event_seq, own_copy(self.state.progress)
+        try:
+            yield
+        finally:
+            del self.events[events:]
+            self.state.event_seq, self.state.progress = seq, progress
+
+    def count_action(self) -> None:
+        """Count a step of the engine. Raises LimitExceeded."""
+        self._actions += 1
+        if self._actions > self.limits.actions_max:
+            raise LimitExceeded(
+                f"more than {self.limits.actions_max:,} actions in one turn; does a loop never wait for the user?"
+            )
+
+    @property
+    def progress(self) -> Progress:
+        """Return the progress of the current action."""
+        if self.state.progress is None:
+            self.state.progress = Progress()
+        return self.state.progress
+
+    def new_id(self) -> str:
+        """Return a new unique id."""
+        return self._ids()
+
+    def draw(self, sides: int) -> int:
+        """Return the session's next random number, from 0 to `sides` - 1, which depends on its seed alone."""
+        self.state.draws += 1
+        drawn = hashlib.blake2b(f"{self.state.seed}:{self.state.draws}".encode(), digest_size=8).digest()
+        return int.from_bytes(drawn) % sides
+
+    # -- variables --------------------------------------------------------------------------------------------------
+
+    def assign(self, name: str, value: object, source: Source, output: Output | None = None) -> None:
+        """Write a variable in its scope, with the `output` that the value came from. Raises WriteRefused."""
+        self.assign_in(self.scopes.target(name), name, value, source, output=output)
+
+    def assign_in(
+        self,
+        scope: Scope,
+        name: str,
+        value: object,
+        source: Source,
+        by: tuple[str, str, str] | None = None,
+        output: Output | None = None,
+    ) -> None:
+        """Write a variable of a certain scope; `by` is the action recorded as its writer. Raises WriteRefused."""
+        home = self.home()
+        if by is None and self.action_id:
+            by = (*home, self.action_id)
+        write = self.scopes.write(scope, name, value, source, self.now(), by, output)
+        self.record(
+            VariableChanged(
+                scope=write.scope,
+                name=write.name,
+                old=write.old,
+                new=write.new,
+                type=write.type,
+                source=source,
+                action_id=self.action_id,
+                phase_id=self.state.phase,
+                topic_id=home[1],
+            )
+        )
+
+    def assign_computed(self, assignments: tuple[Assignment, ...]) -> None:
+        """Assign the ``{set, value, when}`` items of an output list, in order."""
+        for each in assignments:
+            if each.when is None or self.holds(each.when):
+                self.assign(each.set, self.value(each.value), "script")
+
+    def target(self, name: str) -> tuple[str, str]:
+        """Return phase and topic of a target of `goto`. Raises ActionFailed."""
+        found = self.program.target(name, self.state.phase)
+        if found is None:
+            raise ActionFailed(f"there is no topic or phase {name}")
+        return found
+
+    # -- texts and expressions --------------------------------------------------------------------------------------
+
+    def text(self, template: Template | None) -> str:
+        """Return a rendered text. Raises ActionFailed."""
+        return self.wording(template).text
+
+    def wording(self, template: Template | None) -> Wording:
+        """Return a rendered text with the ranges that came from values. Raises ActionFailed."""
+        if template is None or "{" not in template.source:
+            return Wording(template.source if template is not None else "")
+        rendered = self._evaluated(template)
+        return Wording(rendered.text, rendered.spans)
+
+    def value(self, expression: Expression, names: Mapping[str, Value] | None = None) -> Value:
+        """Return the value of an expression; `names` are additional names. Raises ActionFailed."""
+        return self._evaluated(expression, names).value
+
+    def holds(self, expression: Expression, names: Mapping[str, Value] | None = None) -> bool:
+        """Return whether a condition holds; a condition that fails to evaluate is false and adds a warning."""
+        try:
+            return bool(self._evaluated(expression, names).value)
+        except ActionFailed as error:
+            self.warn("expression_failed", str(error))
+            return False
+
+    def _evaluated(self, source: Template | Expression, names: Mapping[str, Value] | None = None) -> Rendered:
+        """Return the result of a text or expression, and record its problems as warnings. Raises ActionFailed."""
+        compiled = (
+            compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
+        )
+        try:
+            rendered = compiled.evaluate(Names(self, names or {}))
+        except ExpressionFailed as error:
+            raise ActionFailed(f"line {source.at.line}: {error}") from error
+        for failure in rendered.failures:
+            self.warn("expression_failed", f"line {source.at.line}: {failure}")
+        for name in rendered.unset:
+            self.warn("undefined_variable", f"`{name}` has no value")
+        for mismatch in dict.fromkeys(rendered.mismatches):
+            self.warn("not_comparable", mismatch)
+        return rendered
+
+    # -- time, history and model calls --------------------------------------------------------------------------------
+
+    def now(self) -> datetime:
+        """Return the time of the turn; it is constant, so that a replay gives the same results."""
+        return self._now
+
+    def history(self) -> tuple[Message, ...]:
+        """Return the last messages of the session, oldest first."""
+        return tuple(self._history[-HISTORY_MAX:])
+
+    def view(self, action: Action | None = None) -> View:
+        """Return the part of the conversation that a model sees at an action (None: the current action)."""
+        if action is None and self.action_id:
+            action = self.program.action(*self.home(), self.action_id)
+        return shown(self.contexts.chosen(self.program.script, self.state, action), self._history, self.state.context)
+
+    def conversation(self, messages_max: int) -> tuple[Message, ...]:
+        """Return up to `messages_max` last messages, and the system messages at the beginning of the conversation."""
+        return newest(self._history, messages_max)
+
+    def last_heard(self) -> str:
+        """Return the user's last message in the loaded history."""
+        said = (each.content for each in reversed(self._history) if each.role == "user" and each.content.strip())
+        return next(said, "")
+
+
+def _reworded(progress: Progress | None, text: str, instead: str) -> Progress | None:
+    """Return the progress with its prompt and complaint replaced where they equal a certain text."""
+    if progress is None:
+        return None
+    changed = {name: instead for name in ("prompt", "complaint") if text and getattr(progress, name) == text}
+    return msgspec.structs.replace(progress, **changed) if changed else progress
+
+
+# -- names in texts and expressions ------------------------------------------------------------------------------------
+
+
+class Names:
+    """The names at this point of a turn: a loop's item, a built-in, or a variable."""
+
+    def __init__(self, run: TurnContext, names: Mapping[str, Value]) -> None:
+        self._run = run
+        self._names = names
+
+    def value_of(self, name: str) -> object:
+        """Return the value of a name, or MISSING if it has none."""
+        if name in self._names:
+            return self._names[name]
+        for frame in reversed(self._run.state.frames):
+            if frame.home is not None:
+                break  # the loops around a call are not visible in the skill or interrupt
+            if frame.item_name == name and frame.items is not None:
+                return frame.items[frame.passes]
+        if name in _BUILTINS:
+            return _BUILTINS[name](self._run)
+        found = self._run.scopes.find(name)
+        return MISSING if found is None or found[1] is None else found[1]
+
+
+class _Variables(Mapping[str, object]):
+    """``vars``: the variables by name, for names that are not identifiers."""
+
+    def __init__(self, run: TurnContext) -> None:
+        self._run = run
+
+    def __getitem__(self, name: str) -> object:
+        found = self._run.scopes.find(name)
+        if found is None or found[1] is None:
+            raise KeyError(name)
+        return found[1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._run.scopes.flat())
+
+    def __len__(self) -> int:
+        return len(self._run.scopes.flat())
+
+
+def _history_function(run: TurnContext) -> Callable[[int], list[Value]]:
+    def history(n: int = 10) -> list[Value]:
+        if not isinstance(n, int) or not 1 <= n <= HISTORY_MAX:
+            raise ExpressionFailed(f"history takes a number from 1 to {HISTORY_MAX}")
+        return [{"role": message.role, "content": message.content} for message in run.history()[-n:]]
+
+    return history
+
+
+def _recall_function(run: TurnContext) -> Callable[..., Recollections]:
+    def recall(query: object, k: int | None = None) -> Recollections:
+        if k is not None and (not isinstance(k, int) or not 1 <= k <= K_MAX):
+            raise ExpressionFailed(f"recall takes a k from 1 to {K_MAX}")
+        return turn_recall.in_text(run, said(query), k)
+
+    return recall
+
+
+def _speaker(roles: Mapping[str, SpeakerRole], role: str) -> Speaker:
+    """Return the speaker of a role; a role that the script does not describe has its id as its name."""
+    known = roles.get(role) or SpeakerRole(id=role)
+    parts = {part: getattr(known, part) for part in SPEAKER_PARTS}
+    return Speaker(role, parts | {"name": known.name or role})
+
+
+_BUILTINS: Mapping[str, Callable[[TurnContext], object]] = {
+    "now": lambda run: run.now(),
+    "today": lambda run: run.now().date(),
+    "round": lambda run: run.state.progress.round if run.state.progress else 0,
+    "user": lambda run: {"id": run.state.user_id},
+    "role": lambda run: _speaker(run.program.roles, run.role),
+    "history": _history_function,
+    "recall": _recall_function,
+    "vars": _Variables,
+}

@@ -1,0 +1,228 @@
+"""Requests to the model of a turn, and the streaming of its reply while it grows."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import msgspec
+from msgspec import UNSET
+
+from runtime.answers.patterns import MatchWanted
+from runtime.context.ports import Condense
+from runtime.state.events import Message
+from runtime.state.ports import (
+    SPEAKING,
+    ConversationSummary,
+    DetectorQuestion,
+    MemoryFailed,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Purpose,
+)
+from runtime.state.program import PlaceLost
+from runtime.state.scopes import WriteRefused
+from runtime.turn import turn_recall
+from runtime.turn.calls import BudgetExceeded, CallInterrupted
+from runtime.turn.context import ActionFailed, LimitExceeded, MessageStream, TurnContext, Wording
+from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
+from scripts.model.actions import Action, AiAsk, AiSay, Chat, ModelStep
+from scripts.model.variables import Output, Records
+
+CONTEXT = "context"
+"""The action id of requests for a summary of the conversation, which belong to no action."""
+
+_WITH_SUMMARY: frozenset[Purpose] = SPEAKING | {"think"}
+"""The purposes whose requests contain the summary of the older conversation. Values, verdicts and intents are read
+from the messages themselves, never from a summary.
+"""
+
+FAILURES = (
+    ActionFailed, LimitExceeded, WriteRefused, ModelFailed, CallInterrupted, BudgetExceeded, PlaceLost, MemoryFailed,
+    RecallsExceeded,
+)  # fmt: skip
+"""The expected errors of a turn; any other exception is a defect."""
+
+
+def always(_: ModelReply) -> bool:
+    """Return True, for replies whose text is always said."""
+    return True
+
+
+async def complete(
+    run: TurnContext,
+    purpose: Purpose,
+    action: Action,
+    task: Wording,
+    *,
+    outputs: tuple[Output, ...] = (),
+    until: Wording = Wording(),  # noqa: B008  (frozen)
+    reply: str | None = None,
+    records: tuple[Records, ...] = (),
+    intents: Mapping[str, str] | None = None,
+    speak: Callable[[ModelReply], bool] | None = None,
+) -> ModelReply:
+    """Ask the model; `until` is the condition at which it is to call the action done. `speak` decides from a
+    verdict, without its text, whether the text will certainly be said; the text is then streamed to the user.
+
+    Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
+    """
+    goal, strategy = _purpose(run)
+    view = run.view(action)
+    has_account = purpose in _WITH_SUMMARY and (view.summary or view.memo)
+    memories = await turn_recall.for_prompt(run, run.last_heard() or task.text) if purpose in _WITH_SUMMARY else ()
+    role = run.role
+    speaker = run.program.roles.get(role)
+    request = ModelRequest(
+        purpose=purpose,
+        action_id=action.id,
+        round=run.progress.round,
+        visit=_visit(run, action.id),
+        asked=_request_number(run, purpose),
+        model=_model_of(action) or run.program.script.model,
+        task=task.text,
+        task_spans=task.spans,
+        locale=run.state.locale,
+        phrases=run.program.script.phrases,
+        now=run.now(),
+        outputs=outputs,
+        exit=until.text,
+        exit_spans=until.spans,
+        criteria=isinstance(action, AiSay | AiAsk | Chat) and action.exit_criteria is not None,
+        reply=reply,
+        known=dict(run.progress.values),
+        replies=tuple(run.progress.replies),
+        history=view.messages,
+        account=ConversationSummary(summary=view.summary, memo=view.memo) if has_account else UNSET,
+        memories=memories or UNSET,
+        records=records,
+        role=role,
+        speaker=speaker,
+        listener=run.program.roles.get(run.state.human_role),
+        tone=action.tone or (speaker.tone if speaker is not None else ""),
+        goal=goal,
+        strategy=strategy,
+        intents=intents or {},
+        scheme=run.program.script.template_scheme,
+    )
+    return await _ask(run, request, action, speak)
+
+
+async def detect(run: TurnContext, said: Message, watched: Mapping[str, DetectorQuestion]) -> ModelReply:
+    """Ask the model for the verdicts of some detectors on a message.
+
+    Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
+    """
+    request = ModelRequest(
+        purpose="detect",
+        action_id=said.action_id,
+        round=run.state.heard,
+        asked=said.number - run.first_number,
+        model=run.program.script.model,
+        task="",
+        locale=run.state.locale,
+        now=run.now(),
+        reply=said.content,
+        history=tuple(message for message in run.history() if message.number <= said.number),
+        detectors=watched,
+        scheme=run.program.script.template_scheme,
+    )
+    return await _ask(run, request, None, None)
+
+
+async def condense(run: TurnContext, wish: Condense) -> ModelReply:
+    """Ask the model to condense messages.
+
+    Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
+    """
+    number, run.state.condensed = run.state.condensed, run.state.condensed + 1
+    request = ModelRequest(
+        purpose=wish.purpose,
+        action_id=CONTEXT,
+        round=run.state.heard,
+        asked=number,
+        model=run.program.script.model,
+        task="",
+        locale=run.state.locale,
+        now=run.now(),
+        history=wish.messages,
+        account=ConversationSummary(previous=wish.previous, instruct=wish.instruct),
+        scheme=run.program.script.template_scheme,
+    )
+    return await _ask(run, request, None, None)
+
+
+async def _ask(
+    run: TurnContext, request: ModelRequest, action: Action | None, speak: Callable[[ModelReply], bool] | None
+) -> ModelReply:
+    if len(run.calls.made) >= run.limits.model_calls_max:
+        raise LimitExceeded(f"more than {run.limits.model_calls_max} calls of the model in one turn")
+    own = action.on_interrupted if isinstance(action, ModelStep) else None
+    hear: ReplyStream | None = None
+    if speak is not None and run.speech.is_streamed:
+        hear = ReplyStream(run.speech, run.state.message_seq + 1, run.action_id, partial(_is_sure, speak))
+    reply = await run.calls.make(request, own or run.program.script.on_interrupted, hear)
+    if reply.usage is not None and reply.usage.degraded:
+        run.warn("model_degraded", f"the model's reply was not as requested: {reply.usage.degraded}")
+    return reply
+
+
+def _purpose(run: TurnContext) -> tuple[str, str]:
+    """Return goal and strategy of the current skill or topic; an interrupt has none."""
+    call = run.state.call()
+    if call is not None and call.interrupt:
+        return "", ""
+    topic = run.program.skill(call.skill) if call else run.program.topic(run.state.phase, run.state.topic)
+    return topic.goal, topic.strategy
+
+
+def _visit(run: TurnContext, action_id: str) -> int:
+    """Return in how many earlier visits of this action the model was asked; the first call of a visit counts it."""
+    if not run.progress.visit:
+        run.progress.visit = run.state.visits.get(action_id, 0) + 1
+        run.state.visits[action_id] = run.progress.visit
+    return run.progress.visit - 1
+
+
+def _request_number(run: TurnContext, purpose: Purpose) -> int:
+    """Count a call for a purpose and return how many there were before it in this visit."""
+    before = run.progress.asked.get(purpose, 0)
+    run.progress.asked[purpose] = before + 1
+    return before
+
+
+def _model_of(action: Action) -> str:
+    return action.model if isinstance(action, ModelStep) else ""
+
+
+def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
+    """Return whether a text will certainly be said; an error here is raised again where the verdict is evaluated."""
+    try:
+        return speak(verdict)
+    except (*FAILURES, RecallWanted, MatchWanted):
+        return False
+
+
+class ReplyStream:
+    """Streams one reply; `is_said` decides from a verdict, without its text, whether the text will certainly be the
+    message `number` of an action.
+    """
+
+    def __init__(
+        self, speech: MessageStream, number: int, action_id: str, is_said: Callable[[ModelReply], bool]
+    ) -> None:
+        self._speech = speech
+        self._number = number
+        self._action_id = action_id
+        self._judge = is_said
+        self._verdict: ModelReply | None = None
+        self._is_said = False
+
+    def __call__(self, reply: ModelReply) -> None:
+        verdict = msgspec.structs.replace(reply, text="")
+        if verdict != self._verdict:
+            self._verdict = verdict
+            self._is_said = self._judge(verdict)
+        if self._is_said:
+            self._speech.grow(self._number, self._action_id, reply.text)
+        else:
+            self._speech.drop()

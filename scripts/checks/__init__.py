@@ -1,0 +1,1 @@
+"""Static checks of a script: paths, reachability, types and unused names."""

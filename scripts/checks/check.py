@@ -1,0 +1,570 @@
+"""Check a script whose structure is valid: names, targets, texts, expressions, and the flow of its variables."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import regex
+
+from scripts.checks import form_checks
+from scripts.checks.answerability import check_answer_words, check_questions
+from scripts.checks.backtracking import ambiguous_part
+from scripts.checks.control_flow import ControlFlowGraph, Spot
+from scripts.checks.definite_assignment import check_assignment, where
+from scripts.checks.detector_checks import check_detector, unable
+from scripts.checks.effects import Body, Branch, Each, LoopBack, Read, Run, Select, Straight, Write, effect_of
+from scripts.checks.personal_data import check_copies
+from scripts.checks.reachability import check_reachability
+from scripts.checks.type_check import check_arithmetic, check_sense
+from scripts.checks.unused import check_names
+from scripts.checks.variable_flow import Place, VariableFlow
+from scripts.detectors.judge import DETECTORS_MAX
+from scripts.expressions.expressions import Compiled, compile_expression, compile_template, is_reserved
+from scripts.expressions.members import DETECTED
+from scripts.expressions.members import MemberFault as MemberFault
+from scripts.expressions.sandbox import ExpressionInvalid
+from scripts.expressions.suggestions import expression_fix, suggest
+from scripts.expressions.values import Value, ValueRefused, coerce, number_in
+from scripts.model.actions import (
+    Action,
+    AiAsk,
+    AiSay,
+    Call,
+    Chat,
+    Choose,
+    Emit,
+    Experiment,
+    Form,
+    Recall,
+    Remember,
+    Say,
+    Scene,
+    Show,
+    action_type,
+    outputs_of,
+    policies,
+    rounds_of,
+    walk,
+)
+from scripts.model.base import ID_CHARS_MAX, Expression, Location, Template
+from scripts.model.context_config import Context, faults_of
+from scripts.model.diagnostics import Fault, Problems, Severity
+from scripts.model.experiments import Arm, ExperimentPlan, block_faults, plan_faults, unused
+from scripts.model.script import (
+    Detector,
+    FormDefinition,
+    FormField,
+    Interrupt,
+    Phase,
+    Role,
+    Script,
+    Skill,
+    Topic,
+    as_output,
+    resolve_target,
+)
+from scripts.model.variables import Declaration, Output, Records
+from scripts.versions.rename_map import check_migrations
+from scripts.yaml.syntax_hints import hidden_character
+
+_SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})|｛+\s*([^\W\d]\w*)\s*｝+")
+_ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions also store names of the older formats
+_EVENT = regex.compile(r"\w[\w.\-]*")
+_NAME = regex.compile(r"[^\W\d]\w*")
+_OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
+
+
+_NEEDS_ALL_PARTS = frozenset({"NO_ACTIONS", "EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
+"""Problems that are not reported if a part of the script is invalid, because a list may be empty only for that."""
+
+_Named = Script | Phase | Topic | Skill | Action | Role | FormDefinition | ExperimentPlan | Arm | Interrupt | Detector
+
+
+def check_script(script: Script, problems: Problems) -> None:
+    """Add every problem of a script; every node must have an id."""
+    _Checker(script, problems).run()
+
+
+class _Checker:
+    def __init__(self, script: Script, problems: Problems) -> None:
+        self.script = script
+        self.problems = problems
+        self.is_whole = not problems.fatal
+        self.place = Place()
+        self.at_hand: list[str] = []  # names that have a value besides the variables
+        self.shown: set[str] = set()  # forms that actions show
+        self.met: set[str] = set()  # experiments that actions use
+        self.flow = VariableFlow(script)
+
+    def add(self, code: str, message: str, at: Location, fix: str = "", severity: Severity | None = None) -> None:
+        if self.is_whole or code not in _NEEDS_ALL_PARTS:
+            self.problems.add(code, message, at, path=self.place.path, fix=fix, severity=severity)
+
+    def faults(self, found: Iterable[Fault]) -> None:
+        for each in found:
+            self.add(each.code, each.message, each.at, each.fix)
+
+    @contextmanager
+    def within(self, place: Place) -> Iterator[None]:
+        """Check the parts of a node."""
+        outer, self.place = self.place, place
+        yield
+        self.place = outer
+
+    @contextmanager
+    def names(self, *names: str) -> Iterator[None]:
+        """Check sources that may read these names as well."""
+        outer, self.at_hand = self.at_hand, [*self.at_hand, *names]
+        yield
+        self.at_hand = outer
+
+    def run(self) -> None:
+        script = self.script
+        self.ids([script], "script", "script")
+        self.declarations(script.globals)
+        self.declarations(script.declare)
+        if not script.phases:
+            self.add("NO_ACTIONS", "the script has no phases", script.at)
+        if len(script.detectors) > DETECTORS_MAX:
+            self.add("CONSTRAINT_VIOLATION", f"a script may have at most {DETECTORS_MAX} detectors", script.at)
+        for nodes, kind in (
+            (script.phases, "phase"),
+            (script.skills, "skill"),
+            (script.roles, "role"),
+            (script.forms, "form"),
+            (script.interrupts, "interrupt"),
+            (script.detectors, "detector"),
+            (script.experiments, "experiment"),
+        ):
+            self.ids(nodes, kind, kind)
+        for phase in script.phases:
+            self.phase(phase)
+        for skill in script.skills:
+            self.skill(skill)
+        for interrupt in script.interrupts:
+            self.interrupt(interrupt)
+        for detector in script.detectors:
+            self.detector(detector)
+        self.on_budget()
+        self.context(script.context)
+        self.texts(*(repair.say for repair in script.repairs))
+        self.forms()
+        self.experiments()
+        check_migrations(script, self.problems)
+        reported = self.flow.check(self.problems)
+        if not self.problems.fatal:
+            self.analyses(ControlFlowGraph(script), reported)
+
+    def analyses(self, layout: ControlFlowGraph, reported: Collection[tuple[str, Spot]]) -> None:
+        """Check a script without errors as a whole; `reported` are reads for which a problem is recorded already."""
+        check_assignment(layout, self.problems, reported)
+        for check in (check_reachability, check_sense, check_arithmetic, check_questions, check_names):
+            check(layout, self.problems)
+        check_copies(self.script, self.problems)
+        check_answer_words(self.script, self.problems)
+
+    def phase(self, phase: Phase) -> None:
+        with self.within(Place(phase)):
+            self.expression(phase.when)
+            self.declarations(phase.declare)
+            self.ids(phase.topics, "topic", "topic")
+            if not phase.topics:
+                self.add("NO_ACTIONS", f"phase {phase.id} has no topics", phase.at)
+            for topic in phase.topics:
+                self.topic(phase, topic)
+
+    def topic(self, phase: Phase, topic: Topic) -> None:
+        self.expression(topic.when)
+        with self.within(Place(phase, topic)):
+            self.declarations(topic.declare)
+            if not topic.actions:
+                self.add("NO_ACTIONS", f"topic {topic.id} has no actions", topic.at)
+            self.actions(topic.actions)
+
+    def skill(self, skill: Skill) -> None:
+        with self.within(Place(node=skill)):
+            self.declarations((*skill.params, *skill.declare))
+            self.actions(skill.actions)
+            for name in skill.returns:
+                self.flow.read(name, skill.mark("returns"), self.place)
+
+    def interrupt(self, interrupt: Interrupt) -> None:
+        trigger = interrupt.on
+        if not (any(trigger.keywords) or trigger.intent or trigger.detector):
+            self.add("TRIGGER_EMPTY", "`on` is empty", interrupt.mark("on"))
+        if trigger.detector and trigger.detector not in {each.id for each in self.script.detectors}:
+            self.unknown("detector", trigger.detector, self.script.detectors, trigger.mark("detector"))
+        with self.within(Place(node=interrupt)):
+            self.expression(interrupt.when)
+            with self.names(*([DETECTED] if trigger.detector else [])):  # the finding of the detector
+                self.actions(interrupt.actions)
+            if interrupt.then.policy == "goto":
+                self.target(interrupt.then.target, interrupt.then.at)
+
+    def detector(self, detector: Detector) -> None:
+        with self.within(Place(node=detector)):
+            self.faults(check_detector(detector))
+            self.expression(detector.when)
+            with self.names(DETECTED):  # its finding
+                self.texts(detector.replace)
+                self.actions(detector.actions)
+
+    def on_budget(self) -> None:
+        """Check `on_budget`: its actions read the same variables as a detector's, and cannot wait either."""
+        for each in self.script.watchers[len(self.script.detectors) :]:
+            with self.within(Place(node=each)):
+                for action in unable(each.actions):
+                    message = f"`on_budget` cannot `{action_type(action)}`: its actions run immediately, within a turn"
+                    self.add("ON_BUDGET_WAITS", message, action.at)
+                self.actions(each.actions)
+
+    # -- names --------------------------------------------------------------------------------------------------
+
+    def ids(self, nodes: Sequence[_Named], kind: str, key: str) -> None:
+        seen: dict[str, Location] = {}
+        for node in nodes:
+            at = node.mark(key)
+            if not _ID.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
+                self.add("ID_INVALID", f"{node.id!r} is not a valid id", at, hidden_character(node.id))
+            if node.id in seen:
+                self.add("DUPLICATE_ID", f"duplicate {kind} {node.id}, first in line {seen[node.id].line}", at)
+            seen.setdefault(node.id, at)
+
+    def unknown(self, kind: str, name: str, known: Sequence[_Named], at: Location) -> None:
+        fix = suggest(name, [each.id for each in known], otherwise=None if kind == "role" else "")
+        self.add(f"{kind.upper()}_UNKNOWN", f"unknown {kind} {name}", at, fix)
+
+    def name(self, name: str, at: Location) -> None:
+        allowed = _NAME if self.script.form == "native" else _OLDER_NAME
+        if not allowed.fullmatch(name) or len(name) > ID_CHARS_MAX:
+            self.add("VARIABLE_NAME_INVALID", f"{name!r} is not a valid variable name", at)
+        elif is_reserved(name):
+            self.add("RESERVED_NAME", f"the runtime reserves the name `{name}`", at)
+
+    def writes(self, name: str, at: Location) -> None:
+        self.name(name, at)
+        if any(plan.id == name for plan in self.script.experiments):
+            self.add("EXPERIMENT_SET", f"`{name}` is an experiment, whose arm cannot be set", at)
+        self.flow.write(name, self.place)
+
+    def declarations(self, declared: Iterable[Declaration]) -> None:
+        seen: set[str] = set()
+        for each in declared:
+            self.name(each.var, each.mark("var"))
+            if each.var in seen:
+                self.add("DUPLICATE_DECLARATION", f"{each.var} is declared twice here", each.mark("var"))
+            seen.add(each.var)
+            self.typed(each, each.value, "value")
+
+    def typed(self, node: Declaration | Output, value: Value, key: str) -> None:
+        """Check the type and choices of a declaration, and its value."""
+        declared = node.kind
+        if declared == "choice" and not node.choices:
+            self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"))
+        elif len(set(node.choices)) < len(node.choices):
+            self.add("CHOICES_INVALID", "a choice occurs twice", node.mark("choices"))
+        elif declared is not None:
+            try:
+                coerce(value, declared, node.choices)
+            except ValueRefused as refused:
+                self.add("DEFAULT_MISMATCH", str(refused), node.mark(key))
+
+    # -- actions ------------------------------------------------------------------------------------------------
+
+    def actions(self, actions: tuple[Action, ...]) -> None:
+        """Check all actions of a node."""
+        self.ids(list(walk(actions)), "action", "id")
+        self.block(actions)
+
+    def block(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            self.action(action)
+
+    def action(self, action: Action) -> None:
+        self.expression(action.when)
+        self.role(action.role, action.mark("role"))
+        effect = effect_of(action)
+        for step in effect.steps:
+            self.step(step)
+        for leave in effect.leaves:
+            if leave.target is not None:
+                self.target(leave.target, leave.at)
+        self.body(effect.body)
+        self.policies(action)
+        self.outputs(action)
+        self.own(action)
+
+    def step(self, step: Read | Write) -> None:
+        match step:
+            case Read(source=Template() as text):
+                self.texts(text)
+            case Read(source=Expression() as expression):
+                with self.names(*step.at_hand):
+                    self.expression(expression)
+            case Write():
+                self.expression(step.value)
+                self.writes(step.name, step.at)
+
+    def body(self, body: Body) -> None:
+        match body:
+            case Branch():
+                self.block(body.then)
+                self.block(body.otherwise)
+            case Each():
+                self.name(body.loop.name, body.loop.at)
+                with self.names(body.loop.name):
+                    self.block(body.do)
+            case LoopBack():
+                self.block(body.do)
+                self.expression(body.until)
+            case Select():
+                if body.word == "choice":
+                    self.writes(body.put.name, body.put.at)
+                for option in body.options:
+                    self.block(option.actions)
+            case Run():
+                self.call(body.call)
+            case Straight():
+                pass
+
+    def own(self, action: Action) -> None:
+        """Check what only actions of this type have."""
+        match action:
+            case Say() if not any(text.source.strip() for text in action.texts):
+                self.add("EMPTY_TEXT", "the text is empty", action.mark("say"))
+            case Show() if action.media.image is None and action.media.url is None:
+                self.add("REQUIRED_FIELD_MISSING", "`show` needs `image` or `url`", action.media.at)
+            case Choose():
+                keys = [choice.key.casefold() for choice in action.choices]
+                if not keys or len(set(keys)) < len(keys):
+                    self.add("CHOICES_INVALID", "`choices` contains a choice twice", action.mark("choices"))
+            case Experiment():
+                self.met.add(action.plan)
+                self.faults(block_faults(action, self.script.experiments))
+            case Emit() if not _EVENT.fullmatch(action.signal.event):
+                message = f"{action.signal.event!r} is not a valid event name"
+                self.add("ID_INVALID", message, action.signal.mark("event"))
+            case Remember() | Recall():
+                self.memory(action)
+            case Form():
+                self.form(action)
+            case Chat():
+                self.context(action.context)
+            case Scene():
+                for role in (action.speakers.ai, action.speakers.human):
+                    self.role(role, action.speakers.at)
+            case _:
+                pass
+
+    def context(self, context: Context | None) -> None:
+        self.faults(faults_of(context) if context is not None else ())
+
+    def memory(self, action: Remember | Recall) -> None:
+        self.may_remember(action.at)
+        if isinstance(action, Remember) and self.script.memory.remember == "nothing" and not self.script.memory.is_off:
+            self.add("MEMORY_OFF", "the script's `memory` has `remember: nothing`", action.at)
+        text = action.text if isinstance(action, Remember) else action.query
+        if not text.source.strip():
+            self.add("EMPTY_TEXT", "the text is empty", text.at)
+
+    def may_remember(self, at: Location) -> None:
+        if self.script.memory.is_off:
+            self.add("MEMORY_OFF", "the script's `memory` is `off`", at)
+
+    def role(self, role: str, at: Location) -> None:
+        """Check a role; a script without `roles` may use any name, which the model sees."""
+        roles = self.script.roles
+        if role and roles and role not in {each.id for each in roles}:
+            self.unknown("role", role, roles, at)
+
+    def form(self, action: Form) -> None:
+        sheet = next((form for form in self.script.forms if form.id == action.sheet), None)
+        if sheet is None:
+            self.unknown("form", action.sheet, self.script.forms, action.mark("form"))
+            return
+        self.shown.add(sheet.id)
+        self.sheet(sheet)
+
+    def forms(self) -> None:
+        """Check the forms; the variables that they read are checked where they are shown."""
+        aside = _Checker(self.script, self.problems)
+        for sheet in self.script.forms:
+            aside.sheet(sheet)
+            self.faults(form_checks.faults(sheet))
+        self.faults(form_checks.unused(self.script.forms, self.shown, self.script.at.file))
+
+    def experiments(self) -> None:
+        """Check the experiments, and report unused ones."""
+        plans = self.script.experiments
+        for plan in plans:
+            self.name(plan.id, plan.mark("experiment"))
+            self.ids(plan.arms, "arm", "arm")
+        self.faults(plan_faults(plans, (*self.script.globals, *self.script.declare)))
+        self.faults(unused(plans, self.met, self.script.at.file))
+
+    def sheet(self, sheet: FormDefinition) -> None:
+        """Check a form where it is shown: its fields are variables there."""
+        self.texts(sheet.title, sheet.text)
+        for each in sheet.fields:
+            self.writes(each.name, each.mark("field"))
+            self.field(each)
+
+    def field(self, field: FormField) -> None:
+        self.texts(field.label, field.placeholder)
+        self.expression(field.computed)
+        output = as_output(field)
+        if field.computed is None and (output.type != "choice" or output.choices):
+            self.output(output, set())
+        with self.names(*(column.name for column in field.columns)):  # the cells of the row that is validated
+            for column in field.columns:
+                self.name(column.name, column.mark("field"))
+                self.field(column)
+
+    def call(self, action: Call) -> None:
+        if action.loop is not None:
+            self.name(action.loop.name, action.loop.at)
+        for name in action.assigned:
+            self.writes(name, action.mark("output"))
+        skill = next((skill for skill in self.script.skills if skill.id == action.skill), None)
+        if skill is None:
+            self.unknown("skill", action.skill, self.script.skills, action.mark("call"))
+        else:
+            self.parameters(action, skill)
+
+    def parameters(self, action: Call, skill: Skill) -> None:
+        known = [each.var for each in skill.params]
+        for name, value in action.input.items():
+            if name not in known:
+                fix = suggest(name, known)
+                self.add("PARAMETER_UNKNOWN", f"the skill {skill.id} has no parameter `{name}`", value.at, fix)
+        for each in skill.params:
+            if each.required and each.value is None and each.var not in action.input:
+                fix = f"Add `{each.var}:` to `input`."
+                self.add("PARAMETER_MISSING", f"the skill {skill.id} requires `{each.var}`", action.mark("call"), fix)
+        for name in action.output.values():
+            if name not in skill.returns:
+                fix = suggest(name, list(skill.returns))
+                self.add("RETURN_UNKNOWN", f"the skill {skill.id} does not return `{name}`", action.mark("output"), fix)
+
+    def policies(self, action: Action) -> None:
+        for key, policy in policies(action).items():
+            if isinstance(action, AiAsk | Chat) and policy.after > rounds_of(action):
+                message = f"`{key}` needs {policy.after} replies, but there are at most {rounds_of(action)}"
+                self.add("POLICY_TOO_LATE", message, policy.mark("after"))
+
+    def target(self, target: str, at: Location) -> None:
+        if isinstance(self.place.node, Skill):
+            self.add("GOTO_IN_SKILL", "a skill returns to its caller; it cannot jump", at)
+            return
+        phase = self.place.phase
+        if resolve_target(self.script, target, phase.id if phase is not None else "") is not None:
+            return
+        known = [f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics]
+        known += [topic.id for topic in phase.topics] if phase is not None else []
+        self.add("GOTO_UNKNOWN", f"unknown topic or phase {target}", at, suggest(target, known))
+
+    # -- outputs --------------------------------------------------------------------------------------------------
+
+    def outputs(self, action: Action) -> None:
+        seen: set[str] = set()
+        for item in outputs_of(action):
+            for each in item.questions:
+                if isinstance(item, Records):
+                    self.name(each.get, each.mark("get"))
+                self.output(each, seen)
+        criteria = action.exit_criteria if isinstance(action, AiSay | AiAsk | Chat) else None
+        for condition in criteria.custom_conditions if criteria else ():
+            self.flow.read(condition.variable, condition.mark("variable"), self.place)
+
+    def output(self, output: Output, seen: set[str]) -> None:
+        if output.get in seen:
+            self.add("DUPLICATE_DECLARATION", f"{output.get} is an output twice here", output.mark("get"))
+        seen.add(output.get)
+        self.typed(output, output.default, "default")
+        self.texts(output.invalid)
+        self.limits(output)
+        if output.pattern is not None:
+            self.pattern(output.pattern, output.mark("pattern"))
+        with self.names(output.get):  # the answer itself is visible while it is validated
+            self.expression(output.validate)
+
+    def pattern(self, pattern: str, at: Location) -> None:
+        try:
+            regex.compile(pattern)
+        except regex.error as error:
+            self.add("PATTERN_INVALID", str(error), at)
+            return
+        text = ambiguous_part(pattern)
+        if text is not None:
+            self.add("PATTERN_BACKTRACKS", f"a repetition in it matches `{text}` in more than one way", at)
+
+    def limits(self, output: Output) -> None:
+        """Check `min` and `max`: dates for a date, else numbers (for the value, or the length of a text or list)."""
+        for key, limit in (("min", output.min), ("max", output.max)):
+            wanted = "date" if output.type == "date" else "number"
+            if limit is None:
+                continue
+            try:
+                coerce(str(limit) if wanted == "date" else limit, "date" if wanted == "date" else "number")
+            except ValueRefused as refused:
+                fix = f"Write a {wanted}, such as `{key}: {'2026-01-31' if wanted == 'date' else 10}`."
+                self.add("RANGE_INVALID", f"`{key}`: {refused}", output.mark(key), fix)
+                return
+        if output.min is not None and output.max is not None and _above(output.min, output.max):
+            self.add("RANGE_INVALID", "`min` is greater than `max`", output.mark("min"))
+
+    # -- texts and expressions --------------------------------------------------------------------------------------
+
+    def texts(self, *texts: Template | None) -> None:
+        for text in texts:
+            if text is not None:
+                self.compiled(text, "TEMPLATE_INVALID")
+                for match in _SINGLE_BRACES.finditer(text.source) if self.script.form == "native" else ():
+                    self.flow.mention(match[1] or match[2], match[0], _line_at(text, match.start()))
+
+    def expression(self, expression: Expression | None) -> None:
+        if expression is None:
+            return
+        if not expression.source.strip():
+            self.add("EXPRESSION_INVALID", "the expression is empty", expression.at)
+            return
+        self.compiled(expression, "EXPRESSION_INVALID")
+
+    def compiled(self, source: Template | Expression, code: str) -> None:
+        try:
+            compiled: Compiled = (
+                compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
+            )
+        except ExpressionInvalid as error:
+            fix = expression_fix(source.source) if isinstance(source, Expression) else ""
+            self.add(code, str(error), source.at.below(error.line - 1), fix)
+            return
+        if "recall" in compiled.names and "recall" not in self.at_hand:
+            self.may_remember(where(source, "recall"))
+        for name in sorted(compiled.reads - set(self.at_hand)):
+            self.flow.read(name, where(source, name), self.place)
+        for fault in compiled.facts.faults:
+            if self.is_given(fault.root):
+                self.member(fault, source)
+
+    def is_given(self, name: str) -> bool:
+        """Whether a name refers to a built-in value here, not to a variable of the script."""
+        if name != DETECTED:
+            return name not in self.at_hand
+        node = self.place.node
+        is_seen = isinstance(node, Detector) or (isinstance(node, Interrupt) and bool(node.on.detector))
+        return is_seen and self.at_hand.count(DETECTED) == 1
+
+    def member(self, fault: MemberFault, source: Template | Expression) -> None:
+        severity: Severity | None = None if fault.is_fatal else "warning"
+        self.add("MEMBER_UNKNOWN", fault.message, source.at.below(fault.line - 1), fault.fix, severity)
+
+
+def _above(low: int | float | str, high: int | float | str) -> bool:
+    numbers = [number_in(limit) if isinstance(limit, str) else limit for limit in (low, high)]
+    if numbers[0] is not None and numbers[1] is not None:
+        return numbers[0] > numbers[1]
+    return str(low) > str(high)
+
+
+def _line_at(text: Template, offset: int) -> Location:
+    return text.at.below(text.source.count("\n", 0, offset))

@@ -1,0 +1,417 @@
+"""The effects of each action, shared by all analyses: its reads and writes in order, and where it leads.
+
+A new action needs only be added to `effect_of`.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias, assert_never
+
+from msgspec import Struct
+
+from scripts.expressions.analysis import ExpressionInfo
+from scripts.expressions.condition_algebra import Unknown
+from scripts.expressions.expressions import compile_expression, compile_template
+from scripts.expressions.values import Value
+from scripts.model.actions import (
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Call,
+    Chat,
+    Choose,
+    Emit,
+    End,
+    Experiment,
+    Foreach,
+    Form,
+    Goto,
+    If,
+    Loop,
+    OnFail,
+    Onward,
+    Recall,
+    Remember,
+    Repeat,
+    Say,
+    Scene,
+    Set,
+    Show,
+    UserSay,
+    policies,
+)
+from scripts.model.base import Expression, Location, Template
+from scripts.model.memory_plan import sources_in
+from scripts.model.script import FormDefinition
+from scripts.model.variables import Assignment, Output, OutputItem, Records
+
+Waits: TypeAlias = Literal["never", "maybe", "always"]
+EFFECTS_MAX = 10_000  # effects in the cache
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+class Read(Struct, frozen=True):
+    """The evaluation of a text or expression; `at_hand` are names that have a value there besides the variables."""
+
+    source: Template | Expression
+    at_hand: frozenset[str] = _NO_NAMES
+    is_condition: bool = False
+
+
+class Write(Struct, frozen=True):
+    """A write of a variable: the value of an expression, or an answer.
+
+    `doubt` says when an answer may be missing, after the word "when"; empty if there always is one. `null` says when
+    null is written instead; lists are empty then.
+    """
+
+    name: str
+    at: Location
+    value: Expression | None = None
+    when: Expression | None = None
+    doubt: str = ""
+    null: str = ""
+
+
+class Leave(Struct, frozen=True):
+    """A jump out of the topic: to a target, or to the end if there is none."""
+
+    target: str | None
+    at: Location
+    is_on_fail: bool = False
+
+
+class Straight(Struct, frozen=True):
+    """Nothing inside."""
+
+
+class Branch(Struct, frozen=True):
+    """A branch: one of two lists."""
+
+    condition: Expression
+    then: tuple[Action, ...]
+    otherwise: tuple[Action, ...]
+
+
+class Each(Struct, frozen=True):
+    """A list that runs once per item, possibly never."""
+
+    loop: Loop
+    do: tuple[Action, ...]
+
+
+class LoopBack(Struct, frozen=True):
+    """A list that runs at least once, until a condition is true."""
+
+    until: Expression | None
+    do: tuple[Action, ...]
+
+
+class Option(Struct, frozen=True):
+    """The value that a choice gives the variable, and the actions of that choice."""
+
+    key: str
+    value: Value
+    actions: tuple[Action, ...]
+
+
+class Select(Struct, frozen=True):
+    """One of several lists, selected by the choice stored in a variable, or by the arm.
+
+    `is_sure`: one of them runs in any case; otherwise the question may run out of rounds.
+    """
+
+    put: Write
+    options: tuple[Option, ...]
+    word: Literal["choice", "arm"] = "choice"
+    is_sure: bool = False
+
+
+class Run(Struct, frozen=True):
+    """A call of a skill, once or for each item of a list."""
+
+    call: Call
+
+
+Body: TypeAlias = Straight | Branch | Each | LoopBack | Select | Run
+
+
+class Effect(Struct, frozen=True):
+    """The effect of an action: first its steps, then its inner lists. `passes`: whether its end is reachable."""
+
+    steps: tuple[Read | Write, ...] = ()
+    body: Body = Straight()
+    leaves: tuple[Leave, ...] = ()
+    waits: Waits = "never"
+    passes: bool = True
+    says: bool = False
+
+    @property
+    def written(self) -> Iterator[tuple[str, Location]]:
+        """Every name that the action itself writes, with its location."""
+        yield from ((step.name, step.at) for step in self.steps if isinstance(step, Write))
+        match self.body:
+            case Select(put=put):
+                yield put.name, put.at
+            case Run(call=call):
+                yield from ((name, call.mark("output")) for name in call.assigned)
+            case _:
+                pass
+
+
+_EFFECTS: dict[int, tuple[Action, Effect]] = {}
+"""The effects of recent actions by identity, because each check asks for them again."""
+
+
+def effect_of(action: Action, sheets: tuple[FormDefinition, ...] = ()) -> Effect:
+    """Return the effect of an action whose `when` is true; `sheets` are the script's forms, whose fields it sets."""
+    if isinstance(action, Form):
+        return _filling(action, sheets)
+    known = _EFFECTS.get(id(action))
+    if known is not None and known[0] is action:
+        return known[1]
+    if len(_EFFECTS) >= EFFECTS_MAX:
+        _EFFECTS.clear()
+    effect = _effect_of(action)
+    _EFFECTS[id(action)] = action, effect
+    return effect
+
+
+def _effect_of(action: Action) -> Effect:
+    match action:
+        case Say():
+            return Effect(_looks(*action.texts), says=True)
+        case AiSay():
+            waits: Waits = "always" if action.waits_after else "maybe" if action.utterances > 1 else "never"
+            return Effect(_looks(action.task), waits=waits, says=True)
+        case Ask():
+            steps = (*_looks(action.question, action.invalid), *_outputs(action.outputs, action.on_fail))
+            return Effect(steps, leaves=_leaves(action.on_fail), waits="always", says=True)
+        case AiAsk():
+            leaves = _leaves(action.on_fail, *(each.then for each in policies(action).values()))
+            return Effect(_leading(action), leaves=leaves, waits="always", says=True)
+        case AiThink():
+            return Effect((*_looks(action.task), *_outputs(action.outputs, OnFail())))
+        case Set():
+            return Effect(tuple(step for name, value in action.assignments.items() for step in _set(name, value)))
+        case Choose():
+            return _choosing(action)
+        case UserSay():
+            return Effect(_looks(action.text), waits="always")
+        case Show():
+            return Effect(_looks(action.media.image, action.media.url, action.media.caption), says=True)
+        case If():
+            steps = (Read(action.condition, is_condition=True),)
+            return Effect(steps, Branch(action.condition, action.then, action.otherwise))
+        case Experiment():
+            options = tuple(Option(arm, arm, inner) for arm, inner in action.arms.items())
+            put = Write(action.plan, action.mark("experiment"))
+            return Effect(body=Select(put, options, "arm", is_sure=bool(options)))
+        case Foreach():
+            return Effect(_looks(action.loop.items), Each(action.loop, action.do))
+        case Repeat():
+            return Effect(body=LoopBack(action.until.until, action.do))
+        case Call():
+            return _calling(action)
+        case Emit():
+            return Effect(_looks(*action.signal.data.values()))
+        case Remember():
+            written = sources_in(dict(action.metadata), action.mark("metadata"))
+            return Effect(_looks(action.text, action.about, action.source, *written))
+        case Recall():
+            looks = _looks(action.query, *sources_in(dict(action.filters), action.mark("filters")))
+            return Effect((*looks, Write(action.into, action.mark("into"), null="memory has no result for it")))
+        case Form():
+            return _filling(action, ())
+        case Chat():
+            return _chatting(action)
+        case Scene():
+            return Effect()
+        case Goto():
+            return Effect(leaves=(Leave(action.target, action.mark("goto")),), passes=False)
+        case End():
+            return Effect(leaves=(Leave(None, action.at),), passes=False)
+        case _:
+            assert_never(action)
+
+
+def facts_in(source: Template | Expression) -> ExpressionInfo:
+    """Return the analysis of a source. Raises ExpressionInvalid if it does not compile."""
+    compiled = compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
+    return compiled.facts
+
+
+def sources_of(action: Action) -> Iterator[Template | Expression]:
+    """Yield every text and expression of an action, except those of the actions inside it."""
+    effect = effect_of(action)
+    found = [action.when, effect.body.until if isinstance(effect.body, LoopBack) else None]
+    for step in effect.steps:
+        if isinstance(step, Read):
+            yield step.source
+        else:
+            found += [step.value, step.when]
+    yield from (each for each in found if each is not None)
+
+
+def truth_of(condition: Expression | None) -> bool | None:
+    """Return the constant result of a condition; None if it depends on variables."""
+    value = facts_in(condition).value if condition is not None else True
+    return None if isinstance(value, Unknown) else bool(value)
+
+
+def goes_on(actions: tuple[Action, ...]) -> bool:
+    """Whether the end of a list of actions is reachable."""
+    return all(passes(action) for action in actions)
+
+
+def passes(action: Action) -> bool:
+    """Whether the end of an action is reachable."""
+    if truth_of(action.when) is not True:
+        return True
+    effect = effect_of(action)
+    match effect.body:
+        case Straight() | Each() | Run():
+            return effect.passes
+        case Select() as pick if not (effect.leaves or pick.is_sure):
+            return effect.passes
+        case _:
+            return any(map(goes_on, inner_lists(effect.body)))
+
+
+def inner_lists(body: Body) -> Iterator[tuple[Action, ...]]:
+    """Yield the lists inside an action that may run: none that a constant condition excludes."""
+    match body:
+        case Branch():
+            truth = truth_of(body.condition)
+            yield from (body.then,) if truth is not False else ()
+            yield from (body.otherwise,) if truth is not True else ()
+        case Each() | LoopBack():
+            yield body.do
+        case Select():
+            yield from (option.actions for option in body.options)
+        case Straight() | Run():
+            pass
+        case _:
+            assert_never(body)
+
+
+def _looks(*sources: Template | Expression | None) -> tuple[Read, ...]:
+    return tuple(Read(source) for source in sources if source is not None)
+
+
+def _set(name: str, value: Expression) -> Iterator[Read | Write]:
+    yield Read(value)
+    yield Write(name, value.at, value)
+
+
+def _filling(action: Form, sheets: tuple[FormDefinition, ...]) -> Effect:
+    steps = (*_looks(action.invalid), *_fields(action, sheets))
+    return Effect(steps, leaves=_leaves(action.on_fail), waits="always", says=True)
+
+
+def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Read | Write]:
+    """Return the writes of the fields that the user fills in, then those of computed fields.
+
+    A field with an explicit `required: false` may stay empty; all others count as filled in.
+    """
+    fields = [each for sheet in sheets if sheet.id == action.sheet for each in sheet.fields]
+    for each in fields:
+        if each.computed is None:
+            is_open = "required" in each.marks and not each.required and each.default is None
+            yield Write(
+                each.name, each.mark("field"), doubt="the form leaves it empty" if is_open else _skipped(action)
+            )
+    for each in fields:
+        if each.computed is not None:
+            yield Read(each.computed)
+            yield Write(each.name, each.mark("field"), each.computed)
+
+
+def _skipped(action: Form) -> str:
+    return _SKIP if action.on_fail.policy == "skip" else ""
+
+
+def _leading(action: AiAsk) -> tuple[Read | Write, ...]:
+    looks = list(_looks(action.task, action.invalid, action.exit, *(each.say for each in policies(action).values())))
+    if action.exit_when is not None:
+        looks.append(Read(action.exit_when, _output_names(action.outputs), is_condition=True))
+    skipped = next((f"`{key}: skip`" for key, each in policies(action).items() if each.then.policy == "skip"), "")
+    return (
+        *looks,
+        *_outputs(action.outputs, action.on_fail, f"there is no valid answer ({skipped})" if skipped else ""),
+    )
+
+
+def _output_names(items: tuple[OutputItem, ...]) -> frozenset[str]:
+    """Return the names that have a value while an answer is validated."""
+    return frozenset(each.get for item in items for each in item.questions) | {
+        item.tolist for item in items if isinstance(item, Records)
+    }
+
+
+def _outputs(items: tuple[OutputItem, ...], on_fail: OnFail, skipped: str = "") -> tuple[Read | Write, ...]:
+    """Return the writes of an answer, then of values computed from it; `skipped` says when there may be no answer."""
+    steps: list[Read | Write] = []
+    for output in (output for item in items for output in item.questions):
+        steps += _looks(output.invalid)
+        steps += [Read(output.validate, _output_names(items), is_condition=True)] if output.validate is not None else []
+    for item in items:
+        if not isinstance(item, Assignment):
+            has_default = isinstance(item, Output) and item.default is not None
+            is_open = item.required is False and not has_default
+            doubt = _doubt(on_fail, is_open=is_open) or ("" if has_default else skipped)
+            at = item.mark("get" if isinstance(item, Output) else "tolist")
+            steps.append(Write(item.variable, at, doubt=doubt))
+    for each in items:
+        if isinstance(each, Assignment):
+            looks = [Read(each.when, is_condition=True)] if each.when is not None else []
+            steps += [*looks, Write(each.set, each.mark("set"), each.value, each.when)]
+    return tuple(steps)
+
+
+_SKIP = "there is no valid answer (`on_fail: skip`)"
+
+
+def _doubt(on_fail: OnFail, *, is_open: bool) -> str:
+    if on_fail.policy == "skip":
+        return _SKIP
+    return "the answer does not contain it (`required: false`)" if is_open else ""
+
+
+def _leaves(*thens: OnFail | Onward) -> tuple[Leave, ...]:
+    """Return the jumps after invalid or unproductive replies."""
+    return tuple(
+        Leave(each.target if each.policy == "goto" else None, each.at, is_on_fail=True)
+        for each in thens
+        if each.policy in {"goto", "end"}
+    )
+
+
+def _chatting(action: Chat) -> Effect:
+    after = tuple(policies(action).values())
+    looks = _looks(action.task, action.exit, *(each.say for each in after))
+    conditions = [Read(action.exit_when, is_condition=True)] if action.exit_when is not None else []
+    leaves = _leaves(*(each.then for each in after))
+    return Effect((*looks, *conditions), leaves=leaves, waits="always", says=True)
+
+
+def _choosing(action: Choose) -> Effect:
+    options = tuple(
+        Option(each.key, each.key if each.value is None else each.value, each.actions) for each in action.choices
+    )
+    doubt = "no choice is selected (`on_fail: skip`)" if action.on_fail.policy == "skip" else ""
+    put = Write(action.variable, action.mark("choose"), doubt=doubt)
+    return Effect(
+        _looks(action.question, action.invalid, *(each.text for each in action.choices)),
+        Select(put, options),
+        _leaves(action.on_fail),
+        waits="always",
+        says=action.question is not None,
+    )
+
+
+def _calling(action: Call) -> Effect:
+    at_hand = frozenset({action.loop.name}) if action.loop is not None else _NO_NAMES
+    looks = _looks(action.loop.items) if action.loop is not None else ()
+    return Effect((*looks, *(Read(value, at_hand) for value in action.input.values())), Run(action))

@@ -1,0 +1,282 @@
+"""Check for unreachable topics and actions, and for endless loops."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from scripts.checks.control_flow import ControlFlowGraph, Spot, names_written
+from scripts.checks.effects import Each, Leave, Run, effect_of, facts_in, goes_on, inner_lists, passes, truth_of
+from scripts.expressions.members import BUILTINS
+from scripts.model.actions import Action, If, Repeat, arms, walk
+from scripts.model.base import Expression, Location
+from scripts.model.diagnostics import Problems
+from scripts.model.script import Script, resolve_target
+
+_END: Spot = ("", "")
+
+
+def check_reachability(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each unreachable topic, phase and action, and for each endless loop."""
+    _Transitions(layout, problems).check()
+    waiting = _waiting_skills(layout.script)
+    for node, body in layout.bodies():
+        for dead, why in _dead(body.actions):
+            problems.add("ACTION_UNREACHABLE", f"unreachable: {why}", dead.at, path=layout.path(node))
+        for action in walk(body.actions):
+            if isinstance(action, Repeat):
+                _check_repeat(action, waiting, problems, layout.path(node))
+
+
+# -- actions --------------------------------------------------------------------------------------------------------
+
+
+def _dead(actions: tuple[Action, ...]) -> Iterator[tuple[Action, str]]:
+    """Yield the first action of each unreachable sequence, and the reason."""
+    for number, action in enumerate(actions):
+        if truth_of(action.when) is False:
+            yield action, "its `when` is never true"
+        else:
+            yield from _dead_inside(action)
+        if not passes(action) and number + 1 < len(actions):
+            yield actions[number + 1], f"the action before it (`{action.id}`) never continues"
+            return
+
+
+def _dead_inside(action: Action) -> Iterator[tuple[Action, str]]:
+    if isinstance(action, If) and (truth := truth_of(action.condition)) is not None:
+        name, dead, live = ("else", action.otherwise, action.then) if truth else ("then", action.then, action.otherwise)
+        if dead:
+            yield dead[0], f"`{name}` never runs, the condition is {'always' if truth else 'never'} true"
+        yield from _dead(live)
+        return
+    for inner in arms(action).values():
+        yield from _dead(inner)
+
+
+# -- topics ---------------------------------------------------------------------------------------------------------
+
+
+class _Transition(Struct, frozen=True):
+    """A transition from one topic to another without waiting for the user."""
+
+    target: Spot
+    at: Location
+    is_jump: bool = False
+
+
+class _Transitions:
+    """The transitions between topics."""
+
+    def __init__(self, layout: ControlFlowGraph, problems: Problems) -> None:
+        self._layout = layout
+        self._script = script = layout.script
+        self._interrupt_targets = [layout.spot(node) for node in layout.interrupt_targets()]
+        self._problems = problems
+        self._topics = {(phase.id, topic.id): (phase, topic) for phase in script.phases for topic in phase.topics}
+        self._waiting = _waiting_skills(script)
+
+    def check(self) -> None:
+        reached = self._reached()
+        for phase in self._script.phases:
+            spots = [(phase.id, topic.id) for topic in phase.topics]
+            if spots and not any(spot in reached for spot in spots):
+                self._problems.add("TOPIC_UNREACHABLE", f"no path leads to phase {phase.id}", phase.mark("phase"))
+                continue
+            for spot in spots:
+                if spot not in reached:
+                    topic = self._topics[spot][1]
+                    never = truth_of(topic.when) is False
+                    why = "its `when` is never true and no `goto` leads here" if never else "no path leads here"
+                    at = topic.mark("topic")
+                    self._problems.add("TOPIC_UNREACHABLE", f"topic {topic.id}: {why}", at, path="/".join(spot))
+        self._check_rounds(reached)
+
+    def _reached(self) -> set[Spot]:
+        """Return every reachable topic."""
+        reached: set[Spot] = set()
+        waiting = [self._from(0, 0), self._interrupt_targets]
+        while waiting:
+            for spot in waiting.pop():
+                if spot in reached or spot == _END:
+                    continue
+                reached.add(spot)
+                topic = self._topics[spot][1]
+                waiting.append(self._jumps(spot, topic.actions))
+                if goes_on(topic.actions):
+                    waiting.append(self._following(spot))
+        return reached
+
+    def _jumps(self, spot: Spot, actions: tuple[Action, ...]) -> list[Spot]:
+        return [found for leave in _leaves(actions) if (found := self._target(spot, leave)) is not None]
+
+    def _target(self, spot: Spot, leave: Leave) -> Spot | None:
+        return resolve_target(self._script, leave.target, spot[0]) if leave.target is not None else None
+
+    def _following(self, spot: Spot) -> list[Spot]:
+        node = self._layout.body(spot)
+        return self._from(node.phase, node.topic + 1)
+
+    def _from(self, p: int, t: int) -> list[Spot]:
+        """Return the topics that may be next in order from a place on; the end if all may be skipped."""
+        found: list[Spot] = []
+        for number, phase in enumerate(self._script.phases[p:]):
+            if number and truth_of(phase.when) is False:
+                continue
+            for topic in phase.topics[t if number == 0 else 0 :]:
+                truth = truth_of(topic.when)
+                if truth is not False:
+                    found.append((phase.id, topic.id))
+                if topic.when is None and (number == 0 or phase.when is None):
+                    return found
+                if topic.when is None:
+                    break
+        return [*found, _END]
+
+    # -- loops ------------------------------------------------------------------------------------------------------
+
+    def _check_rounds(self, reached: set[Spot]) -> None:
+        """Finds cycles of topics without a wait."""
+        ways = {spot: self._ways(spot) for spot in self._topics if spot in reached}
+        targets = {spot: [way.target for way in found] for spot, found in ways.items()}
+        reported: set[Spot] = set()
+        for spot in ways:
+            ring = _ring(spot, targets)
+            if spot in reported or not ring:
+                continue
+            reported |= ring
+            self._check_ring(ring, ways)
+
+    def _check_ring(self, ring: set[Spot], ways: Mapping[Spot, list[_Transition]]) -> None:
+        inside = [way for spot in ways if spot in ring for way in ways[spot] if way.target in ring]
+        back = next((way.at for way in sorted(inside, key=lambda way: not way.is_jump)), None)
+        if back is None:
+            return
+        path = "/".join(next(spot for spot in self._topics if spot in ring))
+        may_wait = any(self._may_wait(self._topics[spot][1].actions) for spot in ring)
+        leads_out = any(way.target not in ring for spot in ring for way in ways[spot])
+        if not may_wait and not leads_out:
+            message = "endless loop: nothing in it waits, and nothing leads out"
+            self._problems.add("LOOP_ENDLESS", message, back, path=path)
+            return
+        conditions, written = self._conditions(ring)
+        names = {name for condition in conditions for name in facts_in(condition).names}
+        if names and not names & (BUILTINS | written) and not may_wait:
+            spelled = next((condition.source for condition in conditions), "")
+            message = f"endless loop: nothing in it waits or changes its conditions (`{' '.join(spelled.split())}`)"
+            self._problems.add("LOOP_ENDLESS", message, back, path=path, severity="warning")
+
+    def _conditions(self, ring: set[Spot]) -> tuple[list[Expression], set[str]]:
+        """Return every condition in a cycle of topics, and every name that it writes."""
+        conditions: list[Expression] = []
+        written: set[str] = set()
+        for spot in ring:
+            topic = self._topics[spot][1]
+            written |= set(names_written(topic.actions)) | {each.var for each in topic.declare}
+            for action in walk(topic.actions):
+                conditions += [action.when] if action.when is not None else []
+                conditions += [action.condition] if isinstance(action, If) else []
+            conditions += [topic.when] if topic.when is not None else []
+        return conditions, written
+
+    def _may_wait(self, actions: tuple[Action, ...]) -> bool:
+        return any(_waits(action, self._waiting) for action in walk(actions))
+
+    def _ways(self, spot: Spot) -> list[_Transition]:
+        """Return where a topic may lead without a wait."""
+        topic = self._topics[spot][1]
+        ways: list[_Transition] = []
+        if self._walk(spot, topic.actions, ways):
+            ways += [_Transition(target, topic.at) for target in self._following(spot) or [_END]]
+        return ways
+
+    def _walk(self, spot: Spot, actions: tuple[Action, ...], ways: list[_Transition]) -> bool:
+        """Collect the jumps out of a list; return whether its end is reachable without a wait."""
+        for action in actions:
+            if truth_of(action.when) is False:
+                continue
+            through = self._step(spot, action, ways)
+            if not through and truth_of(action.when) is True:
+                return False
+        return True
+
+    def _step(self, spot: Spot, action: Action, ways: list[_Transition]) -> bool:
+        effect = effect_of(action)
+        for leave in effect.leaves:
+            if not leave.is_on_fail:
+                ways.append(_Transition(self._target(spot, leave) or _END, leave.at, is_jump=True))
+        if effect.waits == "always" or not effect.passes:
+            return False
+        through = [self._walk(spot, inner, ways) for inner in inner_lists(effect.body)]
+        return not through or isinstance(effect.body, Each) or any(through)
+
+
+def _ring(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
+    """Return the topics on a cycle through a topic; empty if there is none."""
+    forth = _reach(spot, ways)
+    if spot not in forth:
+        return set()
+    return {each for each in forth if spot in _reach(each, ways)}
+
+
+def _reach(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
+    found: set[Spot] = set()
+    waiting = [spot]
+    while waiting:
+        for target in ways.get(waiting.pop(), []):
+            if target not in found:
+                found.add(target)
+                waiting.append(target)
+    return found
+
+
+def _leaves(actions: tuple[Action, ...]) -> Iterator[Leave]:
+    """Yield every possible jump out of a list."""
+    for action in actions:
+        if truth_of(action.when) is False:
+            continue
+        effect = effect_of(action)
+        yield from effect.leaves
+        for inner in inner_lists(effect.body):
+            yield from _leaves(inner)
+        if not passes(action):
+            return
+
+
+# -- repeat -----------------------------------------------------------------------------------------------------------
+
+
+def _waiting_skills(script: Script) -> set[str]:
+    """Return the skills that may wait for the user, themselves or in a skill that they call."""
+    waiting: set[str] = set()
+    for _ in script.skills:
+        found = {skill.id for skill in script.skills if any(_waits(action, waiting) for action in walk(skill.actions))}
+        if found == waiting:
+            break
+        waiting = found
+    return waiting
+
+
+def _waits(action: Action, waiting: set[str]) -> bool:
+    effect = effect_of(action)
+    return effect.waits != "never" or (isinstance(effect.body, Run) and effect.body.call.skill in waiting)
+
+
+def _check_repeat(action: Repeat, waiting: set[str], problems: Problems, path: str) -> None:
+    until = action.until.until
+    if until is None or truth_of(until) is not None:
+        return
+    inside = list(walk(action.do))
+    leads_out = any(effect_of(each).leaves for each in inside)
+    if leads_out or any(_waits(each, waiting) for each in inside) or any(_calls(each) for each in inside):
+        return
+    facts = facts_in(until)
+    if not facts.names & (BUILTINS | set(names_written(action.do))):
+        spelled = " ".join(until.source.split())
+        message = (
+            f"nothing in `do` waits or changes a variable of `{spelled}`, so it runs {action.until.max} times or once"
+        )
+        problems.add("LOOP_ENDLESS", message, until.at, path=path, severity="warning")
+
+
+def _calls(action: Action) -> bool:
+    return isinstance(effect_of(action).body, Run)

@@ -1,0 +1,352 @@
+"""Check values against the types and choices of their variables, and arithmetic with answers that have no type."""
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from scripts.checks.abstract_state import Level, Sight
+from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
+from scripts.checks.effects import Each, Option, Read, Select, Write, effect_of, facts_in, sources_of
+from scripts.expressions.analysis import Comparison
+from scripts.expressions.condition_algebra import Unknown
+from scripts.expressions.suggestions import suggest
+from scripts.expressions.values import (
+    DeclaredType,
+    Value,
+    ValueRefused,
+    coerce,
+    compare,
+    infer_type,
+    number_in,
+    shorten,
+)
+from scripts.model.actions import Action, AiAsk, AiSay, Call, Chat, Loop, Recall, outputs_of, walk
+from scripts.model.base import Expression, Location, Template
+from scripts.model.diagnostics import Problems
+from scripts.model.script import Topic
+from scripts.model.variables import Assignment, Declaration, Output, Records
+
+_EQUALITIES = {"eq", "ne", "in", "notin"}
+_ORDERS = {"lt", "lteq", "gt", "gteq"}
+_WIDENED = {
+    ("number", "text"),
+    ("date", "text"),
+    ("choice", "text"),
+}  # an answer of the one type is valid for a variable of the other
+
+
+class InferredType(Struct, frozen=True):
+    """The declared type of a variable, and the texts of a choice."""
+
+    kind: DeclaredType | None = None
+    choices: tuple[str, ...] = ()
+
+
+def check_sense(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each value that its variable cannot store or be compared with."""
+    _Sense(layout, problems).check()
+
+
+class _Sense:
+    def __init__(self, layout: ControlFlowGraph, problems: Problems) -> None:
+        self._layout = layout
+        self._problems = problems
+        self._path = ""
+        self._sight = layout.sight(layout.first)
+        self._natures: Mapping[str, InferredType] = {}
+        self._session: dict[str, list[InferredType | None]] = {}
+
+    def check(self) -> None:
+        for node, body in self._layout.bodies():
+            _gather(body.actions, self._layout.sight(node), Level.SESSION, self._session)
+        for node, body in self._layout.bodies():
+            self._path = self._layout.path(node)
+            self._sight = self._layout.sight(node)
+            local: dict[str, list[InferredType | None]] = {}
+            _gather(body.actions, self._sight, Level.TOPIC, local)
+            self._natures = {name: nature for name, found in local.items() if (nature := _common(found))}
+            if isinstance(body, Topic) and body.when is not None:
+                self._expression(body.when)
+            self._outputs_of_one_name(body.actions)
+            for action in walk(body.actions):
+                self._action(action)
+
+    def _add(self, message: str, at: Location, fix: str = "") -> None:
+        self._problems.add("TYPE_CLASH", message, at, path=self._path, fix=fix)
+
+    def _nature(self, name: str) -> InferredType | None:
+        declared = self._sight.declaration(name)
+        if declared is not None:
+            return InferredType(declared.kind, declared.choices)
+        if self._sight.key(name)[0] is Level.SESSION:
+            return _common(self._session.get(name, []))
+        return self._natures.get(name)
+
+    # -- actions ------------------------------------------------------------------------------------------------------
+
+    def _action(self, action: Action) -> None:
+        effect = effect_of(action)
+        if action.when is not None:
+            self._expression(action.when)
+        for step in effect.steps:
+            match step:
+                case Read():
+                    self._compared(facts_in(step.source).comparisons, step.source.at)
+                case Write() if step.value is not None:
+                    self._assigned(step.name, step.value)
+                case Write():
+                    pass
+        match effect.body:
+            case Each() as each:
+                self._loop(each.loop)
+            case Select() as pick:
+                for option in pick.options:
+                    self._option(pick.put.name, option, pick.put.at)
+            case _:
+                pass
+        if isinstance(action, Call) and action.loop is not None:
+            self._loop(action.loop)
+        for output in outputs_of(action):
+            if isinstance(output, Output):
+                self._output(output)
+        if isinstance(action, AiAsk | AiSay | Chat) and action.exit_criteria is not None:
+            for condition in action.exit_criteria.custom_conditions:
+                sign = {"==": "eq", "!=": "ne", "contains": ""}.get(condition.operator, "gt")
+                self._compared((Comparison(condition.variable, sign, condition.value),), condition.at)
+
+    def _expression(self, expression: Expression) -> None:
+        self._compared(facts_in(expression).comparisons, expression.at)
+
+    def _assigned(self, name: str, value: Expression) -> None:
+        found, declared = facts_in(value).value, self._sight.declaration(name)
+        if not isinstance(found, Unknown):
+            self._fits(name, found, declared, value.at)
+
+    def _fits(self, name: str, value: Value, declared: Declaration | None, at: Location) -> None:
+        if declared is None or declared.kind is None or value is None:
+            return
+        try:
+            coerce(value, declared.kind, declared.choices)
+        except ValueRefused as refused:
+            fix = suggest(str(value), declared.choices, "") if declared.choices else ""
+            self._add(f"`{name}` cannot store this value: {refused}", at, fix)
+
+    def _option(self, name: str, option: Option, at: Location) -> None:
+        declared = self._sight.declaration(name)
+        self._fits(name, option.value, declared, at)
+
+    def _loop(self, loop: Loop) -> None:
+        value = facts_in(loop.items).value
+        if not isinstance(value, Unknown) and value is not None and not isinstance(value, list):
+            self._add(f"a loop needs a list, not {shorten(value)}", loop.items.at)
+            return
+        source = loop.items.source.strip()
+        nature = self._nature(source) if source.isidentifier() else None
+        if nature is not None and nature.kind is not None and nature.kind != "list":
+            self._add(f"a loop needs a list, but `{source}` is a {nature.kind}", loop.items.at)
+
+    def _output(self, output: Output) -> None:
+        """Check an output against the variable that stores it."""
+        declared = self._sight.declaration(output.get)
+        wanted, actual = (declared.kind if declared is not None else None), output.kind
+        if declared is None or wanted is None or actual is None:
+            return
+        strange = [choice for choice in output.choices if wanted == "choice" and choice not in declared.choices]
+        if actual != wanted and (actual, wanted) not in _WIDENED:
+            at = output.mark("type" if output.type is not None else "choices")
+            self._add(f"`{output.get}` is declared as {wanted}, but this output is a {actual}", at)
+        elif strange and declared.choices:
+            fix = suggest(strange[0], declared.choices)
+            self._add(f"`{output.get}` cannot store {shorten(strange[0])}", output.mark("choices"), fix)
+
+    def _outputs_of_one_name(self, actions: tuple[Action, ...]) -> None:
+        seen: dict[str, DeclaredType] = {}
+        for output in (item for action in walk(actions) for item in outputs_of(action)):
+            if not isinstance(output, Output) or output.kind is None or self._sight.declaration(output.get) is not None:
+                continue
+            first = seen.setdefault(output.get, output.kind)
+            if first != output.kind:
+                at = output.mark("type" if output.type is not None else "choices")
+                self._add(f"`{output.get}` is a {first} above, but a {output.kind} here", at)
+
+    # -- comparisons --------------------------------------------------------------------------------------------------
+
+    def _compared(self, comparisons: tuple[Comparison, ...], at: Location) -> None:
+        for each in comparisons:
+            nature = self._nature(each.name)
+            if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
+                continue
+            values = each.value if each.sign in {"in", "notin"} else [each.value]
+            for value in values if isinstance(values, list) else ():
+                if (reason := _clash(nature, value, each.sign)) is not None:
+                    fix = suggest(str(value), nature.choices) if nature.choices else ""
+                    self._add(f"`{each.name}` {reason}", at, fix or _FIXES.get(nature.kind or "text", ""))
+
+
+_FIXES = {
+    "boolean": "Write the name alone, or `not name`.",
+    "number": "Compare with a number, without quotes.",
+    "date": "Compare with a date such as '2026-01-31', or with `today`.",
+}
+
+
+def _clash(nature: InferredType, value: Value, sign: str) -> str | None:
+    """Return why a variable never equals a value or cannot be ordered with it; None if it can."""
+    if value is None or value == "":
+        return None
+    found = shorten(value)
+    match nature.kind:
+        case "choice" if sign in _EQUALITIES and nature.choices:
+            known = any(compare("eq", choice, value) for choice in nature.choices)
+            return None if known else f"is never {found}, which is not one of its choices"
+        case "number":
+            is_number = isinstance(value, str) and number_in(value) is not None
+            return f"is a number, but {found} is a text" if isinstance(value, str) and not is_number else None
+        case "boolean" if not isinstance(value, bool):
+            return f"is true or false, never {found}"
+        case "date" if isinstance(value, str):
+            return None if _is_date(value) else f"is a date, but {found} is not"
+        case "date" if isinstance(value, int | float):
+            return f"is a date, but {found} is a {infer_type(value)}"
+        case _:
+            return None
+
+
+def _is_date(value: str) -> bool:
+    try:
+        coerce(value, "date")
+    except ValueRefused:
+        return False
+    return True
+
+
+def _gather(
+    actions: tuple[Action, ...], sight: Sight, level: Level, found: dict[str, list[InferredType | None]]
+) -> None:
+    """Return the values that the actions of a list write to each undeclared name of a level."""
+    for action in walk(actions):
+        for name, nature in _written_types(action):
+            if sight.declaration(name) is None and sight.key(name)[0] is level:
+                found.setdefault(name, []).append(nature)
+
+
+def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
+    """Yield the names that an action writes with their types; None if any type is possible."""
+    for output in outputs_of(action):
+        if isinstance(output, Output):
+            is_known = output.kind is not None and output.default is None
+            yield output.get, InferredType(output.kind, output.choices) if is_known else None
+        elif isinstance(output, Records):
+            yield output.tolist, InferredType("list")
+        elif isinstance(output, Assignment):
+            yield output.set, _literal(output.value)
+    effect = effect_of(action)
+    for step in effect.steps:
+        if isinstance(step, Write) and step.value is not None and not outputs_of(action):
+            yield step.name, _literal(step.value)
+    match effect.body:
+        case Select() as pick:
+            texts = tuple(option.value for option in pick.options if isinstance(option.value, str))
+            is_text = len(texts) == len(pick.options)
+            yield pick.put.name, InferredType("choice", texts) if is_text else None
+        case _:
+            pass
+    if isinstance(action, Call):
+        yield from ((name, None) for name in action.assigned)
+    if isinstance(action, Recall):
+        yield action.into, InferredType("list")  # its type if no other type is declared
+
+
+def _literal(value: Expression) -> InferredType | None:
+    found = facts_in(value).value
+    return InferredType("choice", (found,)) if isinstance(found, str) else None
+
+
+def _common(found: list[InferredType | None]) -> InferredType | None:
+    """Return the common type of all writes of a variable; None if they differ."""
+    natures = [each for each in found if each is not None]
+    kinds = {each.kind for each in natures}
+    if not natures or len(natures) < len(found) or len(kinds) > 1:
+        return None
+    if all(each.choices for each in natures):
+        return InferredType("choice", tuple(dict.fromkeys(choice for each in natures for choice in each.choices)))
+    return natures[0] if kinds != {"choice"} else None
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+_TEXTS = frozenset({"text", "choice", "date"})
+_Cell: TypeAlias = tuple[Level, str, str]
+"""A variable: its layer, its owner in the script, and its name."""
+
+
+class CountedAnswer(Struct, frozen=True):
+    """An answer that is used in arithmetic; `line` is the line of the expression."""
+
+    spot: Spot
+    output: Output
+    line: int
+
+
+def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each answer that is or may be a text and is used as a number."""
+    for each in counted_answers(layout):
+        name, kind = each.output.get, _kind(layout, each)
+        path = "/".join(each.spot).strip("/")
+        if kind is None:
+            message = (
+                f"`{name}` has no type, and line {each.line} calculates with it; the answer is converted to a number"
+            )
+            problems.add("TYPE_MISSING", message, each.output.mark("get"), path=path)
+        else:
+            message = f"`{name}` is a {kind}, and line {each.line} calculates with it"
+            fix = "Write `type: number`, or calculate with another variable."
+            problems.add("TYPE_CLASH", message, each.output.mark("get"), path=path, fix=fix)
+
+
+def _kind(layout: ControlFlowGraph, counted: CountedAnswer) -> str | None:
+    declared = layout.sight(_node(layout, counted.spot)).declaration(counted.output.get)
+    return counted.output.kind or (declared.kind if declared is not None else None)
+
+
+def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
+    """Return the answers that are not certainly numbers and that some visible expression calculates with."""
+    uses: dict[_Cell, int] = {}
+    for node, source in _sources(layout):
+        for name in facts_in(source).counted:
+            uses.setdefault(_cell(layout, node, name), source.at.line)
+    for node, body in layout.bodies():
+        for output in _typed_answers(body.actions):
+            line = uses.get(_cell(layout, node, output.get))
+            counted = CountedAnswer(layout.spot(node), output, line or 0)
+            if line is not None and _kind(layout, counted) in {None, *_TEXTS}:
+                yield counted
+
+
+def _typed_answers(actions: tuple[Action, ...]) -> Iterator[Output]:
+    for action in walk(actions):
+        for item in outputs_of(action):
+            if not isinstance(item, Records):
+                yield from item.questions
+
+
+def _cell(layout: ControlFlowGraph, node: Node, name: str) -> _Cell:
+    level, name = layout.sight(node).key(name)
+    owner = {Level.TOPIC: "/".join(layout.spot(node)), Level.PHASE: layout.spot(node)[0]}.get(level, "")
+    return level, owner, name
+
+
+def _sources(layout: ControlFlowGraph) -> Iterator[tuple[Node, Template | Expression]]:
+    for node, body in layout.bodies():
+        for action in walk(body.actions):
+            yield from ((node, source) for source in sources_of(action))
+    for node, body in layout.bodies():
+        if isinstance(body, Topic) and body.when is not None:
+            yield node, body.when
+
+
+def _node(layout: ControlFlowGraph, spot: Spot) -> Node:
+    skill = layout.skill_node(spot[1]) if not spot[0] else None
+    return skill if skill is not None else layout.body(spot)

@@ -1,0 +1,127 @@
+"""Check for names that hide others, and for variables that nothing reads."""
+
+from collections.abc import Iterator
+
+from scripts.checks.abstract_state import Level
+from scripts.checks.control_flow import ControlFlowGraph, names_written
+from scripts.checks.effects import Each, Run, effect_of, facts_in
+from scripts.model.actions import Action, Choose, CustomCondition, Loop, arms, outputs_of, walk
+from scripts.model.base import Location
+from scripts.model.diagnostics import Problems
+from scripts.model.script import Script
+from scripts.model.variable_names import reads_below
+from scripts.model.variables import Declaration
+
+
+def check_names(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each name that hides another, and a note for each name that nothing reads."""
+    _shadows(layout, problems)
+    read, is_open = _all_read(layout.script)
+    if not is_open:
+        _unread(layout, read, problems)
+
+
+# -- shadowed names -------------------------------------------------------------------------------------------
+
+
+def _shadows(layout: ControlFlowGraph, problems: Problems) -> None:
+    script = layout.script
+    outer = {each.var: "global" for each in script.global_variables}
+    _hiding(script.declare, outer, problems, "")
+    session = outer | {each.var: "session" for each in script.session_variables}
+    for phase in script.phases:
+        _hiding(phase.declare, session, problems, phase.id)
+        inside = session | {each.var: "phase" for each in phase.declare}
+        for topic in phase.topics:
+            path = f"{phase.id}/{topic.id}"
+            _hiding(topic.declare, inside, problems, path)
+            known = inside | {each.var: "topic" for each in topic.declare}
+            known |= dict.fromkeys(set(names_written(topic.actions)) - known.keys(), "topic")
+            _loops(topic.actions, known, problems, path)
+    for skill in script.skills:
+        own = (*skill.params, *skill.declare)
+        written = tuple(
+            each for each in own if each.at != skill.at
+        )  # the older formats add declarations that no author wrote
+        _hiding(written, outer, problems, skill.id)
+        known = outer | dict.fromkeys([*(each.var for each in own), *names_written(skill.actions)], "skill's")
+        _loops(skill.actions, known, problems, skill.id)
+
+
+def _hiding(declared: tuple[Declaration, ...], outer: dict[str, str], problems: Problems, path: str) -> None:
+    for each in declared:
+        if each.var in outer:
+            message = f"`{each.var}` hides the {outer[each.var]} variable of the same name"
+            problems.add("VARIABLE_SHADOWED", message, each.mark("var"), path=path)
+
+
+def _loops(actions: tuple[Action, ...], known: dict[str, str], problems: Problems, path: str) -> None:
+    for action in actions:
+        loop = _loop_of(action)
+        if loop is not None and loop.name in known:
+            kind = known[loop.name]
+            message = f"`{loop.name}` hides the {kind} {'name' if kind == 'loop' else 'variable'} of the same name"
+            problems.add("VARIABLE_SHADOWED", message, loop.at, path=path)
+        inside = known | {loop.name: "loop"} if loop is not None else known
+        for inner in arms(action).values():
+            _loops(inner, inside, problems, path)
+
+
+def _loop_of(action: Action) -> Loop | None:
+    body = effect_of(action).body
+    match body:
+        case Each() as each:
+            return each.loop
+        case Run() as run:
+            return run.call.loop
+        case _:
+            return None
+
+
+# -- unread variables -------------------------------------------------------------------------------------------
+
+
+def _all_read(script: Script) -> tuple[set[str], bool]:
+    """Return every name that is read, and whether some text reads names that it computes."""
+    reads = list(reads_below(script))
+    facts = [facts_in(each) for each in reads if not isinstance(each, CustomCondition)]
+    names = {name for skill in script.skills for name in skill.returns}
+    names |= {each.variable for each in reads if isinstance(each, CustomCondition)}
+    names |= {name for each in facts for name in (*each.names, *each.quoted)}
+    return names, any(each.reads_any for each in facts)
+
+
+def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> None:
+    script = layout.script
+    for phase in script.phases:
+        answered = {name for topic in phase.topics for name in _answered(topic.actions)}
+        for each in phase.declare:
+            _note(each.var, each.mark("var"), read | answered, problems, phase.id)
+    for node, body in layout.bodies():
+        path = layout.path(node)
+        known = read | set(_answered(body.actions))
+        for each in body.declare:
+            _note(each.var, each.mark("var"), known, problems, path)
+        names_declared = {each.var for each in body.declare}
+        for action in walk(body.actions):
+            for name, at in effect_of(action).written:
+                if (
+                    name not in names_declared
+                    and layout.sight(node).declaration(name) is None
+                    and layout.sight(node).key(name)[0] is Level.TOPIC
+                ):
+                    names_declared.add(name)
+                    _note(name, at, known, problems, path)
+
+
+def _answered(actions: tuple[Action, ...]) -> Iterator[str]:
+    """Return the answers of the user and values computed from them, which are stored whether they are read or not."""
+    for action in walk(actions):
+        yield from (item.variable for item in outputs_of(action))
+        if isinstance(action, Choose):
+            yield action.variable
+
+
+def _note(name: str, at: Location, read: set[str], problems: Problems, path: str) -> None:
+    if name not in read:
+        problems.add("VARIABLE_NEVER_READ", f"nothing reads `{name}` before its scope ends", at, path=path)

@@ -1,0 +1,128 @@
+"""Collect reads and writes of variables, and check that each read can find a value."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from scripts.expressions.suggestions import suggest
+from scripts.model.base import Location
+from scripts.model.diagnostics import Problems
+from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, declared_in
+
+_OUT_OF_SIGHT = (
+    "A skill reads only its parameters and global variables, and its own variables end with it: pass the value."
+)
+
+
+class Place(Struct, frozen=True):
+    """The place of a read or write: a phase, if any, and the node whose actions contain it, if any."""
+
+    phase: Phase | None = None
+    node: Topic | Skill | Interrupt | Detector | None = None
+
+    @property
+    def path(self) -> str:
+        """The path for problems."""
+        return "/".join(node.id for node in (self.phase, self.node) if node is not None)
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """The ids: phase and topic; "" and the skill; or a colon and the interrupt or detector."""
+        match self.node:
+            case Skill():
+                return "", self.node.id
+            case Interrupt():
+                return ":", self.node.id
+            case Detector():
+                return ":", f"detector {self.node.id}"
+            case _:
+                return self.phase.id if self.phase else "", self.node.id if self.node else ""
+
+    @property
+    def declared(self) -> Iterator[str]:
+        """Return the names that the phase, topic or skill declares."""
+        for node in (self.phase, self.node):
+            yield from (each.var for each in declared_in(node)) if node is not None else ()
+
+
+class _Read(Struct, frozen=True):
+    name: str
+    at: Location
+    place: Place
+
+
+class VariableFlow:
+    """The reads and writes of a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._reads: list[_Read] = []
+        self._mentions: list[tuple[str, str, Location]] = []
+        self._by_detectors: set[str] = set()  # undeclared, it has session scope
+        self._writers: dict[str, set[tuple[str, str]]] = {}  # places that write a variable, by name
+
+    def read(self, name: str, at: Location, place: Place) -> None:
+        """Record a read of a variable."""
+        self._reads.append(_Read(name, at, place))
+
+    def write(self, name: str, place: Place) -> None:
+        """Record a write of a variable, within a topic or skill."""
+        if isinstance(place.node, Detector):
+            self._by_detectors.add(name)
+        if place.ids[1]:
+            self._writers.setdefault(name, set()).add(place.ids)
+
+    def mention(self, name: str, written: str, at: Location) -> None:
+        """Record a name in single braces, which are a placeholder only in the older formats, or in no format."""
+        self._mentions.append((name, written, at))
+
+    def check(self, problems: Problems) -> frozenset[tuple[str, tuple[str, str]]]:
+        """Add a problem for every read of a variable that no action sets; return these names with their locations."""
+        reported: set[tuple[str, tuple[str, str]]] = set()
+        everywhere = {each.var for each in self._script.global_variables}
+        session = {each.var for each in self._script.session_variables} | self._by_detectors
+        known = set(self._known())
+        for read in self._reads:
+            in_sight = everywhere if isinstance(read.place.node, Skill) else everywhere | session
+            is_known = read.name in in_sight or read.name in read.place.declared
+            if not is_known and self._check(read, known, problems):
+                reported.add((read.name, read.place.ids))
+        for name, written, at in self._mentions:
+            if name in known:
+                fix = f"Write {{{{ {name} }}}}."
+                problems.add("PLACEHOLDER_INVALID", f"{written} is shown unchanged", at, fix=fix)
+        return frozenset(reported)
+
+    def _check(self, read: _Read, known: set[str], problems: Problems) -> bool:
+        """Whether a problem reports the read."""
+        writers = self._writers.get(read.name, set())
+        if read.place.ids in writers:
+            return False
+        path = "/".join(read.place.ids).strip("/")
+        setter = self._setter(writers, read.place.ids)
+        if setter and not isinstance(read.place.node, Skill):
+            code = "CROSS_TOPIC_READ" if self._script.default_scope == "session" else "VARIABLE_UNDECLARED"
+            problems.add(code, f"`{read.name}` is set in {setter}", read.at, path=path)
+            return True
+        fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
+        problems.add("VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path=path, fix=fix)
+        return True
+
+    def _setter(self, writers: set[tuple[str, str]], reader: tuple[str, str]) -> str:
+        """Return the topic whose value a read finds, in script order: the last one before it, else the first after.
+
+        Empty if no topic writes it; the variables of skills and interrupts end with them.
+        """
+        topics = [(phase.id, topic.id) for phase in self._script.phases for topic in phase.topics]
+        phases = [phase for phase, _ in topics]
+        here = phases.index(reader[0]) if reader[0] in phases else 0  # for reads in the `when` of a phase or topic
+        here = topics.index(reader) if reader in topics else here
+        setters = [topic for topic in (*reversed(topics[:here]), *topics[here:]) if topic in writers]
+        return "/".join(setters[0]) if setters else ""
+
+    def _known(self) -> Iterator[str]:
+        yield from self._writers
+        declared = [self._script.global_variables, self._script.session_variables]
+        for phase in self._script.phases:
+            declared += [phase.declare, *(topic.declare for topic in phase.topics)]
+        yield from (each.var for some in declared for each in some)

@@ -1,0 +1,47 @@
+"""Search messages for words that authors list."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+CHARS_MAX = 20_000
+# A letter or digit of a script with spaces between words; not Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
+SPACED = (
+    r"[^\W_\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ud7ff"
+    r"\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
+)
+
+_ALL_SPACED = re.compile(f"{SPACED}+")
+
+
+def folded(text: str) -> str:
+    """Normalise case, width, spacing and quotes of a text for comparison."""
+    return " ".join(unicodedata.normalize("NFKC", text[:CHARS_MAX]).casefold().replace("’", "'").split())
+
+
+def bare(text: str) -> str:
+    """Return a normalised text without surrounding punctuation."""
+    return folded(text).strip(" .,!?;:…~。，！？；：、'\"“”")
+
+
+def mentioned(text: str, words: Iterable[str]) -> str:
+    """Return the first of the words that a text contains, or an empty text.
+
+    Only whole words match (``red`` is not in ``bored``), except in writing systems without word borders, as Chinese.
+    """
+    said = folded(text)
+    return next((word for word in words if word.strip() and _whole(word).search(said)), "")
+
+
+def is_spaced(text: str) -> bool:
+    """Whether a text consists of letters and digits of writing systems with spaces between words, at least one."""
+    return bool(text) and _ALL_SPACED.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=10_000)
+def _whole(written: str) -> re.Pattern[str]:
+    word = folded(written)
+    before = rf"(?<!{SPACED})" if is_spaced(word[:1]) else ""
+    after = rf"(?!{SPACED})" if is_spaced(word[-1:]) else ""
+    return re.compile(before + re.escape(word) + after)

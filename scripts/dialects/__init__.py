@@ -1,1 +1,0 @@
-"""The spellings a script may come in; each reads into the one model in scripts.model."""

@@ -1,0 +1,1 @@
+"""Templates and expressions: values, sandbox, evaluation and static analysis."""

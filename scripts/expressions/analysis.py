@@ -1,0 +1,364 @@
+"""Static analysis of a template or expression: the names that it reads, and what its result implies.
+
+A read is *tested* in a comparison or condition, where a name without a value counts as false by definition, *used* if
+its value is needed, and the *whole* if its value is the result of the expression. Reads that a condition guards
+(``x if x``, ``x is defined and …``, ``{% if x %}``, ``x | default(0)``) are left out, because they always find a
+value.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+from typing import Literal as Typing
+
+from jinja2 import nodes
+from msgspec import Struct
+
+from scripts.expressions.condition_algebra import (
+    EXISTENCE_TESTS,
+    GUARDING_FILTERS,
+    PARTS_MAX,
+    UNKNOWN,
+    Atom,
+    Literal,
+    Unknown,
+    all_names,
+    atoms,
+    base,
+    children,
+    constant,
+    implied,
+    literals,
+    nulls,
+    parts,
+)
+from scripts.expressions.members import BUILTINS, MemberFault, member_faults
+from scripts.expressions.sandbox import SANDBOX
+from scripts.expressions.values import Value
+
+PLAIN_CHARS_MAX = 500
+PLAIN_NODES_MAX = 150
+_COUNTING = frozenset({"length", "count"})
+
+
+Role: TypeAlias = Typing["tested", "whole", "used"]
+
+
+class Read(Struct, frozen=True):
+    """A read of a name; `under` are the conditions that are true there."""
+
+    name: str
+    role: Role
+    under: tuple[Literal, ...] = ()
+
+
+class Comparison(Struct, frozen=True):
+    """A comparison of a name with a literal; `sign` is Jinja's name of the operator."""
+
+    name: str
+    sign: str
+    value: Value
+
+
+class Outcome(Struct, frozen=True):
+    """What one result of a condition implies: names that have a value, and conditions."""
+
+    names: frozenset[str] = frozenset()
+    literals: tuple[Literal, ...] = ()
+
+
+class ExpressionInfo(Struct, frozen=True):
+    """The analysis of a source; `value` is that of an expression without names.
+
+    `names` are all names that it reads, `quoted` those in ``vars["…"]``. An expression may be null if `is_null_able`,
+    and is null if one of `null_with` is unset.
+    """
+
+    names: frozenset[str] = frozenset()
+    quoted: frozenset[str] = frozenset()
+    reads: tuple[Read, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    atoms: tuple[Atom, ...] = ()
+    when_true: Outcome = Outcome()
+    when_false: Outcome = Outcome()
+    value: Value | Unknown = UNKNOWN
+    null_with: frozenset[str] = frozenset()
+    is_null_able: bool = False
+    reads_any: bool = False  # `vars` with a computed name
+    carried: frozenset[str] = frozenset()  # of an expression: the names whose values may occur in its result
+    faults: tuple[MemberFault, ...] = ()  # of the built-in names
+    counted: frozenset[str] = frozenset()  # the names used in arithmetic
+
+
+def analyse_expression(tree: nodes.Template, every: list[nodes.Node], *, is_text: bool) -> ExpressionInfo:
+    """Analyse a parsed source; `every` are all nodes of its tree."""
+    reader = _Reader()
+    if is_text:
+        reader.statements(tree.body, _Enclosing())
+        return reader.facts(tree, every)
+    assigned = tree.body[0]
+    expression: nodes.Expr = assigned.node  # type: ignore[attr-defined]  # the generated assignment
+    reader.whole(expression)
+    null_with, is_null_able = nulls(expression)
+    return reader.facts(
+        tree,
+        every,
+        when_true=Outcome(implied(expression, True), tuple(literals(expression, True))),
+        when_false=Outcome(implied(expression, False), tuple(literals(expression, False))),
+        value=constant(expression),
+        null_with=null_with,
+        is_null_able=is_null_able,
+        carried=frozenset(_carried(expression)),
+    )
+
+
+def _carried(node: nodes.Node) -> Iterator[str]:
+    """Exclude names that are only compared, tested or counted."""
+    match node:
+        case nodes.Name():
+            yield node.name
+        case nodes.Compare() | nodes.Not() | nodes.Test():
+            return
+        case nodes.Filter() if node.name in _COUNTING:
+            return
+        case nodes.Getitem(node=nodes.Name(name="vars"), arg=nodes.Const(value=str(name))):
+            yield name
+        case nodes.CondExpr():
+            yield from _carried(node.expr1)
+            yield from _carried(node.expr2) if node.expr2 is not None else ()
+        case _:
+            for part in children(node):
+                yield from _carried(part)
+
+
+class _Enclosing(Struct, frozen=True):
+    """The context of a part of a source."""
+
+    names: frozenset[str] = frozenset()  # names that have a value
+    literals: tuple[Literal, ...] = ()
+    local: frozenset[str] = frozenset()  # names of loops
+
+    def within(self, target: nodes.Node) -> "_Enclosing":
+        return _Enclosing(self.names, self.literals, self.local | all_names(target) | {"loop"})
+
+
+class _Reader:
+    """Walks through a source."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._quoted: set[str] = set()
+        self._reads: dict[Read, None] = {}
+        self._comparisons: list[Comparison] = []
+        self._atoms: dict[str, Atom] = {}
+        self._reads_any = False
+
+    def facts(self, tree: nodes.Template, every: list[nodes.Node], **known: Any) -> ExpressionInfo:
+        names = frozenset(self._names)
+        return ExpressionInfo(
+            names=names,
+            quoted=frozenset(self._quoted),
+            reads=tuple(self._reads),
+            comparisons=tuple(self._comparisons),
+            reads_any=self._reads_any,
+            atoms=tuple(self._atoms.values()),
+            faults=member_faults(tree.body, names, has_loop=any(isinstance(node, nodes.For) for node in every)),
+            counted=counted_names(every),
+            **known,
+        )
+
+    def statements(self, body: Iterable[nodes.Node], around: _Enclosing) -> None:
+        for node in body:
+            match node:
+                case nodes.Output():
+                    for part in node.nodes:
+                        self.use(part, around)
+                case nodes.If():
+                    self._if(node, around)
+                case nodes.For():
+                    self.use(node.iter, around)
+                    inside = around.within(node.target)
+                    if node.test is not None:
+                        self.test(node.test, inside)
+                    self.statements(node.body, inside)
+                    self.statements(node.else_, around)
+                case _:  # the sandbox rejects all others
+                    pass
+
+    def _if(self, node: nodes.If, around: _Enclosing) -> None:
+        for part in (node, *node.elif_):
+            condition: nodes.Expr = part.test  # type: ignore[assignment]  # Jinja declares it as any node
+            self.test(condition, around)
+            self.statements(part.body, self._where(around, condition, True))
+            around = self._where(around, condition, False)
+        self.statements(node.else_, around)
+
+    def whole(self, node: nodes.Expr) -> None:
+        self._learn(node)
+        self._visit(node, _Enclosing(), "whole")
+
+    def _where(self, around: _Enclosing, condition: nodes.Expr, truth: bool) -> _Enclosing:
+        self._learn(condition)
+        certain = (*around.literals, *literals(condition, truth))
+        return _Enclosing(around.names | implied(condition, truth), certain, around.local)
+
+    def _learn(self, condition: nodes.Expr) -> None:
+        self._atoms |= {atom.spelling: atom for atom in atoms(condition)}
+
+    def use(self, node: nodes.Node, around: _Enclosing) -> None:
+        self._visit(node, around, "used")
+
+    def test(self, node: nodes.Node, around: _Enclosing) -> None:
+        self._visit(node, around, "tested")
+
+    def _visit(self, node: nodes.Node, around: _Enclosing, role: Role) -> None:
+        match node:
+            case nodes.Name():
+                self._name(node.name, around, role)
+            case nodes.Const() | nodes.TemplateData():
+                pass
+            case nodes.Compare():
+                self._compare(node)
+                for side in (node.expr, *(operand.expr for operand in node.ops)):
+                    self.test(side, around)
+            case nodes.And() | nodes.Or():
+                *before, last = parts(node)
+                for number, side in enumerate(before):
+                    self.test(side, around)
+                    if number < PARTS_MAX:  # the rest of a longer chain is not analysed
+                        around = self._where(around, side, isinstance(node, nodes.And))
+                self._visit(last, around, role)
+            case nodes.Not():
+                self.test(node.node, around)
+            case nodes.CondExpr():
+                self.test(node.test, around)
+                self._visit(node.expr1, self._where(around, node.test, True), role)
+                if node.expr2 is not None:
+                    self._visit(node.expr2, self._where(around, node.test, False), role)
+            case nodes.Filter() | nodes.Test():
+                self._called(node, around, "tested" if isinstance(node, nodes.Test) else role)
+            case nodes.Getitem() if isinstance(node.node, nodes.Name) and node.node.name == "vars":
+                self._variable(node, around, role)
+            case nodes.BinExpr() | nodes.UnaryExpr() | nodes.Getattr() | nodes.Getitem():
+                for part in children(node):
+                    self._visit(part, around, role)
+            case _:
+                for part in children(node):
+                    self.use(part, around)
+
+    def _called(self, node: nodes.Filter | nodes.Test, around: _Enclosing, role: Role) -> None:
+        is_guard = node.name in (GUARDING_FILTERS if isinstance(node, nodes.Filter) else EXISTENCE_TESTS)
+        if node.node is not None:
+            guarded = base(node.node) if is_guard else None
+            inside = _Enclosing(around.names | {guarded.name}, around.literals, around.local) if guarded else around
+            self._visit(node.node, inside, role)
+        for part in children(node):
+            if part is not node.node:
+                self.use(part, around)
+
+    def _variable(self, node: nodes.Getitem, around: _Enclosing, role: Role) -> None:
+        self._names.add("vars")
+        if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
+            self._quoted.add(node.arg.value)
+            self._read(node.arg.value, around, role)
+        else:
+            self._reads_any = True
+            self.use(node.arg, around)
+
+    def _name(self, name: str, around: _Enclosing, role: Role) -> None:
+        if name not in around.local:
+            self._names.add(name)
+            self._reads_any = self._reads_any or name == "vars"
+            self._read(name, around, role)
+
+    def _read(self, name: str, around: _Enclosing, role: Role) -> None:
+        if name not in around.names:
+            self._reads[Read(name, role, around.literals)] = None
+
+    def _compare(self, node: nodes.Compare) -> None:
+        left = node.expr
+        for operand in node.ops:
+            right = operand.expr
+            if isinstance(left, nodes.Name):
+                self._compared(left.name, operand.op, right)
+            elif isinstance(right, nodes.Name) and operand.op not in {"in", "notin"}:
+                self._compared(right.name, operand.op, left)
+            left = right
+
+    def _compared(self, name: str, sign: str, other: nodes.Expr) -> None:
+        value = constant(other)
+        if not isinstance(value, Unknown):
+            self._comparisons.append(Comparison(name, sign, value))
+
+
+_PLAIN = frozenset({
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Assign, nodes.Name, nodes.Const, nodes.Compare,
+    nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Neg, nodes.If,
+    nodes.Getattr, nodes.Getitem, nodes.Concat, nodes.List,
+})  # fmt: skip
+
+
+def certainly_compiles(every: list[nodes.Node], source: str) -> bool:
+    """Whether only its evaluation can fail: a source is short, and nothing in it is what Jinja or Python rejects late.
+
+    `every` are all nodes of its tree; few nodes cannot be nested deeply.
+    """
+    return len(source) <= PLAIN_CHARS_MAX and len(every) <= PLAIN_NODES_MAX and all(map(_is_plain, every))
+
+
+def _is_plain(node: nodes.Node) -> bool:
+    if not isinstance(node, nodes.Filter | nodes.Test):
+        return type(node) in _PLAIN
+    known = SANDBOX.filters if isinstance(node, nodes.Filter) else SANDBOX.tests
+    return node.name in known and node.node is not None and not (node.kwargs or node.dyn_args or node.dyn_kwargs)
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+_ONLY_NUMBERS = (nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow)
+_COUNTING_FILTERS = frozenset({"round", "abs"})
+
+
+def counted_names(every: Iterable[nodes.Node]) -> frozenset[str]:
+    """Return the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
+    return frozenset(_counted(every)) - BUILTINS
+
+
+def _counted(every: Iterable[nodes.Node]) -> Iterator[str]:
+    for node in every:
+        match node:
+            case nodes.Neg():
+                yield from _operand(node.node)
+            case nodes.Filter() if node.name in _COUNTING_FILTERS and node.node is not None:
+                yield from _operand(node.node)
+            case nodes.Add() if _is_number(node.left) or _is_number(node.right):
+                yield from (*_operand(node.left), *_operand(node.right))
+            case nodes.BinExpr() if isinstance(node, _ONLY_NUMBERS):
+                yield from (*_operand(node.left), *_operand(node.right))
+            case _:
+                pass
+
+
+def _operand(node: nodes.Expr) -> Iterator[str]:
+    """Return the variable that an operand is, or None."""
+    match node:
+        case nodes.Name():
+            yield node.name
+        case nodes.Getitem(node=nodes.Name(name="vars"), arg=nodes.Const(value=str(name))):
+            yield name
+        case nodes.Filter() if node.name in GUARDING_FILTERS and node.node is not None:
+            yield from _operand(node.node)
+        case _:
+            pass
+
+
+def _is_number(node: nodes.Expr) -> bool:
+    match node:
+        case nodes.Const(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case nodes.Add():
+            return _is_number(node.left) or _is_number(node.right)
+        case nodes.Filter():
+            return node.name in {"int", "float", "length", "count", "sum", *_COUNTING_FILTERS}
+        case _:
+            return isinstance(node, (*_ONLY_NUMBERS, nodes.Neg))

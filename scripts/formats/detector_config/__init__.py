@@ -1,0 +1,1 @@
+"""The format of a detector in a file of its own, with examples."""

@@ -1,0 +1,377 @@
+"""The consciousness format: a `consciousness`, which is one detector, with `examples` of its results."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct, structs
+
+from scripts.detectors.judge import watches
+from scripts.formats.detector_config.parts import Collector, id_of, number_of, pass_over, texts_in
+from scripts.formats.detector_config.responses import response_of
+from scripts.model.actions import Chat
+from scripts.model.base import Location, Node, Template
+from scripts.model.detectors import Example, Line, Rule
+from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import Scalar, Tree
+from scripts.yaml.parser import Sequence as SequenceTree
+
+CRISIS = "crisis"
+_PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
+_IDS = ("consciousness_id", "id")
+_NAMES = ("consciousness_name", "name", "title")
+_METADATA = {"name", "version", "author", "description"}
+_BOTH = re.compile(r"both|every|each|any_message|all")
+_ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|output)")
+
+
+def recognises(tree: MappingTree) -> bool:
+    """Whether a file has this format."""
+    return isinstance(tree.get("consciousness"), MappingTree)
+
+
+def holds_detectors(tree: MappingTree) -> bool:
+    """Whether a file is a native side file with detectors only."""
+    return tree.get("detectors") is not None and set(tree.keys()) <= {"detectors", "use"}
+
+
+def read(tree: MappingTree, reader: Reader) -> Detector | None:
+    """Read the detector, or None; the reader collects the problems."""
+    body = tree.get("consciousness")
+    if not isinstance(body, MappingTree):
+        return None
+    return _DetectorReader(tree, body, reader).detector()
+
+
+def read_as_script(tree: MappingTree, reader: Reader) -> Script | None:
+    """Return a script with a free conversation that the detector watches."""
+    detector = read(tree, reader)
+    if detector is None:
+        return None
+    metadata = tree.get("metadata")
+    about = {key: value.text for key, value in _held(metadata).items() if isinstance(value, Scalar)}
+    script = listening((detector,), tree.at)
+    return structs.replace(
+        script,
+        title=detector.title,
+        version=about.get("version", ""),
+        author=about.get("author", ""),
+        description=about.get("description", ""),
+        form="consciousness",
+        marks={"script": detector.mark("detector")},
+    )
+
+
+class _File(Node, frozen=True, kw_only=True):
+    detectors: tuple[Detector, ...]
+    use: tuple[str, ...] = ()
+
+
+def read_detectors(tree: MappingTree, reader: Reader) -> Script | None:
+    """Return a script with a free conversation that the detectors of a native file watch."""
+    file = reader.read(tree, _File)
+    if file is not None and not file.detectors:
+        reader.add("NO_ACTIONS", "the file contains no detector", tree.at, severity="error")
+    if file is None or not file.detectors:
+        return None
+    return structs.replace(listening(file.detectors, tree.at), use=file.use, form="detectors", marks=file.marks)
+
+
+def listening(detectors: tuple[Detector, ...], at: Location) -> Script:
+    """Return a free conversation that some detectors watch, to try them out."""
+    chat = Chat(id="talk", task=Template("", at), at=at)
+    topic = Topic(id="talk", actions=(chat,), at=at)
+    phase = Phase(id="listen", topics=(topic,), at=at)
+    return Script(id=detectors[0].id, default_scope="session", phases=(phase,), detectors=detectors, at=at)
+
+
+def _held(tree: Tree | None) -> Mapping[str, Tree]:
+    return {key.text: value for key, value in tree.pairs} if isinstance(tree, MappingTree) else {}
+
+
+class _DetectorSettings(Struct):
+    """The settings of a detector while its file is read."""
+
+    on: str = "user"
+    cooldown: int = 0
+    look_back: int = 10
+    min_messages: int = 1
+    on_failure: str = "none"
+
+
+class _DetectorReader:
+    """Reads a file."""
+
+    def __init__(self, tree: MappingTree, body: MappingTree, reader: Reader) -> None:
+        self._tree = tree
+        self._body = body
+        self._reader = reader
+        self._watching = _DetectorSettings()
+        self._collector = Collector(reader)
+
+    def detector(self) -> Detector | None:
+        body = _held(self._body)
+        metadata = _held(self._tree.get("metadata"))
+        named = next((body[key] for key in _IDS if isinstance(body.get(key), Scalar)), None)
+        titled = [each[key] for each in (body, metadata) for key in _NAMES if isinstance(each.get(key), Scalar)]
+        name = named or (titled[0] if titled else None)
+        if not isinstance(name, Scalar) or not name.text.strip():
+            self._reader.missing("consciousness_id", self._body.at)
+            return None
+        title = titled[0].text if titled and isinstance(titled[0], Scalar) else ""
+        self._top(metadata)
+        self._trigger(body.get("trigger_config"))
+        self._detection(body.get("detection_config"))
+        crisis_action = self._safety(body.get("safety_baseline"))
+        for key, value in self._body.pairs:
+            if key.text == "loading_config":
+                self._pass_over_all(value)
+            elif key.text not in _PARTS and key.text not in _IDS and key.text not in _NAMES:
+                self._collector.take(key.text, value)
+        parts = self._collector.parts
+        detector = Detector(
+            id=id_of(name.text),
+            title=title,
+            threshold=parts.threshold if parts.threshold is not None else 0.7,
+            rules=tuple(parts.rules),
+            measures=tuple(parts.measures),
+            signs=tuple(parts.signs),
+            patterns=tuple(parts.patterns),
+            define=self._define(metadata),
+            at=self._body.at,
+            marks={"detector": name.at},
+        )
+        detector = structs.replace(detector, **structs.asdict(self._watching))
+        acts = response_of(
+            self._outputs(body.get("output_config")), crisis_action, detector, self._reader, parts.labels
+        )
+        detector = structs.replace(detector, actions=acts.actions, replace=acts.replace)
+        return structs.replace(detector, examples=tuple(self._examples(detector)))
+
+    def _define(self, metadata: Mapping[str, Tree]) -> str:
+        about = metadata.get("description")
+        head = [about.text] if isinstance(about, Scalar) and about.value is not None else []
+        return "\n".join([*head, *self._collector.parts.lines])
+
+    def _top(self, metadata: Mapping[str, Tree]) -> None:
+        for key, _ in self._tree.pairs:
+            if key.text not in {"metadata", "consciousness", "examples"}:
+                self._reader.slip("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at)
+        for key_text, value in metadata.items():
+            if key_text not in _METADATA:
+                pass_over(self._reader, key_text, value)
+
+    def _pass_over_all(self, tree: Tree) -> None:
+        for key, value in tree.pairs if isinstance(tree, MappingTree) else ():
+            pass_over(self._reader, key.text, value)
+
+    # -- when it looks --------------------------------------------------------------------------------------------
+
+    def _trigger(self, tree: Tree | None) -> None:
+        for key, value in self._flat(tree):
+            number = number_of(value)
+            word = value.text.casefold() if isinstance(value, Scalar) else ""
+            if "timing" in key:
+                self._timing(key, value, word)
+            elif key.startswith("cooldown") and number is not None:
+                self._watching.cooldown = int(min(max(number, 0), 1_000))
+            elif "lookback" in key or "look_back" in key or key in {"window_size", "max_messages"}:
+                self._watching.look_back = int(min(max(number or 10, 1), LOOK_BACK_MAX))
+            elif key.startswith("min") and "message" in key:
+                self._watching.min_messages = int(min(max(number or 1, 1), LOOK_BACK_MAX))
+            else:
+                pass_over(self._reader, key, value)
+        self._watching.look_back = max(self._watching.look_back, self._watching.min_messages)
+
+    def _timing(self, key: str, value: Tree, word: str) -> None:
+        if _BOTH.search(word):
+            self._watching.on = "both"
+        elif _ASSISTANT.search(word):
+            self._watching.on = "assistant"
+        elif "user" not in word:
+            message = f"`{key}`: the detector watches every message of the user"
+            self._reader.add("KEY_IGNORED", message, value.at)
+
+    def _flat(self, tree: Tree | None) -> Iterator[tuple[str, Tree]]:
+        """Yield the pairs of a mapping and of nested mappings."""
+        for key, value in tree.pairs if isinstance(tree, MappingTree) else ():
+            if isinstance(value, MappingTree):
+                yield from self._flat(value)
+            else:
+                yield key.text, value
+
+    # -- what it looks for ----------------------------------------------------------------------------------------
+
+    def _detection(self, tree: Tree | None) -> None:
+        pairs = tree.pairs if isinstance(tree, MappingTree) else ()
+        for key, value in sorted(pairs, key=lambda pair: not _has_measures(pair[1])):  # signs and patterns need them
+            self._collector.take(key.text, value)
+
+    def _safety(self, tree: Tree | None) -> Scalar | None:
+        """Read the words that always trigger the detector, and their actions."""
+        action: Scalar | None = None
+        for key, value in _held(tree).items():
+            if "keyword" in key:
+                action = self._crisis(_held(value)) if isinstance(value, MappingTree) else self._crisis({key: value})
+            elif isinstance(value, MappingTree) and ("failure" in key or "fallback" in key):
+                for inner, value_tree in self._flat(value):
+                    word = value_tree.text if isinstance(value_tree, Scalar) else ""
+                    if "fallback" in inner and word in {"use_previous", "none", "skip", "ignore"}:
+                        self._watching.on_failure = "use_previous" if word == "use_previous" else "none"
+                    else:
+                        pass_over(self._reader, inner, value_tree)
+            else:
+                self._collector.take(key, value, "safety")
+        return action
+
+    def _crisis(self, held: Mapping[str, Tree]) -> Scalar | None:
+        enabled = held.get("enabled")
+        action: Scalar | None = None
+        for key, value in held.items():
+            words = texts_in(value) if isinstance(value, SequenceTree) else []
+            if isinstance(enabled, Scalar) and enabled.value is False and words:
+                pass_over(self._reader, key, value)
+            elif words:
+                rule = Rule(words=tuple(each.text for each in words), label=CRISIS, always=True, at=value.at)
+                self._collector.parts.rules.insert(0, rule)
+            elif "action" in key and isinstance(value, Scalar):
+                action = value
+            elif key != "enabled":
+                pass_over(self._reader, key, value)
+        return action
+
+    # -- what it does ---------------------------------------------------------------------------------------------
+
+    def _outputs(self, tree: Tree | None) -> list[Tree]:
+        actions: list[Tree] = []
+        for key, value in _held(tree).items():
+            if "action" in key:
+                actions += value.items if isinstance(value, SequenceTree) else (value,)
+            else:
+                pass_over(self._reader, key, value)
+        return actions
+
+    def _examples(self, detector: Detector) -> Iterator[Example]:
+        tree = self._tree.get("examples")
+        for item in tree.items if isinstance(tree, SequenceTree) else ():
+            found = example(item, detector, self._collector.parts.labels, self._reader)
+            if found is not None:
+                yield found
+
+
+def _has_measures(tree: Tree) -> bool:
+    items = tree.items if isinstance(tree, SequenceTree) else ()
+    return any(isinstance(item, MappingTree) and item.get("range") is not None for item in items)
+
+
+# -- examples --------------------------------------------------------------------------------------------------------
+
+
+_ASSISTANTS = {"assistant", "ai", "bot", "counselor", "therapist", "consultant", "咨询师", "助手"}
+_SEEN = re.compile(r"(^|_)(detected|triggered|found|present)$|^(is|has)_")
+_LABEL = re.compile(r"(^|_)(pattern|type|label|category|kind)$")
+_PLACE = ("message_index", "index")
+Values = dict[str, list[float | None]]
+
+
+def example(tree: Tree, detector: Detector, labels: list[str], reader: Reader) -> Example | None:
+    """Read an example; None if it has no messages."""
+    if not isinstance(tree, MappingTree):
+        return None
+    source = tree.get("input") or tree
+    messages = source.get("messages") if isinstance(source, MappingTree) else source
+    lines = tuple(_lines(messages or (source.get("text") if isinstance(source, MappingTree) else None)))
+    if not lines:
+        reader.add("REQUIRED_FIELD_MISSING", "the example has no messages", tree.at, "Add `input: {messages: […]}`.")
+        return None
+    named = tree.get("description") or tree.get("name")
+    expected = tree.get("expected_output") or tree.get("expected") or tree.get("output")
+    known = {id_of(label) for label in labels} | {rule.label for rule in detector.rules}
+    return _Expected(detector, lines, known, reader).example(
+        tree, named.text if isinstance(named, Scalar) else "", expected
+    )
+
+
+def _lines(tree: Tree | None) -> list[Line]:
+    if isinstance(tree, Scalar):
+        return [Line(content=tree.text, at=tree.at)]
+    lines = []
+    for item in tree.items if isinstance(tree, SequenceTree) else ():
+        role = item.get("role") if isinstance(item, MappingTree) else None
+        content = (item.get("content") or item.get("text")) if isinstance(item, MappingTree) else item
+        if isinstance(content, Scalar):
+            theirs = isinstance(role, Scalar) and role.text.casefold() in _ASSISTANTS
+            lines.append(Line(role="assistant" if theirs else "user", content=content.text, at=item.at))
+    return lines
+
+
+class _Expected:
+    """Read the expected result of an example."""
+
+    def __init__(self, detector: Detector, lines: tuple[Line, ...], labels: set[str], reader: Reader) -> None:
+        self._watched = [index for index, line in enumerate(lines) if watches(detector, line.role)]
+        self._lines = lines
+        self._labels = labels
+        self._reader = reader
+        self._measures = [measure.name for measure in detector.measures]
+        self._values: Values = {}
+        self._detected = True
+        self._label: str | None = None
+
+    def example(self, tree: MappingTree, name: str, expected: Tree | None) -> Example:
+        for index, (key, value) in enumerate(expected.pairs if isinstance(expected, MappingTree) else ()):
+            if index == 0 and isinstance(value, Scalar) and isinstance(value.value, bool):
+                self._detected = value.value  # a boolean first, under any key, is the expected result
+            else:
+                self._take(key.text, value)
+        used = {name: _from_first(values) for name, values in self._values.items()}
+        return Example(
+            name=name,
+            messages=self._lines,
+            detected=self._detected,
+            label=self._label if self._detected else None,
+            measured={name: values for name, values in used.items() if values},
+            at=tree.at,
+        )
+
+    def _take(self, key: str, value: Tree) -> None:
+        if isinstance(value, Scalar) and isinstance(value.value, bool) and _SEEN.search(key):
+            self._detected = value.value
+        elif isinstance(value, Scalar) and _LABEL.search(key) and id_of(value.text) in self._labels:
+            self._label = id_of(value.text)
+        elif isinstance(value, MappingTree) and self._measured(value):
+            self._place(value, -2 if re.match(r"previous|before|last_", key) else -1)
+        elif isinstance(value, SequenceTree) and value.items and self._is_trajectory(value):
+            for item in value.items:
+                self._at_index(item)
+        elif not (key.endswith("_change") and number_of(value) is not None and self._values):
+            pass_over(self._reader, key, value)
+
+    def _measured(self, tree: MappingTree) -> Mapping[str, float]:
+        numbers = {name: number_of(tree.get(name)) for name in self._measures}
+        return {name: number for name, number in numbers.items() if number is not None}
+
+    def _is_trajectory(self, tree: SequenceTree) -> bool:
+        return all(isinstance(item, MappingTree) and self._measured(item) for item in tree.items)
+
+    def _at_index(self, tree: Tree) -> None:
+        if not isinstance(tree, MappingTree):
+            return
+        index = next((number_of(tree.get(key)) for key in _PLACE if tree.get(key) is not None), None)
+        if index is not None and int(index) in self._watched:
+            self._place(tree, self._watched.index(int(index)) - len(self._watched))
+
+    def _place(self, tree: MappingTree, place: int) -> None:
+        """Read values at a message, counted from the last watched one (-1)."""
+        for name, number in self._measured(tree).items():
+            if -place <= len(self._watched):
+                self._values.setdefault(name, [None] * len(self._watched))[place] = number
+        for key, value in tree.pairs:
+            if key.text not in self._measures and key.text not in _PLACE:
+                pass_over(self._reader, key.text, value)
+
+
+def _from_first(values: list[float | None]) -> tuple[float | None, ...]:
+    first = next((index for index, value in enumerate(values) if value is not None), len(values))
+    return tuple(values[first:])

@@ -1,0 +1,286 @@
+"""Read the `detection_config` of the consciousness format, whatever its keys are.
+
+The format does not fix the keys of the parts, so they are recognised by structure: a list of short texts under a key
+such as `keywords` is a rule, a part with a `range` a measure, a part with values of measures a sign, and a part with
+criteria a pattern. Every description is passed to the model as part of what it looks for.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct, structs
+
+from scripts.formats.words import DEGREES, TRENDS
+from scripts.formats.words import DETECTOR_KEYS as KEYS
+from scripts.model.detectors import SIGNIFICANT, Measure, Pattern, Rule, Sign, Trend
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import Scalar, Tree
+from scripts.yaml.parser import Sequence as SequenceTree
+
+WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
+DEFINE_CHARS_MAX = 8_000
+SURE, LIKELY = 1.0, 0.8
+_ACTIONS = re.compile(r"(^|_)actions?$")
+_GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
+
+
+class Parts(Struct):
+    """The parts of a configuration; `lines` describe what a model looks for, line by line."""
+
+    rules: list[Rule]
+    measures: list[Measure]
+    signs: list[Sign]
+    patterns: list[Pattern]
+    lines: list[str]
+    labels: list[str]  # names of everything to detect
+    threshold: float | None = None
+
+
+def texts_in(tree: Tree | None) -> list[Scalar]:
+    """Return the texts of a list, or a single text as a list."""
+    if isinstance(tree, Scalar):
+        return [tree] if tree.value is not None else []
+    items = tree.items if isinstance(tree, SequenceTree) else ()
+    return [item for item in items if isinstance(item, Scalar) and item.value is not None]
+
+
+def number_of(tree: Tree | None) -> float | None:
+    """Return a plain number, or None."""
+    value = tree.value if isinstance(tree, Scalar) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def degree_of(tree: Tree | None) -> float | None:
+    """Read a share from 0 to 1: a number (above 1, out of ten or a hundred), or a word such as `high`."""
+    number = number_of(tree)
+    if number is not None:
+        number = number if number <= 1 else number / 10 if number <= 10 else number / 100
+        return min(max(number, 0.0), 1.0)
+    word = tree.text.strip().casefold() if isinstance(tree, Scalar) else ""
+    return DEGREES.get(word)
+
+
+def pass_over(reader: Reader, key: str, value: Tree) -> None:
+    """Record a part of the file that has no effect."""
+    reader.add("KEY_IGNORED", f"`{key}` has no effect on a detector here", value.at, severity="note")
+
+
+def _holds_action(key: str, tree: Tree) -> bool:
+    """Whether a part contains actions, which belong elsewhere in the file."""
+    items = tree.items if isinstance(tree, SequenceTree) else (tree,)
+    mappings = [item for item in items if isinstance(item, MappingTree)]
+    if any(item.get("action_type") is not None for item in mappings):
+        return True
+    return _ACTIONS.search(key) is not None and any(item.get("type") is not None for item in mappings)
+
+
+class Collector:
+    """Walks through a configuration and collects its parts."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.parts = Parts([], [], [], [], [], [])
+        self._reader = reader
+
+    def take(self, key: str, tree: Tree, path: str = "") -> None:
+        """Read the part of the configuration under a key."""
+        if _holds_action(key, tree):
+            message = f"actions under `{key}` would not run"
+            self._reader.add("UNKNOWN_KEY", message, tree.at, "Move it into `output_config: {trigger_actions: […]}`.")
+        elif isinstance(tree, MappingTree) and "threshold" in key:
+            self._thresholds(tree)
+        elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
+            self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)
+        elif isinstance(tree, MappingTree):
+            self._entry(key, tree, path)
+        elif isinstance(tree, SequenceTree) and tree.items:
+            self._list(key, tree, path)
+        elif key in KEYS.descriptions and isinstance(tree, Scalar):
+            self._say(tree.text)
+        else:
+            pass_over(self._reader, key, tree)
+
+    def _list(self, key: str, tree: SequenceTree, path: str) -> None:
+        entries = [item for item in tree.items if isinstance(item, MappingTree)]
+        for item in entries:
+            self._entry(key, item, path, listed=True)
+        listed = [item.text for item in texts_in(tree)]
+        if listed:
+            self._say(f"{key}: {'; '.join(listed)}")
+
+    def _say(self, line: str) -> None:
+        if sum(map(len, self.parts.lines)) + len(line) <= DEFINE_CHARS_MAX:
+            self.parts.lines.append(" ".join(line.split()))
+
+    # -- entries --------------------------------------------------------------------------------------------------
+
+    def _entry(self, key: str, tree: MappingTree, path: str, *, listed: bool = False) -> None:
+        """Read a named entry: a measure, a sign, a pattern, a rule, or a group of entries."""
+        name = _name_in(tree) if listed else None
+        label = name.text if name is not None else key
+        held = {pair.text: value for pair, value in tree.pairs}
+        used = {name_key for name_key, value in held.items() if value is name}
+        aside = [value.text for each, value in held.items() if each in KEYS.names and isinstance(value, Scalar)]
+        about = " ".join(v.text for each, v in held.items() if each in KEYS.descriptions and isinstance(v, Scalar))
+        note = " ".join(v.text for each, v in held.items() if each in KEYS.notes and isinstance(v, Scalar))
+        used |= (KEYS.descriptions | KEYS.notes | KEYS.names | KEYS.scores | KEYS.severities) & held.keys()
+        used |= self._shaped(label, tree, held, about, note, aside)
+        if listed or about:
+            self.parts.labels.append(label)
+            called = f"{label} ({', '.join(dict.fromkeys(aside))})" if aside and aside != [label] else label
+            self._say(f"{called}: {about or note}" if about or note else called)
+        inner = f"{path}.{label}" if path else label
+        for each, value in tree.pairs:
+            if each.text in KEYS.sure_words | KEYS.likely_words and texts_in(value):
+                self._rule(each.text, value, label, f"{path}.{key}.{each.text}", held)
+            elif each.text not in used:
+                self.take(each.text, value, inner)
+
+    def _shaped(
+        self, label: str, tree: MappingTree, held: Mapping[str, Tree], about: str, note: str, aside: list[str]
+    ) -> set[str]:
+        """Recognise an entry by its structure; return the keys used."""
+        bounds = [number_of(each) for each in texts_in(held.get("range"))]
+        is_level = label.casefold() in DEGREES  # a range without a measured quantity
+        if len(bounds) == 2 and bounds[0] is not None and bounds[1] is not None and not is_level:
+            significant = number_of(held.get("threshold"))
+            self.parts.measures.append(_measure(label, about, bounds[0], bounds[1], significant, tree))
+            return {"range", "threshold"}
+        values = {each.name: number_of(held[each.name]) for each in self.parts.measures if each.name in held}
+        values_set = {name: value for name, value in values.items() if value is not None}
+        if values_set:
+            words = tuple(dict.fromkeys([*aside, label.replace("_", " ")]))
+            self.parts.signs.append(Sign(words=words, values=values_set, label=label, at=tree.at))
+            return set(values_set)
+        for criteria in KEYS.criteria & held.keys():
+            found = held[criteria]
+            if not isinstance(found, MappingTree):
+                continue
+            courses = tuple(self._courses(found))
+            described = (
+                "" if courses else "; ".join(f"{k.text} {v.text}" for k, v in found.pairs if isinstance(v, Scalar))
+            )
+            define = " ".join(part for part in (about, described and f"({described})") if part)
+            severity = next((degree_of(held[key]) for key in held if key in KEYS.severities), None)
+            pattern = Pattern(id=id_of(label), define=define, note=note, severity=severity, courses=courses, at=tree.at)
+            self.parts.patterns.append(pattern)
+            return {criteria}
+        return set()
+
+    # -- words ----------------------------------------------------------------------------------------------------
+
+    def _rule(self, key: str, tree: Tree, label: str, path: str, held: Mapping[str, Tree] | None) -> None:
+        texts = texts_in(tree)
+        words = tuple(each.text for each in texts if len(each.text) <= WORD_CHARS_MAX)
+        longer = [each.text for each in texts if len(each.text) > WORD_CHARS_MAX]
+        if longer:
+            self._say(f"{label}: {'; '.join(longer)}")
+        if not words:
+            return
+        held = held or {}
+        score = next((degree_of(held[each]) for each in held if each in KEYS.scores), None)
+        severity = next((degree_of(held[each]) for each in held if each in KEYS.severities), None)
+        self.parts.rules.append(
+            Rule(
+                words=words,
+                label=id_of(label),
+                score=score if score is not None else SURE if key in KEYS.sure_words else LIKELY,
+                severity=severity,
+                always=True if _GRAVE.search(path) else None,
+                at=tree.at,
+            )
+        )
+
+    # -- thresholds -----------------------------------------------------------------------------------------------
+
+    def _thresholds(self, tree: MappingTree) -> None:
+        for key, value in tree.pairs:
+            number = degree_of(value)
+            if number is None:
+                pass_over(self._reader, key.text, value)
+            elif "confidence" in key.text:
+                self.parts.threshold = number
+            elif "significan" in key.text and self.parts.measures:
+                self.parts.measures = [
+                    structs.replace(each, significant=number) if each.significant == SIGNIFICANT else each
+                    for each in self.parts.measures
+                ]
+            elif _GRAVE.search(key.text) and (grave := [each for each in self.parts.measures if each.min < 0]):
+                course = Trend(of=grave[0].name, last_max=-number, at=value.at)
+                name = key.text.removesuffix("_threshold")
+                self.parts.patterns.append(Pattern(id=id_of(name), courses=(course,), at=value.at))
+            else:
+                pass_over(self._reader, key.text, value)
+
+    # -- patterns -------------------------------------------------------------------------------------------------
+
+    def _courses(self, tree: MappingTree) -> Iterator[Trend]:
+        """Convert criteria to courses of measures; none if one of them cannot be converted."""
+        measures = {each.name: each for each in self.parts.measures}
+        shared: dict[str, float | int | str] = {}
+        own: dict[str, dict[str, float | int | str]] = {}
+        for key, value in tree.pairs:
+            name = next((each for each in measures if key.text.startswith(each) or key.text.endswith(each)), "")
+            criterion = _criterion(key.text.removeprefix(name).removesuffix(name).strip("_"), value, measures.get(name))
+            if criterion is None:
+                return
+            (own.setdefault(name, {}) if name else shared).update([criterion])
+        if not own and measures:
+            own[next(iter(measures))] = {}
+        for index, (name, parts) in enumerate(own.items()):
+            merged = {**(shared if index == 0 else {}), **parts}
+            if merged.keys() - {"span", "amplitude"}:
+                yield _course(name, merged, tree)
+
+
+def _course(name: str, parts: Mapping[str, float | int | str], tree: MappingTree) -> Trend:
+    fields = structs.asdict(Trend(of=name, at=tree.at)) | dict(parts)
+    return Trend(**fields)
+
+
+def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, float | int | str] | None:
+    """Convert a criterion to a part of a course; `kind` is its key without the measure's name."""
+    word = value.text.strip().casefold() if isinstance(value, Scalar) else ""
+    if kind == "trend" and word in TRENDS:
+        return "trend", TRENDS[word]
+    number = number_of(value)
+    if number is None:
+        return None
+    if kind in {"message_span", "span", "window", "message_window", "within_messages", "min_messages"}:
+        return ("span", min(max(int(number), 2), 50))
+    if kind in {"change", "total_change", "min_change", "drop", "rise", "delta"}:
+        return "change", abs(number)
+    if kind in {"fluctuation_count", "swing_count", "oscillation_count", "change_count", "swings"}:
+        return "swings", min(max(int(number), 1), 50)
+    if kind in {"min_amplitude", "amplitude"}:
+        return "amplitude", abs(number)
+    if measure is None:
+        return None
+    if kind in {"average", "avg", "mean"}:
+        low = measure.strength(number) < 0.5
+        return ("average_max" if low or number < measure.neutral else "average_min"), number
+    if kind == "range":
+        return ("range_max" if number <= measure.significant else "range_min"), number
+    ends = {"min": "last_min", "above": "last_min", "max": "last_max", "below": "last_max"}
+    return (ends[kind], number) if kind in ends else None
+
+
+def _measure(name: str, define: str, low: float, high: float, significant: float | None, tree: MappingTree) -> Measure:
+    known = {"valence": "valence", "arousal": "arousal"}
+    fields = structs.asdict(Measure(name=id_of(name), define=define, min=low, max=high, at=tree.at))
+    fields |= {"lexicon": known.get(name), "significant": significant if significant is not None else SIGNIFICANT}
+    return Measure(**fields)
+
+
+def _name_in(tree: MappingTree) -> Scalar | None:
+    """Return the name of an entry of a list: its first short text."""
+    for _, value in tree.pairs:
+        if isinstance(value, Scalar) and isinstance(value.value, str) and 0 < len(value.text.strip()) <= 80:
+            return value
+    return None
+
+
+def id_of(name: str) -> str:
+    """Convert a name to an id, a single word."""
+    word = re.sub(r"[^\w.\-]+", "_", name.strip()).strip("_.-")
+    return word[:100] or "detector"

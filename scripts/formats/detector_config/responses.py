@@ -1,0 +1,219 @@
+"""Convert the responses of the consciousness format to actions."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from msgspec import Struct
+
+from scripts.expressions.expressions import compile_expression
+from scripts.expressions.sandbox import ExpressionInvalid
+from scripts.formats.detector_config.parts import degree_of, id_of, pass_over
+from scripts.formats.placeholders import to_expression, to_template
+from scripts.model.actions import Action, Emit, End, Say, Set, Signal
+from scripts.model.base import NOWHERE, Expression, Location, Template
+from scripts.model.script import Detector
+from scripts.yaml.decoder import Reader, literal
+from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import Scalar, Tree, plain_value
+from scripts.yaml.unknown_keys import is_ignorable
+
+CRISIS = "crisis"
+_DETECTED = {
+    "severity": "severity", "intensity": "severity", "risk_level": "severity", "confidence": "score", "score": "score",
+    "label": "label", "pattern": "label", "change_pattern": "label", "type": "label", "category": "label",
+    "level": "severity", "words": "words", "keywords": "words",
+}  # fmt: skip
+_GRADED = re.compile(r"detected\.severity\s*==\s*(?P<quote>['\"])(?P<word>[^'\"]+)(?P=quote)")
+_SENT = ("detector", "label", "score", "severity")
+_KEYS = ("state_key", "variable", "variable_name", "key", "name")
+_EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
+_TEXTS = ("message", "content", "text", "response", "template")
+
+
+class DetectorResponse(Struct):
+    """The actions of a detector, and the text that replaces the message."""
+
+    actions: tuple[Action, ...]
+    replace: Template | None = None
+
+
+def response_of(
+    trees: list[Tree], crisis: Scalar | None, detector: Detector, reader: Reader, labels: Collection[str]
+) -> DetectorResponse:
+    """Return the actions of a detector; the action for crisis words is first. `labels` name what it looks for.
+
+    If crisis words have an action of their own, the other actions ignore these words: a safety word is not a sign of
+    what the detector looks for, unless one of its labels is the same.
+    """
+    builder = _Builder(detector, reader, spares_crisis=crisis is not None and CRISIS not in map(id_of, labels))
+    if crisis is not None:
+        builder.crisis(crisis)
+    for tree in trees:
+        builder.take(tree)
+    return DetectorResponse(tuple(builder.actions), builder.replace)
+
+
+class _Builder:
+    def __init__(self, detector: Detector, reader: Reader, *, spares_crisis: bool) -> None:
+        self.actions: list[Action] = []
+        self.replace: Template | None = None
+        self._detector = detector
+        self._reader = reader
+        self._spares_crisis = spares_crisis
+
+    def _id(self, name: str) -> str:
+        used_ids = {action.id for action in self.actions}
+        name = id_of(name)
+        return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 10_000))) if each not in used_ids)
+
+    def crisis(self, name: Scalar) -> None:
+        when = Expression(f'detected.label == "{CRISIS}"', name.at)
+        if re.search(r"^(end|terminate|stop|close)_?(session|conversation)?$", name.text):
+            self.actions.append(End(id=self._id(name.text), reason=name.text, when=when, at=name.at))
+            return
+        self._emit(name.text, {**_sent(name.at), "words": Expression("detected.words", name.at)}, when, name.at)
+
+    def take(self, tree: Tree) -> None:
+        """Read an action: ``{action_type, config}``, or only its name."""
+        kind = tree.get("action_type") or tree.get("type") if isinstance(tree, MappingTree) else tree
+        if not isinstance(kind, Scalar) or kind.value is None:
+            self._reader.add("ACTION_TYPE_UNKNOWN", "the item has no action", tree.at, "Write `action_type:`.")
+            return
+        config = tree.get("config") if isinstance(tree, MappingTree) else None
+        inline = tree.pairs if isinstance(tree, MappingTree) else ()
+        held = {key.text: value for key, value in inline if key.text not in {"action_type", "type", "config"}}
+        held |= {key.text: value for key, value in config.pairs} if isinstance(config, MappingTree) else {}
+        self._kind(kind.text)(kind, held)
+
+    def _kind(self, name: str) -> Callable[[Scalar, dict[str, Tree]], None]:
+        if re.search(r"update|set_|store|save", name):
+            return self._set
+        if re.search(r"^(end|terminate|close)", name):
+            return self._end
+        if re.search(r"replace|override|block", name):
+            return self._replace
+        return self._say if re.search(r"^(say|respond|reply|send_message|message)", name) else self._tell
+
+    def _set(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        when = self._condition(kind, held)
+        target = next((held.pop(key) for key in _KEYS if isinstance(held.get(key), Scalar)), None)
+        if not isinstance(target, Scalar) or not target.text.isidentifier():
+            message = f"`{kind.text}` has no variable, so nothing would be set"
+            self._reader.add(
+                "REQUIRED_FIELD_MISSING", message, kind.at, "Add `variable:` with the name of the variable."
+            )
+            return
+        tree = held.pop("value", None)
+        source = literal(plain_value(tree)) if tree is not None else self._seen_as(target.text)
+        value = Expression(source, target.at)
+        self.actions.append(Set(id=self._id(kind.text), assignments={target.text: value}, when=when, at=kind.at))
+        self._rest(held)
+
+    def _seen_as(self, name: str) -> str:
+        """Return the part of the detection that a variable of this name stores."""
+        part = _part(name)
+        if part is not None:
+            return f"detected.{part}"
+        return "detected.now" if self._detector.measures else "detected.label"
+
+    def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        reason = held.pop("reason", None)
+        text = reason.text if isinstance(reason, Scalar) else kind.text
+        self.actions.append(End(id=self._id(kind.text), reason=text, when=self._condition(kind, held), at=kind.at))
+        self._rest(held)
+
+    def _replace(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        text = self._text(held)
+        if text is None:
+            self._tell(kind, held)
+            return
+        self.replace = text
+        self._rest(held)
+
+    def _say(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        text = self._text(held)
+        if text is None:
+            self._tell(kind, held)
+            return
+        self.actions.append(Say(id=self._id(kind.text), texts=(text,), when=self._condition(kind, held), at=kind.at))
+        self._rest(held)
+
+    def _text(self, held: dict[str, Tree]) -> Template | None:
+        found = next((held.pop(key) for key in _TEXTS if isinstance(held.get(key), Scalar)), None)
+        return Template(to_template(found.text), found.at) if isinstance(found, Scalar) else None
+
+    def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
+        """Convert any other response to an event for the application, with all its data."""
+        when = self._condition(kind, held)
+        event = next((held.pop(key) for key in _EVENTS if isinstance(held.get(key), Scalar)), kind)
+        data = {id_of(key): Expression(literal(plain_value(value)), value.at) for key, value in held.items()}
+        self._emit(event.text if isinstance(event, Scalar) else kind.text, {**_sent(kind.at), **data}, when, kind.at)
+
+    def _emit(self, event: str, data: Mapping[str, Expression], when: Expression | None, at: Location) -> None:
+        self.actions.append(
+            Emit(id=self._id(event), signal=Signal(event=id_of(event), data=data, at=at), when=when, at=at)
+        )
+
+    def _rest(self, held: Mapping[str, Tree]) -> None:
+        for key, value in held.items():
+            if is_ignorable(key, value, ()):
+                pass_over(self._reader, key, value)
+            else:
+                self._reader.add("UNKNOWN_KEY", f"this action has no key `{key}`", value.at)
+
+    # -- conditions -------------------------------------------------------------------------------------------------
+
+    def _condition(self, kind: Scalar, held: dict[str, Tree]) -> Expression | None:
+        """Return the condition of an action; None: always."""
+        own = self._own_condition(held)
+        if not self._spares_crisis or (own is not None and CRISIS in own.source):
+            return own
+        spared = f'detected.label != "{CRISIS}"'
+        return Expression(f"({own.source}) and {spared}" if own is not None else spared, own.at if own else kind.at)
+
+    def _own_condition(self, held: dict[str, Tree]) -> Expression | None:
+        tree = held.pop("condition", None) or held.pop("when", None)
+        if not isinstance(tree, Scalar) or tree.value is None:
+            return None
+        try:
+            source = to_expression(tree.text)
+            names = compile_expression(source).reads
+        except (ValueError, ExpressionInvalid) as error:
+            self._reader.add("EXPRESSION_INVALID", str(error), tree.at)
+            return None
+        replacements = dict(self._replacements(names))
+        word = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])[^\W\d]\w*")
+        return Expression(_in_degrees(word.sub(lambda found: replacements.get(found[0], found[0]), source)), tree.at)
+
+    def _replacements(self, names: frozenset[str]) -> Iterator[tuple[str, str]]:
+        """Replace the names in a condition that refer to the detection."""
+        measures = {measure.name for measure in self._detector.measures}
+        for name in names:
+            if name in measures:
+                yield name, f"detected.now.{name}"
+            elif (part := _part(name)) is not None:
+                yield name, f"detected.{part}"
+
+
+def _part(name: str) -> str | None:
+    """Return the part of a detection that a name refers to: `risk_score` the score, `change_pattern` the label."""
+    return _DETECTED.get(name) or _DETECTED.get(name.rpartition("_")[2])
+
+
+def _in_degrees(source: str) -> str:
+    """Convert comparisons of a severity with a word such as `high` to comparisons with a number."""
+    return _GRADED.sub(_graded, source)
+
+
+def _graded(found: re.Match[str]) -> str:
+    degree = degree_of(Scalar(found["word"], False, NOWHERE))
+    if degree is None:
+        return found[0]
+    least, most = (0.6, 0.9) if 0.3 < degree < 0.9 else (degree, None) if degree >= 0.9 else (None, degree)
+    parts = [f"detected.severity >= {least}"] if least is not None else []
+    parts += [f"detected.severity {'<' if least is not None else '<='} {most}"] if most is not None else []
+    return f"({' and '.join(parts)})"
+
+
+def _sent(at: Location) -> dict[str, Expression]:
+    return {name: Expression(f"detected.{name}", at) for name in _SENT}

@@ -1,0 +1,117 @@
+"""Convert placeholders and conditions of the older formats to Jinja2.
+
+``{x}``, ``{{x}}``, ``${x}``, ``{ x }`` and ``{%x%}`` all mean the variable x, except for built-in values:
+``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks. They are converted once, when
+the script is read, so braces or dollar signs in values are never interpreted.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from scripts.expressions.expressions import is_syntax
+
+NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
+_PLACEHOLDER = re.compile(
+    rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%\s*(?P<system>{NAME})\s*%\}}|\$?\{{\s*(?P<single>{NAME})\s*\}}"
+)
+_ODD_PLACEHOLDER = re.compile(
+    r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # not {age + 1}
+)
+_JINJA_MARK = re.compile(r"\{\{|\{%|\{#|\{$")  # the last one: the following text may start with a brace
+
+SYSTEM: Mapping[str, str] = {
+    "user": "user.id",
+    "time": '((now ~ "")[:16]|replace("T", " "))',
+    "who": '(role.name or "AI")',
+}
+"""The expressions of built-in values ``{%name%}``; no variable replaces them."""
+
+_TOKEN = re.compile(
+    rf"""(?P<space>\s+)
+    |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<placeholder>\$?\{{\{{?\s*(?P<name>{NAME})\s*\}}?\}})
+    |(?P<operator>===|!==|==|!=|>=|<=|&&|\|\||[<>!()\[\],+\-*/%.])
+    |(?P<number>\d+(?:\.\d+)?)
+    |(?P<word>[^\W\d]\w*)""",
+    re.VERBOSE,
+)
+_OPERATORS = {"===": "==", "!==": "!=", "&&": " and ", "||": " or ", "!": " not "}
+_WORDS = {"null": "none", "undefined": "none", "True": "true", "False": "false", "None": "none"}
+_OPERATOR_WORDS = {"AND": " and ", "OR": " or ", "NOT": " not "}
+
+
+def reference(name: str) -> str:
+    """Return the expression that reads a variable, also one whose name is not an identifier."""
+    return name if name.isidentifier() and not is_syntax(name) else f"vars[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def to_template(text: str, refer: Callable[[str], str] | None = None) -> str:
+    """Convert a text with older placeholders to a Jinja2 template; all other text stays unchanged.
+
+    `refer` returns the expression of a variable; by default `reference`.
+    """
+    refer = refer or reference
+    parts, end = [], 0
+    for match in _PLACEHOLDER.finditer(text):
+        parts.append(_verbatim(text[end : match.start()]))
+        parts.append("{{ " + _meaning(match, refer) + " }}")
+        end = match.end()
+    return "".join([*parts, _verbatim(text[end:])])
+
+
+def to_text_expression(text: str, refer: Callable[[str], str] | None = None) -> str:
+    """Convert a text with older placeholders to an expression; a placeholder alone has the type of its value."""
+    refer = refer or reference
+    pieces, end = [], 0
+    for match in _PLACEHOLDER.finditer(text):
+        pieces += [json.dumps(before, ensure_ascii=False)] if (before := text[end : match.start()]) else []
+        pieces.append(_meaning(match, refer))
+        end = match.end()
+    pieces += [json.dumps(after, ensure_ascii=False)] if (after := text[end:]) else []
+    return " ~ ".join(pieces) or '""'
+
+
+def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:
+    """Return the expression of a placeholder."""
+    if match["system"] is not None and match["system"].strip() in SYSTEM:
+        return SYSTEM[match["system"].strip()]
+    return refer((match["double"] or match["system"] or match["single"]).strip())
+
+
+def _verbatim(text: str) -> str:
+    return _JINJA_MARK.sub(lambda mark: '{{ "' + mark[0] + '" }}', text)
+
+
+def odd_placeholders(text: str) -> Iterator[tuple[str, int]]:
+    """Yield texts in single braces that are not variable names, with their offsets."""
+    spans = [match.span() for match in _PLACEHOLDER.finditer(text)]
+    fences = [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
+    for match in _ODD_PLACEHOLDER.finditer(text):
+        if not any(start <= match.start() < end for start, end in (*spans, *fences)):
+            yield match["name"], match.start()
+
+
+def to_expression(condition: str) -> str:
+    """Convert a condition in JS-like syntax (``{age} >= 20 && !{married}``) to a Jinja2 expression.
+
+    Raises ValueError, which names the invalid part.
+    """
+    parts, position = [], 0
+    while position < len(condition):
+        match = _TOKEN.match(condition, position)
+        if match is None:
+            raise ValueError(f"{condition[position : position + 20]!r} is not supported in a condition")
+        parts.append(_TRANSLATE[str(match.lastgroup if match["name"] is None else "placeholder")](match))
+        position = match.end()
+    return re.sub(r"\s+", " ", "".join(parts)).strip()
+
+
+_TRANSLATE: dict[str, Callable[[re.Match[str]], str]] = {
+    "space": lambda match: " ",
+    "text": lambda match: match["text"],
+    "placeholder": lambda match: reference(match["name"].strip()),
+    "operator": lambda match: _OPERATORS.get(match["operator"], match["operator"]),
+    "number": lambda match: match["number"],
+    "word": lambda match: _OPERATOR_WORDS.get(match["word"]) or _WORDS.get(match["word"], match["word"]),
+}

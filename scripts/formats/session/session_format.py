@@ -1,0 +1,333 @@
+"""The session format of seed 004: ``session: {session_id, phases: [{phase_id, topics: [{topic_id, actions}]}]}``."""
+
+from collections.abc import Callable
+from collections.abc import Mapping as MappingType
+from typing import Any, TypeVar, assert_never
+
+import msgspec
+
+from scripts.expressions.values import Value
+from scripts.formats.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
+from scripts.formats.session import spellings
+from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
+from scripts.model.actions import (
+    ROUNDS_DEFAULT,
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Call,
+    CustomCondition,
+    ExitCriteria,
+    Form,
+    Media,
+    Show,
+)
+from scripts.model.base import Expression, Location, Node, Template
+from scripts.model.diagnostics import Severity
+from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
+from scripts.model.variables import Declaration, Output
+from scripts.yaml.decoder import Reader, literal
+from scripts.yaml.parser import Mapping
+
+_N = TypeVar("_N", bound=Node)
+_R = TypeVar("_R")
+
+
+class _Action(Node, frozen=True, kw_only=True):
+    action_type: ActionType
+    action_id: str
+    config: Config
+    condition: Template | None = None
+    action_name: str = ""
+    description: str = ""
+
+
+class TopicForm(Node, frozen=True, kw_only=True):
+    """A topic of this format and of the technique format."""
+
+    topic_id: str
+    topic_name: str = ""
+    topic_goal: str = ""
+    strategy: str = ""
+    condition: Template | None = None
+    declare: tuple[Declaration, ...] = ()
+    actions: tuple[_Action, ...]
+
+
+class _Phase(Node, frozen=True, kw_only=True):
+    phase_id: str
+    phase_name: str = ""
+    phase_goal: str = ""
+    entry_condition: Template | None = None
+    declare: tuple[Declaration, ...] = ()
+    topics: tuple[TopicForm, ...]
+
+
+class _Session(Node, frozen=True, kw_only=True):
+    session_id: str
+    session_name: str = ""
+    template_scheme: str = ""
+    default_scope: DefaultScope = "session"
+    locale: Locale | None = None
+    use: tuple[str, ...] = ()
+    declare: tuple[Declaration, ...] = ()
+    forms: tuple[FormDefinition, ...] = ()
+    phases: tuple[_Phase, ...]
+
+
+class _Document(Node, frozen=True, kw_only=True):
+    session: _Session
+    metadata: MappingType[str, Value] = {}
+
+
+def recognises(tree: Mapping) -> bool:
+    """Whether a file has this format."""
+    return isinstance(tree.get("session"), Mapping)
+
+
+RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
+    _Action: spellings.action,
+    TopicForm: spellings.topic,
+    _Phase: spellings.phase,
+    ExitCriteria: spellings.exit_criteria,
+    CustomCondition: spellings.comparison,
+    FormField: spellings.form_field,
+}
+"""Return the functions that convert other spellings to the keys above."""
+
+
+def read(tree: Mapping, reader: Reader) -> Script | None:
+    """Read the script, or None; the reader collects the problems."""
+    document = reader.read(tree, _Document)
+    return None if document is None else _Translator(reader).script(document)
+
+
+def translated_topic(topic: TopicForm, reader: Reader) -> tuple[Topic, tuple[FormDefinition, ...]]:
+    """Convert a topic of this format to the model, with the forms that its actions define."""
+    translator = _Translator(reader)
+    return translator.topic(topic), tuple(translator.forms)
+
+
+class _Translator:
+    """Converts a file to the model."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.forms: list[FormDefinition] = []  # forms defined within actions
+
+    def script(self, document: _Document) -> Script:
+        session, metadata = document.session, document.metadata
+        phases = tuple(self.inside(phase.phase_id, self.phase, phase) for phase in session.phases)
+        return Script(
+            id=session.session_id,
+            title=session.session_name or _word(metadata, "name"),
+            version=_word(metadata, "version"),
+            description=_word(metadata, "description"),
+            author=_word(metadata, "author"),
+            locale=session.locale,
+            default_scope=session.default_scope,
+            template_scheme=session.template_scheme,
+            use=session.use,
+            declare=session.declare,
+            phases=phases,
+            forms=(*(self.sheet(each) for each in session.forms), *self.forms),
+            form="session",
+            at=session.at,
+            marks=_renamed(session, session_id="script"),
+        )
+
+    def inside(self, name: str, translate: Callable[[_N], _R], node: _N) -> _R:
+        with self.reader.inside(f"/{name}"):
+            return translate(node)
+
+    def phase(self, phase: _Phase) -> Phase:
+        return Phase(
+            id=phase.phase_id,
+            title=phase.phase_name,
+            goal=phase.phase_goal,
+            when=self.condition(phase.entry_condition),
+            declare=phase.declare,
+            topics=tuple(self.inside(topic.topic_id, self.topic, topic) for topic in phase.topics),
+            at=phase.at,
+            marks=_renamed(phase, phase_id="phase"),
+        )
+
+    def topic(self, topic: TopicForm) -> Topic:
+        actions = [self.inside(action.action_id, self.action, action) for action in topic.actions]
+        return Topic(
+            id=topic.topic_id,
+            title=topic.topic_name,
+            goal=topic.topic_goal,
+            strategy=topic.strategy,
+            when=self.condition(topic.condition),
+            declare=topic.declare,
+            actions=tuple(action for action in actions if action is not None),
+            at=topic.at,
+            marks=_renamed(topic, topic_id="topic"),
+        )
+
+    def action(self, action: _Action) -> Action | None:
+        config = action.config
+        common: dict[str, Any] = {
+            "id": action.action_id,
+            "when": self.condition(action.condition),
+            "tone": config.tone,
+            "role": config.ai_role,
+            "at": action.at,
+            "marks": _renamed(action, action_id="id"),
+        }
+        for key, at in config.marks.items():
+            if key not in CONFIG_KEYS[action.action_type]:
+                severity: Severity = "warning" if key in TUNING else "error"
+                message = f"`{key}` has no effect on `{action.action_type}`"
+                self.reader.add("KEY_IGNORED", message, at, FIT_FOR.get(key, ""), severity=severity)
+        match action.action_type:
+            case "ai_say" | "ai_ask" | "ai_think":
+                return self.spoken(action.action_type, config, common)
+            case "show_pic":
+                media = Media(
+                    image=self.text(config.image), url=self.text(config.url), caption=self.text(config.caption)
+                )
+                return Show(media=media, **common)
+            case "use_skill":
+                return self.use_skill(config, common)
+            case "show_form":
+                return self.show_form(config, common)
+            case _:
+                assert_never(action.action_type)
+
+    def spoken(self, kind: ActionType, config: Config, common: dict[str, Any]) -> Action | None:
+        """Return an action for a model, which needs a text."""
+        task = self.content(config, instead=config.think_goal if kind == "ai_think" else "")
+        if task is None:
+            return None
+        if kind == "ai_think":
+            return AiThink(task=task, outputs=self.outputs(config), **common)
+        if kind == "ai_ask":
+            return AiAsk(
+                task=task,
+                outputs=self.outputs(config),
+                exit=self.text(config.exit),
+                exit_criteria=config.exit_criteria,
+                max_rounds=config.max_rounds or ROUNDS_DEFAULT,
+                **common,
+            )
+        return AiSay(
+            task=task,
+            max_rounds=config.max_rounds or None,
+            require_acknowledgment=config.require_acknowledgment is not False,
+            exit_criteria=config.exit_criteria,
+            **common,
+        )
+
+    def use_skill(self, config: Config, common: dict[str, Any]) -> Action | None:
+        if config.skill is None:
+            self.reader.missing("skill", config.at, "Add `skill:` with the id of the skill.")
+            return None
+        return Call(
+            skill=config.skill,
+            input={name: self.value_expression(value, config.mark("input")) for name, value in config.input.items()},
+            output=config.returns,
+            **common,
+        )
+
+    def show_form(self, config: Config, common: dict[str, Any]) -> Action | None:
+        """Return a form by name, or a form defined here, which is named after its action."""
+        name = config.form or common["id"] or "form"
+        if config.fields:
+            used_ids = {sheet.id for sheet in self.forms}
+            name = next(each for each in (name, *(f"{name}_{n}" for n in range(2, 10_000))) if each not in used_ids)
+            written = FormDefinition(
+                id=name, title=config.title, text=self.said(config), fields=config.fields, at=config.at
+            )
+            self.forms.append(self.sheet(written))
+        elif not config.form:
+            self.reader.missing("form", config.at, "Add `form:` with the id of the form.")
+            return None
+        return Form(sheet=name, max_rounds=config.max_rounds or ROUNDS_DEFAULT, **common)
+
+    def said(self, config: Config) -> Template | None:
+        return next((text for key in TEXT_KEYS if (text := getattr(config, key)) is not None), None)
+
+    def sheet(self, written: FormDefinition) -> FormDefinition:
+        """Convert the placeholders of a form."""
+        fields = tuple(self.field(each) for each in written.fields)
+        return msgspec.structs.replace(
+            written, title=self.text(written.title), text=self.text(written.text), fields=fields
+        )
+
+    def field(self, written: FormField) -> FormField:
+        formula = written.computed
+        return msgspec.structs.replace(
+            written,
+            label=self.text(written.label),
+            placeholder=self.text(written.placeholder),
+            invalid=self.text(written.invalid),
+            computed=None if formula is None else self.condition(Template(formula.source, formula.at)),
+            columns=tuple(self.field(each) for each in written.columns),
+        )
+
+    def value_expression(self, value: Value, at: Location) -> Expression:
+        """Convert the value of a parameter, a text with placeholders or another value, to an expression."""
+        return Expression(to_text_expression(value) if isinstance(value, str) else literal(value), at)
+
+    def outputs(self, config: Config) -> tuple[Output, ...]:
+        named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
+        if config.target_variable is not None:
+            at = config.mark("target_variable")
+            older = Output(
+                get=config.target_variable, define=config.extraction_prompt or "", required=config.required, at=at
+            )
+            named.append(older)
+        written = {output.get for output in config.output}
+        found = (*config.output, *(output for output in named if output.get not in written))
+        return tuple(self.with_older(each, config, alone=len(found) == 1) for each in found)
+
+    def with_older(self, output: Output, config: Config, *, alone: bool) -> Output:
+        """Complete an output with settings of its action: `required`, and the meaning of a single output."""
+        is_target = config.target_variable is not None and output.get != config.target_variable
+        if output.required is None and config.required is not None and not is_target:
+            output = msgspec.structs.replace(output, required=config.required)
+        if not output.define and config.extraction_prompt and alone:
+            output = msgspec.structs.replace(output, define=config.extraction_prompt)
+        return output
+
+    def content(self, config: Config, instead: str = "") -> Template | None:
+        """Return the text of an action, from any of its keys."""
+        written = [(key, getattr(config, key)) for key in TEXT_KEYS if getattr(config, key) is not None]
+        for key, _ in written[1:]:
+            message = f"`{key}` and `{written[0][0]}` both contain the text; `{written[0][0]}` is used"
+            self.reader.slip("KEY_CONFLICT", message, config.mark(key))
+        if written:
+            return self.text(written[0][1])
+        if instead:
+            return self.text(Template(instead, config.mark("think_goal")))
+        self.reader.missing("content", config.at)
+        return None
+
+    def text(self, written: Template | None) -> Template | None:
+        if written is None:
+            return None
+        for name, offset in odd_placeholders(written.source):
+            where = written.at.below(written.source.count("\n", 0, offset))
+            self.reader.add("PLACEHOLDER_INVALID", f"{{{name}}} is not a variable name", where)
+        return Template(to_template(written.source), written.at)
+
+    def condition(self, written: Template | None) -> Expression | None:
+        if written is None or not written.source.strip():
+            return None
+        try:
+            return Expression(to_expression(written.source), written.at)
+        except ValueError as error:
+            self.reader.add("EXPRESSION_INVALID", str(error), written.at)
+            return None
+
+
+def _word(metadata: MappingType[str, Value], key: str) -> str:
+    value = metadata.get(key)
+    return "" if value is None or isinstance(value, list | dict) else str(value)
+
+
+def _renamed(node: Node, **names: str) -> dict[str, Location]:
+    return {names.get(key, key): at for key, at in node.marks.items()}

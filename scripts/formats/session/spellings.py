@@ -1,0 +1,269 @@
+"""Convert other spellings of the session and technique formats to the keys of those formats."""
+
+from collections.abc import Callable, Iterator
+from collections.abc import Mapping as MappingType
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from scripts.expressions.values import Value
+from scripts.formats.words import COMPARISONS, FIELD_KEYS, FIELD_TYPES, FORM_KEYS, SKILL_KEYS
+from scripts.model.actions import ExitCriteria, Rounds
+from scripts.model.base import Node, Template
+from scripts.model.script import FormField
+from scripts.model.variables import Output
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+
+ACTION_KEYS = {"action_type", "type", "action_id", "id", "condition", "config", "action_name", "description"}
+
+
+def action(tree: Mapping) -> Mapping:
+    """Move inline config keys of an action into `config`; keys of `config` itself come first."""
+    names = {"type": "action_type", "id": "action_id"}
+    inline = tuple((key, value) for key, value in tree.pairs if key.text not in ACTION_KEYS)
+    config = tree.get("config")
+    entries = [
+        (msgspec.structs.replace(key, text=names.get(key.text, key.text)), value)
+        for key, value in tree.pairs
+        if key.text in ACTION_KEYS and key.text != "config"
+    ]
+    if config is not None and not isinstance(config, Mapping):
+        return Mapping((*entries, (word("config", config), config)), tree.at)
+    pairs = (*(config.pairs if config is not None else ()), *inline)
+    if config is not None or pairs:
+        at = config.at if config is not None else pairs[0][0].at
+        own = Mapping(pairs, at)
+        entries.append((word("config", own), _config(_text(tree.get("action_type") or tree.get("type")), own)))
+    return Mapping(tuple(entries), tree.at)
+
+
+def _config(kind: str, config: Mapping) -> Mapping:
+    match kind:
+        case "use_skill":
+            renamed = keys_renamed(config, SKILL_KEYS)
+            return Mapping(tuple(_by_name(*pair) for pair in renamed.pairs), config.at)
+        case "show_form":
+            return keys_renamed(config, FORM_KEYS)
+        case _:
+            return config
+
+
+def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
+    """Convert ``returns: [x, {get: y}]`` to a mapping."""
+    if key.text != "returns" or not isinstance(value, Sequence):
+        return key, value
+    named = [each.get("get") or each.get("name") if isinstance(each, Mapping) else each for each in value.items]
+    pairs = tuple((each, each) for each in named if isinstance(each, Scalar))
+    return key, Mapping(pairs, value.at) if len(pairs) == len(value.items) else value
+
+
+def topic(tree: Mapping) -> Mapping:
+    """Rename the condition key of a topic that uses the key of a phase."""
+    return keys_renamed(tree, {"entry_condition": "condition"})
+
+
+def phase(tree: Mapping) -> Mapping:
+    """Rename the condition key of a phase that uses the key of a topic."""
+    return keys_renamed(tree, {"condition": "entry_condition"})
+
+
+def exit_criteria(tree: Mapping) -> Mapping:
+    """Convert the understanding of exit criteria to percent, if it is written as a fraction of one."""
+    return _changed(tree, "understanding_threshold", _percent)
+
+
+def _percent(tree: Scalar) -> Scalar:
+    part = tree.value
+    is_part = isinstance(part, float) and 0 < part <= 1
+    return word(str(round(part * 100)), tree) if is_part and isinstance(part, float) else tree
+
+
+def comparison(tree: Mapping) -> Mapping:
+    """Convert the operator of an exit condition to the spelling of this format."""
+    return _changed(tree, "operator", lambda sign: _said(COMPARISONS.get(sign.text.strip(), sign.text.strip()), sign))
+
+
+def form_field(tree: Mapping) -> Mapping:
+    """Convert a field of a form."""
+    renamed = keys_renamed(tree, FIELD_KEYS)
+    return _changed(renamed, "type", lambda kind: _said(FIELD_TYPES.get(kind.text.strip().lower(), kind.text), kind))
+
+
+def technique(tree: Mapping) -> Mapping:
+    """Reduce the outputs of a technique to their names."""
+    outputs = tree.get("output_variables")
+    if not isinstance(outputs, Sequence):
+        return tree
+    named = tuple((each.get("name") or each) if isinstance(each, Mapping) else each for each in outputs.items)
+    own = msgspec.structs.replace(outputs, items=named)
+    pairs = tuple((key, own if key.text == "output_variables" else value) for key, value in tree.pairs)
+    return Mapping(pairs, tree.at)
+
+
+def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
+    """Rename keys of a mapping, unless it already has the new names."""
+    used_keys = set(tree.keys())
+    pairs = []
+    for key, value in tree.pairs:
+        name = names.get(key.text, key.text)
+        if name != key.text and name not in used_keys:
+            used_keys.add(name)
+            pairs.append((msgspec.structs.replace(key, text=name), value))
+        else:
+            pairs.append((key, value))
+    return Mapping(tuple(pairs), tree.at)
+
+
+def _changed(tree: Mapping, name: str, change: Callable[[Scalar], Scalar]) -> Mapping:
+    pairs = tuple(
+        (key, change(value) if key.text == name and isinstance(value, Scalar) else value) for key, value in tree.pairs
+    )
+    return Mapping(pairs, tree.at)
+
+
+def _text(tree: Tree | None) -> str:
+    return tree.text if isinstance(tree, Scalar) else ""
+
+
+def _said(text: str, near: Scalar) -> Scalar:
+    return Scalar(text, False, near.at)
+
+
+# -- keys of `config` ------------------------------------------------------------------------------------------------
+
+
+ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"]
+TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
+
+_SPOKEN_KEYS = {*TEXT_KEYS, "tone", "ai_role", "exit_criteria", "max_rounds"}
+_OUTPUT_KEYS = {"output", "output_variables", "target_variable", "extraction_prompt", "required"}
+CONFIG_KEYS: MappingType[ActionType, set[str]] = {
+    "ai_say": {*_SPOKEN_KEYS, "require_acknowledgment", "say_goal"},
+    "ai_ask": {*_SPOKEN_KEYS, *_OUTPUT_KEYS, "exit"},
+    "ai_think": {*TEXT_KEYS, *_OUTPUT_KEYS, "think_goal", "input_variables", "tone", "ai_role"},
+    "use_skill": {"skill", "input", "returns", "tone", "ai_role"},
+    "show_form": {"form", "title", "fields", "content", "max_rounds", "tone", "ai_role"},
+    "show_pic": {"image", "url", "caption", "tone", "ai_role"},
+}
+
+
+TUNING = {
+    "tone", "ai_role", "exit", "exit_criteria", "max_rounds", "say_goal", "think_goal", "input_variables",
+    "extraction_prompt", "required", "title",
+}  # fmt: skip
+"""Keys that only tune an action; on other actions they can be ignored without changing the conversation."""
+FIT_FOR = {
+    **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
+    **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),
+    "require_acknowledgment": "Move it to an `ai_say` beside it.",
+}
+
+
+def _older(instead: str) -> Meta:
+    return Meta(extra={"instead": instead})
+
+
+_OlderText = Annotated[Template | None, _older("`content`")]
+
+
+class Config(Node, frozen=True, kw_only=True):
+    content: Template | None = None
+    content_template: _OlderText = None
+    question_template: _OlderText = None
+    prompt_template: _OlderText = None
+    output: tuple[Output, ...] = ()
+    target_variable: Annotated[str | None, _older("`output: [{get: …}]`")] = None
+    extraction_prompt: Annotated[str | None, _older("`define` inside `output`")] = None
+    required: Annotated[bool | None, _older("`required` inside `output`")] = None
+    exit: Template | None = None
+    tone: str = ""
+    max_rounds: Rounds | None = None
+    require_acknowledgment: bool | None = None
+    say_goal: str = ""
+    think_goal: str = ""
+    input_variables: tuple[str, ...] = ()
+    output_variables: tuple[str, ...] = ()
+    exit_criteria: ExitCriteria | None = None
+    ai_role: str = ""
+    skill: str | None = None
+    input: MappingType[str, Value] = {}
+    returns: MappingType[str, str] = {}
+    form: str = ""
+    title: Template | None = None
+    fields: tuple[FormField, ...] = ()
+    image: Template | None = None
+    url: Template | None = None
+    caption: Template | None = None
+
+
+# -- keys without effect ---------------------------------------------------------------------------------------------
+
+
+_TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
+_METADATA = {"name": "session_name", "version": "", "description": "", "author": ""}
+_NAMES = {"action_name", "description"}
+_PURPOSES = {"say_goal", "think_goal", "input_variables"}
+_OF_TARGET = {"extraction_prompt", "required"}
+
+
+def lossy_fields(tree: Tree | None) -> Iterator[Scalar]:
+    """Return the keys of a file in the session format that have no effect."""
+    if not isinstance(tree, Mapping):
+        return
+    session = tree.get("session")
+    yield from _metadata(tree.get("metadata"), session)
+    for phase in _mappings(session, "phases"):
+        for topic in _mappings(phase, "topics"):
+            for action in _mappings(topic, "actions"):
+                yield from _action_keys(action)
+
+
+def _metadata(metadata: Tree | None, session: Tree | None) -> Iterator[Scalar]:
+    if not isinstance(metadata, Mapping) or not isinstance(session, Mapping):
+        return
+    for key, value in metadata.pairs:
+        own = session.get(_METADATA.get(key.text, "")) if isinstance(value, Scalar) else None
+        is_stored = key.text in _METADATA and isinstance(value, Scalar)
+        if not is_stored or (_is_text(own) and _text(own) != _text(value)):
+            yield key
+
+
+def _action_keys(action: Mapping) -> Iterator[Scalar]:
+    config = action.get("config")
+    inner = config.pairs if isinstance(config, Mapping) else ()
+    keys = {key.text for key, value in (*action.pairs, *inner) if _is_text(value)}
+    spoken = bool(keys & set(_TEXT_KEYS))
+    yield from (key for key, _ in action.pairs if key.text in _NAMES)
+    outputs = next((value for key, value in (*inner, *action.pairs) if key.text == "output"), None)
+    names = {_text(each.get("get")) if isinstance(each, Mapping) else _text(each) for each in _items(outputs)}
+    target = next((value for key, value in (*inner, *action.pairs) if key.text == "target_variable"), None)
+    has_target = _is_text(target) and _text(target) not in names
+    named = next((value for key, value in (*inner, *action.pairs) if key.text == "output_variables"), None)
+    names |= {_text(each) for each in _items(named)}
+    for key, _ in (*inner, *action.pairs):
+        is_purpose = key.text in _PURPOSES and (key.text != "think_goal" or spoken)
+        is_written = has_target or (
+            bool(names) if key.text == "required" else len(names) == 1 and not _is_defined(outputs)
+        )
+        if is_purpose or (key.text in _OF_TARGET and not is_written):
+            yield key
+
+
+def _is_defined(outputs: Tree | None) -> bool:
+    """Whether the first output has a meaning of its own."""
+    first = next(iter(_items(outputs)), None)
+    return isinstance(first, Mapping) and bool(_text(first.get("define")))
+
+
+def _items(tree: Tree | None) -> tuple[Tree, ...]:
+    return tree.items if isinstance(tree, Sequence) else (tree,) if isinstance(tree, Scalar) else ()
+
+
+def _mappings(tree: Tree | None, key: str) -> Iterator[Mapping]:
+    if isinstance(tree, Mapping):
+        yield from (each for each in _items(tree.get(key)) if isinstance(each, Mapping))
+
+
+def _is_text(tree: Tree | None) -> bool:
+    return isinstance(tree, Scalar) and tree.value is not None

@@ -1,0 +1,1 @@
+"""The stage format: sessions, stages and steps, with its conditions and include files."""

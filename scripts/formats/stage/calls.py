@@ -1,0 +1,332 @@
+"""The actions `call`, with its parameters, `foreach` and `user_option` of the stage format."""
+
+import re
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Sequence_
+from typing import Any
+
+from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
+from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
+from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
+from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
+from scripts.model.base import Expression, Location, Template
+from scripts.model.variables import Output
+from scripts.yaml.decoder import literal
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+
+_CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<parameters>[^()（）]+)[)）]")
+_ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")
+_INPUTS = ("input", "inputs", "with", "args", "params", "parameters", "declare")
+_FROM = ("from", "get")
+CHOICE = "choice"  # variable of a choice without a variable
+_CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
+
+
+# -- call -------------------------------------------------------------------------------------------------------------
+
+
+def call(
+    notation: StageReader, item: Item, tree: Tree, loop: Loop | None, common: dict[str, Any], other: Sequence_[str]
+) -> Action | None:
+    """Read a call as it is written; implicit parameters are added when all skills are known (`links`).
+
+    `other` are sibling keys that are not parameters.
+    """
+    if isinstance(tree, Mapping):
+        inner = Item(notation, tree)
+        name = inner.word("goal", "skill", "name", "call", "topic")
+        parameters = dict(_parameters(notation, inner))
+        returned = _returned(notation, inner)
+        parameters |= _beside(notation, inner, ())
+    else:
+        name, parameters = _called(notation, tree)
+        returned = {}
+    parameters |= dict(_parameters(notation, item))
+    returned |= _returned(notation, item)
+    parameters |= _beside(notation, item, other)
+    return Call(skill=notation.id(name), input=parameters, output=returned, loop=loop, marks=item.marks, **common)
+
+
+def _beside(notation: StageReader, item: Item, other: Sequence_[str]) -> dict[str, Expression]:
+    """Read the parameters beside the name of the skill."""
+    parameters = {}
+    for key, value in item.the_rest(but=other):
+        if key.text in UNSUPPORTED:
+            notation.left_over(key, value, _INPUTS)
+        else:
+            parameters[variable_name(key.text)] = notation.value_expression(value)
+    return parameters
+
+
+def _called(notation: StageReader, tree: Tree) -> tuple[str, dict[str, Expression]]:
+    """Read ``SKILL``, or ``SKILL(name=value, …)`` as in programs."""
+    written = notation.word(tree)
+    found = _CALL.fullmatch(written)
+    parts = [_ARGUMENT.fullmatch(part) for part in re.split(r"[,，]", found["parameters"])] if found is not None else []
+    if found is None or not all(parts):
+        return written, {}
+    parameters = {
+        variable_name(part["name"]): notation.value_expression(Scalar(part["value"].strip(), True, tree.at))
+        for part in parts
+        if part is not None
+    }
+    return found["skill"], parameters
+
+
+def _parameters(notation: StageReader, item: Item) -> Iterator[tuple[str, Expression]]:
+    """Read parameters: a mapping, a list of ``{set, value}`` or ``{name: value}``, or names alone."""
+    for tree in mappings(item.take(*_INPUTS)):
+        if not isinstance(tree, Mapping):
+            for word in notation.variables(tree):
+                yield word, Expression(notation.refer(word), tree.at)
+        elif _is_one(tree):
+            yield from _one_given(notation, Item(notation, tree))
+        else:
+            for key, value in tree.pairs:
+                yield notation.variable(key), notation.value_expression(value)
+
+
+def _is_one(tree: Mapping) -> bool:
+    """Whether a mapping is a single parameter with its value, rather than several parameters by name."""
+    keys = set(tree.keys())
+    return bool(keys & {"set", "var", *FOREACH}) or ("name" in keys and bool(keys & {"value", *_FROM}))
+
+
+def _one_given(notation: StageReader, item: Item) -> Iterator[tuple[str, Expression]]:
+    """Read ``{set: PARAMETER, value: …}``; with `fromlist`, the field of the current record."""
+    name = item.take("set", "var", "name")
+    value = item.take("value", "to", "as", "=")
+    source = item.take(*_FROM)
+    listed = item.take(*FOREACH)
+    for key in ("define", "desc", "description", "type"):
+        item.take(key)
+    item.finish()
+    if isinstance(name, Mapping) and braced(name) is None and value is None and source is None:
+        yield from ((notation.variable(key), notation.value_expression(each)) for key, each in name.pairs)
+    elif name is not None:
+        yield notation.variable(name), _handed(notation, name, value, source, listed)
+
+
+def _handed(
+    notation: StageReader, name: Tree, value: Tree | None, source: Tree | None, listed: Tree | None
+) -> Expression:
+    placeholder = value if isinstance(value, Scalar) and is_name(value.text) else None
+    if value is not None and (listed is None or placeholder is None):
+        return notation.value_expression(value)
+    if listed is None:
+        return _read(notation, source or name)
+    field = bare(notation.word(listed)).partition(".")[2] or bare(notation.word(placeholder or source or name))
+    return Expression(notation.refer(f"{notation.loops[-1].name}.{field}"), listed.at)
+
+
+def list_of_input(notation: StageReader, item: Item, tree: Tree) -> Scalar | None:
+    """Read the list that `fromlist` names in the parameters: the call runs once for each of its records."""
+    held = [each for key in _INPUTS if (each := item.tree.get(key)) is not None]
+    held += [each for key in _INPUTS if isinstance(tree, Mapping) and (each := tree.get(key)) is not None]
+    found = [
+        value
+        for each in held
+        for one in mappings(each)
+        if isinstance(one, Mapping)
+        for key, value in one.pairs
+        if key.text in FOREACH and isinstance(value, Scalar)
+    ]
+    lists = {bare(value.text).partition(".")[0] for value in found}
+    if len(lists) > 1:
+        notation.refuse("KEY_CONFLICT", "a call loops over one list; this one has two", found[-1].at)
+    return Scalar(bare(found[0].text), False, found[0].at) if found else None
+
+
+def _read(notation: StageReader, name: Tree) -> Expression:
+    return Expression(notation.refer(notation.word(name)), name.at)
+
+
+def _returned(notation: StageReader, item: Item) -> dict[str, str]:
+    """Read the variables that store the results of a skill."""
+    found: dict[str, str] = {}
+    for tree in mappings(item.take("output", "outputs", "returns", "get")):
+        if not isinstance(tree, Mapping):
+            found |= {name: name for name in notation.variables(tree)}
+            continue
+        inner = Item(notation, tree)
+        name = inner.take("set", "var") or inner.take("get")
+        source = bare(inner.word("from", "value", "get"))
+        inner.take("define", "desc")
+        if name is not None:
+            found[notation.variable(name)] = variable_name(source) if source else notation.variable(name)
+            inner.finish()
+        else:
+            pairs = inner.the_rest()
+            found |= {notation.variable(key): variable_name(bare(notation.word(value))) for key, value in pairs}
+    return found
+
+
+# -- user_option ------------------------------------------------------------------------------------------------------
+
+
+def is_choice_list(tree: Tree) -> bool:
+    """Whether the value in place of a variable's name is the list of choices."""
+    return isinstance(tree, Sequence | Mapping)
+
+
+def choose(
+    notation: StageReader,
+    item: Item,
+    tree: Tree,
+    common: dict[str, Any],
+    own: Callable[[Item], tuple[Action, ...]],
+    verbs: set[str],
+) -> Action | None:
+    """Read a closed choice. `own` reads the actions of a choice."""
+    listed = item.take("choices", "options", "option", "items")
+    if is_choice_list(tree):
+        name = item.take("var", "output", "get", "name")
+        if listed is not None:
+            notation.refuse(
+                "KEY_CONFLICT", "two keys list choices", listed.at, "Name the variable, and list them once."
+            )
+        listed, variable = listed or tree, notation.variable(name) if name is not None else CHOICE
+    else:
+        variable = notation.variable(tree) if isinstance(tree, Scalar) and tree.text.strip() else CHOICE
+    question = item.template("question", "text", "title", "prompt")
+    rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
+    choices = _Choices(notation, own, verbs)
+    choices.every(listed)
+    if not choices.found:
+        notation.slip("CHOICES_INVALID", "there are no choices; any answer is accepted", item.at)
+        prompt = question or Template("", item.at)
+        return Ask(question=prompt, outputs=(Output(get=variable, at=item.at),), **common)
+    return Choose(
+        variable=variable,
+        choices=tuple(choices.found),
+        question=question,
+        max_rounds=ROUNDS_DEFAULT if rounds is None else rounds,
+        invalid=item.template("invalid"),
+        marks=item.marks,
+        **common,
+    )
+
+
+class _Choices:
+    """Collects the choices of an action, each with a unique key."""
+
+    def __init__(self, notation: StageReader, own: Callable[[Item], tuple[Action, ...]], verbs: set[str]) -> None:
+        self.found: list[ChoiceItem] = []
+        self._notation = notation
+        self._own = own
+        self._verbs = verbs
+
+    def every(self, tree: Tree | None) -> None:
+        for each in mappings(tree):
+            match each:
+                case Sequence():
+                    self.every(each)
+                case Scalar():
+                    if each.value is not None:
+                        self.keep(each.text.strip(), self._notation.template(each), each)
+                case Mapping() if {"key", "text", "label"} & set(each.keys()):
+                    self.named(each)
+                case Mapping():
+                    self.pairs(each)
+
+    def named(self, tree: Mapping) -> None:
+        """Read ``{key, text}`` with the actions of the choice."""
+        item = Item(self._notation, tree)
+        key, text = item.take("key", "id"), item.take("text", "label", "desc")
+        shown = text or key
+        if shown is not None:
+            value, actions = item.take("value"), self._own(item)
+            label = self._notation.template(shown)
+            self.keep(self._notation.word(key or shown), label, tree, self._notation.value(value), actions)
+        item.finish()
+
+    def pairs(self, tree: Mapping) -> None:
+        """Read ``{A: text}`` for each choice, with its actions beside or below it."""
+        item = Item(self._notation, tree)
+        labels = [(key, value) for key, value in tree.pairs if key.text not in self._verbs | _CHOICE_KEYS]
+        for index, (key, value) in enumerate(labels):
+            item.take(key.text)
+            if isinstance(value, Mapping) and not _is_text(value):
+                head = (Scalar("key", True, key.at), key)
+                text = () if value.get("text") is not None else ((Scalar("text", True, key.at), key),)
+                self.named(Mapping((head, *text, *value.pairs), value.at))
+                continue
+            actions: tuple[Action, ...] = ()
+            if isinstance(value, Sequence):
+                actions = self._own(_as_do(self._notation, value))
+            shown = key if isinstance(value, Sequence) or _is_empty(value) else value
+            actions += self._own(item) if index == len(labels) - 1 else ()
+            parameters = self._notation.value(item.take("value")) if index == len(labels) - 1 else None
+            self.keep(key.text.strip(), self._notation.template(shown), tree, parameters, actions)
+        item.finish()
+
+    def keep(self, key: str, text: Template, tree: Tree, value: Any = None, actions: tuple[Action, ...] = ()) -> None:
+        used_keys = {each.key.casefold() for each in self.found}
+        if key.casefold() in used_keys or not key:
+            self._notation.slip("CHOICES_INVALID", f"duplicate choice key `{key}`; a key is added to this one", tree.at)
+            key = next(
+                each for each in map(str, range(len(used_keys) + 1, len(used_keys) + 1_000)) if each not in used_keys
+            )
+        at = tree.at if isinstance(tree, Mapping) and tree.at not in {each.at for each in self.found} else text.at
+        self.found.append(ChoiceItem(key=key, text=text, value=value, actions=actions, at=at))
+
+
+def _is_text(tree: Mapping) -> bool:
+    return len(tree.pairs) == 1 and _is_empty(tree.pairs[0][1])
+
+
+def _is_empty(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and tree.value is None
+
+
+def _as_do(notation: StageReader, tree: Sequence) -> Item:
+    return Item(notation, Mapping(((Scalar("do", True, tree.at), tree),), tree.at))
+
+
+# -- foreach ---------------------------------------------------------------------------------------------------------
+
+
+ITEM = "item"
+_AS = re.compile(r"(?P<list>.+?)\s+as\s+(?P<name>\S+)\s*", re.DOTALL)
+_IN = re.compile(r"(?P<name>\S+)\s+(?:in|of)\s+(?P<list>.+)", re.DOTALL)
+
+
+def foreach_of(notation: StageReader, item: Item) -> tuple[Loop, KnownNames]:
+    """Read the loop of an item, from its `foreach` and sibling keys."""
+    tree = item.take(*FOREACH)
+    written = item.word("as", "item", "var", "each")
+    if isinstance(tree, Mapping) and braced(tree) is None:
+        inner = Item(notation, tree)
+        written = written or inner.word("as", "item", "var", "each", "name")
+        tree = inner.take("list", "in", "of", "items", "from", *FOREACH)
+        inner.finish()
+    return loop_of(notation, tree, written, item.at)
+
+
+def loop_of(notation: StageReader, tree: Tree | None, written: str, at: Location) -> tuple[Loop, KnownNames]:
+    """Read a loop from a text: ``LIST as NAME``, ``NAME in LIST``, ``{LIST}``, or a literal list."""
+    if isinstance(tree, Sequence):
+        source, listed, place = literal(notation.value(tree)), "", tree.at
+    else:
+        text = (braced(tree) or "" if isinstance(tree, Mapping) else notation.word(tree)) if tree is not None else ""
+        found = None if is_name(text) and "{" in text else _AS.fullmatch(text.strip()) or _IN.fullmatch(text.strip())
+        if found is not None:
+            text, written = found["list"], written or found["name"]
+        place = content_at(tree) if isinstance(tree, Scalar) else at
+        source, listed = _list(notation, text.strip(), place)
+    name = variable_name(written) if written else _unused(notation)
+    return Loop(items=Expression(source, place), name=name, at=place), KnownNames(written or ITEM, name, listed)
+
+
+def _list(notation: StageReader, text: str, at: Location) -> tuple[str, str]:
+    """Return the expression of a list, and its name if it is a variable."""
+    if not text:
+        notation.refuse("REQUIRED_FIELD_MISSING", "`foreach` has no list", at, "Write `foreach: LIST as item`.")
+        return "[]", ""
+    return (notation.refer(text), bare(text)) if is_name(text) else (notation.computed(text, at).source, "")
+
+
+def _unused(notation: StageReader) -> str:
+    """Return a default name for an item that differs from those of enclosing loops."""
+    used_names = {loop.name for loop in notation.loops}
+    return next(name for name in (ITEM, *(f"{ITEM}_{n}" for n in range(2, 100))) if name not in used_names)

@@ -1,0 +1,306 @@
+"""Convert conditions of the stage format to Jinja2: ``({age} >= 20 && {sex} == 'f') || !{married}``.
+
+Operators of JavaScript, their full-width forms and the words for them are accepted. ``{x} == ''`` tests whether x has
+no value. Precedence is that of JavaScript, except for ``!``, which applies to the whole comparison.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from scripts.expressions.values import shorten
+from scripts.formats.placeholders import NAME, SYSTEM, reference, to_text_expression
+from scripts.formats.words import CONSTANTS, FUNCTIONS, METHODS, OPERATORS
+
+Refer = Callable[[str], str]
+TOKENS_MAX = 2_000
+NESTING_MAX = 40
+
+_WIDE = str.maketrans("＞＜＝！（）［］，＆｜＋－＊／％｛｝？：．＂＇　。", "><=!()[],&|+-*/%{}?:.\"' .")
+_QUOTES = {"'": "'", '"': '"', "“": "”", "”": "”", "‘": "’", "’": "’", "「": "」"}
+_TEXT = "|".join(rf"{re.escape(a)}(?:[^\\{re.escape(b)}]|\\.)*{re.escape(b)}" for a, b in _QUOTES.items())
+_SIGNS = r"===|!==|==|!=|<>|>=|<=|=>|=<|&&|\|\||[<>=!&|()\[\],+\-*/%.?:≥≤≠]"
+_LONG_WORDS = (
+    r"大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
+    r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是"
+)
+_TOKEN = re.compile(
+    rf"(?P<space>\s+)|(?P<text>{_TEXT})|(?P<placeholder>\$?\{{[{{%]?\s*(?P<name>{NAME})\s*[}}%]?\}})"
+    rf"|(?P<number>\d+(?:\.\d+)?)|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w))"
+    rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d]\w*)"
+)
+_COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
+
+
+class _Token(Struct, frozen=True):
+    kind: str
+    text: str
+
+
+class _Part(Struct, frozen=True):
+    """A part of the expression; `kind` affects how it is compared."""
+
+    source: str
+    kind: str = "value"  # or empty, none, truth, text, list
+
+
+def _tokens(condition: str) -> Iterator[_Token]:
+    position = 0
+    plain = _straight(condition)
+    while position < len(plain):
+        match = _TOKEN.match(plain, position)
+        if match is None:
+            raise ValueError(f"{shorten(condition[position : position + 20])} is not supported in a condition")
+        position = match.end()
+        text = match[0]
+        if match["name"] is not None:
+            name = match["name"].strip()
+            yield _Token("system", SYSTEM[name]) if "%" in text and name in SYSTEM else _Token("name", name)
+        elif match["text"] is not None:
+            yield _Token("text", text)
+        elif match["number"] is not None:
+            yield _Token("number", text)
+        elif not text.isspace():
+            meaning = OPERATORS.get(text.lower() if text.isascii() else text)
+            yield _Token("sign", meaning) if meaning else _Token("word" if match["word"] else "sign", text)
+
+
+def _straight(condition: str) -> str:
+    """Replace full-width characters with plain ones, except inside quotes and names."""
+    parts = re.split(rf"({_TEXT}|\{{[^{{}}]*\}})", condition)
+    return "".join(part if index % 2 else part.translate(_WIDE) for index, part in enumerate(parts))
+
+
+def to_condition(condition: str, refer: Refer = reference, known: Callable[[str], bool] | None = None) -> str:
+    """Convert a condition to a Jinja2 expression. `refer` returns the expression of a variable; a word that is not
+    `known` is a text on the right side of a comparison. Raises ValueError, which names the invalid part.
+    """
+    return _Parser(condition.strip().rstrip(";；,，。"), refer, known or (lambda word: True)).whole()
+
+
+def is_computed(text: str, known: Callable[[str], bool]) -> bool:
+    """Whether a text is an expression, not a plain text: it has operators between variables, numbers and texts."""
+    try:
+        tokens = list(_tokens(text))
+        to_condition(text, known=known)
+    except ValueError:
+        return False
+    if any(token.kind == "word" and not _is_meaning(token.text, known) for token in tokens):
+        return False
+    if all(token.kind == "text" for token in tokens):
+        return len(tokens) == 1
+    glued = re.search(r"\}\s?[-/:.：]\s?\{|\}-|-\{", text) is not None and " - " not in text
+    names = any(token.kind in {"name", "word", "system"} for token in tokens)
+    signs = any(token.kind == "sign" for token in tokens)
+    numbers = sum(token.kind == "number" for token in tokens)
+    return signs and not glued and (names or (numbers > 1 and re.fullmatch(r"[\d\s.+*/()]+", text) is not None))
+
+
+def _is_meaning(word: str, known: Callable[[str], bool]) -> bool:
+    low = word.lower()
+    return known(word) or low in CONSTANTS or low in FUNCTIONS or low in METHODS
+
+
+class _Parser:
+    """A recursive descent parser, from the lowest to the highest precedence."""
+
+    def __init__(self, condition: str, refer: Refer, known: Callable[[str], bool]) -> None:
+        self._tokens = list(_tokens(condition))
+        if len(self._tokens) > TOKENS_MAX:
+            raise ValueError(f"a condition may have at most {TOKENS_MAX:,} tokens")
+        self._refer = refer
+        self._known = known
+        self._next = 0
+        self._depth = 0
+
+    def whole(self) -> str:
+        part = self.either()
+        if self._next < len(self._tokens):
+            raise ValueError(f"{shorten(self._tokens[self._next].text)} found at the end of the condition")
+        return part.source
+
+    def peek(self, *signs: str) -> str:
+        """Consume the next token if it is one of these signs."""
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        return token.text if token is not None and token.kind == "sign" and token.text in signs else ""
+
+    def accept(self, *signs: str) -> str:
+        found = self.peek(*signs)
+        self._next += bool(found)
+        return found
+
+    def must(self, sign: str) -> None:
+        if not self.accept(sign):
+            raise ValueError(f"a {sign} is missing")
+
+    def either(self) -> _Part:
+        self._depth += 1
+        if self._depth > NESTING_MAX:
+            raise ValueError("nested too deeply")
+        part = self.joined("or", lambda: self.joined("and", self.negated))
+        if self.accept("?"):
+            yes = self.either()
+            self.must(":")
+            part = _Part(f"({yes.source} if {part.source} else {self.either().source})")
+        self._depth -= 1
+        return part
+
+    def joined(self, word: str, inner: Callable[[], _Part]) -> _Part:
+        part = inner()
+        while self.accept(word):
+            part = _Part(f"{part.source} {word} {inner().source}")
+        return part
+
+    def negated(self) -> _Part:
+        times = 0
+        while self.accept("not"):
+            times += 1
+        part = self.compared()
+        return _Part("not " * (times % 2 or 2 * bool(times)) + part.source, part.kind if not times else "value")
+
+    def compared(self) -> _Part:
+        left = self.sum()
+        if self.peek("not") and self._next + 1 < len(self._tokens) and self._tokens[self._next + 1].text == "in":
+            self._next += 2
+            return _Part(f"{left.source} not in {self.sum(right=True).source}")
+        while sign := self.accept(*_COMPARISONS):
+            left = _comparison(left, sign, self.sum(right=True))
+        return left
+
+    def sum(self, *, right: bool = False) -> _Part:
+        part = self.product(right=right)
+        while sign := self.accept("+", "-"):
+            other = self.product()
+            joins = sign == "+" and "text" in {part.kind, other.kind}
+            part = _Part(f"{part.source} {'~' if joins else sign} {other.source}", "text" if joins else "value")
+        return part
+
+    def product(self, *, right: bool = False) -> _Part:
+        part = self.unary(right=right)
+        while sign := self.accept("*", "/", "%"):
+            part = _Part(f"{part.source} {sign} {self.unary(right=False).source}")
+        return part
+
+    def unary(self, *, right: bool) -> _Part:
+        if self.accept("-"):
+            return _Part(f"-{self.postfixed(right=False).source}")
+        if self.accept("not"):
+            return _Part(f"(not {self.postfixed(right=False).source})")
+        self.accept("+")
+        return self.postfixed(right=right)
+
+    def postfixed(self, *, right: bool) -> _Part:
+        part = self.primary(right=right)
+        while sign := self.accept(".", "["):
+            if sign == "[":
+                part = _Part(f"{part.source}[{self.either().source}]")
+                self.must("]")
+            else:
+                part = self.member(part)
+        return part
+
+    def member(self, part: _Part) -> _Part:
+        name = self.word()
+        low = name.lower()
+        if not self.accept("("):
+            if low in {"length", "size"}:
+                return _Part(f"{part.source}|length")
+            return _Part(part.source + (f".{name}" if name.isidentifier() else f"[{_quoted(name)}]"))
+        arguments = self.listed(")")
+        if low in {"includes", "contains", "include", "contain"} and len(arguments) == 1:
+            return _Part(f"({arguments[0]} in {part.source})")
+        if low in {"tostring", "valueof"} and not arguments:
+            return part
+        if low not in METHODS:
+            raise ValueError(f"{name}() is not supported in a condition")
+        return _Part(f"{part.source}.{METHODS[low]}({', '.join(arguments)})")
+
+    def word(self) -> str:
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        if token is None or (token.kind not in {"word", "number"} and token.text not in {"contains", "in"}):
+            raise ValueError("a name is missing after the point")
+        self._next += 1
+        return token.text
+
+    def listed(self, end: str) -> list[str]:
+        found: list[str] = []
+        while not self.accept(end):
+            if found:
+                self.must(",")
+            found.append(self.either().source)
+        return found
+
+    def primary(self, *, right: bool) -> _Part:
+        if self.accept("("):
+            items = self.listed(")")
+            if len(items) == 1:
+                return _Part(f"({items[0]})")
+            return _Part(f"[{', '.join(items)}]", "list")
+        if self.accept("["):
+            items = self.listed("]")
+            return _Part(f"[{', '.join(items)}]", "list" if items else "nothing")
+        if self._next >= len(self._tokens):
+            raise ValueError("the condition ends too early")
+        token = self._tokens[self._next]
+        self._next += 1
+        match token.kind:
+            case "name":
+                return _Part(self._refer(token.text))
+            case "number" | "system":
+                return _Part(token.text)
+            case "text":
+                return self.text(token.text)
+            case "word":
+                return self.bare(token.text, right=right)
+            case _:
+                raise ValueError(f"{shorten(token.text)} found in place of a value")
+
+    def text(self, quoted: str) -> _Part:
+        """Read a text in quotes, with its placeholders replaced."""
+        inner = re.sub(r"\\(.)", r"\1", quoted[1:-1])
+        if not inner.strip():
+            return _Part('""', "empty")
+        source = to_text_expression(inner, self._refer)
+        if "{" in inner and source != _quoted(inner):
+            return _Part(f"({source})" if " ~ " in source else source)
+        return _Part(_quoted(inner), "text")
+
+    def bare(self, word: str, *, right: bool) -> _Part:
+        low = word.lower()
+        if low in CONSTANTS:
+            meaning = CONSTANTS[low]
+            return _Part(meaning, "none" if meaning == "none" else "truth")
+        if low in FUNCTIONS and self.accept("("):
+            arguments = self.listed(")")
+            if len(arguments) != 1:
+                raise ValueError(f"{word}() needs one value")
+            return _Part(f"({arguments[0]})|{FUNCTIONS[low]}")
+        if self.peek("("):
+            raise ValueError(f"{word}() is not supported in a condition")
+        return _Part(_quoted(word), "text") if right and not self._known(word) else _Part(self._refer(word))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _comparison(left: _Part, sign: str, right: _Part) -> _Part:
+    if left.kind in {"empty", "none", "truth", "nothing"} and right.kind == "value" and sign in {"==", "!="}:
+        left, right = right, left
+    if sign in {"==", "!="}:
+        if right.kind in {"empty", "none"}:
+            return _Part(f'({left.source}|default("") ~ "") {sign} ""')
+        if right.kind == "nothing":
+            return _Part(f"({left.source}|default([]))|length {sign} 0")
+        if right.kind == "truth" and left.kind == "value":
+            word = "in" if sign == "==" else "not in"
+            return _Part(f'{left.source} {word} [{right.source}, "{right.source}"]')
+    match sign:
+        case "contains":
+            return _Part(f"{right.source} in {left.source}")
+        case "lacks":
+            return _Part(f"{right.source} not in {left.source}")
+        case _:
+            return _Part(f"{left.source} {sign} {right.source}")

@@ -1,0 +1,154 @@
+"""The names of the stage format: the variables of a script, and the meaning of its placeholders."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import regex
+from msgspec import Struct
+
+from scripts.expressions.expressions import is_reserved, is_syntax
+from scripts.formats.placeholders import NAME, reference
+from scripts.model.actions import Action, Call, Choose, Foreach, Set, outputs_of, walk
+from scripts.model.base import ID_CHARS_MAX
+from scripts.model.script import FormDefinition, Interrupt, Script, Skill, all_actions, all_declarations
+from scripts.model.variables import Records
+
+_BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
+_VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
+_EVENT = regex.compile(r"\w[\w.\-]*")
+_SIZES = {"length", "size", "count"}
+
+
+class Names(Struct, frozen=True):
+    """The variables of a script.
+
+    `known` are all of them, `valued` those that something sets, `fields` the fields of the records of each list.
+    """
+
+    known: frozenset[str] = frozenset()
+    valued: frozenset[str] = frozenset()
+    fields: Mapping[str, frozenset[str]] = {}
+
+
+class KnownNames(Struct, frozen=True):
+    """An enclosing loop: the name of its item as the author writes it and in the script, and its list."""
+
+    written: str
+    name: str
+    items: str
+
+
+def bare(name: str) -> str:
+    """Return a variable's name without optional braces."""
+    found = _BRACES.fullmatch(name.strip())
+    return (found["name"] if found else name).strip().lstrip("$").strip()
+
+
+def variable_name(written: str) -> str:
+    """Return a valid variable name: the written name if it is valid, otherwise the most similar valid name."""
+    name = bare(written)[:ID_CHARS_MAX].strip()
+    if not _VARIABLE.fullmatch(name):
+        name = regex.sub(r"[^\w.\-（）()· ]+", "_", name).strip("_ ") or "variable"
+        name = name if _VARIABLE.fullmatch(name) else f"v_{name}".replace("v__", "v_")
+    return f"{name.strip('_')}_" if is_reserved(name) else name
+
+
+def node_id(written: str) -> str:
+    """Return the id for a name, which may contain spaces and punctuation but no slash."""
+    printable = "".join(c if c.isprintable() else " " for c in written)
+    name = re.sub(r"\s+", " ", printable).strip().replace("/", "／")[:ID_CHARS_MAX].strip()
+    return re.sub("^:", "：", name)
+
+
+def event_name(written: str) -> str:
+    """Return the event name for a name: a single word."""
+    name = node_id(written)
+    return (
+        name if not name or _EVENT.fullmatch(name) else regex.sub(r"[^\w.\-]+|^[.\-]+", "_", name).strip("_") or "event"
+    )
+
+
+def refer(names: Names, loops: Iterable[KnownNames], written: str) -> str:
+    """Return the expression of a placeholder."""
+    inner = list(loops)[::-1]
+    name = bare(written)
+    for loop in inner:
+        if name in {loop.written, loop.name}:
+            return loop.name
+    for loop in inner:
+        if name in names.fields.get(loop.items, ()) and name not in names.valued:
+            return _path(loop.name, [name])
+    head, _, rest = name.partition(".")
+    if name in names.known or not rest:
+        return reference(variable_name(name)) if not is_syntax(name) else reference(name)
+    parts = rest.split(".")
+    for loop in inner:
+        if head in {loop.written, loop.name} or (head == loop.items and parts[0] in names.fields.get(head, ())):
+            return _path(loop.name, parts)
+    return _path(reference(variable_name(head)), parts) if head in names.known else reference(name)
+
+
+def _path(base: str, parts: list[str]) -> str:
+    for index, part in enumerate(parts):
+        if part in _SIZES and index == len(parts) - 1:
+            return f"{base}|length"
+        if part.isdecimal() and part.isascii():
+            base += f"[{int(part)}]"
+        elif part.isidentifier() and not is_syntax(part):
+            base += f".{part}"
+        else:
+            base += f"[{json.dumps(part, ensure_ascii=False)}]"
+    return base
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is a variable's name, with or without braces."""
+    return re.fullmatch(NAME, bare(text)) is not None
+
+
+# -- variables of a script ------------------------------------------------------------------------------------
+
+
+def names_of(script: Script, *, with_calls: bool = True) -> Names:
+    """Return the variables of a script, including its own skills and rules, and those that calls set."""
+    known: set[str] = set()
+    valued: set[str] = set()
+    fields: dict[str, set[str]] = {}
+    for each in all_declarations(script):
+        known.add(each.var)
+        valued |= {each.var} if each.value not in (None, "", []) else set()
+    for action in all_actions(script):
+        known |= {action.loop.name} if isinstance(action, Foreach) else set()
+        if with_calls or not isinstance(action, Call):
+            valued |= set(written_by(action, script.forms))
+        for item in outputs_of(action):
+            if isinstance(item, Records):
+                fields.setdefault(item.tolist, set()).update(each.get for each in item.fields)
+    known |= {each.name for sheet in script.forms for each in sheet.fields}
+    known |= valued | set(fields)
+    return Names(frozenset(known), frozenset(valued), {name: frozenset(found) for name, found in fields.items()})
+
+
+def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator[str]:
+    """Return the variables that an action sets."""
+    match action:
+        case Set():
+            yield from action.assignments
+        case Choose():
+            yield action.variable
+        case Call():
+            yield from action.assigned
+        case _:
+            pass
+    yield from (item.variable for item in outputs_of(action))
+    sheet = getattr(action, "sheet", None)
+    yield from (each.name for form in forms if form.id == sheet for each in form.fields)
+
+
+def of_owner(owner: Skill | Interrupt) -> Iterator[str]:
+    """Return the variables that the actions of a skill or interrupt set, each once, in order."""
+    seen: dict[str, None] = {}
+    for action in walk(owner.actions):
+        seen |= dict.fromkeys(written_by(action))
+    yield from seen

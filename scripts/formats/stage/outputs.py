@@ -1,0 +1,318 @@
+"""`declare` and `output` of the stage format, in all their spellings."""
+
+from typing import TypeVar
+
+import msgspec
+
+from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
+from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.words import VARIABLE_TYPES
+from scripts.model.base import Location
+from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+from scripts.yaml.script_writer import without_places
+
+_DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
+_VALUES = ("value", "default", "init", "initial")
+_VARS = ("var", "name", "get", "variable", "key", "id")
+_TWO_NAMES = "Rename one of the two, or merge them."
+_ONE = "Merge the two."
+_OUTPUT_KEYS = {"get", "var", "name", "set", "tolist", "define", "desc", "description", "type", "choices", "when"}
+
+
+# -- declare ----------------------------------------------------------------------------------------------------------
+
+
+def declarations(notation: StageReader, tree: Tree | None) -> tuple[Declaration, ...]:
+    """Return the variables that a list declares; two declarations of one name are merged."""
+    found: dict[str, Declaration] = {}
+    for each in _declared(notation, tree):
+        if each.var in found:
+            found[each.var] = _together(notation, found[each.var], each, f"{each.var} is declared")
+        found.setdefault(each.var, each)
+    return tuple(found.values())
+
+
+_S = TypeVar("_S", Declaration, Output)
+
+
+def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
+    """Merge two nodes of the same name; differing values are an error."""
+    changed = {}
+    for field in msgspec.structs.fields(type(first)):
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        is_said = other != field.default and field.name not in {"at", "marks", "labels"}
+        if is_said and one == field.default:
+            changed[field.name] = other
+        elif is_said and without_places(other) != without_places(one):
+            at = first.at
+            message = f"{what} in line {at.line} already, with another `{field.encode_name}`"
+            notation.refuse("DUPLICATE_DECLARATION", message, second.at, _TWO_NAMES)
+            return first
+    notation.slip("DUPLICATE_DECLARATION", f"{what} in line {first.at.line} already", second.at, _ONE)
+    return msgspec.structs.replace(first, **changed)
+
+
+def _declared(notation: StageReader, tree: Tree | None) -> list[Declaration]:
+    if isinstance(tree, Mapping) and not {*_VARS, "dict"} & set(tree.keys()):
+        return [_of_pair(notation, key, value) for key, value in tree.pairs]
+    if isinstance(tree, Scalar):
+        return [Declaration(var=name, at=tree.at) for name in notation.variables(tree)]
+    found: list[Declaration] = []
+    for each in mappings(tree):
+        if isinstance(each, Mapping):
+            found += _of_mapping(notation, each)
+        elif isinstance(each, Scalar) and each.value is not None:
+            found.append(Declaration(var=notation.variable(each), at=each.at))
+    return found
+
+
+def _of_mapping(notation: StageReader, tree: Mapping) -> list[Declaration]:
+    item = Item(notation, tree)
+    name = item.take(*_VARS)
+    if name is None:
+        return [_of_pair(notation, key, value) for key, value in item.the_rest()]
+    value_tree = item.take(*_VALUES)
+    declared = Declaration(
+        var=notation.variable(name),
+        define=item.text(*_DEFINES),
+        value=None if value_tree is None else notation.value(value_tree),
+        type=kind_of(notation, item.take("type", "kind")),
+        choices=choices_of(notation, item.take("choices", "options", "enum")),
+        pii=bool(notation.truth(item.take("pii"))),
+        auto=bool(notation.truth(item.take("auto"))),
+        at=tree.at,
+        marks=item.marks,
+    )
+    item.finish()
+    return [_fitting(notation, declared)]
+
+
+def _of_pair(notation: StageReader, key: Scalar, value: Tree) -> Declaration:
+    """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
+    var = notation.variable(key)
+    if isinstance(value, Mapping):
+        spelled = Mapping(((Scalar("var", True, key.at), key), *value.pairs), key.at)
+        return _of_mapping(notation, spelled)[0]
+    if isinstance(value, Scalar) and isinstance(value.value, str):
+        return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})
+    return _fitting(notation, Declaration(var=var, value=notation.value(value), at=key.at, marks={"var": key.at}))
+
+
+def _fitting(notation: StageReader, declared: Declaration) -> Declaration:
+    """Make the type and the value of a declaration consistent."""
+    if isinstance(declared.value, list) and declared.type is None:
+        return msgspec.structs.replace(declared, type="list")
+    if declared.type == "list" and declared.value in (None, ""):
+        return msgspec.structs.replace(declared, value=[])
+    kind = _with_choices(notation, declared.type, declared.choices, declared.mark("type"))
+    value = _of_kind(notation, declared.value, kind, declared.choices, declared.mark("value"))
+    return msgspec.structs.replace(declared, type=kind, value=value)
+
+
+def _with_choices(
+    notation: StageReader, kind: DeclaredType | None, choices: tuple[str, ...], at: Location
+) -> DeclaredType | None:
+    if kind != "choice" or choices:
+        return kind
+    notation.slip("CHOICES_INVALID", "a choice needs `choices`; without `choices` it is a text", at)
+    return None
+
+
+def _of_kind(
+    notation: StageReader, value: Value, kind: DeclaredType | None, choices: tuple[str, ...], at: Location
+) -> Value:
+    wanted = "choice" if choices and kind is None else kind
+    if wanted is None or value is None or (value == "" and wanted != "text"):
+        return None if wanted is not None and value == "" and wanted != "text" else value
+    try:
+        coerce(value, wanted, choices)
+    except ValueRefused as refused:
+        notation.refuse("DEFAULT_MISMATCH", str(refused), at)
+        return None
+    return value
+
+
+def kind_of(notation: StageReader, tree: Tree | None) -> DeclaredType | None:
+    """Return a type by any of its names."""
+    if tree is None:
+        return None
+    word = notation.word(tree).lower()
+    if word and word not in VARIABLE_TYPES:
+        notation.slip("ENUM_VALUE_INVALID", f"unknown type `{word}`; any value is allowed", tree.at)
+    return VARIABLE_TYPES.get(word)
+
+
+def choices_of(notation: StageReader, tree: Tree | None) -> tuple[str, ...]:
+    """Read the allowed values: texts, ``{A: text}`` for each, or one text with commas."""
+    if tree is None:
+        return ()
+    if isinstance(tree, Scalar):
+        return tuple(dict.fromkeys(notation.variables(tree)))
+    if isinstance(tree, Mapping):
+        return tuple(dict.fromkeys(notation.word(value) for _, value in tree.pairs))
+    found: list[str] = []
+    for each in tree.items:
+        if isinstance(each, Mapping):
+            shown = next((v for n in ("text", "label", "value", "name", "key") if (v := each.get(n)) is not None), None)
+            found += [notation.word(shown)] if shown is not None else [notation.word(v) for _, v in each.pairs]
+        else:
+            found.append(notation.word(each))
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+# -- output -----------------------------------------------------------------------------------------------------------
+
+
+def outputs(notation: StageReader, tree: Tree | None, tolist: Tree | None = None) -> tuple[OutputItem, ...]:
+    """Read the outputs of an action. `tolist` is the list beside `output`; items that name a list become its record."""
+    gathering = _OutputCollector(notation)
+    gathering.every(tree)
+    if tolist is not None:
+        gathering.gather(tolist)
+    return gathering.found()
+
+
+class _OutputCollector:
+    """Collects the items of an output; items of the same list become one record."""
+
+    def __init__(self, notation: StageReader) -> None:
+        self.notation = notation
+        self.for_all = ""  # the list of a separate `tolist`, for all items without a list
+        self._items: list[tuple[str, Output | Assignment]] = []
+        self._at: dict[str, Location] = {}
+
+    def gather(self, tolist: Tree) -> None:
+        """Use this list for all items without a list."""
+        self.for_all = self.notation.variable(tolist)
+        self._at.setdefault(self.for_all, tolist.at)
+
+    def every(self, tree: Tree | None, tolist: str = "") -> None:
+        match tree:
+            case None:
+                pass
+            case Scalar():
+                for name in self.notation.variables(tree) if tree.value is not None else ():
+                    self.keep(Output(get=name, at=tree.at), tolist)
+            case Sequence():
+                for each in tree.items:
+                    self.every(each, tolist)
+            case Mapping() if _OUTPUT_KEYS & set(tree.keys()):
+                self.one(tree, tolist)
+            case Mapping():
+                for key, value in tree.pairs:
+                    self.pair(key, value, tolist)
+
+    def pair(self, key: Scalar, value: Tree, tolist: str) -> None:
+        """Read ``name: meaning``, or ``name: {type: …}``."""
+        inner = value.pairs if isinstance(value, Mapping) else ((Scalar("define", True, key.at), value),)
+        head = (Scalar("get", True, key.at), key)
+        self.one(Mapping((head, *inner), key.at), tolist)
+
+    def one(self, tree: Mapping, tolist: str) -> None:
+        item = Item(self.notation, tree)
+        listed = item.take("tolist", "to_list", "toList")
+        if listed is not None:
+            tolist = self.notation.variable(listed)
+            self._at.setdefault(tolist, tree.at)
+        inner = item.take("fields", "items", "output", "outputs")
+        get = item.take("get", "var", "name")
+        if isinstance(get, Sequence | Mapping):
+            if inner is not None:
+                self.notation.refuse("KEY_CONFLICT", "two keys list the outputs", inner.at, "Write one list.")
+            inner, get = get, None
+        assigned = item.take("set") if get is None else None
+        if inner is not None:
+            self.every(inner, tolist)
+        if get is not None:
+            self.get(item, get, tolist)
+        elif assigned is not None:
+            self.set(item, assigned)
+        elif inner is None and listed is not None:
+            self.for_all = tolist
+        item.finish()
+
+    def get(self, item: Item, name: Tree, tolist: str) -> None:
+        notation = self.notation
+        computed = item.take("set") if "set" in item else None
+        choices = choices_of(notation, item.take("choices", "options", "enum"))
+        kind = kind_of(notation, item.take("type", "kind"))
+        output = Output(
+            get=notation.variable(name),
+            define=item.word(*_DEFINES),
+            type=_with_choices(notation, kind, choices, item.at),
+            choices=choices,
+            pattern=item.word("pattern", "regex") or None,
+            min=_limit(notation, item.take("min")),
+            max=_limit(notation, item.take("max")),
+            required=notation.truth(item.take("required", "must")),
+            default=notation.value(item.take("default", "value")),
+            fallback="raw" if item.word("fallback") == "raw" else None,
+            invalid=item.template("invalid"),
+            at=item.at,
+            marks=item.marks,
+        )
+        fitting = _of_kind(notation, output.default, output.type, choices, output.mark("default"))
+        self.keep(msgspec.structs.replace(output, default=fitting), tolist)
+        if computed is not None:
+            self.keep(Assignment(set=output.get, value=notation.value_expression(computed), at=item.at), "")
+
+    def set(self, item: Item, name: Tree) -> None:
+        notation = self.notation
+        when = notation.condition(item.take("when", "if", "condition"))
+        value = item.take("value", "to", "as", "default")
+        if isinstance(name, Mapping):
+            for key, written in name.pairs:
+                value_of = notation.value_expression(written)
+                self.keep(Assignment(set=notation.variable(key), value=value_of, when=when, at=item.at), "")
+            return
+        if value is None:
+            message = "`value` is missing; the variable would not be set"
+            notation.refuse("REQUIRED_FIELD_MISSING", message, item.at, "Add `value:`.")
+            return
+        expression = notation.value_expression(value)
+        self.keep(
+            Assignment(set=notation.variable(name), value=expression, when=when, at=item.at, marks=item.marks), ""
+        )
+
+    def keep(self, item: Output | Assignment, tolist: str) -> None:
+        self._items.append((tolist, item))
+
+    def _once(self) -> list[tuple[str, Output | Assignment]]:
+        """Merge items of the same variable and list."""
+        found: list[tuple[str, Output | Assignment]] = []
+        places: dict[tuple[str, str], int] = {}
+        for tolist, item in self._items:
+            place = places.get((tolist or self.for_all, item.get)) if isinstance(item, Output) else None
+            first = found[place][1] if place is not None else None
+            if place is not None and isinstance(first, Output) and isinstance(item, Output):
+                found[place] = (tolist, _together(self.notation, first, item, f"{item.get} is an output"))
+                continue
+            if isinstance(item, Output):
+                places[tolist or self.for_all, item.get] = len(found)
+            found.append((tolist, item))
+        return found
+
+    def found(self) -> tuple[OutputItem, ...]:
+        single: list[OutputItem] = []
+        fields: dict[str, list[Output]] = {}
+        for tolist, item in self._once():
+            if isinstance(item, Assignment):
+                single.append(item)
+            elif tolist or self.for_all:
+                fields.setdefault(tolist or self.for_all, []).append(item)
+            else:
+                single.append(item)
+        if self.for_all and self.for_all not in fields:
+            message = f"the records of {self.for_all} have no fields"
+            self.notation.refuse("REQUIRED_FIELD_MISSING", message, self._at[self.for_all], "Add `output:` with `get`.")
+        records = [
+            Records(tolist=name, fields=tuple(some), at=self._at.get(name, some[0].at)) for name, some in fields.items()
+        ]
+        computed = [item for item in single if isinstance(item, Assignment)]
+        return (*(item for item in single if not isinstance(item, Assignment)), *records, *computed)
+
+
+def _limit(notation: StageReader, tree: Tree | None) -> int | float | str | None:
+    value = notation.value(tree)
+    return None if isinstance(value, bool | list | dict) else value

@@ -1,0 +1,359 @@
+"""The side files of the stage format: `global`, `roles`, `skills`, `forms` and `rules`."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from scripts.expressions.suggestions import suggest
+from scripts.expressions.values import Value
+from scripts.formats.stage.conditions import is_computed
+from scripts.formats.stage.forms import is_widget, sheet
+from scripts.formats.stage.keywords import BLOCKS, KINDS, UNSUPPORTED
+from scripts.formats.stage.names import Names, names_of, of_owner, variable_name
+from scripts.formats.stage.outputs import declarations
+from scripts.formats.stage.stage_actions import actions_of, block
+from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.words import VERBS
+from scripts.model.actions import Action, Foreach, walk
+from scripts.model.base import Expression
+from scripts.model.diagnostics import Problems
+from scripts.model.script import After, IncludeFile, Interrupt, Parameter, Role, Script, Skill, Trigger
+from scripts.model.variable_names import read_names
+from scripts.model.variables import Declaration
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.parser import Mapping as MappingTree
+
+KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
+_HUMANS = {"human", "user", "visitor", "client", "用户", "人"}
+_ROLE_KEYS = ("role", "type", "name", "tone", "define", "desc", "pic")
+
+
+def recognises(tree: MappingTree) -> bool:
+    """Whether a side file is in this format rather than the native format."""
+    if tree.get("rules") is not None or tree.get("global") is not None:
+        return True
+    skills, roles, forms = (_mappings(tree.get(key)) for key in ("skills", "roles", "forms"))
+    if any(each.get("skill") is None and each.get("goal") is not None for each in skills):
+        return True
+    if any(set(each.keys()) - {*_ROLE_KEYS, "attributes"} for each in roles):
+        return True
+    fields = [field for each in forms for field in _mappings(each.get("fields"))]
+    return any(each.get("form") is None for each in forms) or any(each.get("field") is None for each in fields)
+
+
+def _mappings(tree: Tree | None) -> list[MappingTree]:
+    return [each for each in mappings(tree) if isinstance(each, MappingTree)]
+
+
+def read(tree: MappingTree, reader: Reader) -> IncludeFile:
+    """Read the content of a side file; the reader collects the problems."""
+    draft = _read(tree, StageReader(Reader(Problems(reader.problems.file), lenient=True), Names()))
+    script = Script(
+        id="", phases=(), skills=draft.skills, interrupts=draft.interrupts, globals=draft.globals, forms=draft.forms
+    )
+    return _read(tree, StageReader(reader, names_of(script)))
+
+
+def _read(tree: MappingTree, notation: StageReader) -> IncludeFile:
+    item = Item(notation, tree)
+    found = IncludeFile(use=tuple(_uses(notation, item)), at=tree.at, marks=item.marks)
+    for key in KEYS:
+        part = item.take(key) if key in item else None
+        found = section(notation, key, part, found) if part is not None else found
+    found = natives(notation, item, found)
+    item.finish()
+    return found
+
+
+def natives(notation: StageReader, item: Item, found: IncludeFile) -> IncludeFile:
+    """Add the sections that this format does not have; they are written as in the native format."""
+    for key in ("interrupts", "repairs", "detectors"):
+        part = item.take(key) if key in item else None
+        if part is None:
+            continue
+        native = notation.reader.read(MappingTree(((word(key, part), part),), item.at), IncludeFile) or IncludeFile()
+        found = msgspec.structs.replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
+    return found
+
+
+def _uses(notation: StageReader, item: Item) -> Iterator[str]:
+    tree = item.take("use") if "use" in item else None
+    for each in tree.items if isinstance(tree, Sequence) else (tree,) if tree is not None else ():
+        yield notation.word(each)
+
+
+def section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> IncludeFile:
+    """Add the content of one section."""
+    match key:
+        case "global" | "globals":
+            return msgspec.structs.replace(found, globals=(*found.globals, *declarations(notation, tree)))
+        case "skills":
+            skills = [made for each in _named(notation, tree, "goal") if (made := skill(notation, each)) is not None]
+            return msgspec.structs.replace(found, skills=(*found.skills, *skills))
+        case "roles":
+            roles = [role(notation, each) for each in _named(notation, tree, "role")]
+            return msgspec.structs.replace(found, roles=(*found.roles, *roles))
+        case "forms":
+            sheets = [sheet(notation, each) for each in _with_fields(_named(notation, tree, "form"))]
+            return msgspec.structs.replace(found, forms=(*found.forms, *sheets))
+        case _:
+            rules = [rule(notation, each) for each in _named(notation, tree, "rule")]
+            return msgspec.structs.replace(found, interrupts=(*found.interrupts, *rules))
+
+
+def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[MappingTree]:
+    """Return the mappings of a list, or of a mapping by name; a name alone stands for a mapping with only the name."""
+    is_listed = verb == "form" and isinstance(tree, MappingTree) and tree.get(verb) is None
+    kinds = (MappingTree, Sequence) if is_listed else (MappingTree,)
+    if isinstance(tree, MappingTree) and all(isinstance(value, kinds) for _, value in tree.pairs):
+        for key, value in tree.pairs:
+            if isinstance(value, Sequence):  # for a form: its fields
+                yield MappingTree(((word(verb, key), key), (word("fields", value), value)), key.at)
+            elif isinstance(value, MappingTree):
+                head = (Scalar(verb, True, key.at), key)
+                own = tuple(pair for pair in value.pairs if pair[0].text != verb)
+                yield MappingTree((head, *own), key.at)
+        return
+    for each in mappings(tree):
+        if isinstance(each, MappingTree):
+            yield each
+        elif isinstance(each, Scalar) and each.value is not None:
+            yield MappingTree(((Scalar(verb, True, each.at), each),), each.at)
+        else:
+            notation.refuse("TYPE_MISMATCH", f"expected a mapping with `{verb}`", each.at)
+
+
+def _with_fields(trees: Iterator[MappingTree]) -> Iterator[MappingTree]:
+    """Read the forms of a list. Widgets beside a form are fields of the form above."""
+    form: MappingTree | None = None
+    fields: list[Tree] = []
+    for each in trees:
+        if is_widget(each):
+            fields.append(each)
+            continue
+        yield from _closed(form, fields)
+        form, fields = each, []
+    yield from _closed(form, fields)
+
+
+def _closed(form: MappingTree | None, fields: list[Tree]) -> Iterator[MappingTree]:
+    if not fields:
+        yield from (form,) if form is not None else ()
+        return
+    at = form.at if form is not None else fields[0].at
+    pair = (Scalar("fields", True, at), Sequence(tuple(fields), fields[0].at))
+    pairs = (*(form.pairs if form is not None else ()), pair)
+    yield MappingTree(pairs, at)
+
+
+# -- skills -----------------------------------------------------------------------------------------------------------
+
+
+def skill(notation: StageReader, tree: MappingTree) -> Skill | None:
+    """Read a skill: a goal whose declarations are its parameters. It returns the variables that it sets.
+
+    Other variables that it reads are parameters too, because in this format a goal reads the variables of its caller.
+    """
+    if tree.get("goal") is None and tree.get("skill") is not None and tree.get("params") is not None:
+        return notation.reader.read(tree, Skill)
+    item = Item(notation, tree)
+    written = item.word("goal", "skill", "topic", "name", "id")
+    params = [
+        Parameter(**{name: getattr(each, name) for name in each.__struct_fields__}, required=False)
+        for each in declarations(notation, item.take("declare", "params", "input"))
+    ]
+    returns = tuple(notation.variables(item.take("returns", "return", "output")))
+    name = notation.id(written) or "skill"
+    found = Skill(
+        id=name,
+        title=item.word("title") or (written if written and written != name else ""),
+        goal=item.word("target", "aim", "purpose", "define", "desc", "description"),
+        strategy=item.word("strategy"),
+        actions=block(notation, item.take("actions", "do", "steps")),
+        at=tree.at,
+        marks={**item.marks, "skill": item.marks.get("goal", tree.at)},
+    )
+    item.finish()
+    written_here = tuple(of_owner(found))
+    loops = {action.loop.name for action in walk(found.actions) if isinstance(action, Foreach)}
+    known = {each.var for each in params} | set(written_here) | loops
+    read = dict.fromkeys(
+        name for name in read_names(found.actions) if name not in known and variable_name(name) == name
+    )
+    params += [Parameter(var=name, required=False, at=tree.at) for name in read]
+    # its outputs are local until they are returned, even if a global variable has the same name
+    own = tuple(Declaration(var=name, at=tree.at) for name in written_here if name not in {each.var for each in params})
+    return msgspec.structs.replace(found, params=tuple(params), declare=own, returns=returns or written_here)
+
+
+# -- roles ------------------------------------------------------------------------------------------------------------
+
+
+def role(notation: StageReader, tree: MappingTree) -> Role:
+    """Read a role; keys that the model does not have become attributes, for the application."""
+    item = Item(notation, tree)
+    written = item.word("role", "id")
+    kind = item.word("type", "kind")
+    found = Role(
+        id=notation.id(written or item.word("name")) or "role",
+        type="HUMAN" if kind.lower() in _HUMANS else "AI",
+        name=item.word("name"),
+        tone=item.word("tone"),
+        define=item.word("define"),
+        desc=item.word("desc", "description"),
+        pic=item.word("pic", "image", "avatar"),
+        at=tree.at,
+        marks=item.marks,
+    )
+    attributes: dict[str, Value] = {}
+    for key, value in item.the_rest():
+        near = suggest(key.text, _ROLE_KEYS, otherwise="")
+        if near and key.text != "attributes":
+            message = f"`{key.text}` is stored for the application only"
+            notation.reader.add("UNKNOWN_KEY", message, key.at, near, severity="warning")
+        content = notation.value(value)
+        attributes |= content if key.text == "attributes" and isinstance(content, dict) else {key.text: content}
+    return msgspec.structs.replace(found, attributes=attributes)
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+
+
+_POLICIES = {
+    "resume": After(),
+    "restart_topic": After(policy="restart_topic"),
+    "leave_topic": After(policy="leave_topic"),
+    "skip": After(policy="skip"),
+    "end": After(policy="end"),
+}
+_PRIORITY_MAX = 1_000_000
+_EVERY_MESSAGE = re.compile(
+    r"user|human|visitor|reply|replies|input|message|every|each|always|any|turn"
+    r"|用户|来访|心旅者|回复|说话|输入|每|任何|随时|总是"
+)
+_OTHER_TIME = re.compile(
+    r"\d|second|minute|hour|timer|(?<![a-z])(before|start|begin|end|ai)(?![a-z])"
+    r"|秒|分钟|小时|定时|前|开始|结束|助理|向导"
+)
+
+
+class _Cause(Struct):
+    """The trigger of a rule, as far as it is known."""
+
+    keywords: tuple[str, ...] = ()
+    intent: str = ""
+    detector: str = ""
+    when: Expression | None = None
+
+
+def rule(notation: StageReader, tree: Mapping) -> Interrupt:
+    """Convert a rule to an interrupt. Without a trigger its name becomes an intent, which the model judges."""
+    item = Item(notation, tree)
+    written = item.word("rule", "name", "id", "interrupt")
+    goal = item.word("goal", "topic")
+    cause = _cause(notation, item)
+    about = item.word("define", "desc", "description") or goal or written
+    if not (cause.keywords or cause.intent or cause.detector):
+        message = "the rule has no trigger; the model judges by its name"
+        notation.slip("TRIGGER_EMPTY", message, tree.at, "Write `on:` with the words that trigger it.")
+        cause.intent = about or "rule"
+    then = item.take("then", "after")
+    priority = notation.number(item.take("priority", "order"), -_PRIORITY_MAX, _PRIORITY_MAX) or 0
+    _look(notation, item)
+    actions = (*block(notation, item.take("actions", "do", "steps")), *_beside(notation, item))
+    policy = _policy(notation, then)
+    if policy is None and then is not None:
+        actions = (*actions, *block(notation, then))
+    found = Interrupt(
+        id=notation.id(written or goal),
+        on=Trigger(
+            keywords=cause.keywords, intent=cause.intent, detector=cause.detector, at=item.marks.get("on", tree.at)
+        ),
+        when=cause.when,
+        priority=priority,
+        actions=actions,
+        then=policy or After(),
+        at=tree.at,
+        marks={**item.marks, "interrupt": item.marks.get("rule", tree.at)},
+    )
+    item.finish()
+    if not actions and policy is None:
+        message = "this rule has no actions"
+        notation.refuse("REQUIRED_FIELD_MISSING", message, tree.at, "Add `do:` with actions, or `say:`.")
+    return found
+
+
+def _look(notation: StageReader, item: Item) -> None:
+    """Check when the rule is evaluated: only every message of the user is supported."""
+    tree = item.take("check_time") if "check_time" in item else None
+    word = notation.word(tree).lower()
+    if tree is not None and (not _EVERY_MESSAGE.search(word) or _OTHER_TIME.search(word)):
+        why, fix = UNSUPPORTED["check_time"]
+        notation.refuse("UNKNOWN_KEY", f"`check_time: {word}` is not supported: {why}", tree.at, fix)
+
+
+def _beside(notation: StageReader, item: Item) -> Iterator[Action]:
+    """Return the action beside the name of the rule, outside its `do`."""
+    if not any(key in {*VERBS, *BLOCKS, *KINDS} for key in item.keys()):  # noqa: SIM118  (not a dict)
+        return
+    pairs = tuple(item.the_rest(but=[key for key in item.keys() if key in UNSUPPORTED]))  # noqa: SIM118
+    yield from actions_of(notation, Mapping(pairs, item.at))
+
+
+def _cause(notation: StageReader, item: Item) -> _Cause:
+    cause = _Cause()
+    words = item.take("keywords", "keyword", "words", "includes", "contains")
+    cause.keywords = tuple(_words(notation, words))
+    on = item.take("on", "trigger", "intent", "event")
+    if isinstance(on, Mapping):
+        inner = Item(notation, on)
+        cause.keywords += tuple(_words(notation, inner.take("keywords", "words", "keyword")))
+        cause.intent, cause.detector = inner.word("intent", "define"), inner.word("detector")
+        inner.finish()
+    elif isinstance(on, Sequence):
+        cause.keywords += tuple(_words(notation, on))
+    elif on is not None:
+        _read_trigger(notation, on, cause)
+    for key in ("when", "if", "condition"):
+        tree = item.take(key) if key in item else None
+        if tree is not None:
+            _read_trigger(notation, tree, cause)
+    return cause
+
+
+def _read_trigger(notation: StageReader, tree: Tree, cause: _Cause) -> None:
+    """Read a trigger as a condition if it contains a comparison, otherwise as an intent."""
+    words = isinstance(tree, Scalar) and isinstance(tree.value, str)
+    if isinstance(tree, Scalar) and words and "{" not in tree.text and not is_computed(tree.text, notation.knows):
+        cause.intent = f"{cause.intent}; {tree.text.strip()}" if cause.intent else tree.text.strip()
+        return
+    found = notation.condition(tree)
+    if found is not None and cause.when is not None:
+        found = Expression(f"({cause.when.source}) and ({found.source})", found.at)
+    cause.when = found or cause.when
+
+
+def _words(notation: StageReader, tree: Tree | None) -> Iterator[str]:
+    for each in mappings(tree):
+        text = notation.text(each)
+        for sign in "，、;；":
+            text = text.replace(sign, ",")
+        yield from (word.strip() for word in text.split(",") if word.strip())
+
+
+def _policy(notation: StageReader, tree: Tree | None) -> After | None:
+    """Read what follows: the word of a policy, or ``goto GOAL``."""
+    if isinstance(tree, Scalar) and tree.value is None:
+        return After()
+    if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
+        return After(policy="goto", target=notation.word(tree.pairs[0][1]), at=tree.at)
+    if not isinstance(tree, Scalar):
+        return None
+    word = tree.text.strip()
+    if word.startswith("goto "):
+        return After(policy="goto", target=word.removeprefix("goto ").strip(), at=tree.at)
+    known = _POLICIES.get(word)
+    return None if known is None else msgspec.structs.replace(known, at=tree.at)

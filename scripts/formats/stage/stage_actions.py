@@ -1,0 +1,278 @@
+"""The actions of the stage format: ``- say: …``, ``- ai_ask: …`` with its siblings, and blocks of actions."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import msgspec
+
+from scripts.expressions.suggestions import suggest
+from scripts.formats.stage import verb_actions
+from scripts.formats.stage.calls import call, choose, foreach_of, list_of_input, loop_of
+from scripts.formats.stage.keywords import BLOCKS, DO, ELSE, ELSE_IF, FOREACH, KINDS, UNTIL, WHEN, WHILE, with_verb
+from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.words import VERBS
+from scripts.model.actions import (
+    LOOP_TURNS_MAX,
+    Action,
+    AiAsk,
+    AiSay,
+    Ask,
+    Chat,
+    Foreach,
+    If,
+    Repeat,
+    Say,
+    Until,
+    UserSay,
+)
+from scripts.model.base import Expression
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+
+Actions = tuple[Action, ...]
+
+_ACTION_KEYS = ("say", "ai_say", "ai_ask", "think", "user_say", "goto", "set", "end")  # never the name of a parameter
+
+
+def block(notation: StageReader, tree: Tree | None) -> Actions:
+    """Read a list of actions; a single action needs no dash."""
+    found: list[Action] = []
+    for each in mappings(tree):
+        if isinstance(each, Mapping) and found and isinstance(last := found[-1], If) and _is_other_arm(each):
+            found[-1] = _with_other_arm(notation, last, each)
+        else:
+            found += actions_of(notation, each)
+    return tuple(found)
+
+
+def actions_of(notation: StageReader, tree: Tree) -> list[Action]:
+    """Read one item of a list."""
+    match tree:
+        case Sequence():
+            return list(block(notation, tree))
+        case Scalar():
+            if tree.value is None:
+                return []
+            notation.slip("TYPE_MISMATCH", "a text without a key is said unchanged", tree.at, "Write `- say: …`.")
+            return [Say(texts=(notation.template(tree),), at=tree.at)]
+        case Mapping():
+            return _of_mapping(notation, Item(notation, tree))
+
+
+def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
+    item = Item(notation, with_verb(item.tree))
+    keys = item.keys()
+    calls = any(VERBS.get(key) == "call" for key in keys)
+    has_body = any(key in DO for key in keys)
+    if any(key in FOREACH for key in keys) and not (calls and not has_body):
+        return _foreach(notation, item)
+    if any(key in {*UNTIL, *WHILE} for key in keys):
+        return _repeat(notation, item)
+    if "if" in keys and (has_body or any(key in {*ELSE, *ELSE_IF} for key in keys)):
+        return _if(notation, item)
+    if has_body and not any(key in VERBS for key in keys):
+        body = list(block(notation, item.take(*DO)))  # a nested list, possibly with a name
+        condition = notation.condition(item.take(*WHEN))
+        for name in ("goal", "topic", "name", "note", "title"):
+            item.take(name)
+        item.finish()
+        return body if condition is None else [If(condition=condition, then=tuple(body), at=item.at)]
+    return _verbs(notation, item)
+
+
+# -- blocks -----------------------------------------------------------------------------------------------------------
+
+
+def _body(notation: StageReader, item: Item) -> Actions:
+    """Read the content of a block: a list below `do`, or an action beside the block's key."""
+    inner = block(notation, item.take(*DO))
+    beside = _verbs(notation, item) if any(key in VERBS for key in item.keys()) else []  # noqa: SIM118  (not a dict)
+    item.finish()
+    return (*inner, *beside)
+
+
+def _foreach(notation: StageReader, item: Item) -> list[Action]:
+    loop, at_hand = foreach_of(notation, item)
+    common = _common(notation, item)
+    with notation.each(at_hand):
+        body = _body(notation, item)
+    return [Foreach(loop=loop, do=body, at=item.at, marks=item.marks, **common)]
+
+
+def _repeat(notation: StageReader, item: Item) -> list[Action]:
+    is_while = any(key in WHILE for key in item.keys())  # noqa: SIM118
+    tree = item.take(*(WHILE if is_while else UNTIL))
+    most = item.take("max", "max_rounds", "max_times", "times", "limit")
+    if isinstance(tree, Mapping) and tree.get("until") is not None:
+        inner = Item(notation, tree)
+        tree, most = inner.take("until"), most or inner.take("max")
+        inner.finish()
+    counted = isinstance(tree, Scalar) and isinstance(tree.value, int) and not isinstance(tree.value, bool)
+    most = tree if counted else most
+    condition = None if counted else notation.condition(tree)
+    common = _common(notation, item)
+    passes = notation.number(most, 1, LOOP_TURNS_MAX) or 100
+    body = _body(notation, item)
+    if not is_while:
+        until = Until(until=condition, max=passes, at=item.at)
+        return [Repeat(until=until, do=body, at=item.at, marks=item.marks, **common)]
+    if condition is None:
+        return [Repeat(until=Until(max=passes, at=item.at), do=body, at=item.at, **common)]
+    ends = Expression(f"not ({condition.source})", condition.at)
+    loop = Repeat(until=Until(until=ends, max=passes, at=item.at), do=body, at=item.at)
+    return [If(condition=condition, then=(loop,), at=item.at, **common)]
+
+
+def _if(notation: StageReader, item: Item) -> list[Action]:
+    condition = notation.condition(item.take("if")) or Expression("true", item.at)
+    common = _common(notation, item, when=("when", "condition"))
+    other = item.take(*ELSE)
+    nested = [tree for key in ELSE_IF if key in item and (tree := item.take(key)) is not None]
+    then = _body(notation, item)
+    otherwise = block(notation, other)
+    for arm in reversed([arm for tree in nested for arm in mappings(tree)]):
+        otherwise = _elif(notation, arm, otherwise)
+    found = If(condition=condition, then=then, otherwise=otherwise, at=item.at, marks=item.marks, **common)
+    return [found]
+
+
+def _elif(notation: StageReader, tree: Tree, otherwise: Actions) -> Actions:
+    """Read a ``{if: …, do: …}`` of an `elif` beside its `if`, with its `else`."""
+    if not isinstance(tree, Mapping) or tree.get("if") is None:
+        notation.refuse("TYPE_MISMATCH", "expected `if` and `do`", tree.at, "Write `- elif: CONDITION` with `do:`.")
+        return otherwise
+    arm = _if(notation, Item(notation, tree))[0]
+    return (msgspec.structs.replace(arm, otherwise=otherwise),) if isinstance(arm, If) else otherwise
+
+
+def _is_other_arm(tree: Mapping) -> bool:
+    return next(iter(tree.keys()), "") in {*ELSE, *ELSE_IF}
+
+
+def _with_other_arm(notation: StageReader, last: If, tree: Mapping) -> If:
+    """Read an `if` with the `else` or `elif` that follows as a separate item."""
+    item = Item(notation, tree)
+    if last.otherwise and isinstance(inner := last.otherwise[-1], If) and len(last.otherwise) == 1:
+        return msgspec.structs.replace(last, otherwise=(_with_other_arm(notation, inner, tree),))
+    other = item.take(*ELSE)
+    if isinstance(other, Scalar) and other.value is None:
+        other = item.take(*DO) or other  # `- else:` with a sibling `do:`
+    if other is not None:
+        item.finish()
+        return msgspec.structs.replace(last, otherwise=(*last.otherwise, *block(notation, other)))
+    condition = notation.condition(item.take(*ELSE_IF)) or Expression("true", item.at)
+    then = _body(notation, item)
+    return msgspec.structs.replace(last, otherwise=(*last.otherwise, If(condition=condition, then=then, at=item.at)))
+
+
+# -- single actions ---------------------------------------------------------------------------------------------------
+
+
+def _common(notation: StageReader, item: Item, when: tuple[str, ...] = WHEN) -> dict[str, Any]:
+    """Read the keys that every action may have."""
+    named = notation.id(item.word("id", "action_id"))
+    return {
+        "when": notation.condition(item.take(*when)),
+        "tone": item.word("tone"),
+        "role": item.word("role", "speaker", "ai_role"),
+        **({"id": named} if named else {}),
+    }
+
+
+def _verbs(notation: StageReader, item: Item) -> list[Action]:
+    """Read the actions of an item, usually one; two actions in one item run in order."""
+    verbs = [key for key in item.keys() if key in VERBS]  # noqa: SIM118
+    if not verbs:
+        return _no_verb(notation, item)
+    verbs = [key for key in verbs if VERBS[key] != "output"] or verbs[:1]
+    common = _common(notation, item)
+    found: list[Action] = []
+    for index, verb in enumerate(verbs):
+        if verb not in item:
+            continue  # an earlier action has read it as one of its own keys
+        if index > 0:
+            message = f"`{verbs[0]}` and `{verb}` in one item; they run in order"
+            notation.slip("ACTION_AMBIGUOUS", message, item.at)
+        shared = {key: value for key, value in common.items() if key != "id" or index == 0}
+        tree = item.take(verb)
+        action = _READERS[VERBS[verb]](notation, item, tree or Scalar("", True, item.at), shared)
+        if action is not None:
+            mark = msgspec.structs.fields(type(action))
+            name = next(field.encode_name for field in mark if field.required)
+            marks = {**action.marks, name: tree.at if tree is not None else item.at}
+            found.append(msgspec.structs.replace(action, at=item.at, marks=marks))
+    beside = item.take("output", "outputs") if "output" in item or "outputs" in item else None
+    if beside is not None:  # outputs of an action that asks no question
+        found.append(msgspec.structs.replace(verb_actions.take_only_of(notation, item, beside, {}), at=beside.at))
+    if any(_says_nothing(action) for action in found) and (others := item.keys()):
+        fix = "Write it as `content:`."
+        notation.refuse(
+            "REQUIRED_FIELD_MISSING", f"`{verbs[0]}` has no text; `{others[0]}` is not a text", item.at, fix
+        )
+    item.finish()
+    return found
+
+
+def _says_nothing(action: Action) -> bool:
+    match action:
+        case Say(texts=texts):
+            return not any(text.source for text in texts)
+        case AiSay(task=text) | AiAsk(task=text) | Ask(question=text) | UserSay(text=text) | Chat(task=text):
+            return not text.source
+        case _:
+            return False
+
+
+def _no_verb(notation: StageReader, item: Item) -> list[Action]:
+    """Report an item without an action as an error, because its intention would be lost."""
+    rest = item.the_rest()
+    if not rest:
+        return []
+    kinds = [value for key, value in rest if key.text in KINDS and isinstance(value, Scalar) and value.value]
+    named = kinds[0] if kinds else rest[0][0]
+    fix = suggest(named.text, [*VERBS, *BLOCKS], otherwise=f"Use one of {', '.join(f'`{kind}`' for kind in _READERS)}.")
+    notation.refuse("ACTION_TYPE_UNKNOWN", f"`{named.text}` is not an action", named.at, fix)
+    return []
+
+
+def _call(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+    loop, at_hand = (None, None)
+    listed = list_of_input(notation, item, tree)
+    if any(key in FOREACH for key in item.keys()):  # noqa: SIM118
+        loop, at_hand = foreach_of(notation, item)
+        if listed is not None and at_hand.items != notation.word(listed).partition(".")[0]:
+            notation.refuse("KEY_CONFLICT", "a call loops over one list; this one has two", listed.at)
+    elif listed is not None:
+        loop, at_hand = loop_of(notation, Scalar(listed.text.partition(".")[0], False, listed.at), "", item.at)
+    with notation.each(at_hand) if at_hand is not None else nullcontext():
+        return call(notation, item, tree, loop, common, [key for key in _ACTION_KEYS if key in item])
+
+
+def _choose(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+    def own(inner: Item) -> Actions:
+        keys = [key for key in inner.keys() if key in {*VERBS, *DO, *BLOCKS}]  # noqa: SIM118
+        pairs = [(Scalar(key, True, inner.at), tree) for key in keys if (tree := inner.take(key)) is not None]
+        return block(notation, Mapping(tuple(pairs), inner.at)) if pairs else ()
+
+    return choose(notation, item, tree, common, own, {*VERBS, *DO, *BLOCKS})
+
+
+_READERS: dict[str, Callable[[StageReader, Item, Tree, dict[str, Any]], Action | None]] = {
+    "say": verb_actions.say_of,
+    "ai_say": verb_actions.ai_say_of,
+    "ai_ask": verb_actions.ai_ask_of,
+    "ask": verb_actions.ask_of,
+    "think": verb_actions.think_of,
+    "user_say": verb_actions.user_say_of,
+    "choose": _choose,
+    "call": _call,
+    "form": verb_actions.form_of,
+    "show": verb_actions.show_of,
+    "set": verb_actions.set_of,
+    "goto": verb_actions.goto_of,
+    "end": verb_actions.end_of,
+    "scene": verb_actions.scene,
+    "chat": verb_actions.chat_of,
+    "emit": verb_actions.emit_of,
+    "output": verb_actions.take_only_of,
+}

@@ -1,0 +1,227 @@
+"""The simple actions of the stage format (say, ask, set, show …), each from its key and siblings."""
+
+from typing import Any
+
+import msgspec
+
+from scripts.expressions.values import shorten
+from scripts.formats.stage.conditions import is_computed
+from scripts.formats.stage.names import event_name
+from scripts.formats.stage.outputs import outputs
+from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
+from scripts.model.actions import (
+    CHAT_ROUNDS_MAX,
+    ROUNDS_DEFAULT,
+    ROUNDS_MAX,
+    Action,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Chat,
+    Emit,
+    End,
+    ExitCriteria,
+    Form,
+    Goto,
+    Media,
+    Say,
+    Scene,
+    Set,
+    Show,
+    Signal,
+    Speakers,
+    UserSay,
+)
+from scripts.model.base import Expression, Template
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+
+
+def say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    return Say(texts=notation.templates(tree), **common)
+
+
+def ai_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    """Read `ai_say`: one message, which in this format waits only if it requires an acknowledgement."""
+    rounds = item.take("max_rounds")
+    if rounds is not None:
+        notation.slip("KEY_IGNORED", "in this format `ai_say` sends one message and continues", rounds.at)
+    acknowledge = notation.truth(item.take("require_acknowledgment", "require_acknowledgement"))
+    return AiSay(task=notation.template(tree), require_acknowledgment=acknowledge, **common)
+
+
+def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
+    rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
+    return {
+        "outputs": outputs(notation, item.take("output", "outputs", "get"), item.take("tolist", "to_list", "toList")),
+        "invalid": item.template("invalid"),
+        "max_rounds": ROUNDS_DEFAULT if rounds is None else rounds,
+    }
+
+
+def _exits(notation: StageReader, item: Item) -> dict[str, Any]:
+    """Read when to stop: words, or a condition if it compares variables."""
+    written, when = item.take("exit", "exit_condition", "exit_if"), item.take("exit_when")
+    criteria = item.take("exit_criteria")
+    found: dict[str, Any] = {"exit_when": notation.condition(when)}
+    if criteria is not None:
+        found["exit_criteria"] = notation.reader.read(criteria, ExitCriteria)
+    if isinstance(written, Scalar) and when is None and _compares(notation, written):
+        found["exit_when"] = notation.computed(written.text, content_at(written))
+    elif written is not None and not (isinstance(written, Scalar) and written.value is None):
+        found["exit"] = notation.template(written)
+    return found
+
+
+def _compares(notation: StageReader, written: Scalar) -> bool:
+    is_plain = isinstance(written.value, str) and any(sign in written.text for sign in "=<>!＝＞＜！")
+    return is_plain and "{" in written.text and is_computed(written.text, notation.knows)
+
+
+def ai_ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    return AiAsk(task=notation.template(tree), **_asking(notation, item), **_exits(notation, item), **common)
+
+
+def ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    return Ask(question=notation.template(tree), **_asking(notation, item), **common)
+
+
+def think_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    items = outputs(notation, item.take("output", "outputs", "get"), item.take("tolist", "to_list", "toList"))
+    return AiThink(task=notation.template(tree), outputs=items, **common)
+
+
+def take_only_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    """Read `output` alone: values to extract from the conversation so far."""
+    items = outputs(notation, tree, item.take("tolist", "to_list", "toList"))
+    return AiThink(task=Template("", tree.at), outputs=items, **common)
+
+
+def user_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    if isinstance(tree, Sequence) and tree.items:
+        for other in tree.items[1:]:
+            message = f"only one reply can be suggested; {shorten(notation.text(other))} is ignored"
+            notation.refuse("TYPE_MISMATCH", message, other.at, "Write `user_option: VARIABLE` with `choices`.")
+        tree = tree.items[0]
+    return UserSay(text=notation.template(tree), **common)
+
+
+def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+    value = item.take("value", "to", "as", "=")
+    trees = tree.items if isinstance(tree, Sequence) else (tree,)
+    pairs = [pair for each in trees for pair in _assigned(notation, each, value)]
+    if not pairs:
+        notation.refuse(
+            "REQUIRED_FIELD_MISSING", "`value` is missing; the variable would not be set", item.at, "Add `value:`."
+        )
+        return None
+    found: dict[str, Expression] = {}
+    for name, value_tree in pairs:
+        variable = notation.variable(name)
+        if variable in found:
+            fix = "Set it once, or in a separate `set`."
+            notation.refuse("KEY_CONFLICT", f"`{variable}` is set twice in one action", name.at, fix)
+        found[variable] = notation.value_expression(value_tree)
+    return Set(assignments=found, **common)
+
+
+def _assigned(notation: StageReader, tree: Tree, value: Tree | None) -> list[tuple[Tree, Tree]]:
+    """Read ``NAME`` with a value beside it, ``NAME = value``, ``{var: NAME, value: …}``, or ``{NAME: …}`` for each."""
+    if isinstance(tree, Scalar) and value is None and "=" in tree.text:
+        name, _, text = tree.text.partition("=")
+        return [(_part(tree, name), _part(tree, text))]
+    if isinstance(tree, Mapping) and tree.get("value") is not None and {"var", "name", "get", "set"} & set(tree.keys()):
+        inner = Item(notation, tree)
+        target, value = inner.take("var", "name", "get", "set"), inner.take("value")
+        inner.take("define", "desc")
+        inner.finish()
+        return [(target, value)] if target is not None and value is not None else []
+    if isinstance(tree, Mapping) and braced(tree) is None:
+        if value is not None:
+            fix = "Write the value after the variable: `set: {NAME: VALUE}`."
+            notation.refuse("KEY_CONFLICT", "`set` and `value` both contain values", value.at, fix)
+        return list(tree.pairs)
+    return [(tree, value)] if value is not None else []
+
+
+def _part(tree: Scalar, text: str) -> Scalar:
+    return Scalar(text.strip(), True, tree.at, tree.is_block)
+
+
+def form_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    inner = Item(notation, tree) if isinstance(tree, Mapping) and braced(tree) is None else None
+    name = notation.word(tree) if inner is None else inner.word("form", "name")
+    rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
+    if inner is not None:
+        inner.finish()
+    return Form(sheet=notation.id(name), max_rounds=rounds or ROUNDS_DEFAULT, **common)
+
+
+def show_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+    inner = Item(notation, tree) if isinstance(tree, Mapping) else item
+    image = inner.template("image", "pic", "src", "picture")
+    if inner is item and image is None:
+        image = notation.template(tree)
+    media = Media(image=image, url=inner.template("url", "link"), caption=inner.template("caption", "text", "desc"))
+    if inner is not item:
+        inner.finish()
+    if media.image is None and media.url is None:
+        message = "`show` has no picture"
+        notation.refuse("REQUIRED_FIELD_MISSING", message, tree.at, "Add `image:`.")
+        return None
+    return Show(media=msgspec.structs.replace(media, at=tree.at), **common)
+
+
+def scene(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    """Read a scene: who speaks from here on; the scene's name becomes the id of its action."""
+    if isinstance(tree, Mapping):
+        inner = Item(notation, tree)
+        named, speakers = notation.id(inner.word("name", "scene")), _speakers(inner, tree)
+        inner.finish()
+    else:
+        named, speakers = notation.id(notation.word(tree)), _speakers(item, tree)
+    if named and named != common.get("id", named):
+        notation.slip("KEY_IGNORED", "the `id` of the scene is used instead of its name", item.at)
+    return Scene(speakers=speakers, **{"id": named, **common})
+
+
+def _speakers(item: Item, tree: Tree) -> Speakers:
+    return Speakers(ai=item.word("ai", "AI"), human=item.word("human", "HUMAN", "user"), at=tree.at)
+
+
+def chat_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    rounds = notation.number(item.take("max_rounds"), 1, CHAT_ROUNDS_MAX) or ROUNDS_MAX
+    return Chat(task=notation.template(tree), max_rounds=rounds, **_exits(notation, item), **common)
+
+
+def emit_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    inner = Item(notation, tree) if isinstance(tree, Mapping) else item
+    named = inner.word("event", "name") if inner is not item else notation.word(tree)
+    data = inner.take("data", "value")
+    if inner is not item:
+        inner.finish()
+    event = event_name(named) or "event"
+    if event != named:
+        notation.slip(
+            "ID_INVALID", f"the name of an event must be a single word; this one is renamed to `{event}`", tree.at
+        )
+    data_fields = (
+        {key.text: notation.value_expression(value) for key, value in data.pairs} if isinstance(data, Mapping) else {}
+    )
+    if data is not None and not isinstance(data, Mapping):
+        data_fields = {"value": notation.value_expression(data)}
+    return Emit(signal=Signal(event=event, data=data_fields, at=tree.at), **common)
+
+
+def goto_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    if isinstance(tree, Mapping):
+        inner = Item(notation, tree)
+        parts = [inner.word("stage", "phase"), inner.word("goal", "topic")]
+        inner.finish()
+        return Goto(target="/".join(notation.id(part) for part in parts if part), **common)
+    return Goto(target=notation.word(tree), **common)
+
+
+def end_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+    reason = notation.word(tree)
+    return End(reason=None if reason.lower() in {"", "true"} else reason, **common)

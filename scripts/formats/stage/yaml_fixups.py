@@ -1,0 +1,177 @@
+"""Fix common YAML errors in files of the stage format, line by line, if the intention is unambiguous.
+
+Only a text that cannot be parsed is changed, and line numbers stay the same.
+"""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from scripts.model.base import Location
+from scripts.model.diagnostics import Problem, Problems
+from scripts.yaml.parser import FILE_CHARS_MAX, Mapping, Tree, read_tree
+
+_RECOGNISED = re.compile(r"^\ufeff?\s*(sessions|stages|skills|roles|rules|forms|global|globals)\s*[:：]", re.MULTILINE)
+_INDENT = re.compile(r"^[ ]*[\t\u00a0\u3000][ \t\u00a0\u3000]*")
+_BLOCK = re.compile(
+    r"^(?P<indent> *)(?P<dashes>(?:- +)*)(?:[^\s#'\"][^:#]*:|-)?\s*[|>][-+\d]*(?P<glued>#.*)?(?:\s+#.*)?\s*$"
+)
+_PAIR = re.compile(r"^(?P<head> *(?:- +)*(?:[\w.\-]+ *[:：](?=[\s'\"“{\[]|$) *|(?<=- )))(?P<value>\S.*)$")
+_WIDE = re.compile(r"^(?P<head> *(?:- *)*[A-Za-z_]+) *：[ \u3000]*")
+_DASH = re.compile(r"^(?P<head> *)-(?=[A-Za-z_]+ *[:：])")
+_GLUED = re.compile(r"^(?P<head> *(?:- +)*[A-Za-z_]+):(?=[^\s:/])")
+_SLIP = re.compile(
+    r"^ *(?:-[a-z_]+ *[:：]|(?:- +)?[a-z_]+ *：)", re.MULTILINE
+)  # valid YAML, but not the intended structure
+_NOTE = re.compile(r"\s+#.*$")
+_ODD_START = "{[&*!|>%@`\"'"
+
+
+class Fixup(Struct, frozen=True):
+    """A fixed line, and a description of the fix."""
+
+    line: int
+    message: str
+
+
+def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | None:
+    """Parse a text, fixed if necessary and if `lenient` allows it; each fix is then a warning."""
+    first = Problems(problems.file)
+    tree = read_tree(text, first)
+    is_ours = lenient and len(text) <= FILE_CHARS_MAX and _RECOGNISED.search(text) is not None
+    if is_ours and (tree is None or _SLIP.search(text) is not None):
+        fixed, slips = _fixed(text)
+        second = Problems(problems.file)
+        other = read_tree(fixed, second) if slips else None
+        if slips and (other is not None or tree is None):
+            tree, first = other, second  # problems to report if the fixed text is not YAML either
+            for slip in slips:
+                at = Location(slip.line, 1, problems.file)
+                problems.add("SYNTAX_ERROR", slip.message, at, severity="warning")
+    is_older = is_ours and isinstance(tree, Mapping) and tree.get("script") is None
+    lines = text.splitlines()
+    for problem in first.sorted():
+        _keep(problems, problem, forgiven=is_older and _says_the_same(problem, lines))
+    return tree
+
+
+def readable(text: str) -> str:
+    """Return the text if it is YAML, otherwise the fixed text."""
+    if len(text) > FILE_CHARS_MAX or not _RECOGNISED.search(text):
+        return text
+    is_yaml = read_tree(text, Problems()) is not None
+    if is_yaml and _SLIP.search(text) is None:
+        return text
+    fixed = _fixed(text)[0]
+    return text if is_yaml and read_tree(fixed, Problems()) is None else fixed
+
+
+def _says_the_same(problem: Problem, lines: list[str]) -> bool:
+    """Whether a duplicate key has the same value both times, on one line each."""
+    other = re.search(r"in line (\d+)", problem.message)
+    if problem.code != "DUPLICATE_KEY" or other is None or problem.line > len(lines):
+        return False
+    first, second = (lines[line - 1].strip().removeprefix("-").strip() for line in (int(other[1]), problem.line))
+    return first == second and not first.endswith((":", "|", ">"))
+
+
+def _keep(problems: Problems, problem: Problem, *, forgiven: bool) -> None:
+    is_double = problem.code == "DUPLICATE_KEY" and forgiven
+    problems.add(
+        problem.code,
+        f"{problem.message}; the first is used" if is_double else problem.message,
+        Location(problem.line, problem.column, problem.file),
+        fix=problem.fix,
+        severity="warning" if is_double else problem.severity,
+    )
+
+
+def _fixed(text: str) -> tuple[str, list[Fixup]]:
+    slips: list[Fixup] = []
+    lines = list(_lines(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n"), slips))
+    return "\n".join(lines), slips
+
+
+def _lines(lines: list[str], slips: list[Fixup]) -> Iterator[str]:
+    block = -1  # indentation of the line that a block belongs to
+    for number, line in enumerate(lines, 1):
+        line, tabs = _with_spaces(line)
+        indent = len(line) - len(line.lstrip(" "))
+        if block >= 0 and (indent > block or not line.strip()):
+            yield (
+                line
+                if not tabs or not line.strip()
+                else _noted(slips, number, line, "it is indented with tabs or wide spaces")
+            )
+            continue
+        block = -1
+        fixed, why = _fixed_line(line)
+        why = why or ("this line is indented with tabs or wide spaces" if tabs and line.strip() else "")
+        yield _noted(slips, number, fixed, why) if why else fixed
+        found = _BLOCK.match(fixed)
+        if found is not None:
+            block = len(found["indent"]) + len(found["dashes"])
+
+
+def _noted(slips: list[Fixup], number: int, line: str, why: str) -> str:
+    slips.append(Fixup(number, why))
+    return line
+
+
+def _with_spaces(line: str) -> tuple[str, bool]:
+    found = _INDENT.match(line)
+    if found is None:
+        return line, False
+    return found[0].replace("\u3000", "  ").replace("\u00a0", " ").expandtabs(2) + line[found.end() :], True
+
+
+def _fixed_line(line: str) -> tuple[str, str]:
+    """Return the fixed line and the mistake, or None if the line is valid."""
+    if not line.strip() or line.lstrip().startswith("#"):
+        return line, ""
+    why = ""
+    if (found := _DASH.match(line)) is not None:
+        line, why = f"{found['head']}- {line[found.end() :]}", "a space is missing after the dash"
+    if (found := _WIDE.match(line)) is not None:
+        line, why = f"{found['head']}: {line[found.end() :]}", "full-width ： instead of a plain colon"
+    if (found := _GLUED.match(line)) is not None:
+        line, why = f"{found['head']}: {line[found.end() :]}", "a space is missing after the colon"
+    block = _BLOCK.match(line)
+    if block is not None:
+        if block["glued"]:
+            head = line[: block.start("glued")]
+            return f"{head} {line[block.start('glued') :]}", "a space is missing before the comment"
+        return line, why
+    pair = _PAIR.match(line)
+    if pair is None or _is_fine(pair["value"], behind_dash=pair["head"].rstrip().endswith("-")):
+        return line, why
+    note = _NOTE.search(pair["value"])
+    value = pair["value"][: note.start()] if note else pair["value"]
+    quoted = "'" + value.rstrip().replace("'", "''") + "'"
+    return pair["head"] + quoted + (note[0] if note else ""), "this text needs quotes"
+
+
+def _is_fine(value: str, *, behind_dash: bool) -> bool:
+    """Whether a value is valid by itself; a value that continues on the next line is not changed."""
+    if value[0] not in _ODD_START and ": " not in value and not value.rstrip().endswith(":"):
+        return True
+    if value[0] in "{[" and not _closes(value):
+        return True
+    if value[0] in "\"'" and value.count(value[0]) == 1:
+        return True
+    if value[0] in "&*" and re.fullmatch(r"[&*][\w-]+( .*)?", value):
+        return True
+    if behind_dash and value[0] not in _ODD_START and re.match(r"[\w.\- ]+:(?: |\s*$)", value):
+        return True  # a mapping
+    return read_tree(f"k: {value}\n", Problems()) is not None
+
+
+def _closes(value: str) -> bool:
+    """Whether the brackets at the start of a value are closed on the same line."""
+    depth = 0
+    for char in value:
+        depth += (char in "{[") - (char in "}]")
+        if depth == 0:
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""Render a script as a graph: Mermaid text or an SVG picture."""

@@ -1,0 +1,380 @@
+"""Build the graph of a script: phases, topics with their actions, and the edges between topics.
+
+Skills, interrupts and detectors are beside the phases, each kind in a separate column: a call leads to its skill, an
+interrupt to where the conversation continues after it, a detector to the interrupts that it triggers.
+
+The actions of a topic stay a list: the nodes show what happens, and the edges show what leads where.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, structs
+
+from scripts.model.actions import (
+    Action,
+    AiAsk,
+    Ask,
+    Call,
+    Choose,
+    End,
+    Experiment,
+    Form,
+    Goto,
+    If,
+    Loop,
+    Media,
+    OnFail,
+    Onward,
+    Recall,
+    Repeat,
+    Signal,
+    Speakers,
+    Until,
+    action_type,
+    arms,
+    key_field,
+    policies,
+)
+from scripts.model.base import Expression, Template
+from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, resolve_target
+
+START = ":start"  # no id of a script contains a colon
+END = ":end"
+SKILLS = ":skills"
+INTERRUPTS = ":interrupts"
+DETECTORS = ":detectors"
+
+EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "on_blocked", "on_off_topic", "end", "call", "detect"]
+FAILING: frozenset[EdgeKind] = frozenset({"on_fail", "on_blocked", "on_off_topic"})
+
+
+class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An action of a topic, in the order written; an inner action is deeper and names its arm."""
+
+    id: str
+    type: str
+    depth: int = 0
+    arm: str = ""
+    when: str = ""
+    detail: str = ""  # the value of its key: a text, a condition, a target
+    on_fail: str = ""  # as written, if it leads out of the topic
+    on_blocked: str = ""  # the same
+    on_off_topic: str = ""
+
+
+class StartNode(Struct, frozen=True, tag_field="kind", tag="start"):
+    """The start of a session."""
+
+    id: str = START
+
+
+class EndNode(Struct, frozen=True, tag_field="kind", tag="end"):
+    """The end of a session."""
+
+    id: str = END
+
+
+class PhaseNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="phase"):
+    """A phase, or a group beside the phases: all skills, interrupts or detectors. Its topics refer to it."""
+
+    id: str
+    title: str = ""
+    goal: str = ""
+    when: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name for authors."""
+        return self.id.lstrip(":")
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it is a group, not a phase of the script."""
+        return self.id.startswith(":")
+
+
+class TopicNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="topic"):
+    """A topic; its id is ``phase/topic``. Skills, interrupts and detectors are represented as topics too."""
+
+    id: str
+    phase: str
+    topic: str
+    title: str = ""
+    goal: str = ""
+    when: str = ""
+    actions: tuple[ActionItem, ...] = ()
+
+
+GraphNode: TypeAlias = StartNode | PhaseNode | TopicNode | EndNode
+
+
+class Edge(Struct, frozen=True):
+    """An edge between topics: in `order`, or by the action that jumps, if all conditions of `when` are true."""
+
+    source: str
+    target: str
+    kind: EdgeKind
+    action: str = ""
+    when: tuple[str, ...] = ()  # innermost first
+
+    @property
+    def label(self) -> str:
+        """The label of the edge; empty for the plain order."""
+        if self.kind == "order":
+            return ""
+        has_condition = self.when and self.kind not in FAILING  # there, the source node is sufficient
+        return f"{self.kind} when {' and '.join(self.when)}" if has_condition else self.kind
+
+
+class Graph(Struct, frozen=True):
+    """The graph of a script; edges refer to nodes by id."""
+
+    script: str
+    title: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def phases(self) -> tuple[PhaseNode, ...]:
+        """The phases in order."""
+        return tuple(node for node in self.nodes if isinstance(node, PhaseNode))
+
+    @property
+    def topics(self) -> tuple[TopicNode, ...]:
+        """The topics in order."""
+        return tuple(node for node in self.nodes if isinstance(node, TopicNode))
+
+
+class _Step(Struct, frozen=True):
+    """An action with the conditions for reaching it within its topic, innermost first."""
+
+    action: Action
+    depth: int
+    arm: str
+    when: tuple[str, ...]
+
+
+def build_graph(script: Script) -> Graph:
+    """Return the graph of a checked script."""
+    nodes: list[GraphNode] = [StartNode()]
+    jumps: list[Edge] = []
+    for phase in script.phases:
+        nodes.append(PhaseNode(id=phase.id, title=phase.title, goal=phase.goal, when=_source(phase.when)))
+        for topic in phase.topics:
+            steps = list(_steps(topic.actions))
+            nodes.append(_topic_node(phase, topic, steps))
+            jumps += [edge for step in steps for edge in _jumps(script, phase.id, _topic_id(phase, topic), step)]
+    groups = ((SKILLS, script.skills), (INTERRUPTS, script.interrupts), (DETECTORS, script.watchers))
+    for group, owners in groups:
+        nodes += _beside(group, owners)
+        for owner in owners:
+            jumps += [
+                edge for step in _steps(owner.actions) for edge in _jumps(script, "", f"{group}/{owner.id}", step)
+            ]
+    jumps += [edge for interrupt in script.interrupts for edge in _afterwards(script, interrupt)]
+    jumps += [
+        Edge(f"{DETECTORS}/{detector.id}", f"{INTERRUPTS}/{interrupt.id}", "detect", detector.id)
+        for detector in script.detectors
+        for interrupt in script.interrupts
+        if interrupt.on.detector == detector.id
+    ]
+    return Graph(script.id, script.title, (*nodes, EndNode()), (*_order(script), *jumps))
+
+
+def _beside(group: str, owners: Sequence[Skill | Interrupt | Detector]) -> Iterator[GraphNode]:
+    """Return the groups beside the phases, if any."""
+    if owners:
+        yield PhaseNode(id=group)
+    for owner in owners:
+        actions = tuple(_item(step) for step in _steps(owner.actions))
+        node = TopicNode(id=f"{group}/{owner.id}", phase=group, topic=owner.id.lstrip(":"), actions=actions)
+        if isinstance(owner, Skill):
+            yield structs.replace(node, title=owner.title, goal=owner.goal)
+        else:
+            yield structs.replace(node, title=_listens(owner), when=_source(owner.when))
+
+
+def _listens(owner: Interrupt | Detector) -> str:
+    """Return the trigger of an interrupt or a detector on one line."""
+    if isinstance(owner, Interrupt):
+        trigger = owner.on
+        return ", ".join(filter(None, (*trigger.keywords, trigger.intent, trigger.detector)))
+    words = [word for rule in owner.rules for word in rule.words]
+    seen = [*words, *(each.name for each in owner.measures), *(each.id for each in owner.patterns)]
+    return owner.title or ", ".join(filter(None, (*seen, " ".join(owner.define.split()))))
+
+
+def _afterwards(script: Script, interrupt: Interrupt) -> Iterator[Edge]:
+    """Return the target of an interrupt."""
+    here, then = f"{INTERRUPTS}/{interrupt.id}", interrupt.then
+    if then.policy == "end":
+        yield Edge(here, END, "end", interrupt.id)
+    if then.policy == "goto" and (target := resolve_target(script, then.target, "")) is not None:
+        yield Edge(here, "/".join(target), "goto", interrupt.id)
+
+
+def _topic_id(phase: Phase, topic: Topic) -> str:
+    return f"{phase.id}/{topic.id}"
+
+
+def _topic_node(phase: Phase, topic: Topic, steps: Sequence[_Step]) -> TopicNode:
+    return TopicNode(
+        id=_topic_id(phase, topic),
+        phase=phase.id,
+        topic=topic.id,
+        title=topic.title,
+        goal=topic.goal,
+        when=_source(topic.when),
+        actions=tuple(_item(step) for step in steps),
+    )
+
+
+def _source(expression: Expression | None) -> str:
+    return " ".join(expression.source.split()) if expression is not None else ""
+
+
+def _steps(actions: Sequence[Action], depth: int = 0, arm: str = "", when: tuple[str, ...] = ()) -> Iterator[_Step]:
+    """Yield every action of a topic and its inner actions, in the order written."""
+    for action in actions:
+        holds = (_source(action.when), *when) if action.when is not None else when
+        yield _Step(action, depth, arm, holds)
+        for name, inner in arms(action).items():
+            yield from _steps(inner, depth + 1, name, (*_arm_condition(action, name), *holds))
+
+
+def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
+    match action:
+        case If():
+            condition = _source(action.condition)
+            return (condition if arm == "then" else f"not ({condition})",)
+        case Choose():
+            return (f"{action.variable} is {arm}",)
+        case Experiment():
+            return (f"{action.plan} is {arm}",)
+        case _:
+            return ()
+
+
+def _item(step: _Step) -> ActionItem:
+    action = step.action
+    away = {kind: f"{then.policy} {then.target}".rstrip() for kind, then in _policy_jumps(action)}
+    return ActionItem(
+        id=action.id,
+        type=action_type(action),
+        depth=step.depth,
+        arm=step.arm,
+        when=_source(action.when),
+        detail=" ".join(_detail(action).split()),
+        on_fail=away.get("on_fail", ""),
+        on_blocked=away.get("on_blocked", ""),
+        on_off_topic=away.get("on_off_topic", ""),
+    )
+
+
+def _detail(action: Action) -> str:
+    match action:
+        case Choose():
+            return f"{action.variable}: {', '.join(choice.key for choice in action.choices)}"
+        case Recall():
+            return f"{action.into}: {action.query.source}"
+        case Repeat() if action.until.until is None:
+            return f"{action.until.max} times"
+        case Repeat():
+            return f"until {_spelled(action.until)}"
+        case _:
+            return _spelled(getattr(action, key_field(type(action))))
+
+
+def _spelled(value: object) -> str:
+    """Return the value of an action's key on one line."""
+    match value:
+        case Template() | Expression():
+            return value.source
+        case tuple():
+            return " | ".join(map(_spelled, value))
+        case Mapping():
+            return ", ".join(f"{name} = {_spelled(each)}" for name, each in value.items())
+        case Media():
+            return _spelled(value.caption or value.image or value.url)
+        case Until():
+            return _spelled(value.until)
+        case Loop():
+            return f"{value.items.source} as {value.name}"
+        case Signal():
+            return value.event
+        case Speakers():
+            return ", ".join(filter(None, (value.ai, value.human)))
+        case _:
+            return "" if value is None else str(value)
+
+
+def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, OnFail | Onward]]:
+    """Return the edges of an action without a valid answer."""
+    found: list[tuple[EdgeKind, OnFail | Onward]] = [(key, each.then) for key, each in policies(action).items()]
+    if isinstance(action, Ask | AiAsk | Choose | Form):
+        found = [("on_fail", action.on_fail), *found]
+    yield from ((kind, then) for kind, then in found if then.policy in {"goto", "end"})
+
+
+def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]:
+    """Return the edges of an action."""
+    action = step.action
+    if isinstance(action, Call) and any(skill.id == action.skill for skill in script.skills):
+        yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
+    if isinstance(action, End):
+        yield Edge(here, END, "end", action.id, step.when)
+    if isinstance(action, Goto) and (target := resolve_target(script, action.target, phase)) is not None:
+        yield Edge(here, "/".join(target), "goto", action.id, step.when)
+    for kind, then in _policy_jumps(action):
+        if then.policy == "end":
+            yield Edge(here, END, kind, action.id, step.when)
+        elif (found := resolve_target(script, then.target, phase)) is not None:
+            yield Edge(here, "/".join(found), kind, action.id, step.when)
+
+
+def _order(script: Script) -> Iterator[Edge]:
+    """Return the edges in order: from each topic whose end is reachable to the next topic.
+
+    Edges lead through a topic with a condition, whether it is entered or not. Only if nothing continues from it
+    (it jumps away or ends), an edge leads past it.
+    """
+    reached = [START]
+    for phase in script.phases:
+        before = reached
+        for topic in phase.topics:
+            here, is_entered = _topic_id(phase, topic), not _is_never(topic.when)
+            if is_entered:
+                yield from (Edge(source, here, "order") for source in reached)
+            goes_on = _goes_on(topic.actions)
+            is_passed_by = topic.when is not None and not (goes_on and is_entered)
+            reached = [*(reached if is_passed_by else []), *([here] if goes_on else [])]
+        if phase.when is not None and not reached:
+            reached = before
+    yield from (Edge(source, END, "order") for source in reached)
+
+
+def _is_never(when: Expression | None) -> bool:
+    """Whether a condition is literally false: only jumps enter the topic."""
+    return _source(when).casefold() == "false"
+
+
+def _goes_on(actions: Sequence[Action]) -> bool:
+    """Whether the end of a list of actions is reachable."""
+    return all(action.when is not None or _passes(action) for action in actions)
+
+
+def _passes(action: Action) -> bool:
+    match action:
+        case Goto() | End():
+            return False
+        case If():
+            return _goes_on(action.then) or _goes_on(action.otherwise)
+        case Experiment():
+            return not action.arms or any(_goes_on(inner) for inner in action.arms.values())
+        case Repeat():
+            return _goes_on(action.do)
+        case Choose() if action.on_fail.policy in {"goto", "end"}:
+            return any(_goes_on(choice.actions) for choice in action.choices)
+        case _:
+            return True

@@ -1,0 +1,237 @@
+"""Render a graph as a self-contained SVG picture with a text description."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+from scripts.graph.graph import EdgeKind, Graph, PhaseNode, TopicNode
+from scripts.graph.layout import (
+    INDENT,
+    LABEL_MAX,
+    LINE,
+    MARGIN,
+    PAD,
+    SMALL,
+    TEXT,
+    TYPE_GAP,
+    Box,
+    Column,
+    GraphLayout,
+    Line,
+    Point,
+    Rect,
+    Route,
+    fit,
+    lay_out,
+    text_width,
+)
+
+_CORNER = 8.0
+_UNPRINTABLE = re.compile(
+    r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)  # XML 1.0 allows no others
+
+_COLOURS: Mapping[EdgeKind, str] = {
+    "order": "#8a94a3",
+    "goto": "#2563eb",
+    "on_fail": "#c2410c",
+    "on_blocked": "#c2410c",
+    "on_off_topic": "#c2410c",
+    "end": "#1f2937",
+    "call": "#7c3aed",
+    "detect": "#be185d",
+}
+_FAMILIES = {
+    "asks": ("ask", "ai_ask", "choose", "user_say", "form", "chat"),
+    "silent": ("set", "ai_think", "emit", "remember", "recall", "scene"),
+    "flow": ("if", "foreach", "repeat", "call"),
+    "goto": ("goto",),
+    "end": ("end",),
+}
+_FAMILY = {verb: family for family, verbs in _FAMILIES.items() for verb in verbs}
+
+
+def svg(graph: Graph) -> str:
+    """Return the picture as an SVG document."""
+    return "".join(f"{part}\n" for part in _document(graph, lay_out(graph)))
+
+
+def _document(graph: Graph, layout: GraphLayout) -> Iterator[str]:
+    title = graph.title or graph.script
+    actions = sum(len(topic.actions) for topic in graph.topics)
+    width = max(layout.width, text_width(title) * 19 + 2 * MARGIN, 560.0)
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{layout.height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {layout.height:.0f}" role="img">'
+    )
+    yield f"<title>{_plain(title)}</title>"
+    yield f"<desc>{_plain(_description(graph))}</desc>"
+    yield f"<style>{Path(__file__).with_suffix('.css').read_text('utf-8').strip()}</style>"
+    yield "<defs>" + "".join(_marker(kind, colour) for kind, colour in _COLOURS.items()) + "</defs>"
+    yield '<rect width="100%" height="100%" fill="#fff"/>'
+    yield _text(MARGIN, 34, title, "title")
+    phases = [phase.id for phase in graph.phases if not phase.is_beside]
+    topics = sum(topic.phase in phases for topic in graph.topics)
+    counts = ((len(phases), "phase"), (topics, "topic"), (actions, "action"))
+    yield _text(MARGIN, 52, " · ".join([graph.script, *(_counted(*each) for each in counts)]), "small")
+    for column in layout.columns:
+        yield from _column(column)
+    for way in layout.ways:
+        yield _way(way)
+    for column in layout.columns:
+        for box in column.boxes:
+            yield from _box(box)
+    yield from (_label(way) for way in layout.ways if way.edge.label)
+    yield f'<circle class="dot" cx="{layout.start[0]:.1f}" cy="{layout.start[1]:.1f}" r="6"/>'
+    if layout.end is not None:
+        yield from _chip(layout.end, "end")
+    yield from _legend(layout.height - 18)
+    yield "</svg>"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _description(graph: Graph) -> str:
+    """Describe phases and topics in words, and every edge except the plain order."""
+    topics = {phase.id: [topic.topic for topic in graph.topics if topic.phase == phase.id] for phase in graph.phases}
+    parts = [
+        f"{'' if phase.is_beside else 'Phase '}{phase.name}: {', '.join(topics[phase.id])}." for phase in graph.phases
+    ]
+    parts += [f"{edge.source} → {edge.target.lstrip(':')} ({edge.label})." for edge in graph.edges if edge.label]
+    return " ".join(parts)
+
+
+def _marker(kind: EdgeKind, colour: str) -> str:
+    return (
+        f'<marker id="to-{kind}" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
+        f'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" fill="{colour}"/></marker>'
+    )
+
+
+# -- phases and topics ------------------------------------------------------------------------------------------------
+
+
+def _column(column: Column) -> Iterator[str]:
+    rect, phase = column.rect, column.phase
+    yield "<g>"
+    yield _rect(rect, "column maybe" if phase.when else "column", 10)
+    yield from _heading(rect, phase.name, phase, "phase", 14)
+    yield "</g>"
+
+
+def _box(box: Box) -> Iterator[str]:
+    rect, topic = box.rect, box.topic
+    yield "<g>"
+    yield _rect(rect, "box maybe" if topic.when else "box", 7)
+    yield from _heading(rect, topic.topic, topic, "topic", 13)
+    for index, line in enumerate(box.lines):
+        yield from _line(line, rect.x + PAD, box.first_line + index * LINE, rect.width - 2 * PAD)
+    yield "</g>"
+
+
+def _rect(rect: Rect, style: str, radius: int) -> str:
+    place = f'x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}"'
+    return f'<rect class="{style}" {place} rx="{radius}"/>'
+
+
+def _heading(rect: Rect, name: str, node: PhaseNode | TopicNode, style: str, size: int) -> Iterator[str]:
+    """Draw the name, with the goal as a tooltip; below it the title and condition, if any."""
+    x, y, room = rect.x + PAD, rect.y + 21, rect.width - 2 * PAD
+    yield _text(x, y, fit(name, room / size), style, f"{name}: {node.goal}" if node.goal else name)
+    for text, kind in ((node.title, "small"), (f"when {node.when}" if node.when else "", "when")):
+        if text:
+            y += LINE
+            yield _text(x, y, fit(text, room / SMALL), kind, text)
+
+
+def _line(line: Line, x: float, middle: float, room: float) -> Iterator[str]:
+    """Draw one line of a box, with the whole text as a tooltip."""
+    indent = line.depth * INDENT
+    x, y, room = x + indent, middle + 4, room - indent
+    verb = line.item.type
+    if line.kind != "action":
+        style = "small" if line.kind == "detail" and verb in {"goto", "end"} else line.kind
+        yield _text(x, y, fit(line.text, room / SMALL), style, line.text)
+        return
+    width = text_width(verb) * SMALL
+    if verb == "end":
+        yield f'<rect class="chip" x="{x - 4:.1f}" y="{middle - 7:.1f}" width="{width + 6:.1f}" height="14" rx="7"/>'
+    name = fit(line.text, (room - width - TYPE_GAP) / TEXT)
+    whole = f"{verb} {line.text}: {line.item.detail}"
+    yield (
+        f'<text x="{x:.1f}" y="{y:.1f}"><title>{_plain(whole)}</title>'
+        f'<tspan class="verb {_FAMILY.get(verb, "says")}">{_plain(verb)}</tspan>'
+        f'<tspan dx="{TYPE_GAP}">{_plain(name)}</tspan></text>'
+    )
+
+
+# -- edges -------------------------------------------------------------------------------------------------------------
+
+
+def _way(way: Route) -> str:
+    kind = way.edge.kind
+    return f'<path class="way" d="{_rounded(way.points)}" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'
+
+
+def _rounded(points: Sequence[Point]) -> str:
+    """Return a path through points with rounded corners."""
+    parts = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        near, far = _towards(corner, before), _towards(corner, after)
+        parts.append(f"L{near[0]:.1f} {near[1]:.1f}Q{corner[0]:.1f} {corner[1]:.1f} {far[0]:.1f} {far[1]:.1f}")
+    parts.append(f"L{points[-1][0]:.1f} {points[-1][1]:.1f}")
+    return "".join(parts)
+
+
+def _towards(corner: Point, other: Point) -> Point:
+    """Return a point near a corner, at most half way to the other point."""
+    across, down = other[0] - corner[0], other[1] - corner[1]
+    length = abs(across) + abs(down)  # one of the two differences is 0
+    share = min(_CORNER / length, 0.5) if length else 0.0
+    return corner[0] + across * share, corner[1] + down * share
+
+
+def _label(way: Route) -> str:
+    x, y = way.points[0]
+    label = fit(way.edge.label, LABEL_MAX / SMALL)
+    return _text(x + PAD + 4, y - 4, label, "label", f"{way.edge.action}: {way.edge.label}")
+
+
+def _chip(at: Point, text: str) -> Iterator[str]:
+    x, y = at
+    yield f'<rect class="chip" x="{x:.1f}" y="{y - 12:.1f}" width="48" height="24" rx="12"/>'
+    yield _text(x + 12, y + 4, text, "end")
+
+
+def _legend(y: float) -> Iterator[str]:
+    x = MARGIN
+    entries: tuple[tuple[EdgeKind, str], ...] = (
+        ("order", "in order"),
+        ("goto", "goto"),
+        ("on_fail", "no valid answer"),
+        ("call", "call"),
+        ("detect", "sets off"),
+    )
+    for kind, text in entries:
+        yield f'<path class="way" d="M{x} {y - 4}h26" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'
+        yield _text(x + 34, y, text, "small")
+        x += 58 + text_width(text) * SMALL
+    yield f'<rect class="box maybe" x="{x}" y="{y - 11}" width="26" height="13" rx="3"/>'
+    yield _text(x + 34, y, "only if its condition is true", "small")
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+def _text(x: float, y: float, text: str, style: str, whole: str = "") -> str:
+    """Draw a text; if `whole` is longer, it is the tooltip."""
+    style = f" class={quoteattr(style)}" if style else ""
+    more = f"<title>{_plain(whole)}</title>" if whole and whole != text else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{style}>{more}{_plain(text)}</text>'
+
+
+def _plain(text: str) -> str:
+    return escape(_UNPRINTABLE.sub("", text))

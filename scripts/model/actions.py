@@ -1,0 +1,435 @@
+"""The actions of a script, as authors write them, and their parts."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from msgspec import Meta, field
+from msgspec.structs import FieldInfo, fields, replace
+
+from scripts.expressions.values import Value
+from scripts.model.base import Expression, Node, Template
+from scripts.model.context_config import Context
+from scripts.model.memory_plan import K, Score
+from scripts.model.variables import OutputItem
+
+ROUNDS_MAX = 10
+ROUNDS_DEFAULT = 3
+CHAT_ROUNDS_MAX = 100
+LOOP_TURNS_MAX = 1_000
+
+Rounds: TypeAlias = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
+
+
+class CustomCondition(Node, frozen=True, kw_only=True):
+    """A comparison of a variable in exit criteria."""
+
+    variable: str
+    operator: Literal["==", "!=", ">", "<", ">=", "<=", "contains"]
+    value: Value
+
+
+class ExitCriteria(Node, frozen=True, kw_only=True):
+    """When an action that leads a conversation may stop, beside `exit` and `exit_when`."""
+
+    understanding_threshold: Annotated[int, Meta(ge=0, le=100)] | None = None
+    has_questions: bool | None = None
+    min_rounds: Rounds = 0
+    custom_conditions: tuple[CustomCondition, ...] = ()
+
+
+class OnFail(Node, frozen=True, kw_only=True):
+    """What to do if there is no valid answer within `max_rounds`."""
+
+    policy: Literal["default", "skip", "goto", "end"] = "default"
+    target: str = ""
+
+
+PolicyKey: TypeAlias = Literal["on_blocked", "on_off_topic"]
+"""The replies that a policy handles: the user cannot or will not answer, or talks about something else."""
+
+
+class Onward(Node, frozen=True, kw_only=True):
+    """Where the conversation continues after unproductive replies."""
+
+    policy: Literal["continue", "skip", "goto", "end"] = "continue"
+    target: str = ""
+
+
+class Policy(Node, frozen=True, kw_only=True):
+    """What to do after `after` consecutive replies that the model judges unproductive."""
+
+    say: Template | None = None  # replaces the model's own reply
+    then: Onward = Onward()
+    after: Annotated[int, Meta(ge=1, le=ROUNDS_MAX)] = 1
+
+
+class Step(Node, frozen=True, kw_only=True):
+    """The keys that every action may have."""
+
+    id: str = ""
+    when: Expression | None = None
+    tone: str = ""
+    role: str = ""
+
+
+OnInterrupted: TypeAlias = Literal["retry", "fail"]
+"""Whether a language model call that a crash interrupted is retried, or fails with an error first."""
+
+
+class ModelStep(Step, frozen=True, kw_only=True):
+    """The additional keys of actions that call a language model."""
+
+    model: str = ""  # the name that the server configures
+    on_interrupted: OnInterrupted | None = None
+
+
+class Say(Step, frozen=True, kw_only=True):
+    """Says a fixed text; of several texts one is chosen, and the choice is recorded."""
+
+    texts: tuple[Template, ...] = field(name="say")
+
+
+class AiSay(ModelStep, frozen=True, kw_only=True):
+    """The model phrases one or more utterances from the instructions."""
+
+    task: Template = field(name="ai_say")
+    max_rounds: Rounds | None = None
+    require_acknowledgment: bool | None = None
+    exit_criteria: ExitCriteria | None = None
+
+    @property
+    def utterances(self) -> int:
+        """The maximum number of messages; the session waits after each but the last."""
+        return self.max_rounds or 1
+
+    @property
+    def waits_after(self) -> bool:
+        """Whether the session waits for the user after a single utterance."""
+        if self.utterances > 1:
+            return False
+        if self.require_acknowledgment is None:
+            return self.max_rounds == 1
+        return self.require_acknowledgment
+
+
+class Ask(Step, frozen=True, kw_only=True):
+    """Asks a fixed question and validates the typed answers."""
+
+    question: Template = field(name="ask")
+    outputs: tuple[OutputItem, ...] = field(name="output", default=())
+    max_rounds: Rounds = ROUNDS_DEFAULT
+    invalid: Template | None = None
+    on_fail: OnFail = OnFail()
+
+
+class AiAsk(ModelStep, frozen=True, kw_only=True):
+    """The model asks until it has the information that the task describes."""
+
+    task: Template = field(name="ai_ask")
+    outputs: tuple[OutputItem, ...] = field(name="output", default=())
+    exit: Template | None = None
+    exit_when: Expression | None = None
+    exit_criteria: ExitCriteria | None = None
+    max_rounds: Rounds = ROUNDS_DEFAULT
+    invalid: Template | None = None
+    on_fail: OnFail = OnFail()
+    on_blocked: Policy | None = None
+    on_off_topic: Policy | None = None
+
+
+class AiThink(ModelStep, frozen=True, kw_only=True):
+    """The model sets the outputs from the conversation, without a message."""
+
+    task: Template = field(name="ai_think")
+    outputs: tuple[OutputItem, ...] = field(name="output", default=())
+
+
+class Set(Step, frozen=True, kw_only=True):
+    """Assigns variables, in the order written."""
+
+    assignments: Mapping[str, Expression] = field(name="set")
+
+
+class ChoiceItem(Node, frozen=True, kw_only=True):
+    """One choice of a closed list; `value` is stored in the variable, by default the key."""
+
+    key: str
+    text: Template
+    value: Value = None
+    actions: "tuple[Action, ...]" = ()
+
+
+class Choose(Step, frozen=True, kw_only=True):
+    """Offers a closed list of choices and stores the chosen one; a choice may have actions of its own."""
+
+    variable: str = field(name="choose")
+    choices: tuple[ChoiceItem, ...] = field()
+    question: Template | None = None
+    max_rounds: Rounds = ROUNDS_DEFAULT
+    invalid: Template | None = None
+    on_fail: OnFail = OnFail()
+
+
+class UserSay(Step, frozen=True, kw_only=True):
+    """Suggests a reply as a button; any text is accepted."""
+
+    text: Template = field(name="user_say")
+
+
+class Media(Node, frozen=True, kw_only=True):
+    """A picture or link with an optional caption; at least one of image and url."""
+
+    image: Template | None = None
+    url: Template | None = None
+    caption: Template | None = None
+
+
+class Show(Step, frozen=True, kw_only=True):
+    """Sends a media message."""
+
+    media: Media = field(name="show")
+
+
+class If(Step, frozen=True, kw_only=True):
+    """Runs one of two lists of actions, depending on a condition."""
+
+    condition: Expression = field(name="if")
+    then: "tuple[Action, ...]" = field()
+    otherwise: "tuple[Action, ...]" = field(name="else", default=())
+
+
+class Experiment(Step, frozen=True, kw_only=True):
+    """Assigns an arm of an experiment, stores it, and runs the actions of the arm, if any."""
+
+    plan: str = field(name="experiment")
+    arms: Mapping[str, "tuple[Action, ...]"] = {}
+
+
+class Loop(Node, frozen=True, kw_only=True):
+    """The list of a `foreach`, and the variable of the current item."""
+
+    items: Expression
+    name: str
+
+
+class Foreach(Step, frozen=True, kw_only=True):
+    """Runs its actions once for each item of a list."""
+
+    loop: Loop = field(name="foreach")
+    do: "tuple[Action, ...]" = field()
+
+
+class Until(Node, frozen=True, kw_only=True):
+    """When a `repeat` stops: the condition is checked after each iteration; it stops after `max` in any case."""
+
+    until: Expression | None = None
+    max: Annotated[int, Meta(ge=1, le=LOOP_TURNS_MAX)] = 100
+
+
+class Repeat(Step, frozen=True, kw_only=True):
+    """Repeats its actions until a condition is true."""
+
+    until: Until = field(name="repeat")
+    do: "tuple[Action, ...]" = field()
+
+
+class Call(Step, frozen=True, kw_only=True):
+    """Runs a skill, once or for each record of a list.
+
+    `input` sets the parameters, `output` names the variable that stores each returned value; with `foreach` an
+    output is stored in the current record.
+    """
+
+    skill: str = field(name="call")
+    input: Mapping[str, Expression] = {}
+    output: Mapping[str, str] = {}
+    loop: Loop | None = field(name="foreach", default=None)
+
+    @property
+    def assigned(self) -> tuple[str, ...]:
+        """The variables that store its outputs; empty with `foreach`, whose outputs are fields of records."""
+        return () if self.loop is not None else tuple(self.output)
+
+
+class Signal(Node, frozen=True, kw_only=True):
+    """The event that `emit` sends to the application: its name and its data."""
+
+    event: str
+    data: Mapping[str, Expression] = {}
+
+
+class Emit(Step, frozen=True, kw_only=True):
+    """Sends an event to the application; the user does not see it."""
+
+    signal: Signal = field(name="emit")
+
+
+class Remember(Step, frozen=True, kw_only=True):
+    """Stores a note in the user's memory. A note replaces an earlier note with the same `about`."""
+
+    text: Template = field(name="remember")
+    about: Template | None = None
+    source: Template | None = None
+    pinned: bool = False
+    metadata: Mapping[str, Value] = {}
+
+
+class Recall(Step, frozen=True, kw_only=True):
+    """Searches the user's memory and stores the results in a variable; in one of type text, as a text."""
+
+    query: Template = field(name="recall")
+    into: str = field()
+    k: K | None = None
+    filters: Mapping[str, Value] = {}
+    min_score: Score | None = None
+
+
+class Form(Step, frozen=True, kw_only=True):
+    """Shows a form of the script, which the user fills in as a whole; its fields are variables."""
+
+    sheet: str = field(name="form")
+    max_rounds: Rounds = ROUNDS_DEFAULT
+    invalid: Template | None = None
+    on_fail: OnFail = OnFail()
+
+
+class Chat(ModelStep, frozen=True, kw_only=True):
+    """Leads a free conversation until the model, a condition or `max_rounds` ends it; `opens` says who starts."""
+
+    task: Template = field(name="chat")
+    opens: Literal["ai", "user"] = "ai"
+    exit: Template | None = None
+    exit_when: Expression | None = None
+    exit_criteria: ExitCriteria | None = None
+    max_rounds: Annotated[int, Meta(ge=1, le=CHAT_ROUNDS_MAX)] = ROUNDS_MAX
+    context: Context | None = None
+    on_blocked: Policy | None = None
+    on_off_topic: Policy | None = None
+
+
+class Speakers(Node, frozen=True, kw_only=True):
+    """The roles of both sides; an empty role leaves that side unchanged."""
+
+    ai: str = ""
+    human: str = ""
+
+
+class Scene(Step, frozen=True, kw_only=True):
+    """Sets the speakers from here on."""
+
+    speakers: Speakers = field(name="scene")
+
+
+class Goto(Step, frozen=True, kw_only=True):
+    """Jumps to the beginning of a topic or phase."""
+
+    target: str = field(name="goto")
+
+
+class End(Step, frozen=True, kw_only=True):
+    """Ends the conversation, with a reason that is stored."""
+
+    reason: str | None = field(name="end")
+
+
+Action: TypeAlias = (
+    Say
+    | AiSay
+    | Ask
+    | AiAsk
+    | AiThink
+    | Set
+    | Choose
+    | UserSay
+    | Show
+    | If
+    | Experiment
+    | Call
+    | Foreach
+    | Repeat
+    | Emit
+    | Remember
+    | Recall
+    | Form
+    | Chat
+    | Scene
+    | Goto
+    | End
+)
+"""All actions. Matched exhaustively, so that a new action breaks the type check until it is handled."""
+
+
+def _key_of(kind: type[Action]) -> FieldInfo:
+    return next(each for each in fields(kind) if each.required)  # the first required field names the action
+
+
+ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in get_args(Action)}
+_TYPE_NAMES = {kind: name for name, kind in ACTION_TYPES.items()}
+_KEY_FIELDS = {kind: _key_of(kind).name for kind in get_args(Action)}
+
+
+def action_type(action: Action) -> str:
+    """Return the key that names an action in a script: ``say``, ``ai_ask`` …"""
+    return _TYPE_NAMES[type(action)]
+
+
+def key_field(kind: type[Action]) -> str:
+    """Return the field with the value of the key that names an action."""
+    return _KEY_FIELDS[kind]
+
+
+def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
+    """Return the lists of actions inside an action, by arm; empty for an action without arms."""
+    match action:
+        case If():
+            return {"then": action.then, "else": action.otherwise}
+        case Experiment():
+            return action.arms
+        case Foreach() | Repeat():
+            return {"do": action.do}
+        case Choose():
+            return {choice.key: choice.actions for choice in action.choices if choice.actions}
+        case _:
+            return {}
+
+
+def outputs_of(action: Action) -> tuple[OutputItem, ...]:
+    """Return the outputs of an action."""
+    return action.outputs if isinstance(action, Ask | AiAsk | AiThink) else ()
+
+
+def policies(action: Action) -> "Mapping[PolicyKey, Policy]":
+    """Return the policies of an action, by their keys."""
+    if not isinstance(action, AiAsk | Chat):
+        return {}
+    found: Mapping[PolicyKey, Policy | None] = {"on_blocked": action.on_blocked, "on_off_topic": action.on_off_topic}
+    return {key: policy for key, policy in found.items() if policy is not None}
+
+
+def rounds_of(action: Ask | AiAsk | Choose | Form | Chat) -> int:
+    """Return the maximum number of answers to a question."""
+    return action.max_rounds or ROUNDS_DEFAULT
+
+
+def with_arms(action: Action, change: "Callable[[tuple[Action, ...]], tuple[Action, ...]]") -> Action:
+    """Return an action with each of its inner lists replaced."""
+    match action:
+        case If():
+            return replace(action, then=change(action.then), otherwise=change(action.otherwise))
+        case Experiment():
+            return replace(action, arms={arm: change(inner) for arm, inner in action.arms.items()})
+        case Foreach() | Repeat():
+            return replace(action, do=change(action.do))
+        case Choose():
+            choices = (replace(choice, actions=change(choice.actions)) for choice in action.choices)
+            return replace(action, choices=tuple(choices))
+        case _:
+            return action
+
+
+def walk(actions: "tuple[Action, ...]") -> Iterator["Action"]:
+    """Yield every action of a list and the actions inside it, in the order written."""
+    for action in actions:
+        yield action
+        for inner in arms(action).values():
+            yield from walk(inner)

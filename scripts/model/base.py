@@ -1,0 +1,83 @@
+"""The base types of the script model: locations in files, nodes, texts and expressions."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+ID_CHARS_MAX = 200
+
+
+class Location(Struct, frozen=True, gc=False):
+    """A location in a script file; line and column count from 1, and 0 means "not in a file"."""
+
+    line: int = 0
+    column: int = 0
+    file: str = ""  # name of a side file; empty for the script's own file
+
+    def below(self, lines: int) -> "Location":
+        """Return the start of the line that many lines below; this location for 0."""
+        return Location(self.line + lines, 1, self.file) if lines else self
+
+
+NOWHERE = Location()
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A node of a file: `at` is the start of the node, `marks` the start of each key's value."""
+
+    at: Location = NOWHERE
+    marks: Mapping[str, Location] = {}
+
+    def mark(self, key: str) -> Location:
+        """Return the location of a key's value, or of the node if the key is not written."""
+        return self.marks.get(key, self.at)
+
+
+class Template(Struct, frozen=True, gc=False):
+    """A text with Jinja2 placeholders."""
+
+    source: str
+    at: Location = NOWHERE
+
+
+class Expression(Struct, frozen=True, gc=False):
+    """A Jinja2 expression."""
+
+    source: str
+    at: Location = NOWHERE
+
+
+class Reference(Struct, frozen=True, gc=False):
+    """A reference to the id of another node."""
+
+    id: str
+    at: Location = NOWHERE
+
+
+def parts(node: Any) -> Iterator[Any]:
+    """Yield the values directly inside a node, list or mapping, except locations."""
+    if isinstance(node, Struct):
+        yield from (getattr(node, name) for name in node.__struct_fields__ if name not in _PLACES)
+    elif isinstance(node, tuple):
+        yield from node
+    elif isinstance(node, dict):
+        yield from node.values()
+
+
+def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a node, list or mapping with each value directly inside it replaced, except locations."""
+    match node:
+        case Struct():
+            names = (name for name in node.__struct_fields__ if name not in _PLACES)
+            return replace(node, **{name: change(getattr(node, name)) for name in names})
+        case tuple():
+            return tuple(map(change, node))
+        case dict():
+            return {key: change(each) for key, each in node.items()}
+        case _:
+            return node
+
+
+_PLACES = frozenset({"at", "marks"})

@@ -1,0 +1,133 @@
+"""Context strategies: which part of a conversation a model sees, as settings that are validated once."""
+
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scripts.expressions.suggestions import suggest
+from scripts.expressions.values import Value
+
+CHARS_MAX = 200_000
+MESSAGES_MAX = 500
+PAIRS_MAX = 100
+TOKENS_MAX = 50_000
+TURNS_MAX = 1_000
+INSTRUCT_CHARS_MAX = 4_000
+
+Chars: TypeAlias = Annotated[int, Meta(ge=0, le=CHARS_MAX)]
+Messages: TypeAlias = Annotated[int, Meta(ge=0, le=MESSAGES_MAX)]
+Tokens: TypeAlias = Annotated[int, Meta(ge=1, le=TOKENS_MAX)]
+Turns: TypeAlias = Annotated[int, Meta(ge=0, le=TURNS_MAX)]
+
+
+class SettingsInvalid(ValueError):
+    """The settings name no known strategy, or an option that it does not have; the message names the fix."""
+
+
+class Limit(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The maximum size of a window before it is shortened; None and 0 set no limit."""
+
+    chars: Chars | None = None
+    messages: Messages | None = None
+
+
+class Resize(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The same limits under their older names, overridden by `Limit`, and the shortening interval; 0: never."""
+
+    every_n_turns: Turns = 8
+    max_messages_text_length: Chars = 12_000
+    max_keep_messages_count: Messages | None = None
+
+
+class Memo(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The memo on the whole conversation. `enabled` None: only with the strategy `memo`."""
+
+    instruct: Annotated[str, Meta(max_length=INSTRUCT_CHARS_MAX)] | tuple[str, ...] = ""
+    enabled: bool | None = None
+
+    @property
+    def wanted(self) -> str:
+        """The instructions as one text."""
+        return self.instruct if isinstance(self.instruct, str) else "\n".join(self.instruct)
+
+
+class ContextSettings(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The name of a strategy and its options; `checked` verifies that the strategy has these options.
+
+    `strategy` is `buffer`, `window`, `token_buffer`, `summary`, `summary_buffer`, `lite` or `memo`, or the name of one
+    that an installed package provides, which has its own `options`.
+    """
+
+    strategy: str = "buffer"
+    k: Annotated[int, Meta(ge=1, le=PAIRS_MAX)] | None = None  # exchanges in a window: a message and its answer
+    max_tokens: Tokens | None = None  # of a token buffer or a summary buffer
+    keep: Annotated[int, Meta(ge=1, le=MESSAGES_MAX)] | None = None  # unchanged messages after a summary
+    instruct: Annotated[str, Meta(max_length=INSTRUCT_CHARS_MAX)] = ""  # what a summary or memo must contain
+    limit: Limit = Limit()
+    resize: Resize = Resize()
+    memo: Memo = Memo()
+    options: Mapping[str, Value] = {}
+
+    @property
+    def chars_max(self) -> int:
+        """The number of characters at which a window is too long; 0: never."""
+        return self.resize.max_messages_text_length if self.limit.chars is None else self.limit.chars
+
+    @property
+    def messages_max(self) -> int:
+        """The maximum number of messages in a window; 0: no limit."""
+        own = self.limit.messages
+        return (self.resize.max_keep_messages_count if own is None else own) or 0
+
+    @property
+    def has_memo(self) -> bool:
+        """Whether a memo is written: by `memo.enabled` if it is set, else by the strategy."""
+        return self.strategy == "memo" if self.memo.enabled is None else self.memo.enabled
+
+    @property
+    def instructions(self) -> str:
+        """What a summary of the conversation must contain."""
+        return self.instruct or self.memo.wanted
+
+
+STRATEGY_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "buffer": (),
+    "window": ("k",),
+    "token_buffer": ("max_tokens",),
+    "summary": ("keep", "instruct"),
+    "summary_buffer": ("max_tokens", "instruct"),
+    "lite": ("limit", "resize", "memo"),
+    "memo": ("limit", "resize", "memo", "instruct"),
+}
+"""The options of each built-in strategy."""
+
+
+def checked(settings: ContextSettings, others: Mapping[str, object] | None = None) -> ContextSettings:
+    """Return the settings if a strategy has this name and these options. Raises SettingsInvalid.
+
+    `others` are the strategies of installed packages; None: they are unknown here, and any name may be one of them.
+    """
+    name = settings.strategy
+    if not name.strip():
+        raise SettingsInvalid("a context strategy needs a name")
+    if name not in STRATEGY_OPTIONS and others is not None and name not in others:
+        raise SettingsInvalid(f"unknown context strategy {name!r}. {suggest(name, [*{*STRATEGY_OPTIONS, *others}])}")
+    options = STRATEGY_OPTIONS.get(name, ("options",))
+    default = ContextSettings()
+    for field in settings.__struct_fields__:
+        if field != "strategy" and field not in options and getattr(settings, field) != getattr(default, field):
+            names = f"its options are {', '.join(options)}" if options else "it has no options"
+            raise SettingsInvalid(f"the context strategy {name} has no option {field!r}; {names}")
+    return settings
+
+
+def read_settings(value: object) -> ContextSettings:
+    """Read settings from a mapping or from a strategy's name alone. Raises SettingsInvalid."""
+    if isinstance(value, str):
+        return checked(ContextSettings(strategy=value))
+    try:
+        return checked(msgspec.convert(value, ContextSettings))
+    except msgspec.ValidationError as error:
+        raise SettingsInvalid(f"the settings of a context cannot be read: {error}") from error

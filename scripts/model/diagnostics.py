@@ -1,0 +1,125 @@
+"""Diagnostics of scripts: one code per kind of problem; `diagnostics.yaml` has its meaning and its fix."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from scripts.model.base import NOWHERE, Location
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
+PROBLEMS_MAX = 500
+
+
+class Code(Struct, frozen=True):
+    """A kind of problem: its default severity, what it means, and how an author fixes it."""
+
+    severity: Severity
+    meaning: str
+    fix: str
+
+
+_GROUPS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_text("utf-8"), type=dict[str, dict[str, Code]])
+CODES: Mapping[str, Code] = {code: kind for group in _GROUPS.values() for code, kind in group.items()}
+
+
+def code_groups() -> dict[str, list[str]]:
+    """Return the codes by topic, in the order of `CODES`."""
+    return {title: list(group) for title, group in _GROUPS.items()}
+
+
+class Fault(Struct, frozen=True):
+    """What a check of one node finds; an empty fix means that of the code."""
+
+    code: str
+    message: str
+    at: Location
+    fix: str = ""
+
+
+class Problem(Struct, frozen=True):
+    """One problem and its location; line and column count from 1."""
+
+    code: str
+    message: str
+    severity: Severity
+    line: int
+    column: int
+    file: str = ""
+    path: str = ""
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file or '<script>'}:{self.line}:{self.column} {self.code} {self.message}"
+
+
+class Problems:
+    """The problems of one script: at most `PROBLEMS_MAX` errors, and as many warnings and notes.
+
+    The two are counted apart, so that no number of warnings hides an error.
+    """
+
+    def __init__(self, file: str = "") -> None:
+        self.file = file
+        self._problems: dict[tuple[str, int, int, str, str], Problem] = {}
+        self._counts = {True: 0, False: 0}  # errors, and other problems
+        self._softened: frozenset[str] = frozenset()
+
+    def soften(self, codes: frozenset[str]) -> None:
+        """Report these errors as warnings from now on."""
+        self._softened = codes
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        at: Location = NOWHERE,
+        *,
+        path: str = "",
+        fix: str = "",
+        severity: Severity | None = None,
+    ) -> None:
+        kind = CODES[code]
+        problem = Problem(
+            code=code,
+            message=message,
+            severity=severity or ("warning" if code in self._softened else kind.severity),
+            line=max(at.line, 1),
+            column=max(at.column, 1),
+            file=at.file or self.file,
+            path=path,
+            fix=fix or kind.fix,
+        )
+        self._store(problem)
+
+    def _store(self, problem: Problem) -> None:
+        key = (problem.code, problem.line, problem.column, problem.file, problem.message)
+        is_error = problem.severity == "error"
+        if key not in self._problems and self._counts[is_error] < PROBLEMS_MAX:
+            self._counts[is_error] += 1
+            self._problems[key] = problem
+
+    def soften_within(self, begin: Location, end_line: int) -> None:
+        """Turn the errors of a file into warnings, from the line of `begin` up to `end_line` (exclusive)."""
+        for key, problem in self._problems.items():
+            is_within = problem.file == begin.file and begin.line <= problem.line < end_line
+            if is_within and problem.severity == "error":
+                self._problems[key] = msgspec.structs.replace(problem, severity="warning")
+
+    def extend(self, other: "Problems") -> None:
+        """Add the problems of another file."""
+        for problem in other.sorted():
+            self._store(problem)
+
+    def sorted(self) -> tuple[Problem, ...]:
+        """Return all problems in the order of the file."""
+        return tuple(
+            sorted(self._problems.values(), key=lambda p: (p.file != self.file, p.file, p.line, p.column, p.code))
+        )
+
+    @property
+    def fatal(self) -> bool:
+        """Whether the script has an error and cannot run."""
+        return any(problem.severity == "error" for problem in self._problems.values())

@@ -1,0 +1,93 @@
+"""Experiments with several arms, and the checks of experiments and of the actions that use them.
+
+The arm of a user or session is stored in a variable with the experiment's name: a choice, of global or session scope.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, field
+
+from scripts.expressions.suggestions import suggest
+from scripts.model.actions import Experiment
+from scripts.model.base import Node
+from scripts.model.diagnostics import Fault
+from scripts.model.variables import Declaration
+
+WEIGHT_MAX = 1_000
+
+Unit: TypeAlias = Literal["user", "session"]
+"""The unit that is assigned to an arm: a user, for all sessions, or one session."""
+
+
+class Arm(Node, frozen=True, kw_only=True):
+    """One arm of an experiment; its share of the users is its weight divided by the sum of all weights."""
+
+    id: str = field(name="arm")
+    weight: Annotated[int, Meta(ge=1, le=WEIGHT_MAX)] = 1
+    define: str = ""
+
+
+class ExperimentPlan(Node, frozen=True, kw_only=True):
+    """An experiment with randomly assigned arms; the action `experiment` assigns the arm."""
+
+    id: str = field(name="experiment")
+    define: str = ""
+    arms: tuple[Arm, ...] = field()
+    by: Unit = "user"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arms."""
+        return tuple(arm.id for arm in self.arms)
+
+
+def arm_variables(plans: Iterable[ExperimentPlan], by: Unit) -> tuple[Declaration, ...]:
+    """Return the variables that store the arms of users, or those of sessions."""
+    return tuple(
+        Declaration(
+            var=plan.id,
+            define=plan.define,
+            type="choice",
+            choices=plan.names,
+            at=plan.at,
+            marks={"var": plan.mark("experiment")},
+        )
+        for plan in plans
+        if plan.by == by
+    )
+
+
+def plan_faults(plans: tuple[ExperimentPlan, ...], declared: Iterable[Declaration]) -> Iterator[Fault]:
+    """Check the experiments themselves; `declared` are the variables of the session and global scope."""
+    names = {each.var for each in declared}
+    for plan in plans:
+        if plan.id in names:
+            yield Fault("DUPLICATE_DECLARATION", f"{plan.id} is already a variable", plan.mark("experiment"))
+        if len(plan.arms) < 2:
+            yield Fault("ARMS_TOO_FEW", f"{plan.id} has {'only one' if plan.arms else 'no'} arm", plan.mark("arms"))
+
+
+def block_faults(action: Experiment, plans: tuple[ExperimentPlan, ...]) -> Iterator[Fault]:
+    """Check an `experiment` action."""
+    plan = next((each for each in plans if each.id == action.plan), None)
+    if plan is None:
+        fix = suggest(action.plan, [each.id for each in plans], otherwise="")
+        yield Fault("EXPERIMENT_UNKNOWN", f"unknown experiment {action.plan}", action.mark("experiment"), fix)
+        return
+    at = action.mark("arms")
+    for name, inner in action.arms.items():
+        if name not in plan.names:
+            where = inner[0].at if inner else at
+            yield Fault("ARM_UNKNOWN", f"{plan.id} has no arm {name}", where, suggest(name, plan.names))
+    missing = [name for name in plan.names if name not in action.arms] if action.arms else []
+    if missing:
+        fix = f"Add `{missing[0]}:`, with `[]` if it has no actions."
+        yield Fault("ARM_MISSING", f"no actions for the arm {', '.join(missing)}", at, fix)
+
+
+def unused(plans: tuple[ExperimentPlan, ...], met: set[str], file: str) -> Iterator[Fault]:
+    """Report the script's own experiments that no action uses; those of a side file may serve other scripts."""
+    for plan in plans:
+        if plan.id not in met and plan.at.file == file:
+            yield Fault("EXPERIMENT_UNUSED", f"no action uses the experiment {plan.id}", plan.mark("experiment"))

@@ -1,0 +1,76 @@
+"""The variables that nodes of a script read or mention."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from scripts.expressions.expressions import compile_expression, compile_template
+from scripts.expressions.sandbox import ExpressionInvalid
+from scripts.model.actions import CustomCondition, Recall, Remember
+from scripts.model.base import Expression, Template, parts
+from scripts.model.experiments import ExperimentPlan
+from scripts.model.memory_plan import sources_in
+from scripts.model.script import FormField, Script, StringTable
+
+_NAMING = ("var", "get", "set", "variable", "tolist")  # fields whose value is a variable's name
+_NAMES: Mapping[type[Struct], str] = {FormField: "name", ExperimentPlan: "id"}  # such fields of particular nodes
+_UNSEEN = frozenset({"at", "marks", "strings"})
+
+
+def reads_below(node: Any) -> Iterator[Template | Expression | CustomCondition]:
+    """Yield every text, expression and comparison of a node and its children."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case Template() | Expression() | CustomCondition():
+                yield node
+                continue
+            case Remember(metadata=values) | Recall(filters=values):
+                yield from sources_in(dict(values), node.at)
+            case StringTable():
+                continue
+            case _:
+                pass
+        waiting += [part for part in reversed([*parts(node)]) if isinstance(part, (Struct, tuple, dict))]
+
+
+def read_names(node: Any) -> Iterator[str]:
+    """Yield every name that a node or its children read, with repetitions; invalid expressions yield nothing."""
+    for each in reads_below(node):
+        yield from (each.variable,) if isinstance(each, CustomCondition) else _reads(each)
+
+
+def names_in(script: Script) -> frozenset[str]:
+    """Return the names of all variables that any node of a script mentions."""
+    return frozenset(_names(script))
+
+
+def _names(node: Any) -> Iterator[str]:
+    match node:
+        case Template() | Expression():
+            yield from _reads(node)
+        case Struct():
+            for field in node.__struct_fields__:
+                part = getattr(node, field)
+                if (field in _NAMING or field == _NAMES.get(type(node))) and isinstance(part, str):
+                    yield part
+                elif field == "returns":
+                    yield from part
+                elif field not in _UNSEEN and field != "migrations":
+                    # the keys of `set` and of a call's `output` are variable names
+                    if isinstance(part, Mapping) and field != "arms":
+                        yield from part
+                    yield from _names(part)
+        case _:
+            for part in parts(node):
+                yield from _names(part)
+
+
+def _reads(source: Template | Expression) -> list[str]:
+    try:
+        compiled = compile_template if isinstance(source, Template) else compile_expression
+        return sorted(compiled(source.source).reads)
+    except ExpressionInvalid:  # scripts.checks.check reports it
+        return []

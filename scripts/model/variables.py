@@ -1,0 +1,113 @@
+"""The variables of a script: declarations, values extracted from the conversation, and computed values."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from scripts.expressions.values import DeclaredType, Value, ValueRefused, ValueType, coerce, infer_type
+from scripts.model.base import Expression, Node, Template
+
+
+class Declaration(Node, frozen=True, kw_only=True):
+    """A declaration of a variable in a scope."""
+
+    var: str
+    define: str = ""
+    value: Value = None
+    type: DeclaredType | None = None
+    choices: tuple[str, ...] = ()
+    pii: bool = False
+    auto: bool = False  # updated from every message of the user, whatever the question
+
+    @property
+    def kind(self) -> DeclaredType | None:
+        """The type; `choices` without a type imply the type choice."""
+        return "choice" if self.choices and self.type is None else self.type
+
+
+class Output(Node, frozen=True, kw_only=True):
+    """A value that an action extracts from the conversation."""
+
+    get: str
+    define: str = ""
+    type: DeclaredType | None = None
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    min: int | float | str | None = None
+    max: int | float | str | None = None
+    required: bool | None = None
+    default: Value = None
+    validate: Expression | None = None
+    invalid: Template | None = None
+    fallback: Literal["raw"] | None = None
+    labels: Mapping[str, str] = {}  # labels of the choices by value, in a translated script
+
+    @property
+    def kind(self) -> DeclaredType | None:
+        """The type; `choices` without a type imply the type choice."""
+        return "choice" if self.choices and self.type is None else self.type
+
+    @property
+    def variable(self) -> str:
+        """The variable that the item sets."""
+        return self.get
+
+    @property
+    def questions(self) -> "tuple[Output, ...]":
+        """The values of the item that come from the conversation."""
+        return (self,)
+
+
+def taken_type(value: Value, output: Output | None) -> ValueType:
+    """Return the type of a value that an output stored in an undeclared variable.
+
+    It is the output's type if the value matches it; a value stored by `fallback: raw` is text unless it is a choice.
+    """
+    if value is None or output is None or output.kind is None or (output.kind == "choice" and not output.choices):
+        return infer_type(value)
+    try:
+        return output.kind if coerce(value, output.kind, output.choices) == value else infer_type(value)
+    except ValueRefused:
+        return infer_type(value)
+
+
+class Assignment(Node, frozen=True, kw_only=True):
+    """A value that an action computes after it has set its outputs."""
+
+    set: str
+    value: Expression
+    when: Expression | None = None
+
+    @property
+    def variable(self) -> str:
+        """The variable that the item sets."""
+        return self.set
+
+    @property
+    def questions(self) -> tuple[Output, ...]:
+        """The values of the item that come from the conversation."""
+        return ()
+
+
+class Records(Node, frozen=True, kw_only=True):
+    """Fields of a record; each time they are filled, the record is appended to a list.
+
+    A model may find several records in one reply.
+    """
+
+    tolist: str
+    fields: tuple[Output, ...]
+    define: str = ""
+    required: bool | None = None
+
+    @property
+    def variable(self) -> str:
+        """The variable that the item sets."""
+        return self.tolist
+
+    @property
+    def questions(self) -> tuple[Output, ...]:
+        """The values of the item that come from the conversation."""
+        return self.fields
+
+
+OutputItem: TypeAlias = Output | Assignment | Records

@@ -1,0 +1,281 @@
+"""Convert a script of any format to the native format, with its comments.
+
+Parts that cannot be converted become comments at their location, and are listed in `losses`.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingType
+from pathlib import PurePath
+
+import msgspec
+import regex
+from msgspec import Struct
+
+from scripts.formats.session.spellings import lossy_fields
+from scripts.formats.stage.yaml_fixups import readable
+from scripts.model.actions import Call, walk
+from scripts.model.base import Location, Node, Reference
+from scripts.model.diagnostics import CODES, Problem, Problems
+from scripts.model.script import Script
+from scripts.model.variable_names import read_names
+from scripts.parse.includes import BESIDE_STAGES
+from scripts.parse.read_script import Reading, Source, read_include_file, read_script
+from scripts.versions.rename_variables import with_names, written_names
+from scripts.yaml.comments import attach
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, plain_value, read_tree
+from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, without_places
+from scripts.yaml.writer import pair_lines, plain, printable
+
+_LOST_KEY_CODES = {"UNKNOWN_KEY", "KEY_IGNORED", "KEY_CONFLICT", "ACTION_TYPE_UNKNOWN"}
+_LOSS_CODES = _LOST_KEY_CODES | {"PLACEHOLDER_INVALID"}
+_TOLERATED_CODES = {
+    "SKILL_UNKNOWN",
+    "FORM_UNKNOWN",
+    "ROLE_UNKNOWN",
+    "GOTO_UNKNOWN",
+    "GOTO_IN_SKILL",
+    "PARAMETER_UNKNOWN",
+}
+_TOLERATED_CODES |= {"RETURN_UNKNOWN", "EXPRESSION_INVALID", "PYTHON_REFUSED", "DUPLICATE_KEY", "DUPLICATE_DECLARATION"}
+_TOLERATED_CODES |= {"REQUIRED_FIELD_MISSING", "CONSTRAINT_VIOLATION", "DEFAULT_MISMATCH", "ENUM_VALUE_INVALID"}
+_REPORTED_AT_VALUE = {"KEY_IGNORED"}  # the reader reports the location of such a key's value, not of the key
+_SEE = '# What could not be carried over stands in comments that begin with "Not carried over".'
+_HEADER = re.compile(rf"# Converted from .+, which is in the \w+ form\.|{re.escape(_SEE)}")
+_NAME = regex.compile(r"[^\W\d]\w*")  # the rule of scripts.checks.check for the native format
+
+
+class Conversion(Struct, frozen=True):
+    """The native text, the parts of the original that it lacks, and the side files that it uses."""
+
+    text: str
+    losses: tuple[Problem, ...]
+    use: tuple[str, ...] = ()
+
+
+class NotConvertible(Exception):
+    """The native text would not be the same script; the message gives the reason."""
+
+
+def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
+    """Write the script of a reading in the native format. Raises NotConvertible.
+
+    `folder` is the path of the side files relative to the location of the text; empty: the same folder.
+    """
+    source = reading.source
+    script, losses = _renamed(with_sides(script, source))
+    if folder:
+        script = msgspec.structs.replace(script, use=tuple(posixpath.join(folder, name) for name in script.use))
+        files = {posixpath.join(folder, name): text for name, text in source.side_files.items()}
+        source = msgspec.structs.replace(source, side_files=files)
+    places = noted_places(script)
+    losses += _losses(reading, places)
+    notes, tail = attach(readable(source.text), places)
+    notes = {at: _without_header(lines) for at, lines in notes.items()}
+    for loss in losses:
+        notes.setdefault(loss.owner, []).extend(loss.comment)
+    notes = {at: [printable(line) for line in lines] for at, lines in notes.items()}
+    above = notes.pop(script.at, [])
+    name = printable(PurePath(source.file).name)
+    head = [f"# Converted from {name}, which is in the {script.form} form.", *([_SEE] if losses else [])]
+    lines = [*head, *([""] if above else []), *above, native_yaml(script, notes).rstrip("\n"), *map(printable, tail)]
+    text = "\n".join(lines) + "\n"
+    _compare(script, source, text)
+    return Conversion(text, tuple(sorted((loss.problem for loss in losses), key=_by_place)), script.use)
+
+
+def _without_header(lines: list[str]) -> list[str]:
+    """Return comment lines except those that an earlier conversion added at the top."""
+    remaining = [line for line in lines if not _HEADER.fullmatch(line)]
+    return remaining[1:] if len(remaining) < len(lines) and remaining[:1] == [""] else remaining
+
+
+def _by_place(problem: Problem) -> tuple[int, int]:
+    return problem.line, problem.column
+
+
+def _compare(script: Script, source: Source, text: str) -> None:
+    """Verify that a text reads as exactly this script. Raises NotConvertible."""
+    again = read_script(Source(text, source.file, source.side_files), "compat")  # which only side files can have
+    if again.script is None:
+        raise NotConvertible(str(again.errors[0]))
+    if _plain(again.script) != _plain(script):
+        raise NotConvertible("the native text reads differently; this is a defect of Cuebook, please report it")
+
+
+def _plain(script: Script) -> bytes:
+    if script.form in FILES_OF_DETECTORS:
+        return msgspec.json.encode(without_places(script).detectors)
+    return msgspec.json.encode(msgspec.structs.replace(without_places(script), form="native"))
+
+
+# -- losses ---------------------------------------------------------------------------------------------------
+
+
+class _Pair(Struct, frozen=True):
+    key: Scalar
+    value: Tree
+    around: tuple[Location, ...]  # the enclosing mappings, outermost first
+
+
+class _Loss(Struct, frozen=True):
+    problem: Problem
+    owner: Location  # its node
+    comment: list[str]
+
+
+def _pairs(tree: Tree | None, around: tuple[Location, ...] = ()) -> Iterator[_Pair]:
+    """Yield every pair of a tree."""
+    match tree:
+        case Mapping():
+            for key, value in tree.pairs:
+                yield _Pair(key, value, (*around, tree.at))
+                yield from _pairs(value, (*around, tree.at))
+        case Sequence():
+            for item in tree.items:
+                yield from _pairs(item, around)
+        case _:
+            pass
+
+
+def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
+    """Yield what the reader ignored, whether it reported it or not."""
+    tree = read_tree(readable(reading.source.text), Problems(reading.source.file))
+    pairs = list(_pairs(tree))
+    by_key = {pair.key.at: pair for pair in reversed(pairs)}
+    by_value = {pair.value.at: pair for pair in reversed(pairs)}
+    known = set(places)
+    reported: set[Location] = set()
+    for problem in reading.problems:
+        at = Location(problem.line, problem.column, problem.file)
+        lost = problem.code in _LOSS_CODES or (problem.code in _TOLERATED_CODES and problem.severity == "warning")
+        if not lost or problem.file != reading.source.file:
+            continue
+        found = by_value.get(at) if problem.code in _REPORTED_AT_VALUE else by_key.get(at) or by_value.get(at)
+        if found is None or problem.code not in _LOST_KEY_CODES:
+            above = [place for place in places if place.line <= at.line]
+            yield _Loss(problem, (above or places)[-1], [f"# Not carried over: {problem.message}"])
+        elif found.key.at not in reported:
+            reported.add(found.key.at)
+            yield _Loss(problem, _owner(found, known, places[0]), _comment(found))
+    for key in lossy_fields(tree):
+        if key.at not in reported:
+            reported.add(key.at)
+            message = f"the native format has no equivalent of `{key.text}`"
+            found = by_key[key.at]
+            yield _Loss(_problem("KEY_IGNORED", message, key.at), _owner(found, known, places[0]), _comment(found))
+
+
+def _owner(pair: _Pair, known: set[Location], otherwise: Location) -> Location:
+    return next((at for at in reversed(pair.around) if at in known), otherwise)
+
+
+def _problem(code: str, message: str, at: Location) -> Problem:
+    return Problem(code, message, "warning", max(at.line, 1), max(at.column, 1), at.file, fix=CODES[code].fix)
+
+
+def _comment(pair: _Pair) -> list[str]:
+    lines = pair_lines(pair.key.text, plain(plain_value(pair.value)))
+    if len(lines) == 1:
+        return [f"# Not carried over: {lines[0]}"]
+    return ["# Not carried over:", *(f"#   {line}".rstrip() for line in lines)]
+
+
+# -- names ----------------------------------------------------------------------------------------------------------
+
+
+def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
+    """Return the script with valid names for those that only the older formats allow. Raises NotConvertible."""
+    places = list(written_names(script))
+    odd = {name: at for name, at in reversed(places) if not _NAME.fullmatch(name)}
+    shared = next((name for name, at in odd.items() if at.file != script.at.file), None)
+    if shared is not None:
+        raise NotConvertible(f"the variable `{shared}` of a side file has a name that only the older formats allow")
+    used_names = {name for name, _ in places} | set(read_names(script))
+    new: dict[str, str] = {}
+    for name in odd:
+        word = re.sub(r"\W+", "_", name).strip("_")
+        new[name] = next(each for each in (word, *(f"{word}_{n}" for n in range(2, 10_000))) if each not in used_names)
+        used_names.add(new[name])
+    losses = []
+    for name, at in odd.items():
+        message = f"`{name}` is not a valid name; it is renamed to `{new[name]}`, with an entry in `migrations`"
+        comment = f"# Not carried over: the name `{name}`; the variable is renamed to `{new[name]}`."
+        owner = at if at.file == script.at.file else script.at
+        losses.append(_Loss(_problem("VARIABLE_NAME_INVALID", message, at), owner, [comment]))
+    if not new:
+        return script, losses
+    renamed = with_names(script, new)
+    variables = {**script.migrations.variables, **{old: Reference(word) for old, word in new.items()}}
+    migrations = msgspec.structs.replace(renamed.migrations, variables=variables)
+    return msgspec.structs.replace(renamed, migrations=migrations), losses
+
+
+# -- side files ------------------------------------------------------------------------------------------------------
+
+
+_INLINED = ("skills", "forms", "interrupts")  # keys that a script may also have
+_STAYS = ("globals", "roles", "experiments", "repairs", "detectors", "strings")
+
+
+def with_sides(script: Script, source: Source) -> Script:
+    """Return the script with the required content of its side files, in `use` or inlined."""
+    beside = BESIDE_STAGES if script.form == "stage" else ()
+    unnamed = [name for name in beside if name in source.side_files and name not in script.use]
+    script = _with_called_skills(script, set(unnamed))
+    needed = [name for name in unnamed if _has_content(script, source.side_files, name)]
+    script = msgspec.structs.replace(script, use=(*needed, *script.use))
+    for name in script.use if script.form == "stage" else ():
+        if name in source.side_files and _is_inlined(script, source, name):
+            script = _inlined(script, name)
+    return script
+
+
+def _with_called_skills(script: Script, files: set[str]) -> Script:
+    """Return the script without unused skills of some files."""
+    skills = {skill.id: skill for skill in script.skills}
+    waiting = [
+        *(topic.actions for phase in script.phases for topic in phase.topics),
+        *(each.actions for each in script.interrupts),
+        *(skill.actions for skill in script.skills if skill.at.file not in files),
+    ]
+    called: set[str] = set()
+    while waiting:
+        names = {action.skill for action in walk(waiting.pop()) if isinstance(action, Call)} - called
+        called |= names
+        waiting += [skills[name].actions for name in names if name in skills]
+    needed = tuple(skill for skill in script.skills if skill.at.file not in files or skill.id in called)
+    return msgspec.structs.replace(script, skills=needed)
+
+
+def _from(script: Script, name: str, keys: tuple[str, ...]) -> Iterator[Node]:
+    return (node for key in keys for node in getattr(script, key) if node.at.file == name)
+
+
+def _has_content(script: Script, files: MappingType[str, str], name: str) -> bool:
+    return any(True for _ in _from(script, name, (*_INLINED, *_STAYS))) or "use:" in files[name]
+
+
+def _is_inlined(script: Script, source: Source, name: str) -> bool:
+    """Whether a native script cannot use a file, or would get more forms and skills from it than this script has."""
+    if any(True for _ in _from(script, name, _STAYS)) or "use:" in source.side_files[name]:
+        return False
+    alone = read_include_file(Source(source.side_files[name], name, source.side_files))
+    if alone.errors or alone.script is None:
+        return True
+    here = sum(1 for _ in _from(script, name, _INLINED))
+    return here != sum(1 for _ in _from(alone.script, name, _INLINED))
+
+
+def _inlined(script: Script, name: str) -> Script:
+    """Return the script with the content of a file as its own."""
+    changed = {
+        key: tuple(_moved(node, script.at) if node.at.file == name else node for node in getattr(script, key))
+        for key in _INLINED
+    }
+    return msgspec.structs.replace(script, use=tuple(each for each in script.use if each != name), **changed)
+
+
+def _moved(node: Node, at: Location) -> Node:
+    return msgspec.structs.replace(node, at=at)

@@ -1,0 +1,66 @@
+"""Read and check the scripts of a folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.model.diagnostics import CODES, Problem
+from scripts.parse.read_script import FileUnreadable, Mode, Reading, Source, is_script, read_file, read_script
+
+FILES_MAX = 2_000
+ABOVE_MAX = 3  # parent folders in which to search for scripts that use a side file
+CASE_SUFFIX = ".case.yaml"  # test cases, not scripts
+
+
+def script_files(path: Path) -> list[Path]:
+    """Return the YAML files of a folder and its subfolders in order, except test cases; for a file, the file."""
+    if path.is_file():
+        return [path]
+    yaml = (each for each in path.rglob("*") if each.suffix in {".yaml", ".yml"} and each.is_file())
+    found = (each for each in yaml if not each.name.endswith(CASE_SUFFIX))
+    return sorted(each for each in found if not _is_hidden(each.relative_to(path)))[:FILES_MAX]
+
+
+def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
+    """Read every script of a folder. Side files (globals and the like) and other YAML are skipped, as is a file that
+    could be a script but is used by another script.
+    """
+    readings = [(path, read_path(path, mode)) for path in script_files(folder)]
+    used = {(path.parent / name).resolve() for path, reading in readings for name in reading.source.side_files}
+    for path, reading in readings:
+        if path.resolve() in used or (reading.errors and reading.source.text and not is_script(reading.source)):
+            continue
+        yield reading
+
+
+def users_of(side_file: Path) -> list[Path]:
+    """Return the scripts that use a side file, from its folder or one of its parents."""
+    wanted = side_file.resolve()
+    for folder in (wanted.parent, *wanted.parents[1:ABOVE_MAX]):
+        found = sorted(each for each in folder.glob("*.y*ml") if each.is_file())[:FILES_MAX]
+        users = [each for each in found if wanted in _side_files(each)]
+        if users:
+            return users
+    return []
+
+
+def _side_files(path: Path) -> set[Path]:
+    try:
+        source = read_file(path)
+    except FileUnreadable:
+        return set()
+    return {(path.parent / name).resolve() for name in source.side_files}
+
+
+def read_path(path: Path, mode: Mode = "compat") -> Reading:
+    """Read a script file; for a file that cannot be opened, return a reading with that problem."""
+    try:
+        return read_script(read_file(path), mode)
+    except FileUnreadable as error:
+        kind = CODES["FILE_UNREADABLE"]
+        message = str(error).removeprefix(f"{path}: ")
+        problem = Problem("FILE_UNREADABLE", message, kind.severity, 1, 1, str(path), fix=kind.fix)
+        return Reading(Source("", str(path)), None, (problem,))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

@@ -1,0 +1,162 @@
+"""Merge a script with the side files listed in its `use`, and with the files that these use."""
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+import msgspec
+
+from scripts.formats import technique
+from scripts.formats.detector_config import detector_file
+from scripts.formats.session.session_format import RESPELL
+from scripts.formats.stage import sections
+from scripts.formats.stage.links import linked
+from scripts.formats.stage.yaml_fixups import read_repaired
+from scripts.model.actions import Form
+from scripts.model.base import Location
+from scripts.model.diagnostics import Problems
+from scripts.model.script import SHARED, IncludeFile, Script, all_actions
+from scripts.translations.string_tables import read_table
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import Scalar, Tree
+from scripts.yaml.parser import Sequence as SequenceTree
+
+INCLUDE_FILES_MAX = 20
+BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rules.yaml")
+"""The files that a script in the stage format uses without naming them, if they are in its folder."""
+
+
+_ADDED = (*SHARED, "strings")
+BRINGS = ("globals", *_ADDED)
+"""The keys of side files, by the corresponding fields of a script."""
+_KEYS = frozenset({"globals", "global", "rules", "use", *_ADDED})  # a side file has one of these at its top level
+_NOTHING = IncludeFile()
+_LAST_LINE = 1_000_000_000
+
+
+def leaves_folder(name: str) -> bool:
+    """Whether the path of a side file is outside the script's folder."""
+    return PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts
+
+
+def beside(name: str, used: str) -> str:
+    """Return the path, relative to the script's folder, of a file that a side file uses."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), used))
+
+
+def used_names(tree: Tree | None) -> list[str]:
+    """Return the names in the `use` of a file, in any format."""
+    session = tree.get("session") if isinstance(tree, MappingTree) else None
+    holder = session if isinstance(session, MappingTree) else tree
+    used = holder.get("use") if isinstance(holder, MappingTree) else None
+    if isinstance(used, Scalar):
+        return [used.text]
+    items = used.items if isinstance(used, SequenceTree) else ()
+    return [item.text for item in items if isinstance(item, Scalar)]
+
+
+def is_include_file(tree: Tree | None) -> bool:
+    """Whether a file is a side file rather than a script."""
+    return isinstance(tree, MappingTree) and bool(_KEYS & set(tree.keys()))
+
+
+def with_includes(script: Script, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> Script:
+    """Return the script merged with its side files; each file is merged once, however often it is used."""
+    gathering = _IncludeReader(files, problems, lenient=lenient, in_stages=script.form == "stage")
+    automatic = [name for name in BESIDE_STAGES if script.form == "stage" and name in files and name not in script.use]
+    gathering.take([*automatic, *script.use], script.mark("use"), ())
+    found = gathering.found
+    script = msgspec.structs.replace(script, globals=tuple(each for side in found for each in side.globals))
+    for key in _ADDED:
+        parts = tuple(each for side in found for each in getattr(side, key))
+        script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *parts)})
+    in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
+    script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
+    return _with_shown_forms(script, problems, lenient=lenient) if script.form == "stage" else script
+
+
+def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> Script:
+    """Return the script without unused forms of its implicit side files; with `lenient`, their errors are warnings."""
+    shown = {action.sheet for action in all_actions(script) if isinstance(action, Form)}
+    usable = tuple(each for each in script.forms if each.id in shown or each.at.file == script.at.file)
+    for unused in (each for each in script.forms if lenient and each not in usable):
+        lines = [each.at.line for each in script.forms if each.at.file == unused.at.file]
+        below = (line for line in lines if line > unused.at.line)
+        problems.soften_within(unused.at, min(below, default=_LAST_LINE))
+    return msgspec.structs.replace(script, forms=usable)
+
+
+class _IncludeReader:
+    """Reads the files of `use` recursively."""
+
+    def __init__(self, files: Mapping[str, str], problems: Problems, *, lenient: bool, in_stages: bool) -> None:
+        self.found: list[IncludeFile] = []
+        self.stage_files: set[str] = set()  # files in the stage format
+        self._in_stages = in_stages  # whether the script itself is in it
+        self._files = files
+        self._problems = problems
+        self._lenient = lenient
+        self._seen: set[str] = set()
+
+    def take(self, names: Iterable[str], at: Location, chain: tuple[str, ...]) -> None:
+        for name in names:
+            if name in chain:
+                message = f"{chain[-1]} uses {name}, which in turn uses it"
+                self._problems.add("USE_CYCLE", message, at)
+            elif name not in self._seen:
+                self._take(name, at, chain)
+
+    def _take(self, name: str, at: Location, chain: tuple[str, ...]) -> None:
+        if len(self._seen) >= INCLUDE_FILES_MAX:
+            self._problems.add("CONSTRAINT_VIOLATION", f"at most {INCLUDE_FILES_MAX} side files", at)
+            return
+        self._seen.add(name)
+        if name not in self._files:
+            fix = "A side file must be in the script's folder or a subfolder." if leaves_folder(name) else ""
+            self._problems.add("USE_NOT_FOUND", f"file {name} not found in the script's folder", at, fix=fix)
+            return
+        inner = Problems(name)
+        side = self._side_file(name, inner)
+        self._problems.extend(inner)
+        self.found.append(side)
+        self.take([beside(name, used) for used in side.use], side.mark("use"), (*chain, name))
+
+    def _side_file(self, name: str, problems: Problems) -> IncludeFile:
+        tree = read_repaired(self._files[name], problems, lenient=self._lenient)
+        named = PurePosixPath(name).name if self._in_stages and isinstance(tree, SequenceTree) else ""
+        if isinstance(tree, SequenceTree) and named in BESIDE_STAGES:  # the file name determines the type of its list
+            key = Scalar(named.removesuffix(".yaml"), True, tree.at)
+            tree = MappingTree(((key, tree),), tree.at)
+        if not isinstance(tree, MappingTree) or not _is_known(tree):
+            fix = "Write e.g. `globals:`, `skills:`, `forms:`, `detectors:` and a list, or `strings:` and a language."
+            if tree is not None:
+                problems.add("UNRECOGNISED_SCRIPT", f"{name} contains nothing that a script can use", tree.at, fix=fix)
+            return _NOTHING
+        return self._read(name, tree, Reader(problems, lenient=self._lenient)) or _NOTHING
+
+    def _read(self, name: str, tree: MappingTree, reader: Reader) -> IncludeFile | None:
+        """Read a side file in any format."""
+        strict = Reader(reader.problems, lenient=False)
+        if technique.recognises(tree):
+            found = technique.read(tree, Reader(reader.problems, lenient=self._lenient, respell=RESPELL))
+            return IncludeFile(skills=(found[0],), forms=found[1]) if found is not None else None
+        if detector_file.recognises(tree):
+            detector = detector_file.read(tree, reader)
+            return IncludeFile(detectors=(detector,)) if detector is not None else None
+        if tree.get("strings") is not None:
+            table = read_table(tree, strict)
+            return IncludeFile(strings=(table,)) if table is not None else None
+        if self._in_stages or sections.recognises(tree):
+            self.stage_files.add(name)
+            return sections.read(tree, reader)
+        spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
+        return strict.read(MappingTree(spelled, tree.at), IncludeFile)
+
+
+def _is_known(tree: MappingTree) -> bool:
+    return technique.recognises(tree) or detector_file.recognises(tree) or is_include_file(tree)
+
+
+def _globals_key(key: Scalar) -> Scalar:
+    return msgspec.structs.replace(key, text="globals") if key.text == "global" else key

@@ -1,0 +1,254 @@
+"""Read a script's text of any format into a checked Script: the entry point of this package."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from scripts.checks.check import check_script
+from scripts.checks.translation_checks import check_strings
+from scripts.formats import native, technique
+from scripts.formats.detector_config import detector_file
+from scripts.formats.session import session_format
+from scripts.formats.session.session_format import RESPELL
+from scripts.formats.stage import stage_format
+from scripts.formats.stage.yaml_fixups import read_repaired
+from scripts.model.actions import Action, action_type, walk, with_arms
+from scripts.model.base import Location
+from scripts.model.diagnostics import PROBLEMS_MAX, Problem, Problems
+from scripts.model.script import Detector, Interrupt, Script, Skill, Topic
+from scripts.parse.includes import (
+    BESIDE_STAGES,
+    INCLUDE_FILES_MAX,
+    beside,
+    is_include_file,
+    leaves_folder,
+    used_names,
+    with_includes,
+)
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping as MappingTree
+
+Mode: TypeAlias = Literal["strict", "compat"]
+FILE_BYTES_MAX = 4_000_000
+_USES = ("use", "sessions")  # a file without these words has no side files and need not be parsed for them
+_NEEDS_A_SCRIPT = frozenset(
+    {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
+)
+"""Problems that are not reported for a side file alone, because the script or its other files may define the names."""
+_ODD_BUT_RUNS = frozenset(
+    {
+        "LOOP_ENDLESS",
+        "QUESTION_UNANSWERABLE",
+        "FIELDS_INVALID",
+        "FIELD_KEY_CONFLICT",
+        "COLUMNS_INVALID",
+        "COMPUTED_TOO_EARLY",
+    }
+)
+"""Errors of native scripts that are only warnings in the older formats, whose runtimes did not check them."""
+
+
+class Source(Struct, frozen=True):
+    """The source of a script: its text, and the side files listed in `use`, by name."""
+
+    text: str
+    file: str = ""
+    side_files: Mapping[str, str] = {}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text and all side files; a session is pinned to it."""
+        parts = msgspec.json.encode([self.text, sorted(self.side_files.items())])
+        return hashlib.sha256(parts).hexdigest()
+
+
+class Reading(Struct, frozen=True):
+    """The result of reading a source: the script, or None if it has errors, and every problem.
+
+    `draft` is the part of the script that could be read, also if there are errors.
+    """
+
+    source: Source
+    script: Script | None
+    problems: tuple[Problem, ...]
+    draft: Script | None = None
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that prevent the script from running."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+
+class FileUnreadable(Exception):
+    """A script file cannot be opened or is not a text; the message names the file and the reason."""
+
+
+def read_file(path: Path) -> Source:
+    """Read a script file and its side files, from its folder and subfolders. Raises FileUnreadable."""
+    text = _file_text(path)
+    if not any(word in text for word in _USES):
+        return Source(text, str(path))
+    tree = read_repaired(text, Problems(), lenient=True)
+    wanted = [*used_names(tree), *(BESIDE_STAGES if stage_format.recognises(tree) else ())]
+    side_files: dict[str, str] = {}
+    for name in wanted:  # grows by the files that side files use
+        if name not in side_files and len(side_files) < INCLUDE_FILES_MAX and _is_beside(path.parent, name):
+            side_files[name] = _file_text(path.parent / name)
+            wanted += [
+                beside(name, used) for used in used_names(read_repaired(side_files[name], Problems(), lenient=True))
+            ]
+    return Source(text, str(path), side_files)
+
+
+def _file_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise FileUnreadable(f"{path}: larger than {FILE_BYTES_MAX:,} bytes")
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        raise FileUnreadable(f"{path}: {error.strerror or 'cannot be read'}") from error
+    except UnicodeDecodeError as error:
+        raise FileUnreadable(f"{path}: byte {error.start} is not UTF-8 text") from error
+
+
+def _is_beside(folder: Path, name: str) -> bool:
+    """Whether a name is that of a file in the folder or a subfolder, also after links are resolved."""
+    side = folder / name
+    try:
+        return not leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
+    except OSError:  # longer than the file system allows
+        return False
+
+
+def is_script(source: Source) -> bool:
+    """Whether a source is a script, not a side file or other YAML. Invalid YAML counts as a script."""
+    tree = read_repaired(source.text, Problems(), lenient=True)
+    if not isinstance(tree, MappingTree):
+        return tree is None
+    forms = (native, session_format, stage_format, technique, detector_file)
+    return any(form.recognises(tree) for form in forms)
+
+
+def is_for_others(source: Source) -> bool:
+    """Whether a source is a side file and not a script."""
+    return is_include_file(read_repaired(source.text, Problems(), lenient=True)) and not is_script(source)
+
+
+def read_script(source: Source, mode: Mode = "compat") -> Reading:
+    """Read and check a source. `compat` reports obsolete and unknown keys of the older formats as warnings."""
+    problems = Problems(source.file)
+    script = _read(source, problems, mode)
+    if script is not None:
+        script = with_ids(with_includes(script, source.side_files, problems, lenient=mode == "compat"), problems)
+        if script.form == "stage" and mode == "compat":
+            problems.soften(_ODD_BUT_RUNS)
+        check_script(script, problems)
+        check_strings(script, problems)
+    return Reading(source, None if problems.fatal else script, problems.sorted(), script)
+
+
+def read_include_file(source: Source, mode: Mode = "compat") -> Reading:
+    """Read a side file alone: its problems, and its content as a script that only uses it."""
+    name = PurePath(source.file).name
+    problems = Problems()
+    carrier = Script(id="alone", phases=(), use=(name,))
+    files = {**source.side_files, name: source.text}
+    script = with_ids(with_includes(carrier, files, problems, lenient=mode == "compat"), problems)
+    check_script(script, problems)
+    own = (problem for problem in problems.sorted() if problem.file and problem.code not in _NEEDS_A_SCRIPT)
+    named = (msgspec.structs.replace(each, file=source.file) if each.file == name else each for each in own)
+    return Reading(source, script, tuple(named))
+
+
+def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
+    tree = read_repaired(source.text, problems, lenient=mode == "compat")
+    if tree is None:
+        return None
+    if isinstance(tree, MappingTree) and native.recognises(tree):
+        return native.read(tree, Reader(problems, lenient=False))
+    if isinstance(tree, MappingTree) and session_format.recognises(tree):
+        return session_format.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
+    if isinstance(tree, MappingTree) and stage_format.recognises(tree):
+        return stage_format.read(tree, Reader(problems, lenient=mode == "compat"))
+    if isinstance(tree, MappingTree) and technique.recognises(tree):
+        return technique.read_as_script(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
+    if isinstance(tree, MappingTree) and detector_file.recognises(tree):
+        return detector_file.read_as_script(tree, Reader(problems, lenient=mode == "compat"))
+    if isinstance(tree, MappingTree) and detector_file.holds_detectors(tree):
+        return detector_file.read_detectors(tree, Reader(problems, lenient=False))
+    problems.add("UNRECOGNISED_SCRIPT", "unrecognised script type: no `script:` and no `session:` at the top", tree.at)
+    return None
+
+
+# -- ids of actions --------------------------------------------------------------------------------------------------
+
+
+def with_ids(script: Script, problems: Problems) -> Script:
+    """Return the script with an id for every action: ``<type>_<n>`` within its topic if the author wrote none.
+
+    The stage format has no ids; there one note reports all of them.
+    """
+    if script.form == "stage":
+        derived = Problems(problems.file)
+        script = _with_ids(script, derived)
+        count = len(derived.sorted())
+        if count:
+            message = (
+                f"{count}{'+' * (count == PROBLEMS_MAX)} actions have no id; their ids are derived from type and number"
+            )
+            problems.add("ID_DERIVED", message, script.at, severity="note")
+        return script
+    return _with_ids(script, problems)
+
+
+def _with_ids(script: Script, problems: Problems) -> Script:
+    return msgspec.structs.replace(
+        script,
+        phases=tuple(
+            msgspec.structs.replace(phase, topics=tuple(_named_within(topic, problems) for topic in phase.topics))
+            for phase in script.phases
+        ),
+        skills=tuple(_named_within(skill, problems) for skill in script.skills),
+        interrupts=tuple(_named_within(each, problems) for each in _named_interrupts(script, problems)),
+        detectors=tuple(_named_within(each, problems) for each in script.detectors),
+        on_budget=_named(script.on_budget, _derived_ids({each.id for each in walk(script.on_budget)}, problems)),
+    )
+
+
+def _named_interrupts(script: Script, problems: Problems) -> Iterator[Interrupt]:
+    fresh = _derived_ids({each.id for each in script.interrupts}, problems)
+    for each in script.interrupts:
+        yield each if each.id else msgspec.structs.replace(each, id=fresh("interrupt", each.at))
+
+
+_Owner = TypeVar("_Owner", Topic, Skill, Interrupt, Detector)
+
+
+def _named_within(owner: _Owner, problems: Problems) -> _Owner:
+    used_ids = {action.id for action in walk(owner.actions)}
+    return msgspec.structs.replace(owner, actions=_named(owner.actions, _derived_ids(used_ids, problems)))
+
+
+def _derived_ids(used_ids: set[str], problems: Problems) -> Callable[[str, Location], str]:
+    counts: dict[str, Iterator[str]] = {}
+
+    def fresh(kind: str, at: Location) -> str:
+        names = counts.setdefault(kind, (f"{kind}_{n}" for n in range(1, 1_000_000)))
+        name = next(name for name in names if name not in used_ids)
+        problems.add("ID_DERIVED", f"this `{kind}` has no id; its derived id is {name}", at, fix=f"Add `id: {name}`.")
+        return name
+
+    return fresh
+
+
+def _named(actions: tuple[Action, ...], fresh: Callable[[str, Location], str]) -> tuple[Action, ...]:
+    return tuple(_named_action(action, fresh) for action in actions)
+
+
+def _named_action(action: Action, fresh: Callable[[str, Location], str]) -> Action:
+    named = action if action.id else msgspec.structs.replace(action, id=fresh(action_type(action), action.at))
+    return with_arms(named, lambda inner: _named(inner, fresh))

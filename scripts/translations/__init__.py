@@ -1,0 +1,1 @@
+"""The texts of a script in other languages: lines and string tables."""

@@ -1,0 +1,1 @@
+"""Two versions of a script: differences, breaking changes and renames."""

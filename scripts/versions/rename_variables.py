@@ -1,0 +1,88 @@
+"""Rename variables of a script in all places that read or write them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from scripts.formats.placeholders import reference
+from scripts.model.actions import Call, Choose, CustomCondition, Loop, Set
+from scripts.model.base import NOWHERE, Expression, Location, Template, rebuilt
+from scripts.model.script import FormField, Script, Skill
+from scripts.model.variables import Assignment, Declaration, Output, Records
+
+_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_NAMED: Mapping[type[Struct], str] = {
+    Output: "get",
+    CustomCondition: "variable",
+    Assignment: "set",
+    Records: "tolist",
+    Choose: "variable",
+    FormField: "name",
+    Loop: "name",
+}
+_KEYED: Mapping[type[Struct], tuple[str, ...]] = {Set: ("assignments",), Call: ("input", "output")}
+
+
+def _name_field(node: Struct) -> str:
+    return "var" if isinstance(node, Declaration) else _NAMED.get(type(node), "")
+
+
+def written_names(node: Any, near: Location = NOWHERE) -> Iterator[tuple[str, Location]]:
+    """Return the names that a script writes with their locations, except globals, which are in files of their own."""
+    match node:
+        case Struct():
+            at = getattr(node, "at", NOWHERE)
+            near = near if at == NOWHERE else at
+            if name := _name_field(node):
+                yield getattr(node, name), near
+            for key in _KEYED.get(type(node), ()):
+                yield from ((name, near) for name in getattr(node, key))
+            for field in node.__struct_fields__:
+                if field not in {"globals", "strings", "at", "marks"}:
+                    yield from written_names(getattr(node, field), near)
+        case tuple():
+            for each in node:
+                yield from written_names(each, near)
+        case _:
+            pass
+
+
+def with_names(script: Script, new: Mapping[str, str]) -> Script:
+    """Return the script with some of its variables renamed."""
+    return cast(Script, _with_names(script, new))
+
+
+def _with_names(node: Any, new: Mapping[str, str]) -> Any:
+    words = {reference(old): word for old, word in new.items()}
+    match node:
+        case Template():
+            source = _PLACEHOLDER.sub(lambda found: _replaced(found[0], words), node.source)
+            return msgspec.structs.replace(node, source=source)
+        case Expression():
+            return msgspec.structs.replace(node, source=_replaced(node.source, words))
+        case Struct():
+            inside = rebuilt(node, lambda part: _with_names(part, new))
+            changed: dict[str, Any] = {}
+            if name := _name_field(node):
+                changed[name] = new.get(getattr(node, name), getattr(node, name))
+            for key in _KEYED.get(type(node), ()):
+                changed[key] = {new.get(name, name): value for name, value in getattr(inside, key).items()}
+            if isinstance(node, Call):
+                changed["output"] = {name: new.get(source, source) for name, source in changed["output"].items()}
+            if isinstance(node, Skill):
+                changed["returns"] = tuple(new.get(name, name) for name in node.returns)
+            if isinstance(node, Script):  # these are in files of their own
+                changed |= {"globals": node.globals, "strings": node.strings}
+            return msgspec.structs.replace(inside, **changed)
+        case _:
+            return rebuilt(node, lambda part: _with_names(part, new))
+
+
+def _replaced(source: str, words: Mapping[str, str]) -> str:
+    """Return a source with names replaced exactly, except inside string literals."""
+    either = "|".join([*map(re.escape, words), _TEXT])
+    return re.sub(either, lambda found: words.get(found[0], found[0]), source)

@@ -1,0 +1,530 @@
+"""Read a YAML tree into the types of a format and report every problem with its location.
+
+The types are the grammar: a Struct's fields are the keys, their annotations the allowed values. Unlike
+`msgspec.convert`, the reader continues after the first problem and records the location of every node.
+"""
+
+import json
+import re
+import types
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping as MappingType
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scripts.expressions.suggestions import SURE, likeness, suggest
+from scripts.expressions.values import Value, ValueRefused, bounded, number_in, shorten
+from scripts.model.actions import ChoiceItem, Loop, OnFail, Onward, Policy
+from scripts.model.base import Expression, Location, Node, Reference, Template
+from scripts.model.diagnostics import Problems, Severity
+from scripts.model.script import After, FormDefinition, FormField, Trigger
+from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
+from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.syntax_hints import hidden_character, space_missing
+from scripts.yaml.unknown_keys import is_ignorable
+
+S = TypeVar("S", bound=Struct)
+
+ALIASES = {"condition": "when"}
+SHORTHANDS = {
+    "Declaration": "var",
+    "Output": "get",
+    "Media": "image",
+    "Until": "until",
+    "Signal": "event",
+    "Repair": "repair",
+    "FormField": "field",
+    "Arm": "arm",
+    "Translation": "text",
+    "Line": "content",
+    "Context": "strategy",
+    "MemoryPlan": "strategy",
+    "CaseMemory": "text",
+}
+"""For these types, a text stands for a mapping with only this key."""
+
+_PROGRAMS = frozenset({"python", "code"})  # keys that hold programs in other systems
+_TRUTHS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
+_FAILED: Any = object()  # marks a part that is invalid; its problem is recorded
+_PII = "Declare the variable in its scope: `declare: [{var: NAME, pii: true}]`."
+_FULL_WIDTH = "Replace the full-width ： with a plain colon and a space."
+_QUOTES = "'\""
+_BRANCHES = {
+    "elif": "Write a nested `if` in the list of `else`: `else: [{if: …, then: […]}]`.",
+    "elseif": "Write a nested `if` in the list of `else`: `else: [{if: …, then: […]}]`.",
+    "else if": "Write a nested `if` in the list of `else`: `else: [{if: …, then: […]}]`.",
+    "else": "Write `else` directly below the `then` of its `if`, without a dash.",
+    "then": "Write `then` directly below its `if`, without a dash.",
+}
+_INSIDE = {
+    "actions": "Write actions in a topic, topics in a phase: phases: [{phase: a, topics: [{topic: b, actions: […]}]}].",
+    "topics": "Write topics in a phase: phases: [{phase: a, topics: […]}].",
+}
+_LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
+
+
+class _Field(Struct, frozen=True):
+    name: str
+    key: str
+    annotation: Any
+    required: bool
+    instead: str  # the key that replaces this obsolete key
+
+
+@cache
+def _fields(kind: type[Struct]) -> dict[str, _Field]:
+    """Return the fields of a Struct by their keys."""
+    found = {}
+    for each in msgspec.structs.fields(kind):
+        if each.name in {"at", "marks", "labels"}:
+            continue
+        instead = ""
+        for meta in _metas(each.type):
+            instead = (meta.extra or {}).get("instead", instead)
+        found[each.encode_name] = _Field(each.name, each.encode_name, each.type, each.required, instead)
+    return found
+
+
+def _metas(annotation: Any) -> Sequence[Meta]:
+    if get_origin(annotation) is Annotated:
+        return [meta for meta in get_args(annotation)[1:] if isinstance(meta, Meta)]
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return [meta for part in get_args(annotation) for meta in _metas(part)]
+    return []
+
+
+@cache
+def _verb(kind: type[Struct]) -> str:
+    """Return the key that identifies this type within a union: its first required key."""
+    return next(field.key for field in _fields(kind).values() if field.required)
+
+
+def policy_words(kind: type[OnFail | After | Onward]) -> tuple[str, ...]:
+    """Return the words for the policies of a type, except `goto`, which needs a target."""
+    return tuple(word for word in get_args(_fields(kind)["policy"].annotation) if word != "goto")
+
+
+@cache
+def _by_verb(members: tuple[type[Struct], ...]) -> dict[str, type[Struct]]:
+    return {_verb(member): member for member in members}
+
+
+class Reader:
+    """Reads the trees of one file. `lenient` reports unknown and obsolete keys as warnings instead of errors."""
+
+    def __init__(
+        self,
+        problems: Problems,
+        *,
+        lenient: bool,
+        respell: MappingType[Any, Callable[[Mapping], Mapping]] | None = None,
+    ) -> None:
+        self.problems = problems
+        self.lenient = lenient
+        self._respell = respell or {}  # functions that convert other spellings of a type to its own keys
+        self._path: list[str] = []
+
+    @property
+    def path(self) -> str:
+        """The path of the current node: ``phases[0].topics[1]``."""
+        return "".join(self._path).lstrip("./")
+
+    @contextmanager
+    def inside(self, part: str) -> Iterator[None]:
+        """Append a part to the current path."""
+        self._path.append(part)
+        yield
+        self._path.pop()
+
+    def add(self, code: str, message: str, at: Location, fix: str = "", **more: Any) -> None:
+        """Record a problem at the current path."""
+        self.problems.add(code, message, at, path=self.path, fix=fix, **more)
+
+    def slip(self, code: str, message: str, at: Location, fix: str = "") -> None:
+        """Record a problem whose intention is clear: if `lenient` only as a warning."""
+        self.add(code, message, at, fix, severity="warning" if self.lenient else None)
+
+    def refuse(self, code: str, message: str, at: Location, fix: str = "") -> None:
+        """Record an error, because the conversation would differ without this part."""
+        self.add(code, message, at, fix, severity="error")
+
+    def missing(self, key: str, at: Location, fix: str = "") -> None:
+        """Record that a required key is missing."""
+        self.add("REQUIRED_FIELD_MISSING", f"`{key}` is missing", at, fix or f"Add `{key}:`.")
+
+    def read(self, tree: Tree, kind: type[S]) -> S | None:
+        """Read a tree into a Struct; return None if it is invalid. Problems are recorded."""
+        part = self._struct(tree, kind)
+        return None if part is _FAILED else cast(S, part)
+
+    # -- annotations --------------------------------------------------------------------------------------------
+
+    def _any(self, tree: Tree, annotation: Any) -> Any:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            part = self._any(tree, get_args(annotation)[0])
+            return part if part is _FAILED else self._limits(tree, part, _metas(annotation))
+        if origin in {Union, types.UnionType}:
+            return self._union(tree, get_args(annotation))
+        if origin is Literal:
+            return self._literal(tree, get_args(annotation))
+        if origin is tuple:
+            return self._tuple(tree, get_args(annotation)[0])
+        if origin is not None and issubclass(origin, MappingType):
+            return self._mapping(tree, get_args(annotation)[1])
+        return self._plain(tree, annotation)
+
+    def _plain(self, tree: Tree, kind: Any) -> Any:
+        special = _SPECIAL.get(kind)
+        if special is not None:
+            return special(self, tree)
+        if issubclass(kind, Struct):
+            return self._struct(tree, kind)
+        return self._scalar(tree, kind)
+
+    def _scalar(self, tree: Tree, kind: type) -> Any:
+        if not isinstance(tree, Scalar):
+            return self._mismatch(tree, _KIND_NAMES[kind])
+        value = tree.value
+        if kind is str:
+            return self._mismatch(tree, "a text") if value is None else tree.text
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if self.lenient and isinstance(value, str) and (converted := _convert_text(value, kind)) is not None:
+            fix = f"Write {literal(converted)}, without quotes."
+            self.add("TYPE_MISMATCH", f"expected {_KIND_NAMES[kind]}, found a text", tree.at, fix, severity="warning")
+            return converted
+        return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
+
+    def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
+        if set(members) >= {list[Any], dict[str, Any]}:
+            return self._value(tree)
+        if types.NoneType in members and isinstance(tree, Scalar) and tree.value is None:
+            return None
+        members = tuple(member for member in members if member is not types.NoneType)
+        if len(members) == 1:
+            return self._any(tree, members[0])
+        if all(isinstance(member, type) and issubclass(member, Struct) for member in members):
+            return self._tagged(tree, members)
+        value = plain_value(tree)
+        if isinstance(tree, Scalar) and type(value) in members:
+            return value
+        return self._mismatch(tree, " or ".join(_KIND_NAMES[member] for member in members))
+
+    def _tagged(self, tree: Tree, members: tuple[type[Struct], ...]) -> Any:
+        by_verb = _by_verb(members)
+        if isinstance(tree, Scalar) and tree.plain and (kind := _shorthand(members)) is not None:
+            return self._struct(tree, kind)
+        if not isinstance(tree, Mapping):
+            fix = space_missing(tree.text) if isinstance(tree, Scalar) else ""
+            return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
+        verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
+        if not verbs:
+            return self._no_verb(tree, by_verb)
+        verb = verbs[0]
+        extra = [other for other in verbs[1:] if other not in _fields(by_verb[verb])]
+        if extra:
+            self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at)
+            return _FAILED
+        return self._struct(tree, by_verb[verb])
+
+    def _no_verb(self, tree: Mapping, by_verb: dict[str, type[Struct]]) -> Any:
+        common = set.intersection(*(set(_fields(kind)) for kind in by_verb.values())) | set(ALIASES)
+        unknown = [key for key, _ in tree.pairs if key.text not in common]
+        at = unknown[0].at if unknown else tree.at
+        word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
+        written = unknown[0].text if unknown else ""
+        fix = _character_fix(written) or _BRANCHES.get(written) or suggest(written, list(by_verb))
+        self.add("ACTION_TYPE_UNKNOWN", word, at, fix)
+        return _FAILED
+
+    def _literal(self, tree: Tree, allowed: tuple[str, ...]) -> Any:
+        if isinstance(tree, Scalar) and tree.text in allowed:
+            return tree.text
+        if not isinstance(tree, Scalar):
+            return self._mismatch(tree, f"one of {_names(allowed)}")
+        self.add(
+            "ENUM_VALUE_INVALID",
+            f"{shorten(tree.text)} is not allowed here",
+            tree.at,
+            suggest(tree.text, list(allowed)),
+        )
+        return _FAILED
+
+    def _tuple(self, tree: Tree, item: Any) -> Any:
+        if isinstance(tree, Scalar) and item in {str, Template} and tree.value is not None:
+            part = self._any(tree, item)  # a single text needs no dash
+            return part if part is _FAILED else (part,)
+        if isinstance(tree, Scalar) and tree.value is None:
+            return ()
+        if not isinstance(tree, SequenceTree):
+            return self._mismatch(tree, "a list", _dash_fix(tree))
+        parts = []
+        for index, each in enumerate(tree.items):
+            with self.inside(f"[{index}]"):
+                parts.append(self._any(each, item))
+        return tuple(part for part in parts if part is not _FAILED)
+
+    def _mapping(self, tree: Tree, item: Any) -> Any:
+        if not isinstance(tree, Mapping):
+            return self._mismatch(tree, "a mapping of names to values")
+        parts = {}
+        for key, value in tree.pairs:
+            with self.inside(f".{key.text}"):
+                parts[key.text] = self._any(value, item)
+        return {key: part for key, part in parts.items() if part is not _FAILED}
+
+    def _limits(self, tree: Tree, value: Any, metas: Sequence[Meta]) -> Any:
+        for meta in metas:
+            low, high = meta.ge, meta.le
+            if meta.pattern is not None and isinstance(value, str) and not re.search(meta.pattern, value):
+                about = meta.extra or {}
+                self.add(about["code"], f"{shorten(value)} is not {about['kind']}", tree.at)
+                return _FAILED
+            if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
+                self.add("CONSTRAINT_VIOLATION", f"{value} is not in the range {low}–{high}", tree.at)
+                return _FAILED
+        return value
+
+    # -- structs --------------------------------------------------------------------------------------------
+
+    def _struct(self, tree: Tree, kind: type[Struct]) -> Any:
+        fields = _fields(kind)
+        short = SHORTHANDS.get(kind.__name__)
+        if isinstance(tree, Scalar) and short is not None and tree.value is not None:
+            part = self._any(tree, fields[short].annotation)
+            if part is _FAILED:
+                return _FAILED
+            return kind(**{fields[short].name: part} | ({"at": tree.at} if issubclass(kind, Node) else {}))
+        if not isinstance(tree, Mapping):
+            return self._mismatch(tree, f"a mapping with {_names([f.key for f in fields.values() if f.required])}")
+        if kind in self._respell:
+            tree = self._respell[kind](tree)
+        values, marks, complete = self._members(tree, fields)
+        for field in fields.values():
+            if field.required and field.name not in values and field.key not in marks:
+                with self.inside(f".{field.key}"):
+                    self.missing(field.key, tree.at)
+                complete = False
+        if not complete:
+            return _FAILED
+        located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
+        return kind(**values, **located)
+
+    def _members(self, tree: Mapping, fields: dict[str, _Field]) -> tuple[dict[str, Any], dict[str, Location], bool]:
+        values: dict[str, Any] = {}
+        marks: dict[str, Location] = {}
+        complete = True
+        for key, value in tree.pairs:
+            name = key.text if key.text in fields else ALIASES.get(key.text, key.text)
+            field = fields.get(name)
+            if field is None:
+                self._unknown(key, value, fields)
+                continue
+            if name in marks:
+                self.add("KEY_CONFLICT", f"`{name}` occurs twice, under two names", key.at, f"Use only `{name}`.")
+                continue
+            if field.instead:
+                self._older(key, field)
+            marks[name] = value.at
+            with self.inside(f".{key.text}"):
+                part = self._any(value, field.annotation)
+            if part is not _FAILED:
+                values[field.name] = part
+            elif field.required:
+                complete = False
+        return values, marks, complete
+
+    def _unknown(self, key: Scalar, value: Tree, fields: dict[str, _Field]) -> None:
+        if key.text in _PROGRAMS and fields in (_fields(FormField), _fields(FormDefinition)):
+            message = f"`{key.text}` in a form is never run"
+            self.slip("PYTHON_REFUSED", message, key.at)
+            return
+        allowed = [field.key for field in fields.values() if not field.instead]
+        empty = isinstance(value, Scalar) and value.plain and not value.text
+        comma = "A comma inside { } ends a value; put quotes around a text with a comma."
+        fix = _character_fix(key.text) or self._elsewhere(key.text, fields)
+        if empty and not fix and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
+            fix = comma
+        if " " in key.text.strip() and not fix:
+            fix = "If this line continues the text above, put the whole text in quotes; else correct or remove the key."
+        fix = fix or suggest(key.text, allowed)
+        is_note = self.lenient and is_ignorable(key.text, value, allowed)
+        severity: Severity | None = "warning" if is_note else None
+        self.add("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at, fix, severity=severity)
+
+    def _elsewhere(self, key: str, fields: dict[str, _Field]) -> str:
+        """Return the fix for a key that belongs elsewhere, or an empty text."""
+        if key in _BRANCHES and "then" in fields:
+            return _BRANCHES[key]
+        if key in _INSIDE and "phases" in fields:
+            return _INSIDE[key]
+        return _PII if key == "pii" else ""
+
+    def _older(self, key: Scalar, field: _Field) -> None:
+        self.slip("DEPRECATED_KEY", f"`{key.text}` is obsolete", key.at, f"Write {field.instead} instead.")
+
+    # -- particular types ---------------------------------------------------------------------------------------
+
+    def _value(self, tree: Tree) -> Any:
+        try:
+            return bounded(plain_value(tree))
+        except ValueRefused as refused:
+            self.add("CONSTRAINT_VIOLATION", str(refused), tree.at)
+            return _FAILED
+
+    def _template(self, tree: Tree) -> Any:
+        if isinstance(tree, Scalar) and tree.value is not None:
+            return Template(tree.text, tree.content_at)
+        if isinstance(tree, Scalar):
+            return Template("", tree.at)
+        fix = 'Put quotes around a text that starts with {…}: "{{ name }} …".' if isinstance(tree, Mapping) else ""
+        return self._mismatch(tree, "a text", fix)
+
+    def _expression(self, tree: Tree) -> Any:
+        if isinstance(tree, Scalar) and isinstance(tree.value, str):
+            return Expression(tree.text, tree.content_at)
+        if isinstance(tree, Mapping) and tree.pairs and all(_is_empty(value) for _, value in tree.pairs):
+            return self._mismatch(tree, "an expression", "Write it without { }.")
+        value = self._value(tree)
+        return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
+
+    def _reference(self, tree: Tree) -> Any:
+        part = self._any(tree, str)
+        return part if part is _FAILED else Reference(part, tree.at)
+
+    def _policy(self, tree: Tree) -> Any:
+        """Read a policy: only where to continue, or a mapping with a text as well."""
+        if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
+            return self._struct(tree, Policy)
+        then = self._policy_or_goto(tree, Onward)
+        return then if then is _FAILED else Policy(then=then, at=tree.at)
+
+    def _policy_or_goto(self, tree: Tree, kind: type[OnFail | After | Onward]) -> Any:
+        """Read a policy: one of the words, ``goto phase/topic`` or ``{goto: phase/topic}``."""
+        if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
+            target = self._any(tree.pairs[0][1], str)
+            return target if target is _FAILED else kind(policy="goto", target=target, at=tree.pairs[0][1].at)
+        if isinstance(tree, Scalar) and tree.text.startswith("goto "):
+            return kind(policy="goto", target=tree.text.removeprefix("goto ").strip(), at=tree.at)
+        policy = self._literal(tree, (*policy_words(kind), "goto phase/topic"))
+        return policy if policy is _FAILED else kind(policy=policy, at=tree.at)
+
+    def _trigger(self, tree: Tree) -> Any:
+        if isinstance(tree, SequenceTree):
+            words = self._tuple(tree, str)
+            return words if words is _FAILED else Trigger(keywords=words, at=tree.at)
+        if isinstance(tree, Scalar) and tree.value is not None:
+            return Trigger(intent=tree.text, at=tree.at)
+        return self._struct(tree, Trigger)
+
+    def _loop(self, tree: Tree) -> Any:
+        match = _LOOP.fullmatch(tree.text.strip()) if isinstance(tree, Scalar) else None
+        if match is None:
+            return self._mismatch(tree, "`LIST as NAME`", "Write e.g. `foreach: symptoms as symptom`.")
+        return Loop(items=Expression(match["items"], tree.at), name=match["name"], at=tree.at)
+
+    def _choice(self, tree: Tree) -> Any:
+        if isinstance(tree, Scalar) and tree.value is not None:
+            return ChoiceItem(key=tree.text, text=Template(tree.text, tree.at), at=tree.at)
+        if isinstance(tree, Mapping) and tree.pairs and not {"key", "text"} & set(tree.keys()):
+            return self._short_choice(tree)
+        return self._struct(tree, ChoiceItem)
+
+    def _short_choice(self, tree: Mapping) -> Any:
+        """Read ``{A: text}``, beside which `value` and `actions` are allowed."""
+        key, text = tree.pairs[0]
+        label = Scalar(key.text, False, key.at)
+        spelled = ((Scalar("key", True, key.at), label), (Scalar("text", True, key.at), text), *tree.pairs[1:])
+        return self._struct(Mapping(spelled, tree.at), ChoiceItem)
+
+    def _mismatch(self, tree: Tree, expected: str, fix: str = "") -> Any:
+        found = {Mapping: "a mapping", SequenceTree: "a list"}.get(type(tree), "")
+        if isinstance(tree, Scalar):
+            found = "nothing" if tree.value is None else shorten(tree.text)
+        self.add("TYPE_MISMATCH", f"expected {expected}, found {found}", tree.at, fix)
+        return _FAILED
+
+
+_KIND_NAMES: dict[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+_KIND_FIXES: dict[type, str] = {
+    int: "Write a whole number in digits, such as 3, without quotes.",
+    float: "Write a number in digits, such as 0.5, without quotes.",
+    bool: "Write true or false.",
+}
+_SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
+    Template: Reader._template,
+    Expression: Reader._expression,
+    **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (OnFail, After, Onward)},
+    Policy: Reader._policy,
+    Trigger: Reader._trigger,
+    Reference: Reader._reference,
+    Loop: Reader._loop,
+    ChoiceItem: Reader._choice,
+}
+
+
+def _convert_text(written: str, kind: type) -> int | float | bool | None:
+    """Parse a number or boolean that is written as text: `"3"`, `"false"`, `yes`."""
+    if kind is bool:
+        return _TRUTHS.get(written.strip().lower())
+    number = number_in(written)
+    return number if kind is float or isinstance(number, int) else None
+
+
+def _is_empty(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and tree.plain and not tree.text
+
+
+def _character_fix(word: str) -> str:
+    """Return the fix for a word with a full-width colon or an invisible character, or an empty text."""
+    return _FULL_WIDTH if "：" in word else hidden_character(word)
+
+
+def _dash_fix(tree: Tree) -> str:
+    """Return the fix for a value that must be a list."""
+    if isinstance(tree, Mapping) and tree.pairs:
+        key, value = tree.pairs[0]
+        shown = f" {shorten(value.text, 40).strip(_QUOTES)}" if isinstance(value, Scalar) and value.text else ""
+        return f"Start each item with a dash: `- {key.text}:{shown}`."
+    if isinstance(tree, Scalar) and tree.text[:1] in "【［":
+        return "Write plain brackets [ and ]."
+    return "Start each item with a dash."
+
+
+def _key(tree: Mapping, name: str) -> Scalar:
+    return next(key for key, _ in tree.pairs if key.text == name)
+
+
+def _shorthand(members: Sequence[type[Struct]]) -> type[Struct] | None:
+    return next((kind for kind in members if kind.__name__ in SHORTHANDS), None)
+
+
+def _names(names: Sequence[str] | dict[str, Any]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "keys"
+
+
+def literal(value: Value) -> str:
+    """Return the expression of a plain value."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return "[" + ", ".join(literal(item) for item in value) + "]"
+        case dict():
+            return "{" + ", ".join(f"{json.dumps(key)}: {literal(item)}" for key, item in value.items()) + "}"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)

@@ -1,0 +1,205 @@
+"""Native scripts as JSON Schema (draft 2020-12), for editors that complete and check YAML.
+
+The schema is derived from the same types and annotations as `scripts.yaml.decoder`, so that both always agree, and it
+accepts the same short spellings. What a schema cannot express (names, targets, expressions) is checked by
+``cuebook check``.
+"""
+
+import types
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scripts.model.actions import ACTION_TYPES, ChoiceItem, Loop, OnFail, Onward, Policy
+from scripts.model.base import Expression, Reference, Template
+from scripts.model.script import After, Script, Trigger
+from scripts.yaml.decoder import ALIASES, SHORTHANDS, policy_words
+
+Schema: TypeAlias = dict[str, Any]
+
+SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+_WORD: Schema = {"type": ["string", "number", "boolean"]}  # `version: 1.0` is read as text
+_TEXT: Schema = {"type": ["string", "number", "boolean", "null"]}
+_PLAIN: dict[Any, Schema] = {
+    str: _WORD,
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
+_ACTIONS = frozenset(ACTION_TYPES.values())
+_UNWRITTEN = frozenset({"at", "marks", "labels", "globals", "strings", "phrases", "form"})  # added by the reader
+
+
+def json_schema() -> Schema:
+    """Return the schema of a script."""
+    descriptions = Path(__file__).with_name("key_descriptions.yaml").read_text("utf-8")
+    definitions = _Definitions(msgspec.yaml.decode(descriptions, type=dict[str, str]))
+    definitions.reference(Script)
+    schemas = definitions.schemas
+    return {"$schema": SCHEMA_DRAFT, "title": "Cuebook script", **schemas.pop("Script"), "$defs": schemas}
+
+
+class _Definitions:
+    """The definitions of the schema, one per type."""
+
+    def __init__(self, descriptions: Mapping[str, str]) -> None:
+        self.schemas: dict[str, Schema] = {}
+        self._descriptions = descriptions  # of keys
+
+    def reference(self, kind: type[Struct]) -> Schema:
+        """Return a reference to the definition of a type; add the definition if it is new."""
+        name = kind.__name__
+        if name not in self.schemas:
+            self.schemas[name] = {}  # a placeholder, for types that contain themselves
+            self.schemas[name] = self._describe(kind)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _describe(self, kind: type[Struct]) -> Schema:
+        special = {
+            Template: _TEXT,
+            Reference: _WORD,
+            Expression: {},
+            OnFail: _ON_FAIL,
+            After: _AFTER,
+            Onward: _ONWARD,
+            Loop: _LOOP,
+        }.get(kind)
+        if special is not None:
+            return _describe_type(kind) | special
+        whole = self._object(kind)
+        if kind is Trigger:
+            return _describe_type(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
+        if kind is Policy:
+            return _describe_type(kind) | {"anyOf": [*_ONWARD["anyOf"], whole]}
+        if kind is ChoiceItem:
+            return _describe_type(kind) | {"anyOf": [_WORD, self._short_choice(whole), whole]}
+        short = SHORTHANDS.get(kind.__name__)
+        if short is not None:
+            return _describe_type(kind) | {"anyOf": [_WORD | {"description": f"Stands for `{short}`."}, whole]}
+        return _describe_type(kind) | whole
+
+    def _object(self, kind: type[Struct]) -> Schema:
+        fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
+        properties = {field.encode_name: self._property(kind, field) for field in fields}
+        aliases = {alias: name for alias, name in ALIASES.items() if name in properties and alias not in properties}
+        for alias, name in aliases.items():
+            properties[alias] = properties[name] | {"deprecated": True, "description": f"The same as `{name}`."}
+        shape: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        required = [field.encode_name for field in fields if field.required]
+        if required:
+            shape["required"] = required
+        if aliases:
+            shape["not"] = _any_with(list(pair) for pair in aliases.items())
+        return shape
+
+    def _property(self, kind: type[Struct], field: msgspec.structs.FieldInfo) -> Schema:
+        schema = self.of(field.type)
+        is_verb = kind in _ACTIONS and field.required and ACTION_TYPES.get(field.encode_name) is kind
+        about = _documentation(kind) if is_verb else self._descriptions.get(field.encode_name, "")
+        if about:
+            schema = {"description": about} | schema
+        if isinstance(field.default, bool | int | str) and field.default != "":
+            schema = schema | {"default": field.default}
+        return schema
+
+    def _short_choice(self, whole: Schema) -> Schema:
+        """Return the schema of ``{A: text}``, beside which neither `key` nor `text` is allowed."""
+        beside = {name: part for name, part in whole["properties"].items() if name not in {"key", "text"}}
+        present = ([], *([name] for name in beside), list(beside))
+        counts = [
+            {
+                "required": names,
+                "properties": {name: _TEXT for name in beside if name not in names},  # the remaining key is the label
+                "minProperties": len(names) + 1,
+                "maxProperties": len(names) + 1,
+            }
+            for names in present
+        ]
+        return {
+            "description": "`KEY: text`, with `value` and `actions` beside it.",
+            "type": "object",
+            "properties": beside,
+            "additionalProperties": self.reference(Template),
+            "anyOf": counts,
+            "not": _any_with((["key"], ["text"])),
+        }
+
+    # -- annotations --------------------------------------------------------------------------------------------
+
+    def of(self, annotation: Any) -> Schema:
+        """Return the schema of an annotation; the branches match those of the reader."""
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            return self.of(get_args(annotation)[0]) | _limits(annotation)
+        if origin in {Union, types.UnionType}:
+            return self._union(get_args(annotation))
+        if origin is Literal:
+            return {"enum": list(get_args(annotation))}
+        if origin is tuple:
+            return self._list(get_args(annotation)[0])
+        if origin is not None and issubclass(origin, Mapping):
+            return {"type": "object", "additionalProperties": self.of(get_args(annotation)[1])}
+        return self.reference(annotation) if issubclass(annotation, Struct) else dict(_PLAIN[annotation])
+
+    def _union(self, members: tuple[Any, ...]) -> Schema:
+        if set(members) >= {list[Any], dict[str, Any]}:
+            return {}  # any value
+        parts = [self.of(member) for member in members if member is not types.NoneType]
+        if types.NoneType in members:
+            parts.append({"type": "null"})
+        if len(parts) > 1 and members[0] in _ACTIONS:
+            return self._actions(parts)
+        return parts[0] if len(parts) == 1 else {"anyOf": parts}
+
+    def _actions(self, parts: list[Schema]) -> Schema:
+        """Define the union of all actions once, because many types contain lists of actions."""
+        self.schemas.setdefault("Action", {"title": "Action", "anyOf": parts})
+        return {"$ref": "#/$defs/Action"}
+
+    def _list(self, item: Any) -> Schema:
+        several: Schema = {"type": "array", "items": self.of(item)}
+        alone = [_WORD] if item in {str, Template} else []  # a single text needs no dash
+        return {"anyOf": [several, *alone, {"type": "null"}]}
+
+
+def _describe_type(kind: type[Struct]) -> Schema:
+    verb = next((verb for verb, action in ACTION_TYPES.items() if action is kind), kind.__name__)
+    return {"title": verb, "description": _documentation(kind)}
+
+
+def _documentation(kind: type[Struct]) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+def _any_with(keys: Iterable[list[str]]) -> Schema:
+    """Return a schema for mappings that contain all keys of one of the lists."""
+    return {"anyOf": [{"type": "object", "required": each} for each in keys]}
+
+
+def _limits(annotation: Any) -> Schema:
+    limits: Schema = {}
+    for meta in get_args(annotation)[1:]:
+        if isinstance(meta, Meta):
+            limits |= {"minimum": meta.ge} if meta.ge is not None else {}
+            limits |= {"maximum": meta.le} if meta.le is not None else {}
+            limits |= {"pattern": meta.pattern} if meta.pattern is not None else {}
+    return limits
+
+
+def _leading(*policies: str) -> Schema:
+    """Return the schema of a policy: one of the words, or a jump."""
+    return {
+        "anyOf": [
+            {"enum": list(policies)},
+            {"type": "string", "pattern": "^goto ", "description": "`goto phase/topic`, or a topic of this phase"},
+            {"type": "object", "properties": {"goto": _WORD}, "required": ["goto"], "additionalProperties": False},
+        ]
+    }
+
+
+_ON_FAIL, _AFTER, _ONWARD = (_leading(*policy_words(kind)) for kind in (OnFail, After, Onward))
+_LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}

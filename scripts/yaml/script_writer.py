@@ -1,0 +1,208 @@
+"""Write a script in the native format, for people to read and edit.
+
+The types of the model are the grammar, as in `scripts.yaml.decoder`: a key is written if its value is not the default,
+so `read(native_yaml(script))` is the same script, except for its locations and `form`.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from scripts.model.actions import ChoiceItem, Choose, Loop, Media, OnFail, Onward, Policy, Step
+from scripts.model.base import NOWHERE, Expression, Location, Node, Reference, Template, rebuilt
+from scripts.model.detectors import Example, Line
+from scripts.model.experiments import Arm
+from scripts.model.script import (
+    SHARED,
+    After,
+    Detector,
+    FormDefinition,
+    Interrupt,
+    Phase,
+    Role,
+    Script,
+    Skill,
+    Topic,
+    Trigger,
+)
+from scripts.model.variables import Assignment, Declaration, OutputItem
+from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
+
+S = TypeVar("S", bound=Struct)
+Notes = Mapping[Location, Sequence[str]]
+
+_NOT_WRITTEN = {"at", "marks", "labels", "globals", "strings", "phrases", "form"}
+_FIRST = ("id", "title", "version", "when")  # directly after the key that names the node
+_ORDER: Mapping[type[Node], tuple[str, ...]] = {
+    Declaration: ("var", "define", "type", "choices", "value", "pii"),
+    Assignment: ("set", "value", "when"),
+    Example: ("name", "messages", "detected", "label", "score", "severity", "measured"),
+    Choose: ("choose", "id", "when", "tone", "role", "question", "choices"),
+}
+_ONE_TEXT_IS_KEY = {"key", "text", "value", "actions"}  # a choice with such a key cannot be written as `{key: text}`
+
+
+def native_yaml(script: Script, notes: Notes | None = None) -> str:
+    """Return the YAML of a script. `notes` are comment lines (with their `#`) by location of the node."""
+    return _Writer(notes or {}).script(script)
+
+
+def noted_places(script: Script) -> list[Location]:
+    """Return the locations of nodes that can have comments above, in file order; the script's is first."""
+    found = {node.at for node in _items_below(script) if node.at.file == script.at.file} - {NOWHERE}
+    return [script.at, *sorted(found - {script.at}, key=lambda at: (at.line, at.column))]
+
+
+def without_places(node: S) -> S:
+    """Return a copy without locations, to compare two scripts."""
+    return cast(S, _without_places(node))
+
+
+def _without_places(value: Any) -> Any:
+    bare = rebuilt(value, _without_places)
+    if isinstance(bare, Node):
+        return msgspec.structs.replace(bare, at=NOWHERE, marks={})
+    return msgspec.structs.replace(bare, at=NOWHERE) if isinstance(bare, Template | Expression | Reference) else bare
+
+
+_SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
+_BLOCKS = _SPACED | Step
+FILES_OF_DETECTORS = {"consciousness", "detectors"}  # files that define only detectors
+
+
+def _own(script: Script, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the nodes of the script's own file, without those of side files."""
+    return tuple(node for node in nodes if node.at.file == script.at.file)
+
+
+def _items_below(node: Node) -> Iterator[Node]:
+    for name in node.__struct_fields__:
+        value = getattr(node, name)
+        if name in _NOT_WRITTEN:
+            continue
+        if isinstance(value, Node):
+            yield from _items_below(value)
+        lists = [value] if isinstance(value, tuple) else value.values() if isinstance(value, dict) else ()
+        for part in itertools.chain.from_iterable(each for each in lists if isinstance(each, tuple)):
+            if isinstance(part, Node):
+                yield part
+                yield from _items_below(part)
+
+
+class _Writer:
+    """Lays out the nodes of one script; writes each note once, above the first node at its location."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = dict(notes)
+
+    def script(self, script: Script) -> str:
+        pairs = self.pairs(script)
+        if script.form in FILES_OF_DETECTORS:
+            pairs = tuple(pair for pair in pairs if pair[0] in {"use", "detectors"})
+        apart = {"declare", "phases", "on_budget", *SHARED}
+        parts = [Record(tuple(pair for pair in pairs if pair[0] not in apart))]
+        parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
+        return document(*parts)
+
+    def pairs(self, node: Node) -> tuple[tuple[str, Layout], ...]:
+        """Return the keys of a node with their values, without defaults."""
+        found: list[tuple[str, Layout]] = []
+        for field in _in_order(type(node)):
+            value = getattr(node, field.name)
+            if isinstance(node, Script) and field.name in SHARED:
+                value = _own(node, value)
+            if field.required or not _is_default(value, field):
+                found.append((field.encode_name, self.layout(value)))
+        return tuple(found)
+
+    def layout(self, value: Any) -> Layout:
+        match value:
+            case Template():
+                return value.source
+            case Expression():
+                return Source(value.source)
+            case Reference():
+                return value.id
+            case Policy(say=None, after=1):
+                return self.layout(value.then)
+            case OnFail() | After() | Onward():
+                return f"goto {value.target}" if value.policy == "goto" else value.policy
+            case Trigger(keywords=words, intent="", detector=""):
+                return self.tuple(words)
+            case Trigger(keywords=(), detector=""):
+                return value.intent
+            case Loop():
+                return f"{value.items.source} as {value.name}"
+            case ChoiceItem():
+                return self.choice(value)
+            case Arm(weight=1, define=""):
+                return value.id
+            case Line(role="user"):
+                return value.content
+            case Media(image=Template() as image, url=None, caption=None):
+                return image.source
+            case Node():
+                return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
+            case tuple():
+                return self.tuple(value)
+            case dict() if any(isinstance(item, Reference) for item in value.values()):
+                return Record(tuple((key, item.id) for key, item in value.items()))
+            case dict() if any(isinstance(item, Expression) for item in value.values()):
+                return _assignments(value)
+            case dict() if any(isinstance(item, tuple) and _holds_nodes(item) for item in value.values()):
+                return Record(tuple((key, self.tuple(item)) for key, item in value.items()), flow=False)
+            case dict():
+                return plain({name: list(each) if isinstance(each, tuple) else each for name, each in value.items()})
+            case _:
+                return plain(value)
+
+    def tuple(self, value: tuple[Any, ...]) -> Layout:
+        if len(value) == 1 and isinstance(value[0], Template):
+            return value[0].source
+        items = []
+        for part in value:
+            notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, Node) else ()
+            items.append(Item(self.layout(part), notes))
+        is_one = len(items) == 1 and isinstance(value[0], Declaration | OutputItem)
+        spaced = any(isinstance(part, _SPACED) for part in value)
+        return Items(tuple(items), flow=is_one or all(isinstance(part, str | Arm) for part in value), spaced=spaced)
+
+    def choice(self, choice: ChoiceItem) -> Layout:
+        pairs = self.pairs(choice)
+        if choice.key in _ONE_TEXT_IS_KEY:
+            return Record(pairs)
+        if len(pairs) == 2 and choice.key == choice.text.source:
+            return choice.key
+        short = ((choice.key, choice.text.source), *pairs[2:])
+        return Record(short, flow=len(short) > 1 and not choice.actions)
+
+
+def _assignments(expressions: Mapping[str, Expression]) -> Record:
+    """Allow one line, unless brackets would force an expression into quotes."""
+    sources = [Source(each.source) for each in expressions.values()]
+    awkward = any(needs_quotes(each, in_flow=True) and not needs_quotes(each, in_flow=False) for each in sources)
+    return Record(tuple(zip(expressions, sources, strict=True)), flow=not awkward)
+
+
+def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in _NOT_WRITTEN]
+    verb = next((field.encode_name for field in fields if field.required), "")
+    first = _ORDER.get(kind, (verb, *_FIRST, *(("tone", "role") if issubclass(kind, Step) else ())))
+    rank = {name: place for place, name in enumerate(first)}
+    return sorted(fields, key=lambda field: rank.get(field.encode_name, len(rank)))
+
+
+def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
+    if isinstance(value, OnFail | After | Onward):
+        return value.policy in {"default", "resume", "continue"} and not (
+            isinstance(value, After) and field.default is None
+        )
+    default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    return type(value) is type(default) and value == default
+
+
+def _holds_nodes(items: tuple[Any, ...]) -> bool:
+    return any(isinstance(item, Node) for item in items)

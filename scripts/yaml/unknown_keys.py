@@ -1,0 +1,60 @@
+"""Decide whether a key that a format does not know may be ignored: comments may, behaviour may not."""
+
+import difflib
+from collections.abc import Collection
+
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+
+_ACTIONS = frozenset(
+    {
+        "say", "ai_say", "user_say", "ask", "ai_ask", "think", "ai_think", "chat", "call", "use_skill", "fill",
+        "show_form", "show_pic", "set", "goto", "user_option", "choose", "foreach", "fromlist", "loop_until", "while",
+        "repeat", "if", "elif", "else", "do", "then", "actions", "action_type", "steps", "goals", "topics", "stages",
+        "phases", "emit", "remember", "recall", "rules", "skills", "forms", "interrupts",
+    }
+)  # fmt: skip
+_SETTINGS = frozenset(
+    {
+        "when", "condition", "entry_condition", "exit", "exit_when", "exit_criteria", "output", "outputs", "tolist",
+        "get", "input", "returns", "target_variable", "output_variables", "value", "default", "choices", "options",
+        "pattern", "min", "max", "required", "validate", "invalid", "on_fail", "max_rounds", "require_acknowledgment",
+        "computed", "content", "content_template", "question_template", "prompt_template", "fields", "columns",
+        "keywords", "priority", "tone", "role", "ai_role", "declare", "type", "use",
+    }
+)  # fmt: skip
+_NOTES = frozenset(
+    {
+        "name", "title", "label", "note", "notes", "comment", "remark", "desc", "description", "define", "author",
+        "version", "tags", "goal", "say_goal", "think_goal", "action_name", "placeholder",
+    }
+)  # fmt: skip
+_CLOSE = 0.75  # minimum similarity of a misspelt key to the correct one
+
+
+def is_note(key: str) -> bool:
+    """Whether a key of this name only describes something and changes no behaviour."""
+    return key in _NOTES
+
+
+def is_ignorable(key: str, value: Tree, known: Collection[str]) -> bool:
+    """Whether a session behaves the same without this key. `known` are the keys allowed in its place.
+
+    False if the key names an action or a setting, is a misspelling of one, or contains actions.
+    """
+    return not _holds_actions(value) and (key in _NOTES or not intended_key(key, known))
+
+
+def intended_key(key: str, known: Collection[str]) -> str:
+    """Return the action or setting that a key names or misspells, or an empty text."""
+    near = difflib.get_close_matches(key, sorted({*known, *_ACTIONS, *_SETTINGS}), 1, _CLOSE)
+    return near[0] if near and near[0] not in _NOTES else ""
+
+
+def _holds_actions(tree: Tree) -> bool:
+    match tree:
+        case Mapping():
+            return any(key.text in _ACTIONS or _holds_actions(value) for key, value in tree.pairs)
+        case Sequence():
+            return any(map(_holds_actions, tree.items))
+        case Scalar():
+            return False

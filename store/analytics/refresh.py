@@ -1,0 +1,161 @@
+"""Refresh an analytics file: insert the rows of a delta into the model, and update the derived tables."""
+
+import shutil
+from pathlib import Path
+from typing import get_type_hints
+
+import duckdb
+import msgspec
+
+from store.analytics.delta import META, Delta, Known
+from store.analytics.file import MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
+from store.analytics.masking_sql import masking_sql
+from store.analytics.outlines import (
+    OUTLINES,
+    ActionOutline,
+    ArmOutline,
+    EndReasonOutline,
+    LabelOutline,
+    Outline,
+    VariableOutline,
+)
+from store.duckdb.database import quoted
+from store.duckdb.event_fields_sql import remaining_event
+from store.duckdb.insert import roll_back
+from store.interface.errors import AnalyticsUnreadable, DatabaseLocked
+
+_FILES = (
+    "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
+)  # fmt: skip
+_TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
+"""SQL types of the fields of outlines."""
+_KNOWN = """
+SELECT s.session_id, t.turn, t.finished_at, coalesce(d.start_hash, k.start_hash) AS start_hash, s.is_redacted
+FROM internal.starts AS s JOIN (
+    SELECT session_id, max(turn) AS turn, arg_max(finished_at, turn) AS finished_at
+    FROM turns GROUP BY session_id HAVING count(*) = max(turn) + 1
+) AS t USING (session_id)
+LEFT JOIN delta_starts AS d USING (session_id) LEFT JOIN {known} AS k USING (session_id)
+"""
+# `start_hash` is not in the analytics file, because a reader of a snapshot could use it to confirm a guess of a key.
+_NOT_KNOWN = "(SELECT NULL::UUID AS session_id, NULL::UBIGINT AS start_hash LIMIT 0)"
+
+
+class Masking(msgspec.Struct, frozen=True):
+    """Whether texts and personal values are masked, and the salt of the pseudonyms."""
+
+    is_masked: bool
+    salt: str = ""
+
+
+def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
+    """Apply the delta in `folder` to the file, atomically; create the file if it does not exist. Blocks.
+
+    Raises AnalyticsUnreadable if the file is damaged or has another masking; the caller must then delete it.
+    """
+    delta = msgspec.json.decode((folder / META).read_bytes(), type=Delta)
+    spill = folder / "spill"
+    known = place.known()
+    if known.sessions is None:  # if a file exists, its content is unknown
+        place.remove()
+    is_new = not place.path.exists()
+    # sessions are deleted, and values are masked if a new version marks their variable as personal
+    is_worn = not is_new and (place.is_worn() or delta.gone > 0 or bool(delta.digests))
+    place.known_rest.unlink(missing_ok=True)  # not valid until the refresh is done
+    connection = _open(place, spill)
+    try:
+        _read(connection, folder)
+        connection.execute("BEGIN")
+        if is_new:  # a file that other statements have made is rebuilt
+            run_sql(connection, sql_of("tables"))
+            run_sql(connection, report_macros())
+        _take(connection, delta, masking)
+        connection.execute("COMMIT")
+        connection.execute("CHECKPOINT analytics")
+        _write_known_sessions(connection, place, is_new=is_new)
+        digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
+        # if sessions were replaced, the next delta must export the units again
+        memory_mark = delta.memory_mark or (None if delta.gone else known.memory_mark)
+        now_known = Known(place.known_sessions, digests, delta.rest_mark, memory_mark)
+        place.write_known(now_known, delta.as_of, masking.salt, is_worn=is_worn)
+    except duckdb.Error as error:
+        roll_back(connection)
+        kind = type(error).__name__  # without the message, which may quote users' texts and would be logged
+        raise AnalyticsUnreadable(f"the analytics file could not be refreshed: {kind}") from error
+    finally:
+        connection.close()
+        shutil.rmtree(spill, ignore_errors=True)
+    return delta
+
+
+def _open(place: Place, spill: Path) -> duckdb.DuckDBPyConnection:
+    """Open the file for writing; replace it with a copy if another program, such as an analyst's tool, locks it."""
+    try:
+        return connect(place.path, spill)
+    except DatabaseLocked:
+        place.replace_by_copy()
+        return connect(place.path, spill)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Read the files of the delta into temporary tables."""
+    for name in (*_FILES, *(["units"] if (folder / "units.parquet").exists() else [])):
+        connection.execute(f"CREATE TEMP TABLE delta_{name} AS FROM read_parquet(?)", [str(folder / f"{name}.parquet")])
+    outline = msgspec.json.decode((folder / OUTLINES).read_bytes(), type=Outline)
+    connection.execute("CREATE TEMP TABLE delta_outlines AS SELECT unnest(?::VARCHAR[]) AS digest", [outline.digests])
+    for name, kind, rows in (
+        ("actions", ActionOutline, outline.actions),
+        ("variables", VariableOutline, outline.variables),
+        ("labels", LabelOutline, outline.labels),
+        ("arms", ArmOutline, outline.arms),
+        ("end_reasons", EndReasonOutline, outline.end_reasons),
+    ):
+        shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
+        connection.execute(
+            f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",
+            [msgspec.json.encode(rows).decode()],
+        )
+
+
+def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking) -> None:
+    """Apply the delta to the tables. Within a transaction."""
+    of_file = connection.execute("SELECT tenant, is_masked FROM about").fetchall()
+    if of_file and of_file[0] != (delta.tenant, masking.is_masked):
+        raise AnalyticsUnreadable("the analytics file has another tenant or masking")
+    connection.execute("SET VARIABLE is_masked = ?", [masking.is_masked])
+    connection.execute("SET VARIABLE salt = ?", [masking.salt])
+    connection.execute(f"CREATE TEMP MACRO kept_data(kind, data) AS {remaining_event('kind', 'data')}")
+    _mask_columns(connection, "failures", "failed_turns")
+    run_sql(connection, sql_of("take"))
+    _mask_columns(connection, "calls", "llm_calls")
+    run_sql(connection, sql_of("derive"))
+    if delta.memory_mark is not None:
+        run_sql(connection, sql_of("units"))
+    connection.execute("DELETE FROM about")
+    connection.execute(
+        """INSERT INTO about BY NAME SELECT $version AS model_version, $tenant AS tenant, $is_masked AS is_masked,
+        $as_of::TIMESTAMPTZ AS as_of, $sessions AS sessions, $turns AS turns,
+        $messages AS messages, $events AS events""",
+        {
+            "version": MODEL_VERSION,
+            "tenant": delta.tenant,
+            "is_masked": masking.is_masked,
+            "as_of": delta.as_of.isoformat(),
+            **msgspec.structs.asdict(delta.counts),
+        },
+    )
+
+
+def _mask_columns(connection: duckdb.DuckDBPyConnection, delta: str, table: str) -> None:
+    """Create the view `shown_…` of a delta's rows, with the same masking as the table."""
+    columns = connection.execute(f"DESCRIBE delta_{delta}").fetchall()
+    masked = masking_sql(table, {name: kind for name, kind, *_ in columns})
+    connection.execute(f"CREATE TEMP VIEW shown_{delta} AS SELECT * REPLACE ({masked}) FROM delta_{delta}")  # noqa: S608
+
+
+def _write_known_sessions(connection: duckdb.DuckDBPyConnection, place: Place, *, is_new: bool) -> None:
+    """Write the file of the latest turns that the analytics file has."""
+    fresh = place.known_sessions.with_name(place.known_sessions.name + ".new")
+    known = _NOT_KNOWN if is_new else f"read_parquet({quoted(place.known_sessions)})"
+    connection.execute(f"COPY ({_KNOWN.format(known=known)}) TO {quoted(fresh)} (FORMAT parquet)")
+    fresh.replace(place.known_sessions)

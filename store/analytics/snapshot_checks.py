@@ -1,0 +1,137 @@
+"""Check an analytics file or a snapshot: its tables, their numbers of rows and digests, and its masking.
+
+Nothing is derived again: the file is generated from the database, and is rebuilt if it is damaged. It is opened
+read-only and without access to anything outside it, because it may come from an untrusted source.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+from msgspec import Struct
+
+from store.analytics.describe import described_tables
+from store.analytics.file import About, about, connect, run_sql
+from store.analytics.storage import stored_digests, table_digest
+from store.duckdb.event_fields_sql import remaining_event
+from store.interface.errors import AnalyticsUnreadable
+from store.interface.findings import Finding
+from store.interface.masking import HIDDEN, MASKED, Treatment
+
+ENCLOSURE = "SET enable_external_access = false; SET lock_configuration = true"
+TEXTS: dict[str, tuple[str, ...]] = {"variable_history": ("old", "new"), "variables_current": ("value",)}
+"""Columns that contain no lists or records in a masked file, and no texts except of choices and dates."""
+PSEUDONYM = "^u_[0-9a-f]{16}$"
+_COUNTED = ("sessions", "turns", "messages", "events")  # tables whose rows the table `about` counts
+
+
+class Checked(Struct, frozen=True):
+    """The description of a file, and the findings."""
+
+    about: About
+    findings: list[Finding]
+
+
+def check(path: Path, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Checked:
+    """Check a file; `on_progress` is called with the number of checked tables and of all tables. Blocks.
+
+    Raises AnalyticsUnreadable if it is not a file of this version of the model.
+    """
+    if not path.is_file():
+        raise AnalyticsUnreadable(f"there is no file {path}")
+    with (
+        tempfile.TemporaryDirectory(prefix="cuebook-verify-") as spill,
+        closing(connect(path, Path(spill), read_only=True)) as connection,
+    ):
+        try:
+            run_sql(connection, ENCLOSURE)
+            found = about(connection)
+            findings = [
+                Finding(code=code, table=table, tenant=found.tenant, what=what)
+                for code, table, what in _problems(connection, found, on_progress)
+            ]
+        except duckdb.Error as error:
+            raise AnalyticsUnreadable(f"{path} cannot be read: {error}") from error
+    return Checked(found, findings)
+
+
+_Problem = tuple[str, str, str]
+"""Code, table, and what is wrong."""
+
+
+def _problems(
+    connection: duckdb.DuckDBPyConnection, found: About, on_progress: Callable[[int, int], None]
+) -> Iterator[_Problem]:
+    if problems := list(_schema(connection)):  # the other checks need these tables
+        yield from problems
+        return
+    digests, tables = stored_digests(connection), model_columns()
+    for number, (table, columns) in enumerate(tables.items(), start=1):
+        rows, digest = table_digest(connection, table)
+        if table in _COUNTED and rows != getattr(found, table):
+            yield "file_counts_differ", table, f"there are {rows} rows, but the database had {getattr(found, table)}"
+        if table in digests and digests[table] != (rows, digest):
+            yield "file_differs", table, "its rows differ from those that the snapshot was taken with"
+        for what, where in _unmasked(table, columns) if found.is_masked else ():
+            ((hits,),) = connection.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchall()  # noqa: S608
+            if hits:
+                yield "file_unmasked", table, f"{hits} rows contain {what}"
+        on_progress(number, len(tables))
+
+
+_COLUMNS = """SELECT table_name, column_name, data_type FROM duckdb_columns()
+    WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal"""
+
+
+def model_columns() -> dict[str, dict[str, str]]:
+    """Return the columns of all tables of the model, with their types."""
+    return {table.name: {column.name: column.type for column in table.columns} for table in described_tables()}
+
+
+def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for table, column, kind in connection.execute(_COLUMNS).fetchall():
+        found.setdefault(table, {})[column] = kind
+    return found
+
+
+def _schema(connection: duckdb.DuckDBPyConnection) -> Iterator[_Problem]:
+    actual = _columns(connection)
+    for table, columns in model_columns().items():
+        if table not in actual:
+            yield "model_differs", table, "the table is missing"
+            continue
+        for column, kind in columns.items():
+            now = actual[table].get(column)
+            if now != kind:
+                what = "is missing" if now is None else f"has the type {now}, not {kind}"
+                yield "model_differs", table, f"the column {column} {what}"
+
+
+def _unmasked(table: str, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the content that a table of a masked file must not have, and the condition of its rows."""
+    for column in columns.keys() & _treated(table, "words", "digest"):
+        yield column, f"{column} IS NOT NULL"
+    for column in columns.keys() & _treated(table, "flag"):
+        yield column, f"{column} NOT IN ('', '{HIDDEN}')"
+    if values := _treated(table, "value"):
+        filled = " OR ".join(f'"{column}" IS NOT NULL' for column in sorted(values))
+        yield "a value of a personal variable", f"is_pii AND ({filled})"
+    for column in TEXTS.get(table, ()):
+        kind = f'json_type("{column}")'
+        texts = f"{kind} = 'VARCHAR' AND type NOT IN ('choice', 'date')"
+        yield "a text, a list or a record", f"{kind} IN ('ARRAY', 'OBJECT') OR ({texts})"
+    if table == "sessions":
+        unwritten = "end_reason IS NOT NULL AND end_reason NOT IN (SELECT reason FROM internal.end_reasons)"
+        yield "an end reason that is in no script", unwritten
+    if table == "events":
+        yield "unmasked data", f"data::VARCHAR IS DISTINCT FROM ({remaining_event('kind', 'data')})::VARCHAR"
+    if "user_id" in columns:
+        yield "an unmasked user id", f"NOT regexp_matches(user_id, '{PSEUDONYM}')"
+
+
+def _treated(table: str, *treatments: Treatment) -> set[str]:
+    """Return the columns of a table that are masked in one of these ways."""
+    return {column for column, treatment in MASKED.get(table, {}).items() if treatment in treatments}

@@ -1,0 +1,102 @@
+"""Validate a group of turns and calls of models against the database and insert it in one transaction.
+
+Runs in the writer's thread.
+"""
+
+from collections.abc import Iterable
+
+import duckdb
+from cachetools import LRUCache
+
+from store.duckdb.calls import settle
+from store.duckdb.insert import as_list, insert_statement, roll_back
+from store.duckdb.variables import merge_statement
+from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
+from store.interface.errors import StoreError
+from store.interface.rows import is_uuid
+from store.interface.turn_group import Entry, TurnGroup
+
+HEADS_MAX = 10_000
+"""Sessions whose head is cached in memory, about 3 MB."""
+
+
+_TABLES = ("turns", "session_starts", "session_migrations", "call_journal", "webhook_deliveries")
+
+
+class TurnCommitter:
+    """Commit groups. The heads of recent sessions are cached, so that most commits need no query."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        self._heads: LRUCache[SessionId, Head] = LRUCache(HEADS_MAX)
+        self._statements = {table: insert_statement(cursor, table) for table in _TABLES}
+        self._statements["user_variables"] = merge_statement(cursor)
+
+    def commit(self, group: list[Entry], number: int) -> list[StoreError | None]:
+        """Commit the valid entries; return for each entry None, or the error if it was refused.
+
+        The turns are stored with the number of the commit. Nothing of a refused entry is written. Raises duckdb.Error
+        if the transaction failed; then nothing of the group is written.
+        """
+        turns = [entry for entry in group if isinstance(entry, ProposedTurn)]
+        checked = TurnGroup(self._find_heads(turns), _load_keys(self._cursor, turns), number)
+        outcomes = [checked.validate(entry) for entry in group]
+        if checked.documents:
+            self._insert(checked)
+            self._heads.update(checked.heads)
+        return outcomes
+
+    def forget(self, sessions: Iterable[SessionId] | None = None) -> None:
+        """Remove the cached heads of these sessions, or of all, so that the next commit reads them from the tables."""
+        if sessions is None:
+            self._heads.clear()
+        for session in sessions or ():
+            self._heads.pop(session, None)
+
+    def _find_heads(self, turns: list[ProposedTurn]) -> dict[SessionId, Head]:
+        """Return the heads of the turns' sessions; those that are not cached are read with one statement."""
+        sessions = {proposal.session_id for proposal in turns}
+        heads = {session: self._heads[session] for session in sessions if session in self._heads}
+        missing = [session_id for _, session_id in sessions - heads.keys() if is_uuid(session_id)]
+        return heads | (_load_heads(self._cursor, missing) if missing else {})
+
+    def _insert(self, group: TurnGroup) -> None:
+        documents = group.all_documents()
+        is_single = len(documents) == 1 and not group.settlements
+        if not is_single:  # one statement is a transaction by itself, and cheaper
+            self._cursor.execute("BEGIN")
+        try:
+            for table, rows in documents.items():
+                self._cursor.execute(self._statements[table], [as_list(rows)])
+            if group.settlements:
+                settle(self._cursor, group.settlements)
+            if not is_single:
+                self._cursor.execute("COMMIT")
+        except duckdb.Error:
+            if not is_single:
+                roll_back(self._cursor)
+            raise
+
+
+def _load_heads(cursor: duckdb.DuckDBPyConnection, session_ids: list[str]) -> dict[SessionId, Head]:
+    rows = cursor.execute(
+        """SELECT tenant, session_id::VARCHAR, max(turn), max(message_count), max(event_count) FROM turns
+        WHERE session_id IN (SELECT unnest(?::UUID[])) GROUP BY tenant, session_id""",
+        [session_ids],
+    ).fetchall()
+    return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in rows}
+
+
+def _load_keys(cursor: duckdb.DuckDBPyConnection, turns: list[ProposedTurn]) -> dict[UniqueKey, str]:
+    """Return the keys of the new sessions that already exist, with the ids of their sessions."""
+    keys = {key for proposal in turns for key in keys_of(proposal.session)}
+    if not keys:
+        return {}
+    rows = cursor.execute(
+        """SELECT tenant, key, idempotency_key, session_id::VARCHAR FROM session_starts
+        WHERE key IN (SELECT unnest($values)) OR idempotency_key IN (SELECT unnest($values))""",
+        {"values": [value for _, _, value in keys]},
+    ).fetchall()
+    found = {(tenant, "key", key): session_id for tenant, key, _, session_id in rows}
+    found.update({(tenant, "idempotency_key", key): session_id for tenant, _, key, session_id in rows})
+    return found

@@ -1,0 +1,315 @@
+"""Open the database file of a data folder, and translate DuckDB's errors into those of the store."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from os.path import samestat
+from pathlib import Path
+from typing import Self
+
+import duckdb
+import structlog
+
+from store.duckdb.commit_mark import (
+    CommitMark,
+    LostCommits,
+    describe_loss,
+    find_loss,
+    identify,
+    is_accepted,
+    last_commit,
+    report_loss,
+)
+from store.duckdb.schema import migrate, require_current
+from store.interface.errors import DatabaseFileLost, DatabaseLocked, DatabaseUnreadable, StoreUnavailable
+from store.interface.file_sync import sync
+from store.interface.maintenance_rows import Size
+from store.interface.private_files import FILE_NAME, beside, make_folder, restrict
+
+FRESH = ".compacting"  # suffix of the file that a compaction writes
+SPILLED = ".tmp"  # suffix of the folder for temporary data that does not fit into memory
+
+# A commit that fills the log waits for the checkpoint of the whole log: 4 MB are about 1,000 turns, 6-60 ms.
+CHECKPOINT_THRESHOLD = "4MB"
+# A checkpoint rewrites a table's incomplete row groups, so their size bounds its cost; 2,048 is DuckDB's minimum.
+ROW_GROUP_ROWS = 2048
+THREADS = 2
+
+log = structlog.get_logger()
+
+
+class Database:
+    """An open database file. Each thread uses a cursor of its own; a cursor is not safe for concurrent use."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+        self.fresh = beside(path, FRESH)
+        self._wal = _log_of(path)
+        self._wal_inode: int | None = None
+        self._is_closed = False
+        self._mark: CommitMark | None = None
+        self._lost_commits: LostCommits | None = None
+        self.last_commit = 0
+        opened = path.stat()
+        self._files = [opened]  # the files that may be at the path: two while a compaction replaces the file
+        self._written_ns = opened.st_mtime_ns
+
+    @classmethod
+    def open(cls, folder: Path, *, read_only: bool = False) -> Self:
+        """Open the database file in `folder`; create or migrate it if necessary.
+
+        With `read_only`, nothing is created or migrated. Raises DatabaseLocked, DatabaseUnreadable, DatabaseTooNew,
+        MigrationChanged, and with `read_only` also DatabaseTooOld.
+        """
+        path = folder / FILE_NAME
+        if not read_only:
+            _make_folder(folder)
+            _report_loss(path)
+        database = cls(_attach(path, read_only=read_only), path)
+        try:
+            (require_current if read_only else migrate)(database._connection, path)
+            database._check_commits(read_only=read_only)
+        except BaseException:
+            database._connection.close()
+            raise
+        if not read_only:
+            database.remove_fresh()
+            shutil.rmtree(beside(path, SPILLED), ignore_errors=True)
+            sync(folder)
+        return database
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a new cursor, for one thread at a time. Raises StoreUnavailable if the database is closed."""
+        try:
+            cursor = self._connection.cursor()
+        except duckdb.ConnectionException as error:
+            raise StoreUnavailable("the database is closed") from error
+        cursor.execute("USE cuebook")
+        return cursor
+
+    def mark(self, number: int) -> None:
+        """Write the number of a commit that is on disk and is acknowledged next. Raises OSError."""
+        if self._mark is not None:
+            self._mark.write(number)
+
+    def lost_commits(self) -> str | None:
+        """Return an error message if acknowledged commits are missing in the database, else None."""
+        if self._lost_commits is None or (self._mark is not None and is_accepted(self.path)):
+            return None
+        return describe_loss(self.path, self._lost_commits)
+
+    def _check_commits(self, *, read_only: bool) -> None:
+        """Compare the number of the last commit with the acknowledged number."""
+        database_id, self.last_commit = identify(self._connection), last_commit(self._connection)
+        self._lost_commits = find_loss(self.path, database_id, self.last_commit)
+        if read_only:
+            return
+        try:
+            if self._lost_commits is not None:
+                self._lost_commits = report_loss(self.path, self._lost_commits)
+                log.critical("acknowledged commits are missing", problem=self.lost_commits())
+            self._mark = CommitMark.open(self.path, database_id)
+            self._mark.write(self.last_commit)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path} cannot be opened: {error.strerror}") from error
+
+    def size(self, cursor: duckdb.DuckDBPyConnection) -> Size:
+        """Return the size of the database and the free space of its disk, in bytes."""
+        blocks = cursor.execute(
+            "SELECT block_size * free_blocks FROM pragma_database_size() WHERE database_name = 'cuebook'"
+        ).fetchall()
+        log_bytes = self._wal.stat().st_size if self._wal.exists() else 0
+        return Size(self.path.stat().st_size, log_bytes, blocks[0][0], shutil.disk_usage(self.path.parent).free)
+
+    def make_fresh(self) -> None:
+        """Create an empty database with all tables in the same folder."""
+        self.remove_fresh()
+        connection = _attach(self.fresh, read_only=False)
+        try:
+            migrate(connection, self.fresh)
+        finally:
+            connection.close()
+
+    def take_fresh(self, on_step: Callable[[str], None]) -> None:
+        """Replace the file with the new file and open that. No cursor may be open meanwhile.
+
+        If the process dies before the rename, the old file remains; if it dies after it, the new one. Either is
+        complete. Raises StoreUnavailable, DatabaseFileLost, DatabaseLocked.
+        """
+        self.require_file()  # otherwise the new file could replace another database
+        try:
+            self._connection.execute("CHECKPOINT cuebook")
+        except duckdb.Error as error:
+            raise StoreUnavailable(f"the log could not be emptied: {error}") from error
+        if self._wal.exists():  # DuckDB would apply it to the new file
+            raise StoreUnavailable("the log could not be emptied")
+        sync(self.fresh)
+        on_step("replacing the file")
+        self._files = [*self._files, self.fresh.stat()]
+        self.fresh.replace(self.path)
+        self._files = self._files[-1:]
+        sync(self.path.parent)
+        on_step("opening the new file")
+        self._connection.close()  # not earlier: until now the lock of the old file keeps other processes out
+        self._connection = _attach(self.path, read_only=False)
+        self._wal_inode = None
+
+    def remove_fresh(self) -> None:
+        """Delete the new file of a compaction and its log, also if a killed process left them. They must be closed."""
+        for leftover in (self.fresh, _log_of(self.fresh)):
+            leftover.unlink(missing_ok=True)
+
+    def require_file(self) -> None:
+        """Raise DatabaseFileLost unless the file at the path is the one that is open.
+
+        Takes a few microseconds. Raises StoreUnavailable if the path cannot be accessed.
+        """
+        try:
+            found = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise DatabaseFileLost(
+                f"{self.path} was deleted or moved while the server had it open; stop the server, put the file back "
+                "or restore a backup, and start again"
+            ) from None
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path} cannot be accessed: {error.strerror}") from error
+        if not any(samestat(found, each) for each in self._files):
+            raise DatabaseFileLost(
+                f"{self.path} was replaced while the server had it open; restart the server to use the new file"
+            )
+
+    def sync_log(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Make commits durable in the cases that DuckDB's sync of the log file does not cover.
+
+        DuckDB syncs a new log file, but not its folder. If the log file was deleted, DuckDB continues to write to the
+        open file, and its commits would be lost when the process ends; in that case a checkpoint writes them to the
+        database file. A checkpoint also deletes the log file, but it changes the modification time of the database
+        file. Raises OSError, duckdb.Error.
+        """
+        written_ns = self.path.stat().st_mtime_ns
+        inode = _inode(self._wal)
+        if inode != self._wal_inode and self._wal_inode is not None and written_ns == self._written_ns:
+            cursor.execute("CHECKPOINT cuebook")
+            written_ns, inode = self.path.stat().st_mtime_ns, _inode(self._wal)
+        if inode is not None and inode != self._wal_inode:
+            sync(self.path.parent)
+        self._wal_inode, self._written_ns = inode, written_ns
+
+    def close(self) -> None:
+        """Close the file; commits that are still in the log stay there and are read at the next open.
+
+        DuckDB checkpoints the log at shutdown if it can, and deletes it by its name. This is disabled if another
+        database may be at the path.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self.require_file()
+        except StoreUnavailable:
+            self._connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        self._connection.close()
+        if self._mark is not None:
+            self._mark.close()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        make_folder(folder)
+        restrict(folder)
+    except OSError as error:
+        raise DatabaseUnreadable(f"the data folder {folder} cannot be created: {error.strerror}") from error
+
+
+def _report_loss(path: Path) -> None:
+    """Report missing commits, if any, before the log is applied and deleted."""
+    if not _log_of(path).exists() or not path.exists():
+        return
+    connection = _attach(path, read_only=True)
+    try:
+        loss = find_loss(path, identify(connection), last_commit(connection))
+        if loss is not None:
+            report_loss(path, loss)
+    except (duckdb.CatalogException, duckdb.BinderException):  # written before commits had numbers, or no table yet
+        return
+    except OSError as error:
+        raise StoreUnavailable(f"the log of {path} cannot be copied: {error.strerror}") from error
+    finally:
+        connection.close()
+
+
+def _attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """Return a connection with the file as its default database. Only ATTACH can set the size of row groups."""
+    while True:
+        inode = _inode(path)
+        connection = _connect(path, read_only=read_only)
+        if inode in {None, _inode(path)}:
+            return connection
+        connection.close()  # another process has just replaced the file
+
+
+def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": THREADS,
+            "checkpoint_threshold": CHECKPOINT_THRESHOLD,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+    try:
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        if not read_only:  # not in the working directory: temporary data contains users' texts
+            connection.execute(f"SET GLOBAL temp_directory = {quoted(beside(path, SPILLED))}")
+        connection.execute(f"ATTACH {quoted(path)} AS cuebook ({options(read_only=read_only)})")
+        connection.execute("USE cuebook")
+    except duckdb.Error as error:
+        connection.close()
+        raise why_not_open(path, error) from error
+    return connection
+
+
+def options(*, read_only: bool = False) -> str:
+    """Return the options of ATTACH for a database file."""
+    return f"ROW_GROUP_SIZE {ROW_GROUP_ROWS}" + (", READ_ONLY" if read_only else "")
+
+
+def quoted(path: Path) -> str:
+    """Return a path as an SQL string literal."""
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _log_of(path: Path) -> Path:
+    return beside(path, ".wal")
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:
+    """Return the error of the store for DuckDB's error when opening a file."""
+    message = str(error)
+    if isinstance(error, duckdb.ResourceInUseException):
+        return DatabaseLocked(path, os.getpid())
+    if "Could not set lock on file" in message:
+        holder = re.search(r"\(PID (\d+)\)", message)
+        return DatabaseLocked(path, int(holder[1]) if holder else None)
+    if not path.exists():
+        return DatabaseUnreadable(f"there is no database at {path}; the server creates it when it first starts")
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StoreUnavailable(f"{path} cannot be opened: out of memory or disk space")
+    if "WAL file" in message:
+        return DatabaseUnreadable(
+            f"the log of {path} is damaged: {message}. Restore a backup, or move {_log_of(path)} away to open the "
+            "database without the writes in it."
+        )
+    return DatabaseUnreadable(
+        f"{path} is not a readable database: {message}. Restore it from a backup, or move it away."
+    )

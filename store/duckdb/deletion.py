@@ -1,0 +1,168 @@
+"""Delete the rows of sessions and users from all tables."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from store.duckdb.fetch import Cursor
+from store.duckdb.insert import insert
+from store.duckdb.short_term_sql import REMOVE_DANGLING
+from store.interface.maintenance_rows import ErasureResult
+from store.interface.rows import ErasureRow
+
+_ROWS = "count(*)"
+OF_SESSIONS = "tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID[]))"
+"""SQL condition for the rows of the sessions `$sessions` of `$tenant`."""
+
+
+class Owned(NamedTuple):
+    """A table with rows of sessions (`session_id`), of users (`user_id`), or of both."""
+
+    table: str
+    counted: Mapping[str, str]
+    """The counts in a receipt: SQL aggregates by kind."""
+    by_session: bool = True
+    by_user: bool = True
+
+
+OWNED = (
+    Owned("session_starts", {"sessions": _ROWS}),
+    Owned(
+        "turns",
+        {
+            "turns": _ROWS,
+            "messages": "sum(json_array_length(messages))",
+            "writes": "sum(json_array_length(variables))",
+            "events": "sum(json_array_length(events))",
+        },
+    ),
+    Owned("session_migrations", {"migrations": _ROWS}, by_user=False),
+    Owned("turn_failures", {"failures": _ROWS}, by_user=False),
+    Owned("settled_calls", {"calls": _ROWS}),
+    Owned("call_journal", {"calls": "count(DISTINCT call_id)"}),
+    Owned("webhook_deliveries", {"deliveries": _ROWS}),
+    Owned("user_variables", {"variables": _ROWS}, by_session=False),
+    Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
+    Owned("api_keys", {"keys": _ROWS}, by_session=False),
+    Owned("memory_unit_rows", {"units": _ROWS}),
+    Owned("memory_groups", {"groups": _ROWS}),
+    Owned("memory_vectors", {"vectors": _ROWS}),
+    Owned("memory_owners", {"memories": _ROWS}, by_session=False),
+    Owned("memory_jobs", {"jobs": _ROWS}, by_session=False),
+    Owned("memory_calls", {"calls": _ROWS}, by_session=False),
+)
+"""All tables whose rows are deleted with their session or user. A test fails if a table with a `session_id` or
+`user_id` is missing.
+"""
+
+
+def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:
+    """Delete all rows of a session; return false if there is no such session. Within a transaction."""
+    started = cursor.execute(
+        "SELECT 1 FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
+    ).fetchall()
+    if started:
+        delete_sessions(cursor, tenant, [session_id])
+    return bool(started)
+
+
+def delete_sessions(cursor: Cursor, tenant: str, session_ids: list[str]) -> list[str]:
+    """Delete all rows of sessions; return the users whose memory contained rows of them. Within a transaction."""
+    users = delete_memory_of(cursor, tenant, session_ids)
+    _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, session_ids, None)
+    return users
+
+
+_OF_MEMORY = [owned for owned in OWNED if owned.by_session and owned.table.startswith("memory_")]
+
+
+def delete_memory_of(cursor: Cursor, tenant: str, session_ids: list[str]) -> list[str]:
+    """Delete the memory rows of sessions; return the users whose memory contained them. Within a transaction."""
+    either = " UNION ".join(f"SELECT user_id FROM {owned.table} WHERE {OF_SESSIONS}" for owned in _OF_MEMORY)  # noqa: S608
+    found = cursor.execute(f"{either} ORDER BY user_id", {"tenant": tenant, "sessions": session_ids}).fetchall()
+    users = [user_id for (user_id,) in found]
+    if users:
+        _restore_validity(cursor, tenant, session_ids)
+        _remove_summaries_of(cursor, tenant, session_ids)
+        _remove(cursor, _OF_MEMORY, tenant, session_ids, None)
+    for user_id in users:
+        cursor.execute(REMOVE_DANGLING, {"tenant": tenant, "user_id": user_id})
+    return users
+
+
+def _restore_validity(cursor: Cursor, tenant: str, session_ids: list[str]) -> None:
+    """Make units valid again that units of the sessions superseded, so that a search finds the earlier fact again."""
+    cursor.execute(
+        f"""UPDATE memory_unit_rows SET superseded_by = NULL, valid_to = NULL
+        FROM (SELECT user_id, unit_id FROM memory_unit_rows WHERE {OF_SESSIONS}) AS removed
+        WHERE memory_unit_rows.tenant = $tenant AND memory_unit_rows.user_id = removed.user_id
+            AND memory_unit_rows.superseded_by = removed.unit_id""",  # noqa: S608
+        {"tenant": tenant, "sessions": session_ids},
+    )
+
+
+def _remove_summaries_of(cursor: Cursor, tenant: str, session_ids: list[str]) -> None:
+    """Delete the summaries of the users' whole memories, since they cover the sessions, and mark them as stale.
+
+    A stale summary is written again later.
+    """
+    of_user = f"tenant = $tenant AND user_id IN (SELECT user_id FROM memory_groups WHERE {OF_SESSIONS})"  # noqa: S608
+    parameters = {"tenant": tenant, "sessions": session_ids}
+    above = f"SELECT user_id, sequence FROM memory_unit_rows WHERE {of_user} AND rank = 2"  # noqa: S608
+    if not cursor.execute(above, parameters).fetchall():
+        return
+    cursor.execute(f"UPDATE memory_owners SET is_stale = true WHERE {of_user}", parameters)  # noqa: S608
+    cursor.execute(
+        f"DELETE FROM memory_vectors WHERE {of_user} AND (user_id, sequence) IN ({above})",  # noqa: S608
+        parameters,
+    )
+    cursor.execute(f"DELETE FROM memory_unit_rows WHERE {of_user} AND rank = 2", parameters)  # noqa: S608
+    cursor.execute(
+        f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {of_user} AND rank = 1 AND unit_id = group_id",  # noqa: S608
+        parameters,
+    )
+
+
+def sessions_of_user(cursor: Cursor, tenant: str, user_id: str) -> list[str]:
+    """Return the ids of all sessions of a user that have any rows, including sessions that were never created."""
+    parts = [
+        f"SELECT session_id FROM {owned.table} WHERE tenant = $tenant AND user_id = $user_id"  # noqa: S608
+        for owned in OWNED
+        if owned.by_session and owned.by_user
+    ]
+    found = cursor.execute(
+        f"SELECT DISTINCT session_id::VARCHAR AS id FROM ({' UNION ALL '.join(parts)}) WHERE id IS NOT NULL",  # noqa: S608
+        {"tenant": tenant, "user_id": user_id},
+    ).fetchall()
+    return sorted(session_id for (session_id,) in found)
+
+
+def erase_user(cursor: Cursor, tenant: str, user_id: str, receipt_id: str, erased_at: datetime) -> ErasureResult:
+    """Delete all rows of a user and of that user's sessions, and insert a receipt. Within a transaction."""
+    sessions = sessions_of_user(cursor, tenant, user_id)
+    counts = _remove(cursor, OWNED, tenant, sessions, user_id)
+    insert(cursor, "erasures", ErasureRow(tenant, receipt_id, erased_at, counts))
+    return ErasureResult(sessions, counts)
+
+
+def _remove(
+    cursor: Cursor, tables: tuple[Owned, ...] | list[Owned], tenant: str, sessions: list[str], user_id: str | None
+) -> dict[str, int]:
+    """Delete the rows of these sessions, and of the user if `user_id` is set; return the counts by kind."""
+    counts = {kind: 0 for owned in tables for kind in owned.counted}
+    for owned in tables:
+        which = _condition(owned)
+        values = (("sessions", sessions), ("user_id", user_id))
+        parameters = {"tenant": tenant} | {name: value for name, value in values if f"${name}" in which}
+        counting = ", ".join(f"coalesce({count}, 0)::BIGINT" for count in owned.counted.values())
+        found = cursor.execute(f"SELECT {counting} FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+        for kind, count in zip(owned.counted, found.fetchall()[0], strict=True):
+            counts[kind] += count
+        cursor.execute(f"DELETE FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+    return counts
+
+
+def _condition(owned: Owned) -> str:
+    either = ["session_id IN (SELECT unnest($sessions::UUID[]))"] * owned.by_session
+    either += ["user_id = $user_id"] * owned.by_user
+    return f"tenant = $tenant AND ({' OR '.join(either)})"

@@ -1,0 +1,69 @@
+"""SQL that reduces a JSON object to some of its fields, such as an event to those that contain no personal text."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from store.interface.event_fields import EVENT_FIELDS
+
+_EACH = "[]"
+
+
+def remaining_event(kind: str, data: str) -> str:
+    """Return SQL for the retained fields of an event's data, a JSON object; `kind` and `data` are SQL expressions."""
+    by_fields: dict[tuple[str, ...], list[str]] = {}
+    for name, fields in EVENT_FIELDS.items():
+        if fields:
+            by_fields.setdefault(fields, []).append(f"'{name}'")
+    cases = " ".join(
+        f"WHEN {kind} IN ({', '.join(names)}) THEN {remaining_fields(data, fields)}"
+        for fields, names in by_fields.items()
+    )
+    return f"CASE {cases} ELSE '{{}}'::JSON END"
+
+
+def remaining_fields(data: str, fields: Sequence[str]) -> str:
+    """Return SQL for a JSON object with these fields of another one; fields that are missing or null are left out.
+
+    The object is parsed once: a state has 30 retained fields, and each access to one would parse all of it.
+    """
+    tree = _tree(fields)
+    shape = msgspec.json.encode(_shape(tree)).decode()
+    return f"list_transform([from_json({data}, '{shape}')], lambda fields: {_remaining('fields', tree)})[1]"
+
+
+_Tree: TypeAlias = dict[str, "_Tree"]
+"""Fields by name, `a[]` being a list of objects; a field with an empty tree is retained unchanged."""
+
+
+def _tree(fields: Sequence[str]) -> _Tree:
+    tree: _Tree = {}
+    for field in fields:
+        below = tree
+        for name in field.split("."):
+            below = below.setdefault(name, {})
+    return tree
+
+
+def _shape(tree: _Tree) -> dict[str, object]:
+    """Return the structure of the tree, as `from_json` expects it."""
+    return {
+        name.removesuffix(_EACH): ([_shape(within)] if name.endswith(_EACH) else _shape(within)) if within else "JSON"
+        for name, within in tree.items()
+    }
+
+
+def _remaining(struct: str, tree: _Tree) -> str:
+    pairs = ", ".join(f"'{name.removesuffix(_EACH)}', {_remaining_field(struct, name, tree[name])}" for name in tree)
+    return f"json_merge_patch('{{}}', json_object({pairs}))"  # the merge removes null fields
+
+
+def _remaining_field(struct: str, name: str, within: _Tree) -> str:
+    path = f"{struct}.{name.removesuffix(_EACH)}"
+    if not within:
+        return path
+    if name.endswith(_EACH):
+        each = f"{struct}_each"
+        return f"list_transform({path}, lambda {each}: {_remaining(each, within)})"
+    return f"nullif({_remaining(path, within)}, '{{}}'::JSON)"

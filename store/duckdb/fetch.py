@@ -1,0 +1,69 @@
+"""Fetch the rows of a SELECT: the database builds one JSON object per row, msgspec decodes it into the row's type."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+import duckdb
+import msgspec
+
+from store.interface.errors import StoreUnavailable
+from store.interface.pages import Page, bounded, cursor_of, position_of
+
+Cursor: TypeAlias = duckdb.DuckDBPyConnection
+Parameters: TypeAlias = dict[str, str | int | list[str] | None]
+R = TypeVar("R", bound=msgspec.Struct)
+T = TypeVar("T")
+
+
+def iso(column: str) -> str:
+    """Return SQL for a time as ISO 8601 text, which msgspec reads; DuckDB's default format is different."""
+    return f"strftime({column}, '%Y-%m-%dT%H:%M:%S.%fZ')"
+
+
+def utc(*columns: str) -> str:
+    """Return the REPLACE clause of a `SELECT *` that returns these times as ISO 8601 text."""
+    return f"REPLACE ({', '.join(f'{iso(column)} AS {column}' for column in columns)})"
+
+
+def fetch(cursor: Cursor, row: type[R], select: str, parameters: Parameters) -> list[R]:
+    """Return the rows of a SELECT whose columns are the row's fields; other columns are ignored."""
+    found = cursor.execute(f"SELECT to_json(found)::VARCHAR FROM ({select}) AS found", parameters).fetchall()  # noqa: S608
+    return decode(list[row], f"[{','.join(text for (text,) in found)}]")  # type: ignore[valid-type]
+
+
+def fetch_one(cursor: Cursor, row: type[R], select: str, parameters: Parameters) -> R | None:
+    """Return the first row of a SELECT, or None."""
+    rows = fetch(cursor, row, select, parameters)
+    return rows[0] if rows else None
+
+
+def decode(kind: type[T], text: str) -> T:
+    """Decode stored JSON. Raises StoreUnavailable if it cannot be decoded, which means that the file is damaged."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        raise StoreUnavailable(f"a stored row cannot be read: {error}") from error
+
+
+def fetch_page(
+    cursor: Cursor,
+    row: type[R],
+    select: str,
+    parameters: Parameters,
+    limit: int,
+    after: str | None,
+    position: Callable[[R], tuple[datetime, str]],
+) -> Page[R]:
+    """Return a page of the rows of a SELECT.
+
+    The SELECT starts after the position `$after_time` and `$after_id`, which are null for the first page, and has at
+    most `$limit` rows: one more than the page, which shows that there is a next page. Raises CursorInvalid.
+    """
+    limit = bounded(limit)
+    start: Parameters = {"after_time": None, "after_id": None, "limit": limit + 1}
+    if after is not None:
+        moment, last = position_of(after, tuple[datetime, str])
+        start |= {"after_time": moment.isoformat(), "after_id": last}
+    rows = fetch(cursor, row, select, parameters | start)
+    return Page(rows[:limit], cursor_of(position(rows[limit - 1])) if len(rows) > limit else None)

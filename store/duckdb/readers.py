@@ -1,0 +1,104 @@
+"""A pool of reader threads, each with its own cursor. The number of waiting callers and the time are bounded."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TypeAlias, TypeVar
+
+import duckdb
+
+from store.duckdb.database import Database
+from store.interface.errors import ReadTimedOut, StoreBusy, StoreError, StoreUnavailable, describe_error
+
+READERS = 4
+WAITING_MAX = 1_024
+"""Maximum number of reads that wait for a thread."""
+READ_TIMEOUT_S = 10.0
+
+Cursor: TypeAlias = duckdb.DuckDBPyConnection
+T = TypeVar("T")
+
+
+class Readers:
+    """Run reads in threads, outside the event loop."""
+
+    def __init__(self, database: Database, timeout_s: float = READ_TIMEOUT_S) -> None:
+        self._database = database
+        self._timeout_s = timeout_s
+        self._cursors = [database.cursor() for _ in range(READERS)]
+        self._free = asyncio.Semaphore(READERS)
+        self._waiting = 0
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="cuebook-reader")
+
+    async def read(self, work: Callable[[Cursor], T]) -> T:
+        """Run `work` in a thread and return its result. Raises StoreBusy, ReadTimedOut, StoreUnavailable."""
+        if self._waiting >= WAITING_MAX:
+            raise StoreBusy(f"{WAITING_MAX} reads are already waiting")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._free.acquire()
+        except TimeoutError:
+            raise StoreBusy(f"no reader became free within {self._timeout_s:g} s") from None
+        finally:
+            self._waiting -= 1
+        return await self._run(work, self._cursors.pop())
+
+    async def _run(self, work: Callable[[Cursor], T], cursor: Cursor) -> T:
+        result = asyncio.get_running_loop().run_in_executor(self._pool, _guarded, work, cursor)
+        result.add_done_callback(lambda finished: self._release(cursor, finished))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                # Shielded: the cursor is free again when its thread has finished, not when its caller has.
+                return await asyncio.shield(result)
+        except TimeoutError:
+            cursor.interrupt()
+            raise ReadTimedOut(f"a read took longer than {self._timeout_s:g} s and was stopped") from None
+        except asyncio.CancelledError:
+            cursor.interrupt()
+            raise
+
+    def _release(self, cursor: Cursor, finished: asyncio.Future[T]) -> None:
+        if not finished.cancelled():
+            finished.exception()  # retrieved, so that asyncio does not log an interrupted read that has no caller
+        self._cursors.append(cursor)
+        self._free.release()
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Pause all reads and close all cursors; reads wait meanwhile. Raises StoreBusy if running reads do not end."""
+        permits, is_paused = 0, False
+        try:
+            async with asyncio.timeout(2 * self._timeout_s):  # a read that takes longer than its limit is stopped
+                while permits < READERS:
+                    await self._free.acquire()
+                    permits += 1
+            is_paused = True
+            while self._cursors:
+                self._cursors.pop().close()
+            yield
+        except TimeoutError:
+            raise StoreBusy("the running reads do not end") from None
+        finally:
+            if is_paused:  # if this fails because the file cannot be opened, no reader becomes free again
+                self._cursors = [self._database.cursor() for _ in range(READERS)]
+            for _ in range(permits):
+                self._free.release()
+
+    def close(self) -> None:
+        """Wait for the running reads, at most their time limit, then end the threads."""
+        self._pool.shutdown(wait=True)
+        for cursor in self._cursors:
+            cursor.close()
+
+
+def _guarded(work: Callable[[Cursor], T], cursor: Cursor) -> T:
+    try:
+        return work(cursor)
+    except duckdb.InterruptException as error:
+        raise ReadTimedOut("the read was stopped") from error
+    except StoreError:
+        raise
+    except duckdb.Error as error:
+        raise StoreUnavailable(f"the read failed: {describe_error(error)}") from error

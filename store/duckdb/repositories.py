@@ -1,0 +1,188 @@
+"""The repositories of the store over DuckDB. What each method does is said in `store.interface.repositories`."""
+
+import asyncio
+
+from store.duckdb import calls as calls_sql
+from store.duckdb import (
+    deletion,
+    keys,
+    retention,
+    script_texts,
+    session_list,
+    session_metadata,
+    sessions,
+    turns,
+    variables,
+    webhooks,
+)
+from store.duckdb import failures as failures_sql
+from store.duckdb import import_session as import_sql
+from store.duckdb import search as search_sql
+from store.duckdb import statistics as statistics_sql
+from store.duckdb.compaction import Compaction, require_room
+from store.duckdb.database import Database
+from store.duckdb.readers import Readers
+from store.duckdb.repository import Repository, reads, reads_durable, writes
+from store.duckdb.writer import Writer
+from store.interface.admission import ProposedTurn
+from store.interface.errors import CompactionRunning
+from store.interface.maintenance_rows import CompactionResult, OnStep, Size
+from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow
+from store.interface.webhook_rows import DeliveryRow
+
+
+class DuckDBTurns(Repository):
+    """Store and read turns."""
+
+    async def commit(
+        self,
+        turn: TurnRow,
+        expected_turn: int,
+        session: SessionRow | None = None,
+        migration: MigrationRow | None = None,
+        calls_used: tuple[str, ...] | None = None,
+        calls_withheld: tuple[str, ...] = (),
+        deliveries: tuple[DeliveryRow, ...] = (),
+    ) -> None:
+        """Commit a turn in a group with the other waiting turns."""
+        await self._writer.commit(
+            ProposedTurn(turn, expected_turn, session, migration, calls_used, calls_withheld, deliveries)
+        )
+
+    async def note_call(self, call: CallRow) -> None:
+        """Write a call of a model to the journal, in a group with the waiting turns."""
+        await self._writer.commit(call)
+
+    save_failure = writes(failures_sql.save_failure)
+    get = reads(turns.turn)
+    range = reads(turns.turns)
+    by_key = reads_durable(turns.turn_by_key)
+    messages = reads(turns.messages)
+    recent_messages = reads(turns.recent_messages)
+    user_message = reads(turns.user_message)
+    snapshots = reads(turns.snapshots)
+    events = reads(turns.events)
+    variable_history = reads(turns.variable_history)
+    failures = reads(failures_sql.failures)
+    unsettled_calls = reads(calls_sql.unsettled_calls)
+    calls = reads(calls_sql.calls)
+    spent = reads(calls_sql.spent)
+    search = reads(search_sql.search)
+
+
+class DuckDBSessions(Repository):
+    """Store and read sessions and the variables of users."""
+
+    head = reads(sessions.session_head)
+    start = reads(sessions.session_start)
+    by_key = reads(sessions.session_by_key)
+    by_creation_key = reads_durable(sessions.creation_by_key)
+    page = reads(session_list.list_sessions)
+    statistics = reads(statistics_sql.statistics)
+    migrations = reads(sessions.migrations)
+    fork = writes(session_metadata.fork)
+    label = writes(session_metadata.label)
+    import_session = writes(
+        import_sql.import_session, lambda _, whole, **__: [(whole.session.tenant, whole.session.session_id)]
+    )
+    user_variables = reads(variables.user_variables)
+    set_user_variables = writes(variables.set_user_variables)
+    user_history = reads(variables.user_history)
+    ids_of_user = reads(deletion.sessions_of_user)
+
+
+class DuckDBScripts(Repository):
+    """Store and read scripts."""
+
+    save = writes(script_texts.save_script)
+    set_statuses = writes(script_texts.set_statuses)
+    describe = writes(script_texts.describe)
+    page = reads(script_texts.scripts)
+    get = reads(script_texts.script)
+    versions = reads(script_texts.script_versions)
+    latest_published = reads(script_texts.latest_published)
+    text = reads(script_texts.script_text)
+
+
+class DuckDBDelivery(Repository):
+    """Store and read webhooks and deliveries."""
+
+    save_webhook = writes(webhooks.save_webhook)
+    remove_webhook = writes(webhooks.remove_webhook)
+    note_attempts = writes(webhooks.note_attempts)
+    replay = writes(webhooks.replay_deliveries)
+    tidy = writes(webhooks.tidy_deliveries)
+    webhooks_of_all = reads(webhooks.webhooks_of_all)
+    ahead = reads(webhooks.deliveries_ahead)
+    page = reads(webhooks.deliveries)
+    get = reads(webhooks.delivery)
+
+
+class DuckDBKeys(Repository):
+    """Store and read API keys."""
+
+    add = writes(keys.add_key)
+    revoke = writes(keys.revoke_key)
+    note_use = writes(keys.note_key_use)
+    known = reads(keys.known_keys)
+    page = reads(keys.keys)
+
+
+class DuckDBRetention(Repository):
+    """Apply retention policies."""
+
+    counts = reads(retention.counts)
+    due = reads(retention.due)
+    apply = writes(
+        retention.apply,
+        lambda result, tenant, *_: [(tenant, session_id) for session_id in (*result.redacted, *result.deleted)],
+    )
+
+
+class DuckDBMaintenance(Repository):
+    """Delete data, rewrite the file, and measure it."""
+
+    def __init__(self, readers: Readers, writer: Writer | None, database: Database) -> None:
+        super().__init__(readers, writer)
+        self._database = database
+        self._compacting: asyncio.Task[CompactionResult] | None = None
+        self.compaction: Compaction | None = None
+
+    delete_session = writes(
+        deletion.delete_session, lambda is_removed, tenant, session_id: [(tenant, session_id)] * is_removed
+    )
+    erase_user = writes(
+        deletion.erase_user, lambda erased, tenant, *_: [(tenant, session_id) for session_id in erased.sessions]
+    )
+
+    async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
+        """Rewrite the file in a task, so that it continues if the caller is cancelled."""
+        self._require_idle()
+        self._compacting = asyncio.create_task(self._compact(self._writer, on_step))
+        return await asyncio.shield(self._compacting)
+
+    async def stop_compaction(self) -> None:
+        """Stop the running compaction, if there is one, and wait until it has stopped."""
+        if self.compaction is not None and self._compacting is not None:
+            self.compaction.stop()
+            await asyncio.wait({self._compacting})
+
+    async def require_compactable(self) -> None:
+        """Raise CompactionRunning or DiskTooSmall if the database cannot be compacted now."""
+        self._require_idle()
+        require_room(await self.size())
+
+    async def size(self) -> Size:
+        """Return the size of the file and the free space of its disk."""
+        return await self._readers.read(self._database.size)
+
+    def _require_idle(self) -> None:
+        if self._compacting is not None:
+            raise CompactionRunning("a compaction of the database is already running")
+
+    async def _compact(self, writer: Writer, on_step: OnStep) -> CompactionResult:
+        try:
+            self.compaction = Compaction(self._database, on_step)
+            return await self.compaction.run(writer, self._readers)
+        finally:
+            self.compaction = self._compacting = None

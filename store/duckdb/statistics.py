@@ -1,0 +1,45 @@
+"""Session statistics: messages per role, durations, and the usage of language models."""
+
+from store.duckdb.calls import journaled
+from store.duckdb.fetch import Cursor, Parameters, fetch_one, iso
+from store.duckdb.turns import outside
+from store.interface.rows import Gaps
+from store.interface.statistics_rows import SessionStatistics
+
+_SPOKEN = '[{"role": "VARCHAR", "content": "VARCHAR", "characters": "INTEGER"}]'
+_OF_SESSION = "tenant = $tenant AND session_id = try_cast($session_id AS UUID)"
+
+
+def statistics(cursor: Cursor, tenant: str, session_id: str, *, without: Gaps = ()) -> SessionStatistics | None:
+    """Return the statistics of a session, without the messages in the ranges `without`; in one query."""
+    select = f"""
+    WITH theirs AS (
+        SELECT turn, started_at, finished_at, messages, message_count,
+            contains(messages, '"role":"user","content":') AS answers,
+            lag(finished_at) OVER (ORDER BY turn) AS asked_at
+        FROM turns WHERE {_OF_SESSION}
+    ), spoken AS (
+        SELECT unnest(from_json(messages, '{_SPOKEN}'), max_depth := 2) FROM theirs
+        WHERE messages <> '[]' {outside(without)}
+    ), by_role AS (
+        SELECT role, count(*) AS messages, sum(coalesce(spoken.characters, length(content)))::BIGINT AS characters
+        FROM spoken GROUP BY role
+    ), called AS (
+        SELECT * FROM settled_calls WHERE {_OF_SESSION} UNION ALL BY NAME {journaled(_OF_SESSION)}
+    )
+    SELECT count(*) AS turns, {iso("min(started_at)")} AS started_at, {iso("max(finished_at)")} AS finished_at,
+        avg({_seconds("asked_at", "started_at")}) FILTER (answers) AS answered_in_s,
+        avg({_seconds("started_at", "finished_at")}) FILTER (answers) AS turn_took_s,
+        (SELECT coalesce(list(by_role ORDER BY role), []) FROM by_role) AS said,
+        (SELECT {{
+            'calls': count(*), 'input_tokens': coalesce(sum(input_tokens), 0)::BIGINT,
+            'cached_tokens': coalesce(sum(cached_tokens), 0)::BIGINT,
+            'output_tokens': coalesce(sum(output_tokens), 0)::BIGINT, 'cost': sum(cost)
+        }} FROM called) AS used
+    FROM theirs HAVING count(*) > 0"""  # noqa: S608
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id}
+    return fetch_one(cursor, SessionStatistics, select, parameters)
+
+
+def _seconds(begin: str, end: str) -> str:
+    return f"greatest(0, epoch_us({end}) - epoch_us({begin})) / 1e6"

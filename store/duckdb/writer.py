@@ -1,0 +1,342 @@
+"""The writer thread: it commits all queued writes as one group, and resolves their futures once that is on disk."""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import duckdb
+import structlog
+
+from store.duckdb.committer import TurnCommitter
+from store.duckdb.database import Database
+from store.duckdb.insert import roll_back
+from store.interface.admission import ProposedTurn, SessionId
+from store.interface.debug_logging import is_debugging
+from store.interface.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable, describe_error
+from store.interface.turn_group import Entry
+
+QUEUE_MAX = 4_096
+"""Maximum number of queued writes; in groups of 64, they take about half a second."""
+GROUP_MAX = 256
+"""Maximum number of turns and calls in one transaction; more would delay the first one for little gain."""
+CLOSE_TIMEOUT_S = 30.0
+LOOK_S = 1.0
+"""How often the files are checked while nothing is written, since the log with the last commits may be deleted."""
+
+log = structlog.get_logger()
+
+Cursor: TypeAlias = duckdb.DuckDBPyConnection
+T = TypeVar("T")
+_BAD_ROW = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, duckdb.NotSupportedError)
+"""Errors that the rows cause; all other errors come from the disk, the memory or the database."""
+
+
+class _Entry(NamedTuple):
+    """A turn or a call in the queue."""
+
+    entry: Entry
+    done: asyncio.Future[None]
+
+
+class _Statements(NamedTuple):
+    """Any other write in the queue; it runs in a transaction of its own."""
+
+    run: Callable[[Cursor], Any]
+    done: asyncio.Future[Any]
+    removed: Callable[[Any], Iterable[SessionId]]  # returns the deleted sessions from the result
+
+
+class _Pause(NamedTuple):
+    """A pause in the queue: nothing is written until `over` is set."""
+
+    over: threading.Event
+    done: asyncio.Future[None]
+
+
+_Job: TypeAlias = _Entry | _Statements | _Pause
+_Outcome: TypeAlias = tuple[asyncio.Future[Any], object]
+"""The future of a job, and its result or StoreError."""
+
+
+class Writer:
+    """Owner of the writing thread. A future is resolved in the event loop that submitted it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cursor = database.cursor()
+        self._committer = TurnCommitter(self._cursor)
+        self._queue: queue.Queue[_Job | None] = queue.Queue(QUEUE_MAX)
+        self._closed = False
+        self._working_since: float | None = None
+        self._failure: str | None = None
+        self._last_commit = database.last_commit
+        self._is_durable = True
+        self._thread = threading.Thread(target=self._drain, name="cuebook-writer", daemon=True)
+        self._thread.start()
+
+    async def commit(self, entry: Entry) -> None:
+        """Commit a turn, or a call for the journal; return after it is on disk.
+
+        If the caller is cancelled, the queued entry is still committed, or refused, with its group.
+        Raises TurnConflict, KeyTaken, RowRefused, StoreBusy, StoreUnavailable.
+        """
+        done = asyncio.get_running_loop().create_future()
+        self._submit(_Entry(entry, done))
+        await done
+
+    async def run(
+        self, statements: Callable[[Cursor], T], removed: Callable[[T], Iterable[SessionId]] = lambda _: ()
+    ) -> T:
+        """Run `statements` in a transaction of their own, in the writing thread; return the result after it is on disk.
+
+        `removed` returns the deleted sessions from the result. Raises the StoreError that `statements` raises.
+        """
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._submit(_Statements(statements, done, removed))
+        return await done
+
+    async def ensure_durable(self) -> None:
+        """Return once all commits that readers see are on disk; at once unless the sync of the last one failed or is in
+        progress. Raises StoreBusy, StoreUnavailable.
+        """
+        if not self._is_durable:
+            await self.run(lambda _: None)
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Pause all writes and close the writer's cursor; submitted writes wait in the queue."""
+        pause = _Pause(threading.Event(), asyncio.get_running_loop().create_future())
+        self._submit(pause)
+        try:
+            await pause.done
+            yield
+        finally:
+            pause.over.set()
+
+    @property
+    def lag_s(self) -> float:
+        """Seconds since the writing of the current group began; 0 when idle. Grows without limit if the disk hangs."""
+        since = self._working_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    @property
+    def waiting(self) -> int:
+        """The approximate number of writes that wait for the thread."""
+        return self._queue.qsize()
+
+    @property
+    def failure(self) -> str | None:
+        """The error of the last write if the disk or the database caused it, otherwise None."""
+        return self._failure if self._thread.is_alive() else "the writing thread has ended"
+
+    async def close(self) -> None:
+        """Write the queued writes, checkpoint, end the thread. Raises StoreUnavailable after CLOSE_TIMEOUT_S."""
+        self._closed = True  # set in the event loop, so that nothing is queued after the end marker
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        try:
+            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
+        except queue.Full:
+            raise StoreUnavailable(f"the writer accepted no write for {CLOSE_TIMEOUT_S:.0f} s") from None
+        self._thread.join(CLOSE_TIMEOUT_S)
+        if self._thread.is_alive():
+            raise StoreUnavailable(f"the writer did not end within {CLOSE_TIMEOUT_S:.0f} s")
+
+    def _submit(self, job: _Job) -> None:
+        if self._closed or not self._thread.is_alive():
+            raise StoreUnavailable("the database is closed")
+        try:
+            self._queue.put_nowait(job)
+        except queue.Full:
+            raise StoreBusy(f"{QUEUE_MAX} writes are already waiting") from None
+
+    def _drain(self) -> None:
+        jobs: list[_Job] = []
+        last = False
+        try:
+            while not last:
+                jobs, last = self._next_jobs()
+                self._working_since = time.monotonic()
+                for group in _grouped(jobs):
+                    if isinstance(group, _Pause):
+                        self._wait_until_over(group)
+                    else:
+                        _answer(self._write(group))
+                self._working_since = None
+            self._checkpoint()
+        finally:
+            self._abandon(jobs)
+            self._cursor.close()
+
+    def _next_jobs(self) -> tuple[list[_Job], bool]:
+        """Return the queued jobs, at least one unless closed, and whether these are the last jobs."""
+        jobs: list[_Job] = []
+        job = self._first_job()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == GROUP_MAX or self._queue.empty():
+                return jobs, False
+            job = self._queue.get()
+        return jobs, True
+
+    def _first_job(self) -> _Job | None:
+        """Return the next job, or None for the end. While the queue is empty, check the files every LOOK_S seconds."""
+        while True:
+            try:
+                return self._queue.get(timeout=LOOK_S)
+            except queue.Empty:
+                self._durably([], None)
+
+    def _wait_until_over(self, pause: _Pause) -> None:
+        """Wait until the pause is over, then open a new cursor, because the file may have been replaced.
+
+        There is no time limit: `paused` always ends the pause.
+        """
+        self._cursor.close()
+        _answer([(pause.done, None)])
+        pause.over.wait()
+        self._cursor = self._database.cursor()
+        self._committer = TurnCommitter(self._cursor)
+
+    def _write(self, group: list[_Entry] | _Statements) -> list[_Outcome]:
+        try:
+            self._database.require_file()
+        except StoreUnavailable as lost:
+            return [(job.done, type(lost)(*lost.args)) for job in (group if isinstance(group, list) else [group])]
+        if isinstance(group, _Statements):
+            return [(group.done, self._run(group))]
+        number = self._next_commit()
+        try:
+            outcomes = self._committer.commit([job.entry for job in group], number)
+        except _BAD_ROW as error:
+            if len(group) == 1:
+                return [(group[0].done, RowRefused(f"the database refused the row: {describe_error(error)}"))]
+            return [outcome for job in group for outcome in self._write([job])]
+        except duckdb.Error as error:
+            return [(job.done, self._failed(error)) for job in group]
+        stored = zip(group, outcomes, strict=True)
+        is_numbered = any(outcome is None and isinstance(job.entry, ProposedTurn) for job, outcome in stored)
+        outcomes_stored = self._durably(outcomes, number if is_numbered else None)
+        if is_debugging():
+            self._log_group(group, outcomes_stored)
+        return list(zip((job.done for job in group), outcomes_stored, strict=True))
+
+    def _log_group(self, group: list[_Entry], outcomes_stored: Sequence[object]) -> None:
+        log.debug(
+            "a group was committed",
+            writes=len(group),
+            turns=sum(isinstance(job.entry, ProposedTurn) for job in group),
+            refused=sum(isinstance(outcome, StoreError) for outcome in outcomes_stored),
+            waiting=self.waiting,
+            ms=round(self.lag_s * 1_000, 1),
+        )
+
+    def _run(self, job: _Statements) -> object:
+        """Run the statements; return their result, or the StoreError if they were not committed."""
+        number = self._next_commit()
+        try:
+            self._cursor.execute("BEGIN")
+            result = job.run(self._cursor)
+            self._cursor.execute("UPDATE commits SET number = ?", [number])
+            self._cursor.execute("COMMIT")
+        except _BAD_ROW as error:
+            roll_back(self._cursor)
+            return RowRefused(f"the database refused the row: {describe_error(error)}")
+        except StoreError as refused:
+            roll_back(self._cursor)
+            return refused
+        except duckdb.Error as error:
+            roll_back(self._cursor)
+            return self._failed(error)
+        self._committer.forget(job.removed(result))
+        return self._durably([result], number)[0]
+
+    def _next_commit(self) -> int:
+        """Return the number of the commit that begins. A number is not used twice, even if its commit fails."""
+        self._is_durable = False
+        self._last_commit += 1
+        return self._last_commit
+
+    def _durably(self, outcomes: Sequence[object], number: int | None) -> Sequence[object]:
+        """Make the commit durable; return the outcomes, or a StoreError for each if that failed.
+
+        `number` is the number of the commit if the tables contain it.
+        """
+        try:
+            self._database.require_file()
+            self._database.sync_log(self._cursor)
+            if number is not None:
+                self._database.mark(number)
+        except StoreUnavailable as lost:
+            self._committer.forget()
+            return [type(lost)(*lost.args) for _ in outcomes]
+        except (OSError, duckdb.Error) as error:
+            return [self._failed(error) for _ in outcomes]
+        if outcomes:
+            self._failure = None
+        self._is_durable = True
+        return outcomes
+
+    def _failed(self, error: duckdb.Error | OSError) -> StoreUnavailable:
+        """Remember a failure and return its StoreError.
+
+        The cached heads are dropped, because the state of the database is unknown: the next commit reads the tables.
+        """
+        self._committer.forget()
+        self._failure = describe_error(error)
+        return StoreUnavailable(f"the write failed: {describe_error(error)}")
+
+    def _abandon(self, jobs: list[_Job]) -> None:
+        """Resolve the futures of all remaining jobs with an error, in case a defect has ended the thread."""
+        self._closed = True
+        while not self._queue.empty():
+            waiting = self._queue.get()
+            jobs = jobs if waiting is None else [*jobs, waiting]
+        _answer([(job.done, StoreUnavailable("the writing thread has ended")) for job in jobs])
+
+    def _checkpoint(self) -> None:
+        try:
+            self._database.require_file()  # a checkpoint deletes the log by its name, even another database's
+            self._cursor.execute("CHECKPOINT cuebook")
+        except (StoreUnavailable, duckdb.Error) as error:  # the log stays, and is read at the next open
+            self._failure = describe_error(error)
+
+
+def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements | _Pause]:
+    """Group consecutive turns and calls; every other job is alone. The order is unchanged."""
+    groups: list[list[_Entry] | _Statements | _Pause] = []
+    for job in jobs:
+        if not isinstance(job, _Entry):
+            groups.append(job)
+        elif groups and isinstance(groups[-1], list):
+            groups[-1].append(job)
+        else:
+            groups.append([job])
+    return groups
+
+
+def _answer(outcomes: list[_Outcome]) -> None:
+    """Resolve the futures, with one wake-up of each event loop for all of its callers in the group."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
+    for done, outcome in outcomes:
+        by_loop.setdefault(done.get_loop(), []).append((done, outcome))
+    for loop, answers in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, answers)
+        except RuntimeError:  # the loop was closed, so no caller waits
+            continue
+
+
+def _resolve(answers: list[_Outcome]) -> None:
+    for done, outcome in answers:
+        if done.done():  # its caller was cancelled
+            continue
+        if isinstance(outcome, StoreError):
+            done.set_exception(outcome)
+        else:
+            done.set_result(outcome)

@@ -1,0 +1,1 @@
+"""The row types, errors and file functions that all store packages share."""

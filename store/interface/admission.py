@@ -1,0 +1,120 @@
+"""The rules for whether a turn may be committed, which are the same for every database."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from store.interface.errors import RowRefused, TurnConflict
+from store.interface.rows import NO_TURN, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, is_uuid
+from store.interface.webhook_rows import DeliveryRow
+
+SessionId: TypeAlias = tuple[str, str]
+"""Tenant and session id. The tenant is part of the key, so that no tenant can access another's sessions by their id."""
+UniqueKey: TypeAlias = tuple[str, str, str]
+"""Tenant, name of the field (`key` or `idempotency_key`) and value, unique among the sessions of the tenant."""
+
+
+class Head(NamedTuple):
+    """The latest turn number of a session, and its counts of messages and events."""
+
+    turn: int
+    messages: int
+    events: int
+
+    def after(self, turn: TurnRow) -> "Head":
+        """Return the head after this turn."""
+        return Head(turn.turn, self.messages + len(turn.messages), self.events + len(turn.events))
+
+
+NO_HEAD = Head(NO_TURN, 0, 0)
+
+
+class ProposedTurn(NamedTuple):
+    """A turn to commit, with the rows that are committed together with it."""
+
+    turn: TurnRow
+    expected_turn: int
+    session: SessionRow | None
+    migration: MigrationRow | None = None
+    calls_used: tuple[str, ...] | None = None  # if set, the session's journal is settled: the turn used these calls
+    calls_withheld: tuple[str, ...] = ()  # the texts of these calls are not stored
+    deliveries: tuple[DeliveryRow, ...] = ()  # the events for webhooks
+
+    @property
+    def session_id(self) -> SessionId:
+        """The tenant and the id of the turn's session."""
+        return self.turn.tenant, self.turn.session_id
+
+
+class StoredTurn(TurnRow, frozen=True):
+    """A turn with the columns that the store adds."""
+
+    message_count: int
+    event_count: int
+    commit_number: int | None
+    """The number of its commit; None if it was imported."""
+
+
+def stored(turn: TurnRow, head: Head, commit_number: int | None = None) -> StoredTurn:
+    """Return a turn as it is stored; `head` is the head after it."""
+    return StoredTurn(
+        **msgspec.structs.asdict(turn),
+        message_count=head.messages,
+        event_count=head.events,
+        commit_number=commit_number,
+    )
+
+
+def keys_of(session: SessionRow | None) -> list[UniqueKey]:
+    """Return the keys of a new session that no other session may have; none for a turn without a new session."""
+    if session is None:
+        return []
+    named = [("key", session.key), ("idempotency_key", session.idempotency_key)]
+    return [(session.tenant, field, value) for field, value in named if value is not None]
+
+
+def require_uuid(session_id: str) -> None:
+    """Raise RowRefused unless a session id is a UUID in its canonical form."""
+    if not is_uuid(session_id):
+        raise RowRefused(f"session id {session_id!r} is not a UUID")
+
+
+def require_next(proposal: ProposedTurn, head: Head) -> None:
+    """Raise RowRefused for invalid rows, TurnConflict for a turn that was not computed from the session's head.
+
+    Whether the keys of a new session are free is not checked.
+    """
+    _require_well_formed(proposal)
+    if proposal.expected_turn != head.turn:
+        raise TurnConflict(proposal.turn.session_id, proposal.expected_turn, head.turn)
+    require_numbers(proposal.turn, head)
+
+
+def _require_well_formed(proposal: ProposedTurn) -> None:
+    turn, session, moved = proposal.turn, proposal.session, proposal.migration
+    require_uuid(turn.session_id)
+    if turn.turn != proposal.expected_turn + 1:
+        raise RowRefused(f"turn {turn.turn} cannot be computed from turn {proposal.expected_turn}")
+    if (session is None) != (turn.turn > 0):
+        raise RowRefused("a session's row must be committed together with its turn 0, and with no other turn")
+    owner = (turn.tenant, turn.user_id, turn.session_id)
+    if session is not None and owner != (session.tenant, session.user_id, session.session_id):
+        raise RowRefused("turn 0 and its session's row name different sessions, users or tenants")
+    number = (turn.tenant, turn.session_id, turn.turn)
+    if moved is not None and (moved.tenant, moved.session_id, moved.turn) != number:
+        raise RowRefused("a migration and its turn name different sessions or turns")
+    if any((delivery.tenant, delivery.session_id, delivery.turn) != number for delivery in proposal.deliveries):
+        raise RowRefused("a delivery and its turn name different sessions or turns")
+
+
+def require_numbers(turn: TurnRow, head: Head) -> None:
+    """Raise RowRefused unless the messages and events of a turn continue the numbers of the head."""
+    numbered: list[tuple[str, int, Sequence[MessageRow | EventRow]]] = [
+        ("message", head.messages, turn.messages),
+        ("event", head.events, turn.events),
+    ]
+    for name, count, rows in numbered:
+        for expected, row in enumerate(rows, start=count + 1):
+            if row.seq != expected:
+                raise RowRefused(f"{name} {row.seq} of turn {turn.turn} should be number {expected}")

@@ -1,0 +1,107 @@
+"""The filters of lists and searches, and the rows that they return."""
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from store.interface.rows import Role, ScriptStatus, SessionSummary
+
+Order: TypeAlias = Literal["activity", "created"]
+
+
+WORDS_CHARS_MAX = 400
+"""Maximum length of a message in a list, in characters."""
+
+
+PREVIEW_MESSAGES = 200
+"""The preview of a session is taken from this many first messages."""
+
+
+class SessionFilter(Struct, frozen=True, kw_only=True):
+    """A filter of sessions; null matches all. Times are at or after `…_after`, and before `…_before`."""
+
+    user_id: str | None = None
+    status: str | None = None
+    execution_status: str | None = None
+    script: str | None = None
+    """The script that a session runs now, by its uuid or by its author's id."""
+    script_version: int | None = None
+    key: str | None = None
+    key_prefix: str | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
+    """Names and values that must all be in the metadata; values that are not texts are compared as JSON."""
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    active_after: datetime | None = None
+    active_before: datetime | None = None
+
+
+class SessionListed(SessionSummary, frozen=True, kw_only=True):
+    """A session in a list."""
+
+    title: str
+    """The `title` in its metadata, otherwise the name of its script."""
+    preview: str | None
+    """The user's first message, otherwise the first message to the user; truncated to WORDS_CHARS_MAX."""
+    last_message: str | None
+    """The last message; truncated to WORDS_CHARS_MAX."""
+    as_of: datetime
+    """The time that the list describes; turns that finished later are ignored."""
+
+
+class SearchFilter(Struct, frozen=True, kw_only=True):
+    """A filter of messages; null matches all. Turns finish at or after `after`, and before `before`."""
+
+    words: tuple[str, ...]
+    """All must occur in a message, ignoring case, also as parts of longer words."""
+    role: Role | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    script: str | None = None
+    """The script that a session runs now, by its uuid or by its author's id."""
+    after: datetime | None = None
+    before: datetime | None = None
+
+
+class FoundMessage(Struct, frozen=True):
+    """A matching message."""
+
+    seq: int
+    message_id: str
+    role: Role
+    content: str
+    created_at: datetime
+
+
+class Hit(Struct, frozen=True):
+    """A matching message and its session."""
+
+    session_id: str
+    user_id: str
+    key: str | None
+    title: str
+    turn: int
+    message: FoundMessage
+
+
+class ScriptFilter(Struct, frozen=True, kw_only=True):
+    """A filter of scripts. A field that is null matches all."""
+
+    status: ScriptStatus | None = None
+    search: str | None = None
+    """A text to find in ids, names, descriptions and authors, ignoring case."""
+    in_texts: bool = False
+    """Search the texts of the scripts as well."""
+    tag: str | None = None
+    author: str | None = None
+    form: str | None = None
+
+
+class ScriptChanges(Struct, frozen=True, kw_only=True):
+    """New values of a script's description; null leaves a value unchanged."""
+
+    name: str | None = None
+    tags: list[str] | None = None
+    author: str | None = None
+    description: str | None = None

@@ -1,0 +1,44 @@
+"""Versions of scripts and their texts."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Protocol
+
+from store.interface.list_rows import ScriptChanges, ScriptFilter
+from store.interface.pages import Page
+from store.interface.rows import ScriptRow, ScriptStatus, ScriptTextRow
+
+
+class ScriptRepository(Protocol):
+    """Store and read scripts. Every method concerns one tenant."""
+
+    async def save(self, script: ScriptRow, text: ScriptTextRow) -> None:
+        """Add a version of a script, or replace its row. A stored text is never changed."""
+
+    async def set_statuses(
+        self, tenant: str, script_uuid: str, statuses: Mapping[int, ScriptStatus], at: datetime
+    ) -> None:
+        """Set the statuses of versions of a script, all or none."""
+
+    async def describe(self, tenant: str, script_uuid: str, changes: ScriptChanges, at: datetime) -> None:
+        """Change the description of a script in all its versions."""
+
+    async def page(
+        self, tenant: str, which: ScriptFilter | None = None, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[ScriptRow]:
+        """Return a page of scripts, last changed first: of each, the latest version that matches.
+
+        Raises CursorInvalid.
+        """
+
+    async def get(self, tenant: str, script_uuid: str, version: int | None = None) -> ScriptRow | None:
+        """Return one version of a script, the latest if `version` is None."""
+
+    async def versions(self, tenant: str, script: str) -> list[ScriptRow]:
+        """Return all versions of a script, named by its uuid or its author's id, the latest first."""
+
+    async def latest_published(self, tenant: str, script: str) -> ScriptRow | None:
+        """Return the latest published version of a script, named by its uuid or its author's id."""
+
+    async def text(self, tenant: str, digest: str) -> ScriptTextRow | None:
+        """Return a script's text by its digest."""

@@ -1,0 +1,110 @@
+"""A group of turns and calls of models that one transaction commits, checked by the same rules in any database."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from store.interface.admission import (
+    NO_HEAD,
+    Head,
+    ProposedTurn,
+    SessionId,
+    UniqueKey,
+    keys_of,
+    require_next,
+    require_uuid,
+    stored,
+)
+from store.interface.encoding import encode
+from store.interface.errors import KeyTaken, StoreError
+from store.interface.rows import CallRow, TurnRow, UserVariableRow
+
+Entry: TypeAlias = ProposedTurn | CallRow
+"""An entry of a group: a turn, or a call for the journal."""
+
+
+class Settlement(msgspec.Struct, frozen=True):
+    """A committed turn that settles the calls in its session's journal.
+
+    `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user. The
+    texts of withheld calls, and of calls that were not used, are not stored.
+    """
+
+    tenant: str
+    session_id: str
+    turn: int
+    used: tuple[str, ...]
+    withheld: tuple[str, ...] = ()
+
+
+class TurnGroup:
+    """Validate the entries of a group one by one; each entry is checked against the database and the entries before."""
+
+    def __init__(self, heads: dict[SessionId, Head], keys: dict[UniqueKey, str], number: int) -> None:
+        self.heads = heads
+        self._number = number  # of the commit
+        self._keys = keys
+        self.turns: list[TurnRow] = []
+        self.documents: dict[str, list[bytes]] = {}  # the encoded rows to insert, by table
+        self.settlements: list[Settlement] = []
+
+    def validate(self, entry: Entry) -> StoreError | None:
+        """Add the turn or call to the group and return None, or return the error if it is refused."""
+        try:
+            if isinstance(entry, ProposedTurn):
+                self._add_turn(entry)
+            else:
+                require_uuid(entry.session_id)
+                self._add({"call_journal": [entry]})
+        except StoreError as refused:
+            return refused
+        return None
+
+    def all_documents(self) -> dict[str, list[bytes]]:
+        """Return the encoded rows by table, with the last write of each global variable; a null value deletes it."""
+        variables = list(map(encode, _global_writes(self.turns)))
+        return self.documents | ({"user_variables": variables} if variables else {})
+
+    def _add_turn(self, proposal: ProposedTurn) -> None:
+        turn, session = proposal.turn, proposal.session
+        head = self.heads.get(proposal.session_id, NO_HEAD)
+        require_next(proposal, head)
+        keys = keys_of(session)
+        for key in keys:
+            if key in self._keys:
+                raise KeyTaken(*key[1:], self._keys[key])
+        advanced = head.after(turn)
+        self._add(
+            {
+                "session_starts": [] if session is None else [session],
+                "session_migrations": [] if proposal.migration is None else [proposal.migration],
+                "turns": [stored(turn, advanced, self._number)],
+                "webhook_deliveries": proposal.deliveries,
+            }
+        )
+        self.turns.append(turn)
+        self.heads[proposal.session_id] = advanced
+        self._keys.update(dict.fromkeys(keys, turn.session_id))
+        if proposal.calls_used is not None:
+            used, withheld = proposal.calls_used, proposal.calls_withheld
+            self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, used, withheld))
+
+    def _add(self, rows: Mapping[str, Sequence[msgspec.Struct]]) -> None:
+        """Add the rows of an entry, by table, all or none. Raises RowRefused."""
+        encoded = {table: list(map(encode, of_table)) for table, of_table in rows.items() if of_table}
+        for table, documents in encoded.items():
+            self.documents.setdefault(table, []).extend(documents)
+
+
+def _global_writes(turns: Iterable[TurnRow]) -> list[UserVariableRow]:
+    """Return the last write of each user's variable. An unset variable has the value null."""
+    latest = {
+        (turn.tenant, turn.user_id, write.name): UserVariableRow(
+            turn.tenant, turn.user_id, write.name, write.new, write.type, write.source, turn.finished_at
+        )
+        for turn in turns
+        for write in turn.variables
+        if write.scope == "global"
+    }
+    return list(latest.values())

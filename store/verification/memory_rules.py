@@ -1,0 +1,120 @@
+"""The consistency rules of memories. Derived data has SQL that rebuilds it; rows that are the truth are only reported.
+
+Derived are vectors, the parents of units, the last number of a memory, the number of ingested turns and short-term
+memory. `fix` concerns one memory: `$tenant` and `$user_id`. What it deletes, the maintenance of memories creates again.
+"""
+
+from store.duckdb.short_term_sql import DANGLING, REMOVE_DANGLING
+from store.verification.rules import Rule
+
+_OF_MEMORY = "tenant = $tenant AND user_id = $user_id"
+
+
+def _twice(table: str, columns: str, what: str) -> Rule:
+    found = f"""SELECT tenant, user_id, {what} || ' has ' || count(*) || ' rows' AS what
+        FROM {table} GROUP BY tenant, user_id, {columns} HAVING count(*) > 1"""  # noqa: S608
+    return Rule("memory_twice", table, found)
+
+
+_OWNER_MISSING = """SELECT tenant, user_id, count(*) || ' units belong to no memory' AS what
+    FROM memory_unit_rows ANTI JOIN memory_owners USING (tenant, user_id) GROUP BY ALL"""
+
+_GROUP_MISSING = """SELECT tenant, user_id, count(*) || ' units of group `' || group_id || '`, which has no row' AS what
+    FROM memory_unit_rows ANTI JOIN memory_groups USING (tenant, user_id, group_id)
+    WHERE rank < 2 GROUP BY tenant, user_id, group_id"""
+
+_SESSION_MISSING = """SELECT tenant, user_id, session_id,
+        'units or a group of a session that does not exist, or of another user' AS what
+    FROM (SELECT tenant, user_id, session_id FROM memory_unit_rows
+        UNION SELECT tenant, user_id, session_id FROM memory_groups)
+    ANTI JOIN session_starts USING (tenant, user_id, session_id) WHERE session_id IS NOT NULL"""
+
+_MESSAGE_MISSING = """SELECT tenant, user_id, session_id, turn,
+        'the message of unit `' || unit_id || '` is not in its turn' AS what
+    FROM memory_unit_rows AS u WHERE content IS NULL AND NOT EXISTS (FROM turns AS t
+        WHERE t.tenant = u.tenant AND t.user_id = u.user_id AND t.session_id = u.session_id AND t.turn = u.turn
+            AND list_contains(from_json(t.messages->'$[*].seq', '["INTEGER"]'), u.message))"""
+
+_GROUP_DIFFERS = """SELECT tenant, user_id,
+        'summary `' || unit_id || '` of the whole memory is in another group' AS what
+    FROM memory_unit_rows JOIN memory_owners USING (tenant, user_id) WHERE rank = 2 AND group_id <> memory_id"""
+
+_NUMBER_BEHIND = """SELECT tenant, user_id, 'a unit has a higher number than ' || any_value(o.sequence) AS what
+    FROM memory_owners AS o JOIN memory_unit_rows AS u USING (tenant, user_id)
+    GROUP BY ALL HAVING max(u.sequence) > any_value(o.sequence)"""
+_RAISE_NUMBER = f"""UPDATE memory_owners SET sequence = greatest(sequence,
+        (SELECT max(sequence) FROM memory_unit_rows WHERE {_OF_MEMORY})) WHERE {_OF_MEMORY}"""  # noqa: S608
+
+_INGESTED = """SELECT tenant, g.user_id, session_id, g.turn, g.rowid AS place, max(t.turn) AS latest,
+        'the latest turn is ' || max(t.turn) AS what
+    FROM memory_groups AS g JOIN turns AS t USING (tenant, session_id)
+    GROUP BY ALL HAVING g.turn > max(t.turn)"""
+_LOWER_INGESTED = f"""UPDATE memory_groups SET turn = latest FROM ({_INGESTED}) AS ahead
+    WHERE memory_groups.rowid = ahead.place AND ahead.tenant = $tenant AND ahead.user_id = $user_id"""  # noqa: S608
+
+# A parent is higher than its unit, in its group or, for the summary of a whole group, in the memory. So every cycle
+# contains a unit that violates this.
+_PARENT_INVALID = """SELECT tenant, user_id, rowid AS place,
+        'the parent of unit `' || unit_id || '` is not a summary above it' AS what
+    FROM memory_unit_rows AS u WHERE parent_id IS NOT NULL AND NOT EXISTS (FROM memory_unit_rows AS p
+        WHERE p.tenant = u.tenant AND p.user_id = u.user_id AND p.unit_id = u.parent_id
+            AND (p.rank, p.level) > (u.rank, u.level) AND CASE p.rank
+                WHEN 1 THEN p.group_id = u.group_id AND (u.rank = 0 OR u.unit_id <> u.group_id)
+                WHEN 2 THEN u.rank > 0 AND (u.rank = 1) = (u.unit_id = u.group_id)
+                ELSE false END)"""
+
+# A 32-bit float is not finite if all bits of its exponent are set: in the last byte, and one in the byte before it. The
+# newest of several vectors of a unit counts.
+_VECTOR_INVALID = """SELECT tenant, user_id, place,
+        'the vector of unit ' || sequence || ' by ' || embedder || ' ' || problem AS what
+    FROM (SELECT v.rowid AS place, v.tenant, v.user_id, v.embedder, v.sequence, CASE
+            WHEN u.sequence IS NULL THEN 'belongs to a unit that does not exist'
+            WHEN u.session_id IS DISTINCT FROM v.session_id THEN 'has another session than its unit'
+            WHEN octet_length(vector) > 0 AND (octet_length(vector) <> usual OR usual % 4 <> 0)
+                THEN 'has another length than the others of its embedder'
+            WHEN regexp_matches(hex(vector), '^(?:.{8})*.{4}[89A-F].[7F]F') THEN 'has a number that is not finite'
+            WHEN row_number() OVER (PARTITION BY v.tenant, v.user_id, v.embedder, v.sequence ORDER BY v.rowid DESC) > 1
+                THEN 'exists twice' END AS problem
+        FROM memory_vectors AS v
+        LEFT JOIN (SELECT tenant, user_id, sequence, any_value(session_id) AS session_id FROM memory_unit_rows
+            GROUP BY ALL) AS u USING (tenant, user_id, sequence)
+        LEFT JOIN (SELECT embedder, mode(octet_length(vector)) AS usual FROM memory_vectors
+            WHERE octet_length(vector) > 0 GROUP BY embedder) USING (embedder))
+    WHERE problem IS NOT NULL"""
+
+_SHORT_TERM_MISSING = f"""SELECT tenant, user_id,
+        'group `' || group_id || '` has units in short-term memory that do not exist' AS what
+    FROM ({DANGLING})"""  # noqa: S608
+
+
+def _places(found: str) -> str:
+    return f"rowid IN (SELECT place FROM ({found}) WHERE {_OF_MEMORY})"  # noqa: S608
+
+
+MEMORY_RULES = (
+    _twice("memory_owners", "user_id", "'the memory'"),
+    _twice("memory_groups", "group_id", "'group `' || group_id || '`'"),
+    _twice("memory_unit_rows", "unit_id", "'unit `' || unit_id || '`'"),
+    _twice("memory_unit_rows", "sequence", "'unit number ' || sequence"),
+    Rule("memory_missing", "memory_owners", _OWNER_MISSING),
+    Rule("memory_missing", "memory_groups", _GROUP_MISSING),
+    Rule("memory_orphaned", "memory_unit_rows", _SESSION_MISSING),
+    Rule("memory_orphaned", "memory_unit_rows", _MESSAGE_MISSING),
+    Rule("memory_group_differs", "memory_unit_rows", _GROUP_DIFFERS),
+    Rule("memory_number_behind", "memory_owners", _NUMBER_BEHIND, _RAISE_NUMBER),
+    Rule("memory_past_end", "memory_groups", _INGESTED, _LOWER_INGESTED),
+    Rule(
+        "memory_parent_invalid",
+        "memory_unit_rows",
+        _PARENT_INVALID,
+        f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {_places(_PARENT_INVALID)}",  # noqa: S608
+    ),
+    Rule(
+        "vector_invalid",
+        "memory_vectors",
+        _VECTOR_INVALID,
+        f"DELETE FROM memory_vectors WHERE {_places(_VECTOR_INVALID)}",  # noqa: S608
+    ),
+    Rule("short_term_memory_missing", "memory_groups", _SHORT_TERM_MISSING, REMOVE_DANGLING),
+)
+"""In the order of the fixes: a fix can cause a violation that a later one fixes."""

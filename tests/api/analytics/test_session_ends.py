@@ -1,0 +1,100 @@
+"""What ended a conversation: recorded, masked or not, and found out for records that do not say it."""
+
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pytest
+
+from store.analytics.file import Place
+from tests.support import analytics_files, eventful_database
+from tests.support.analytics_rules import problems
+from tests.support.fixture_types import OpenApp
+
+CONSENT = """\
+script: consent
+detectors:
+  - {detector: danger, rules: [{words: [fire]}], do: [{end: an emergency, id: to_emergency}]}
+interrupts: [{interrupt: enough, on: [leave me alone], then: end}]
+phases:
+  - phase: main
+    topics:
+      - topic: consent
+        actions:
+          - choose: agreed
+            question: Do you agree?
+            choices: [{"yes": "Yes"}, {"no": "No"}]
+            id: ask_consent
+            max_rounds: 1
+            on_fail: end
+          - if: agreed == "no"
+            id: refused
+            then: [{end: no consent, id: decline}]
+          - {ask: How are you?, id: ask_mood}
+"""
+ENDS = {  # what is said, and what comes of it
+    ("yes", "fine"): ("script", None, None),
+    ("no",): ("end_action", "decline", "no consent"),
+    ("yes", "there is a fire"): ("end_action", "to_emergency", "an emergency"),
+    ("perhaps",): ("rounds", "ask_consent", "no valid answer to ask_consent"),
+    ("yes", "leave me alone"): ("user", "ask_mood", "the user ended it"),
+    ("yes",): ("application", None, f"of {eventful_database.WORD}"),
+}
+
+
+@pytest.fixture
+async def ended(app: OpenApp, tmp_path: Path) -> dict[str, tuple[str, ...]]:
+    """Return what was said in each session; the application ends the one that is left."""
+    said = {}
+    async with app(tmp_path / "data") as api:
+        await api.publish_script(CONSENT)
+        for replies in ENDS:
+            session = await api.create_session("consent")
+            await api.send_texts(session, *replies)
+            said[session["sessionId"]] = replies
+            if replies == ("yes",):
+                path = f"/api/sessions/{session['sessionId']}/end"
+                assert (await api.post(path, json={"reason": f"of {eventful_database.WORD}"})).is_success
+    return said
+
+
+def sessions(data: Path, place: Place, *, is_masked: bool) -> dict[str, tuple[str | None, ...]]:
+    analytics_files.refresh_all(data, place, is_masked=is_masked)
+    assert problems(place.path) == []
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        found = connection.execute("SELECT session_id::VARCHAR, ended_by, end_action_id, end_reason FROM sessions")
+        return {session: tuple(ends) for session, *ends in found.fetchall()}
+
+
+@pytest.mark.parametrize("is_masked", [False, True])
+async def test_a_session_says_what_ended_it(ended: dict[str, tuple[str, ...]], tmp_path: Path, is_masked: bool) -> None:
+    place = Place(tmp_path / "a.duckdb")
+    found = sessions(tmp_path / "data", place, is_masked=is_masked)
+    for session, said in ended.items():
+        by, action, reason = ENDS[said]
+        assert found[session] == (by, action, None if is_masked and by == "application" else reason)
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        counted = "completed, finished, ended_by_action, ended_by_user, ended_by_application, ended_by_rounds, reached"
+        assert connection.execute(f"SELECT {counted} FROM completion()").fetchall() == [(6, 1, 2, 1, 1, 1, 1)]
+        reached = connection.execute("SELECT reached FROM completion(milestone := 'ask_mood')").fetchall()
+        assert reached == [(4,)]
+
+
+async def test_older_records_tell_what_ended_a_session(ended: dict[str, tuple[str, ...]], tmp_path: Path) -> None:
+    now = sessions(tmp_path / "data", Place(tmp_path / "now.duckdb"), is_masked=True)
+    with duckdb.connect(str(tmp_path / "data" / "cuebook.duckdb")) as store:
+        rows = store.execute("SELECT session_id, turn, events::VARCHAR FROM turns").fetchall()
+        for session_id, turn, events in rows:
+            older = msgspec.json.decode(events)
+            for event in older:
+                if event["kind"] == "ended":
+                    event["data"] = {"reason": event["data"]["reason"]}
+            store.execute(
+                "UPDATE turns SET events = ?::JSON WHERE session_id = ? AND turn = ?",
+                [msgspec.json.encode(older).decode(), session_id, turn],
+            )
+    before = sessions(tmp_path / "data", Place(tmp_path / "before.duckdb"), is_masked=True)
+    by_user = next(session for session, said in ended.items() if ENDS[said][0] == "user")
+    assert before.pop(by_user) == ("user", None, "the user ended it")  # at which action it does not say
+    now.pop(by_user)
+    assert before == now

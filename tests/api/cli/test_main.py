@@ -1,0 +1,53 @@
+"""The command `cuebook` itself: its list of commands, and what it imports before one of them runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from api.cli.main import COMMANDS, main
+from tests.support.fixture_types import RunCommand
+
+HEAVY = ("litestar", "numpy", "openai", "hnswlib", "babel", "dateparser", "wordllama", "vl_convert")
+
+
+def imported(*arguments: str, folder: Path) -> list[str]:
+    """Return which heavy packages a command has imported when it ends."""
+    program = f"""
+import atexit, sys
+atexit.register(lambda: print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr))
+from api.cli.main import main
+main({list(arguments)})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr.split()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_listed_command_exists(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    assert command.name == name
+
+
+def test_help_lists_every_command(cuebook: RunCommand) -> None:
+    printed = cuebook("--help").stdout
+    assert [name for name in COMMANDS if f"\n  {name} " not in printed] == []
+
+
+def test_unknown_command_is_refused(cuebook: RunCommand) -> None:
+    assert cuebook("plai").exit_code == 2
+
+
+def test_help_imports_no_heavy_package(tmp_path: Path) -> None:
+    assert imported("--help", folder=tmp_path) == []
+
+
+def test_listing_sessions_imports_no_heavy_package(cuebook: RunCommand, tmp_path: Path) -> None:
+    cuebook("simulate", "--sessions", "1", "--days", "1", "--seed", "1", "--data", "cuebook-data", "--jobs", "1")
+    assert imported("sessions", "list", folder=tmp_path) == []

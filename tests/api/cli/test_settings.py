@@ -1,0 +1,105 @@
+"""The commands as a whole: their help, and where their settings come from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from api.cli.main import main
+from api.settings import Budgets, SettingsInvalid, load_settings
+from runtime.state.limits import Bounds
+from tests.support.fixture_types import RunCommand, WriteFile
+
+
+def commands(group: click.Group, *names: str) -> list[tuple[str, ...]]:
+    found = []
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        found.append((*names, name))
+        if isinstance(command, click.Group):
+            found += commands(command, *names, name)
+    return found
+
+
+@pytest.mark.parametrize("names", commands(main), ids=" ".join)
+def test_the_help_of_every_command_teaches_by_example(cuebook: RunCommand, names: tuple[str, ...]) -> None:
+    result = cuebook(*names, "--help")
+    assert result.exit_code == 0
+    assert f"Usage: main {' '.join(names)}" in result.stdout
+    assert "Example" in result.stdout or "Commands:" in result.stdout
+    if "Commands:" not in result.stdout:
+        assert f"cuebook {' '.join(names)} " in result.stdout.split("Example")[1]
+
+
+def test_the_version_and_what_is_there(cuebook: RunCommand) -> None:
+    assert cuebook("--version").stdout.startswith("cuebook 0.")
+    shown = cuebook("--help").stdout
+    assert all(name in shown for name in ("play", "check", "explain", "serve", "sessions", "query"))
+    assert cuebook("no-such").exit_code == 2
+
+
+def test_flags_come_before_the_environment_before_the_file(write: WriteFile) -> None:
+    file = write("conf/cuebook.toml", 'port = 1\nhost = "localhost"\nlocale = "zh"\nturn_s = 5\ndata = "here"\n')
+    environment = {"CUEBOOK_PORT": "2", "CUEBOOK_HOST": "127.0.0.1", "OTHER": "x"}
+    settings = load_settings(file, {"port": 3, "host": None}, environment)
+    assert (settings.port, settings.host, settings.locale, settings.turn_s) == (3, "127.0.0.1", "zh", 5.0)
+    assert settings.data == file.parent / "here"
+    assert load_settings(file, {}, environment).port == 2
+    assert load_settings(file, {}, {}).port == 1
+
+
+def test_a_variable_sets_one_budget_and_leaves_the_others_of_the_file(write: WriteFile) -> None:
+    file = write("cuebook.toml", "[budgets]\nturn_tokens = 100\nday_cost = 2.5\nsession_calls = 7\n")
+    settings = load_settings(file, {}, {"CUEBOOK_BUDGETS_TURN_TOKENS": "200"})
+    assert settings.budgets == Budgets(turn_tokens=200, day_cost=2.5, session_calls=7)
+    assert settings.limits.turn_budget == Bounds(tokens=200)
+    assert settings.limits.session_budget == Bounds(calls=7)
+    assert load_settings(None, {}, {}).budgets == Budgets()
+
+
+def test_the_file_in_the_working_folder_is_taken(cuebook: RunCommand, write: WriteFile, conversations: Path) -> None:
+    arguments = ["play", conversations / "diary.yaml", "--inputs", "-", "--json"]
+    write("cuebook.toml", 'model = "no-such"\n')
+    assert "no-such" in cuebook(*arguments, input="").stderr
+    fine = cuebook(*arguments, input="", env={"CUEBOOK_MODEL": "offline"})
+    assert json.loads(fine.stdout)["executionStatus"] == "waiting_input"
+    assert "other" in cuebook(*arguments, "--model", "other", input="", env={"CUEBOOK_MODEL": "offline"}).stderr
+    write("another.toml", 'model = "offline"\n')
+    assert cuebook(*arguments, "--config", "another.toml", input="").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "flags", "named"),
+    [
+        ("prot = 1\n", {}, {}, ["cuebook.toml", "prot"]),
+        ("port = 'x'\n", {}, {}, ["cuebook.toml", "port"]),
+        ("port = 70000\n", {}, {}, ["cuebook.toml", "port"]),
+        ("port = \n", {}, {}, ["cuebook.toml", "line 1"]),
+        ("queue_max = 0\n", {}, {}, ["cuebook.toml", "queue_max"]),
+        ("turn_s = -1\n", {}, {}, ["cuebook.toml", "turn_s"]),
+        ("[budgets]\nturn_token = 1\n", {}, {}, ["cuebook.toml", "turn_token"]),
+        ("[budgets]\nday_cost = 0\n", {}, {}, ["cuebook.toml", "budgets.day_cost"]),
+        ("", {"CUEBOOK_BUDGETS_DAY": "1"}, {}, ["CUEBOOK_BUDGETS_DAY", "day"]),
+        ("", {"CUEBOOK_BUDGETS_DAY_CALLS": "x"}, {}, ["CUEBOOK_BUDGETS_DAY_CALLS"]),
+        ("", {"CUEBOOK_PROT": "1"}, {}, ["CUEBOOK_PROT", "prot"]),
+        ("", {"CUEBOOK_PORT": "many"}, {}, ["CUEBOOK_PORT"]),
+        ("", {"CUEBOOK_BUSY": "wait"}, {}, ["CUEBOOK_BUSY"]),
+        ("", {}, {"port": -1}, ["port"]),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_where_it_stands(
+    write: WriteFile, text: str, environment: dict[str, str], flags: dict[str, Any], named: list[str]
+) -> None:
+    file = write("cuebook.toml", text)
+    with pytest.raises(SettingsInvalid) as caught:
+        load_settings(file, flags, environment)
+    assert all(each in str(caught.value) for each in named), str(caught.value)
+
+
+def test_a_settings_file_that_is_named_must_be_there(cuebook: RunCommand, conversations: Path) -> None:
+    result = cuebook("play", conversations / "diary.yaml", "--config", "missing.toml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "missing.toml" in result.stderr

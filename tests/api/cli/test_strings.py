@@ -1,0 +1,151 @@
+"""``cuebook strings``: a table for translators, updated, through a spreadsheet and back."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fixture_types import RunCommand, WriteFile
+
+SCRIPT = """\
+script: tea
+locale: en
+{use}phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {{say: "{hello}", id: hello}}
+          - {{say: Bye., id: bye}}
+"""
+CASE = """\
+script: tea.yaml
+cases:
+  - name: German
+    locale: de-AT
+    turns: [{expect: [Hallo., Bye.]}]
+"""
+
+
+@pytest.fixture
+def script(write: WriteFile) -> Callable[..., Path]:
+    """Write the script, that says this, and uses these files."""
+    return lambda hello="Hello.", use="": write("tea.yaml", SCRIPT.format(hello=hello, use=use))
+
+
+def translate(path: Path, **texts: str) -> None:
+    text = path.read_text("utf-8")
+    for source, translation in texts.items():
+        text = text.replace(f'of: {source}.\n    text: ""', f"of: {source}.\n    text: {translation}")
+    path.write_text(text, "utf-8")
+
+
+def test_from_an_empty_table_to_a_conversation(
+    cuebook: RunCommand, script: Any, write: WriteFile, tmp_path: Path
+) -> None:
+    first = cuebook("strings", script(), "--locale", "de")
+    assert (first.exit_code, first.stdout) == (0, "")
+    assert "tea.de.yaml: 0 translated, 2 missing, 0 stale" in first.stderr
+    assert "use: [tea.de.yaml]" in first.stderr
+    translate(tmp_path / "tea.de.yaml", Hello="Hallo.")
+    used = script(use="use: [tea.de.yaml]\n")
+    again = cuebook("strings", used, "--locale", "de")
+    assert "1 translated, 1 missing, 0 stale" in again.stderr
+    assert "use:" not in again.stderr
+    played = cuebook("play", used, "--locale", "de-AT", "--json", "--inputs", "-", input="")
+    said = [message["content"] for message in json.loads(played.stdout)["turns"][0]["messages"]]
+    assert said == ["Hallo.", "Bye."]
+    write("tea.case.yaml", CASE)
+    assert cuebook("test", "tea.case.yaml").exit_code == 0
+
+
+def test_a_table_with_errors_can_be_updated(cuebook: RunCommand, script: Any, write: WriteFile, tmp_path: Path) -> None:
+    table = write("tea.de.yaml", 'strings: de\nlines: {p/t/hello.say: "Hallo, {{ nam }}."}\n')
+    used = script(use="use: [tea.de.yaml]\n")
+    assert cuebook("check", used).exit_code == 1
+    assert cuebook("strings", used, "--locale", "DE").exit_code == 0
+    assert "Hallo, {{ nam }}." in table.read_text("utf-8")
+    assert "p/t/bye.say" in table.read_text("utf-8")
+
+
+def test_a_spreadsheet_goes_out_and_comes_back(cuebook: RunCommand, script: Any, tmp_path: Path) -> None:
+    path = script(use="use: [tea.de.yaml]\n")
+    (tmp_path / "tea.de.yaml").write_text("strings: de\nlines: {p/t/hello.say: {of: Hi., text: Hallo.}}\n")
+    shown = cuebook("strings", path, "--locale", "de", "--csv")
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert rows[0] == {"line": "p/t/hello.say", "was": "Hi.", "of": "Hello.", "text": "Hallo."}
+    assert rows[1] == {"line": "p/t/bye.say", "was": "", "of": "Bye.", "text": ""}
+    assert cuebook("strings", path, "--locale", "de", "--csv", "-o", "out.csv").exit_code == 0
+    sheet = (tmp_path / "out.csv").read_text("utf-8-sig").replace("Bye.,", 'Bye.,"Tschüss; bis bald."')
+    (tmp_path / "back.csv").write_text(sheet.replace("Hallo.", "Servus."), "utf-8-sig")
+    taken = cuebook("strings", path, "--locale", "de", "--from", "back.csv")
+    assert "2 translated, 0 missing, 0 stale" in taken.stderr
+    assert "text: Tschüss; bis bald." in (tmp_path / "tea.de.yaml").read_text("utf-8")
+    assert cuebook("check", path, "--strict").exit_code == 0
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_spreadsheet_may_be_separated_as_in_other_countries(
+    cuebook: RunCommand, script: Any, tmp_path: Path, separator: str
+) -> None:
+    rows = [("line", "was", "of", "text"), ("p/t/bye.say", "", "Bye.", "Tschüss, bis bald."), ("x", "", "", "y")]
+    (tmp_path / "back.csv").write_text("\r\n".join(separator.join(row) for row in rows), "utf-8")
+    taken = cuebook("strings", script(), "--locale", "de", "--from", "back.csv", "-o", "german.yaml")
+    assert "1 translated, 1 missing" in taken.stderr
+    assert "skipped x" in taken.stderr
+    assert "Tschüss, bis bald." in (tmp_path / "german.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{script}", "--locale", "german"], "language tag"),
+        (["{script}"], "--locale"),
+        (["missing.yaml", "--locale", "de"], "missing.yaml"),
+        (["{script}", "--locale", "fr", "-o", "de.yaml"], "for de, not fr"),
+        (["{script}", "--locale", "de", "-o", "tea.yaml"], "not a string table"),
+        (["{script}", "--locale", "de", "-o", "broken.yaml"], "broken.yaml:3"),
+        (["{script}", "--locale", "de", "-o", "no/such/folder.yaml"], "No such"),
+        (["{script}", "--locale", "de", "--from", "de.yaml"], "first row"),
+        (["broken.yaml", "--locale", "de"], "SYNTAX_ERROR"),
+    ],
+)
+def test_wrong_use_changes_nothing(
+    cuebook: RunCommand, script: Any, write: WriteFile, arguments: list[str], said: str
+) -> None:
+    path = script()
+    files = [write("de.yaml", "strings: de\n"), write("broken.yaml", "strings: de\nlines: [\n"), path]
+    before = [file.read_text("utf-8") for file in files]
+    result = cuebook("strings", *(each.format(script=path) for each in arguments))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr.replace("\n", "")
+    assert [file.read_text("utf-8") for file in files] == before
+
+
+def test_checking_a_table_checks_the_scripts_that_use_it(cuebook: RunCommand, script: Any, write: WriteFile) -> None:
+    script(use="use: [texts/tea.de.yaml]\n")
+    write("texts/tea.de.yaml", "strings: de\nlines: {p/t/hallo.say: Hallo.}\n")
+    result = cuebook("check", "texts/tea.de.yaml")
+    assert result.exit_code == 0
+    assert "tea.yaml:9:19 warning STRING_MISSING" in result.stdout
+    assert "tea.de.yaml:2:9 warning STRING_UNKNOWN" in result.stdout
+    assert "texts/tea.de.yaml is a side file; checking tea.yaml" in result.stderr
+    both = cuebook("check", "texts/tea.de.yaml", "tea.yaml", "--format", "json")
+    assert json.loads(both.stdout)["files"] == ["tea.yaml"]
+
+
+def test_a_side_file_that_nothing_uses_is_checked_by_itself(cuebook: RunCommand, script: Any, write: WriteFile) -> None:
+    write("lonely.yaml", "globals: [city, {var: age, type: number}]\nforms: [{form: visit, fields: [city]}]\n")
+    together = cuebook("check", script(), "lonely.yaml")
+    assert together.exit_code == 0
+    assert "no script in its folder lists it in `use`; it defines 2 globals, 1 form" in together.stderr
+    assert "1 script and 1 side file: 0 errors" in together.stderr
+    write("lonely.yaml", "globals:\n  - {var: age, type: numbr}\nskills: [{skill: s, actions: [{sai: x}]}]\n")
+    alone = cuebook("check", "lonely.yaml")
+    assert alone.exit_code == 1
+    assert "lonely.yaml:2:22 error ENUM_VALUE_INVALID" in alone.stdout
+    assert "lonely.yaml:3:32 error ACTION_TYPE_UNKNOWN" in alone.stdout

@@ -1,0 +1,207 @@
+"""The Python client: typed answers, requests that are sent again and carried out once, streams that go on."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from api.client.in_process import InProcess
+from api.client.session_requests import Sessions, turn_of
+from api.client.sync import SyncSessions
+from api.client.transport import RetryPolicy
+from api.embedded import open_runtime
+from cuebook import Client, CuebookError, SyncClient
+from store.interface.errors import StoreError
+from tests.support.fixture_types import Serve
+from tests.support.paths import CONVERSATIONS
+
+HURRIED = RetryPolicy(first_wait_s=0.001, wait_max_s=0.002, retry_after_max_s=0.0)
+
+
+@pytest.fixture
+async def cuebook(tmp_path: Path) -> AsyncIterator[Client]:
+    async with open_runtime(tmp_path / "data", scripts=CONVERSATIONS) as cuebook:
+        yield cuebook
+
+
+class Lossy(httpx.AsyncBaseTransport):
+    """A way to a server on which answers are lost, or cut off after so many pieces, after they were worked out."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self.inner = inner
+        self.lost = 0
+        self.cuts: list[int] = []
+        self.sent = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.sent += 1
+        answer = await self.inner.handle_async_request(request)
+        if self.lost:
+            self.lost -= 1
+            await answer.aread()
+            raise httpx.ReadError("the connection is gone")
+        if self.cuts:
+            answer.stream = Cut(answer.stream, self.cuts.pop(0))
+        return answer
+
+
+class Cut(httpx.AsyncByteStream):
+    def __init__(self, whole: httpx.AsyncByteStream, chars: int) -> None:
+        self.whole = whole
+        self.left = chars
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self.whole:
+            yield chunk[: self.left]
+            self.left -= len(chunk)
+            if self.left < 0:
+                raise httpx.ReadError("the connection is gone")
+
+    async def aclose(self) -> None:
+        await self.whole.aclose()
+
+
+@pytest.fixture
+async def lossy(cuebook: Client) -> AsyncIterator[tuple[Client, Lossy]]:
+    inner = cuebook._http._transport
+    assert isinstance(inner, InProcess)
+    way = Lossy(inner)
+    async with Client("http://localhost", transport=way, patience=HURRIED) as client:
+        yield client, way
+
+
+async def test_a_session_is_begun_talked_to_and_looked_at(cuebook) -> None:
+    session = await cuebook.sessions.create("ana", "visit", metadata={"channel": "web"}, key="web:1")
+    answer = await cuebook.sessions.send(session.session_id, "Ana", expected_turn=session.turn)
+    assert answer.turn == 1
+    seen = await cuebook.sessions.get(session.session_id)
+    assert (seen.user_id, seen.key, seen.metadata["channel"], seen.turn) == ("ana", "web:1", "web", 1)
+    said = [message.content async for message in cuebook.sessions.transcript(session.session_id)]
+    assert "Ana" in said
+    assert len((await cuebook.sessions.messages(session.session_id, limit=1)).data) == 1
+    store = await cuebook.sessions.variable_store(session.session_id)
+    assert (await cuebook.sessions.variables(session.session_id)).keys() >= store.session.keys()
+    events = await cuebook.sessions.events(session.session_id, limit=200)
+    assert [event.seq for event in events.data] == list(range(1, len(events.data) + 1))
+
+
+async def test_without_a_script_it_is_free_conversation(cuebook) -> None:
+    session = await cuebook.sessions.create("ana")
+    assert (session.ai_message, session.execution_status) == ("", "waiting_input")
+    assert (await cuebook.sessions.send(session.session_id, "hello")).ai_message
+
+
+async def test_an_error_has_the_code_and_the_way_out(cuebook) -> None:
+    with pytest.raises(CuebookError) as failed:
+        await cuebook.sessions.create("ana", "nothing")
+    assert (failed.value.code, failed.value.status) == ("SCRIPT_NOT_FOUND", 404)
+    assert "Import the script" in str(failed.value)
+    session = await cuebook.sessions.create("ana")
+    with pytest.raises(CuebookError, match="TURN_CONFLICT"):
+        await cuebook.sessions.send(session.session_id, "x", expected_turn=7)
+
+
+async def test_a_request_whose_answer_is_lost_is_sent_again_and_carried_out_once(lossy) -> None:
+    client, way = lossy
+    way.lost = 2
+    session = await client.sessions.create("ana")
+    way.lost = 2
+    answer = await client.sessions.send(session.session_id, "hello")
+    assert way.sent == 6
+    assert answer.turn == 1
+    said = [each.content async for each in client.sessions.transcript(session.session_id)]
+    assert said.count("hello") == 1
+
+
+async def test_it_is_not_sent_for_ever(lossy) -> None:
+    client, way = lossy
+    way.lost = 100
+    with pytest.raises(CuebookError, match="UNREACHABLE"):
+        await client.sessions.create("ana")
+    assert way.sent == HURRIED.attempts_max
+
+
+@pytest.mark.parametrize("cuts", [[1], [150], [400, 90], [700, 700, 700]])
+async def test_a_stream_that_breaks_off_goes_on_without_telling_anything_twice(lossy, cuts) -> None:
+    client, way = lossy
+    session = await client.sessions.create("ana", "visit")
+    whole = await client.sessions.create("ana", "visit")
+    expected = [(each.kind, each.id.rpartition(":")[2]) async for each in client.sessions.stream(whole.session_id, "A")]
+    way.cuts = list(cuts)
+    reported = [each async for each in client.sessions.stream(session.session_id, "A")]
+    ids = [each.id for each in reported if each.kind != "turn"]
+    assert len(set(ids)) == len(ids)
+    seen = {
+        (each.kind, each.id.rpartition(":")[2]) for each in reported if each.kind not in {"message.delta", "position"}
+    }
+    assert seen == {each for each in expected if each[0] not in {"message.delta", "position"}}
+    assert turn_of(reported[-1]).turn == 1
+    assert (await client.sessions.get(session.session_id)).turn == 1
+
+
+async def test_a_stream_may_be_left_before_its_end(cuebook) -> None:
+    session = await cuebook.sessions.create("ana", "visit")
+    async for _ in cuebook.sessions.stream(session.session_id, "Ana"):
+        break
+    answer = await cuebook.sessions.send(session.session_id, "x", queue=True)
+    assert answer.turn == 2
+
+
+async def test_a_session_is_followed_while_it_is_talked_to(cuebook) -> None:
+    session = await cuebook.sessions.create("ana", "visit")
+    last = (await cuebook.sessions.events(session.session_id, limit=200)).data[-1].seq
+
+    async def first_word() -> str:
+        async for event in cuebook.sessions.follow(session.session_id, after=last):
+            if event.kind == "message":
+                return str(event.data["content"])
+        return ""
+
+    hearing = asyncio.create_task(first_word())
+    await cuebook.sessions.send(session.session_id, "Ana")
+    assert await asyncio.wait_for(hearing, 30) == "Ana"
+
+
+async def test_an_answer_that_is_not_cuebooks_is_reported_as_such() -> None:
+    async def page(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text="<html>Welcome</html>")
+
+    async with Client("http://localhost", transport=httpx.MockTransport(page)) as client:
+        with pytest.raises(CuebookError, match="UNEXPECTED_ANSWER"):
+            await client.sessions.get("x")
+
+
+def test_whatever_can_be_done_can_be_done_waiting() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+
+    assert public(SyncSessions) == public(Sessions)
+
+
+async def test_a_program_without_an_event_loop_waits_for_its_answers(serve: Serve) -> None:
+    server = serve("--scripts", str(CONVERSATIONS))
+    await server.ready()
+
+    def talk() -> list[str]:
+        with SyncClient(server.url) as cuebook:
+            session = cuebook.sessions.create("ana", "visit")
+            kinds = [event.kind for event in cuebook.sessions.stream(session.session_id, "Ana")]
+            assert kinds[-1] == "turn"
+            with pytest.raises(CuebookError, match="SESSION_NOT_FOUND"):
+                cuebook.sessions.get("nothing")
+            return [message.content for message in cuebook.sessions.transcript(session.session_id)]
+
+    assert "Ana" in await asyncio.to_thread(talk)
+
+
+async def test_an_embedded_runtime_keeps_its_sessions_and_holds_its_folder(tmp_path: Path) -> None:
+    async with open_runtime(tmp_path, scripts=CONVERSATIONS) as cuebook:
+        session = await cuebook.sessions.create("ana", "visit")
+        with pytest.raises(StoreError):
+            async with open_runtime(tmp_path, scripts=CONVERSATIONS):
+                pass
+    async with open_runtime(tmp_path, scripts=CONVERSATIONS) as cuebook:
+        assert (await cuebook.sessions.send(session.session_id, "Ana")).turn == 1

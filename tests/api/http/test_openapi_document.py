@@ -1,0 +1,110 @@
+"""The description of the API is valid, without two meanings of one name, and in one spelling."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from api.auth.policy import ROUTE_POLICIES
+from tests.support.api_client import ApiClient
+
+CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*")
+CREATE_200 = {("post", "/api/sessions")}
+"""Routes that create and do not answer 201: the seed's."""
+
+
+@pytest.fixture
+async def document(api: ApiClient) -> Any:
+    return await api.read("/schema/openapi.json")
+
+
+def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
+    for path, item in document["paths"].items():
+        yield from ((method, path, operation) for method, operation in item.items() if method != "parameters")
+
+
+def test_the_table_of_routes_has_no_other_spelling() -> None:
+    named = {name for route in ROUTE_POLICIES for name in re.findall(r"{(.*?)}", route)}
+    assert {name for name in named if not CAMEL_CASE.fullmatch(name)} == set()
+
+
+async def test_the_document_is_valid(document: Any) -> None:
+    errors = [
+        f"{list(error.absolute_path)}: {error.message}" for error in OpenAPIV31SpecValidator(document).iter_errors()
+    ]
+    assert errors == []
+
+
+async def test_no_name_is_given_twice(document: Any) -> None:
+    titles = Counter(schema.get("title") for schema in document["components"]["schemas"].values())
+    ids = Counter(operation["operationId"] for _, _, operation in operations(document))
+    assert [name for name, count in (titles + ids).items() if count > 1 or name is None] == []
+
+
+async def test_all_names_are_in_camel_case(document: Any) -> None:
+    fields = {
+        f"{title}.{name}"
+        for title, schema in document["components"]["schemas"].items()
+        for name in schema.get("properties", {})
+        if not CAMEL_CASE.fullmatch(name)
+    }
+    parameters = {
+        f"{method} {path} {parameter['name']}"
+        for method, path, operation in operations(document)
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] != "header" and not CAMEL_CASE.fullmatch(parameter["name"])
+    }
+    ids = {operation["operationId"] for _, _, operation in operations(document)}
+    assert fields | parameters | {name for name in ids if not CAMEL_CASE.fullmatch(name)} == set()
+
+
+async def test_what_is_created_says_where_it_is(document: Any) -> None:
+    created = [
+        (method, path, each["responses"]["201"])
+        for method, path, each in operations(document)
+        if "201" in each["responses"]
+    ]
+    assert len(created) > 8
+    assert [(method, path) for method, path, answer in created if "Location" not in answer.get("headers", {})] == []
+    assert not {(method, path) for method, path, _ in created} & CREATE_200
+
+
+async def test_a_user_that_is_needed_is_required(document: Any) -> None:
+    """A memory is somebody's: no route about one goes without its user but that of a job, which has one itself."""
+    for method, path, operation in operations(document):
+        if not path.startswith("/api/memory/") or path.startswith("/api/memory/jobs"):
+            continue
+        named = [each["required"] for each in operation.get("parameters", []) if each["name"] == "userId"]
+        if not named:
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["allOf"][0]["$ref"]
+            schema = document["components"]["schemas"][reference.rpartition("/")[2]]
+            named = ["userId" in schema["required"]]
+        assert named == [True], (method, path)
+
+
+async def test_details_of_errors_have_one_shape(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    assert schemas["ErrorBody"]["properties"]["details"]["items"] == {"$ref": "#/components/schemas/ErrorDetail"}
+    assert schemas["ErrorDetail"]["required"] == ["message"]
+    assert {"message", "field", "line", "column"} <= schemas["ErrorDetail"]["properties"].keys()
+
+
+async def test_readiness_is_described_both_ways(document: Any) -> None:
+    answers = document["paths"]["/ready"]["get"]["responses"]
+    schemas = {status: answers[status]["content"]["application/json"]["schema"] for status in ("200", "503")}
+    assert schemas["200"] == schemas["503"] == {"$ref": "#/components/schemas/Readiness"}
+
+
+async def test_a_stream_and_its_json_have_a_schema_each(document: Any) -> None:
+    for method, path in (
+        ("post", "/api/sessions"),
+        ("post", "/api/sessions/{sessionId}/messages"),
+        ("get", "/api/sessions/{sessionId}/events"),
+    ):
+        content = document["paths"][path][method]["responses"]["200"]["content"]
+        assert content.keys() == {"application/json", "text/event-stream"}
+        assert "$ref" in content["application/json"]["schema"]
+        assert content["text/event-stream"]["schema"]["required"] == ["event", "data"]

@@ -1,0 +1,46 @@
+"""What is removed from the database stays removed, whatever the memory is doing."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from api.memory.requests import NewUnit
+from tests.support.opened_memory import OpenMemory
+
+OWNER = ("default", "ana")
+
+
+async def keep_adding(memory: Any, is_over: asyncio.Event) -> None:
+    """Add units, query and run jobs until the event is set."""
+    number = 0
+    while not is_over.is_set():
+        number += 1
+        await memory.memories.add(*OWNER, f"group {number}", [NewUnit(content=f"Ana said {number}")] * 5)
+        memory.memory_system.worker.enqueue(*OWNER)
+
+
+async def test_work_that_was_under_way_writes_nothing_after_an_erasure(open_memory: OpenMemory) -> None:
+    async with open_memory() as memory:
+        for round_ in range(15):
+            is_over = asyncio.Event()
+            adding = asyncio.create_task(keep_adding(memory, is_over))
+            await asyncio.sleep(0.005 * round_)
+            is_over.set()  # it ends with what it is at; background work goes on
+            async with memory.memory_system.exclusive_for_erasure(*OWNER):
+                await memory.store.maintenance.erase_user(*OWNER, str(uuid4()), datetime.now(UTC))
+                known = await memory.store.memory.units(*OWNER)
+            await adding
+            assert known == []
+            await memory.wait_idle()
+            await said_after(memory)
+
+
+async def said_after(memory: Any) -> None:
+    """Only what was added after the erasure may be there: it has its numbers from 1 on, and a vector each."""
+    units = await memory.store.memory.units(*OWNER)
+    embedder = (await memory.memory_system.embedding.embedder()).id
+    vectors = await memory.store.memory.vectors(*OWNER, embedder)
+    assert [unit.sequence for unit in units] == list(range(1, len(units) + 1))
+    assert sorted(vectors.sequences) == [unit.sequence for unit in units]
+    assert len(units) <= 5

@@ -1,0 +1,62 @@
+"""Metadata and keys that are set while a session takes a turn are not undone by that turn."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from runtime.models.offline_model import OfflineModel
+from runtime.state.ports import ModelReply, ModelRequest, OnReply
+from tests.support.fixture_types import OpenApp
+
+SLOW = """
+script: slow
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - ask: Ready?
+            id: ready
+          - ai_say: Thinking about it.
+            id: think
+          - ask: Well?
+            id: well
+"""
+
+
+class HeldModel(OfflineModel):
+    """The offline model, which answers only after `go`."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        self.asked.set()
+        await self.go.wait()
+        return await OfflineModel().complete(request)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (1, 0), (1, 1)])
+async def test_a_turn_does_not_undo_a_label_whenever_the_session_leaves_memory(
+    app: OpenApp, tmp_path: Path, before: int, after: int
+) -> None:
+    """Other sessions displace it before the label is set, or also after; the cache has room for one."""
+    model = HeldModel()
+    async with app(tmp_path, model, session_cache_max=1) as api:
+        await api.publish_script(SLOW)
+        session = await api.create_session("slow")
+        path = f"/api/sessions/{session['sessionId']}"
+        turn = asyncio.create_task(api.send_message(session, {"content": "yes"}))
+        await model.asked.wait()
+        for _ in range(before):
+            await api.create_session("diary", user="ben")
+        labels = {"metadata": {"ward": "3"}, "key": "telegram:1"}
+        assert (await api.patch(path, json=labels)).status_code == 200
+        for _ in range(after):
+            await api.create_session("diary", user="ben")
+        model.go.set()
+        assert (await turn).status_code == 200
+        found = await api.read(path)
+        assert (found["turn"], found["key"], found["metadata"]["ward"]) == (1, "telegram:1", "3")

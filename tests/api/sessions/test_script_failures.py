@@ -1,0 +1,205 @@
+"""A script or model that fails in the middle of a turn: its place is named, the session untouched."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.errors import CODES
+from runtime.models.cassette_file import ScriptedReply
+from runtime.models.recorded_models import ScriptedModel
+from runtime.state.ports import ModelReply, ModelRequest, OnReply
+from tests.support.api_client import ApiClient
+from tests.support.fixture_types import OpenApp
+
+HEAD = """
+script: frail
+default_scope: session
+declare: [{var: age, type: number}]
+phases:
+  - phase: first
+    topics:
+      - topic: asking
+        actions:
+          - say: Hello.
+            id: hello
+          - ask: Which?
+            id: which
+            output: [{get: word}]
+  - phase: second
+    topics:
+      - topic: working
+        actions:
+          - set: {heard: word}
+            id: hear
+"""
+BOMB = """
+          - say: "{% for i in range(900) %}{% for j in range(900) %}{{ word }}{{ i }}{% endfor %}{% endfor %}"
+            id: failing
+            when: word == 'bad'
+"""
+LOOP = """
+          - goto: second/working
+            id: failing
+            when: word == 'bad'
+"""
+BAD_SET = """
+          - set: {age: word}
+            id: failing
+            when: word == 'bad'
+"""
+TAIL = """
+          - say: "Fine: {{ word }}."
+            id: last
+"""
+LOOPING = ["hear", "failing"]  # anywhere in the loop
+FAILING = [
+    pytest.param(BOMB, "ACTION_EXECUTION_ERROR", ["failing"], id="template bomb"),
+    pytest.param(LOOP, "LIMIT_EXCEEDED", LOOPING, id="endless loop"),
+    pytest.param(BAD_SET, "ACTION_EXECUTION_ERROR", ["failing"], id="failing set"),
+]
+LEADING = """
+script: led
+default_scope: session
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - say: Hello.
+            id: hello
+          - ai_say: Say who you are.
+            id: introduce
+          - ai_ask: Find out the name.
+            id: ask_name
+            output: [{get: name}]
+          - say: "Thanks, {{ name }}."
+            id: thanks
+"""
+
+
+class Moody:
+    """The scripted model, which fails on demand."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        done = ScriptedReply(exit=True, values={"name": "Ana"})
+        self._well = ScriptedModel({"introduce": ["I am Cue."], "ask_name": ["And you?", done]})
+        fail = ScriptedReply(fail="the model is not there")
+        self._ill = ScriptedModel({"introduce": [fail], "ask_name": [fail, fail]})
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "moody"
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        return await (self._ill if self.fails else self._well).complete(request)
+
+
+def assert_failed(answer: Any, code: str, *actions: str) -> Any:
+    kind = CODES[code]
+    assert answer.status_code == kind.status, answer.text
+    error = answer.json()["error"]
+    assert (error["code"], error["type"]) == (code, "runtime")
+    assert error["context"]["position"]["actionId"] in actions
+    assert {"scriptId", "scriptName", "sessionId", "requestId", "timestamp"} <= error["context"].keys()
+    assert error["recovery"]["canRetry"] is (code == "LLM_SERVICE_ERROR")
+    return error
+
+
+async def seen(api: ApiClient, session: Any) -> Any:
+    return await api.read(f"/api/sessions/{session['sessionId']}")
+
+
+@pytest.mark.parametrize(("failing", "code", "actions"), FAILING)
+async def test_a_turn_that_fails_has_not_happened(
+    app: OpenApp, tmp_path: Path, failing: str, code: str, actions: list[str]
+) -> None:
+    async with app(tmp_path) as api:
+        await api.publish_script(HEAD + failing + TAIL)
+        session = await api.create_session("frail")
+        before, said = await seen(api, session), await api.transcript(session)
+        error = assert_failed(await api.send_message(session, {"content": "bad"}), code, *actions)
+        position = error["context"]["position"]
+        assert (position["phaseId"], position["topicId"]) == ("second", "working")
+    async with app(tmp_path) as api:  # a restart remembers that it failed
+        after = await seen(api, session)
+        assert after["executionStatus"] == "error"
+        assert position.items() <= after["position"].items()
+        assert after["error"] == {name: error[name] for name in ("code", "type", "message", "recovery")}
+        unchanged = before.keys() - {"executionStatus", "position", "error"}
+        assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
+        assert await api.transcript(session) == said
+        answer = await api.send_texts(session, "good")
+        assert (answer["aiMessage"], answer["sessionStatus"], answer["turn"]) == ("Fine: good.", "completed", 1)
+        assert (await seen(api, session))["executionStatus"] == "completed"
+
+
+async def test_a_session_that_fails_at_first_can_be_begun_again(app: OpenApp, tmp_path: Path) -> None:
+    model = Moody(fails=True)
+    async with app(tmp_path, model) as api:
+        await api.publish_script(LEADING)
+        answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "led"})
+        error = assert_failed(answer, "LLM_SERVICE_ERROR", "introduce")
+        assert answer.headers["retry-after"] == "5"
+        session = {"sessionId": error["context"]["sessionId"]}
+        for _ in range(2):
+            assert (await seen(api, session))["executionStatus"] == "error"
+            assert (await seen(api, session))["position"]["actionId"] == "introduce"
+            assert await api.transcript(session) == []
+            assert_failed(await api.send_message(session, {"content": "go"}), "LLM_SERVICE_ERROR", "introduce")
+        (listed,) = await api.read("/api/users/ana/sessions")
+        assert (listed["status"], listed["executionStatus"]) == ("active", "error")
+        model.fails = False
+    async with app(tmp_path, model) as api:
+        answer = await api.send_texts(session, "")
+        assert [message["content"] for message in answer["messages"]] == ["Hello.", "I am Cue.", "And you?"]
+        assert (await api.send_texts(session, "Ana"))["aiMessage"] == "Thanks, Ana."
+
+
+async def test_creating_again_with_the_same_key_begins_the_failed_session(app: OpenApp, tmp_path: Path) -> None:
+    model = Moody(fails=True)
+    body, headers = {"userId": "ana", "scriptId": "led"}, {"Idempotency-Key": "k"}
+    async with app(tmp_path, model) as api:
+        await api.publish_script(LEADING)
+        failed = [await api.post("/api/sessions", json=body, headers=headers) for _ in range(2)]
+        ids = {assert_failed(each, "LLM_SERVICE_ERROR", "introduce")["context"]["sessionId"] for each in failed}
+        model.fails = False
+        begun = [(await api.post("/api/sessions", json=body, headers=headers)).json() for _ in range(2)]
+        assert begun[0] == begun[1]
+        assert {begun[0]["sessionId"]} == ids
+        assert begun[0]["aiMessage"] == "Hello.\n\nI am Cue.\n\nAnd you?"
+
+
+async def test_a_model_that_fails_later_leaves_the_session_at_its_question(app: OpenApp, tmp_path: Path) -> None:
+    model = Moody()
+    async with app(tmp_path, model) as api:
+        await api.publish_script(LEADING)
+        session = await api.create_session("led")
+        model.fails = True
+        headers = {"Idempotency-Key": "k"}
+        answer = await api.send_message(session, {"content": "I am Ana"}, headers)
+        assert_failed(answer, "LLM_SERVICE_ERROR", "ask_name")
+        assert answer.headers["retry-after"] == "5"
+        failed = await seen(api, session)
+        assert (failed["executionStatus"], failed["turn"], failed["wait"]) == ("error", 0, {"kind": "text"})
+        model.fails = False
+        retried = (await api.send_message(session, {"content": "I am Ana"}, headers)).json()
+        untroubled = await api.send_texts(await api.create_session("led"), "I am Ana")
+        same = ("aiMessage", "sessionStatus", "turn", "wait", "variables", "position")
+        assert {name: retried[name] for name in same} == {name: untroubled[name] for name in same}
+        assert [role for role, _ in await api.transcript(session)] == [
+            "assistant",
+            "assistant",
+            "assistant",
+            "user",
+            "assistant",
+        ]
+
+
+async def test_a_turn_that_takes_too_long_is_stopped(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path, turn_s=0.5, actions_max=1_000_000_000) as api:
+        await api.publish_script(HEAD + LOOP.replace("when: ", "when: range(9000) | sum > 0 and ") + TAIL)
+        session = await api.create_session("frail")
+        error = assert_failed(await api.send_message(session, {"content": "bad"}), "LIMIT_EXCEEDED", *LOOPING)
+        assert "0.5 s" in error["message"]
+        assert (await api.send_texts(session, "good"))["aiMessage"] == "Fine: good."

@@ -1,0 +1,283 @@
+"""`ask`: a fixed question whose answers are parsed, typed and validated, with so many rounds to get it right."""
+
+import time
+
+import pytest
+
+from runtime.state.events import Jumped, Warned
+from runtime.state.state import Wait
+from tests.support.runtime_session import StartSession
+
+AGE = "- {ask: Age?, id: age, output: [{get: age, type: number%s}]%s}\n- say: '[{{ age }}]'"
+
+
+@pytest.mark.parametrize(
+    ("output", "reply", "value"),
+    [
+        ("type: number", "I am twenty-eight", 28),
+        ("type: number", "我28岁", 28),
+        ("type: number", "zero, 0", 0),
+        ("type: boolean", "not really, no", False),
+        ("type: boolean", "是的", True),
+        ("type: date", "2026-01-31", "2026-01-31"),
+        ("type: list", "a，b、c", ["a", "b", "c"]),
+        ("type: record", '{"a": 1}', {"a": 1}),
+        ("choices: [tea, green tea]", "some green tea please", "green tea"),
+        ("choices: [tea, coffee]", "2", "coffee"),
+        ("type: text", "  as it is  ", "as it is"),
+        ("define: what they said", "as it is", "as it is"),
+        ("pattern: '[A-Z]{2}\\d+'", "it is AB12, I think", "AB12"),
+    ],
+)
+async def test_a_reply_becomes_a_value_of_the_type(drive: StartSession, output, reply, value) -> None:
+    session = await drive(f"- {{ask: Well?, output: [{{get: it, {output}}}]}}\n- user_say: go on")
+    await session.reply(reply)
+    assert session.cells("topic") == {"it": value}
+
+
+@pytest.mark.parametrize(
+    ("output", "reply"),
+    [
+        ("type: number", "no idea"),
+        ("type: number, min: 18", "17"),
+        ("type: number, max: 99", "120"),
+        ("type: boolean", "maybe"),
+        ("type: date", "someday"),
+        ("type: date, min: '2026-01-01'", "2025-12-31"),
+        ("type: date, max: '20260101'", "2026-01-02"),
+        ("choices: [tea, coffee]", "water"),
+        ("type: text, min: 3", "ab"),
+        ("type: text, max: 3", "abcd"),
+        ("type: list, max: 2", "a, b, c"),
+        ("type: text, pattern: '\\d+'", "none"),
+        ("type: number, validate: it % 2 == 0", "3"),
+        ("type: number, validate: it > limit", "3"),
+    ],
+)
+async def test_what_does_not_fit_is_asked_again_and_not_stored(drive: StartSession, output, reply) -> None:
+    session = await drive(f"- {{ask: Well?, id: q, output: [{{get: it, {output}, invalid: No.}}]}}\n- say: end")
+    await session.reply(reply)
+    assert session.said == ["No."]
+    assert (session.values, session.state.progress.round) == ({}, 1)
+
+
+@pytest.mark.parametrize("limits", ["min: '2026-01-01'", "max: '20260101'"])
+async def test_the_limits_of_a_date_are_days(drive: StartSession, limits) -> None:
+    session = await drive(f"- {{ask: When?, output: [{{get: day, type: date, {limits}}}]}}\n- user_say: go on")
+    await session.reply("2026-01-01")
+    assert session.values == {"day": "2026-01-01"}
+
+
+async def test_the_value_may_be_compared_with_what_was_known_before(drive: StartSession) -> None:
+    session = await drive("""
+        - set: {lowest: 18}
+        - {ask: Age?, output: [{get: age, type: number, validate: age >= lowest}]}
+    """)
+    await session.reply("17")
+    assert session.values == {"lowest": 18}
+    await session.reply("18")
+    assert session.state.status == "completed"
+
+
+async def test_one_answer_may_be_compared_with_another(drive: StartSession) -> None:
+    session = await drive("""
+        - ask: From when to when?
+          output:
+          - {get: first, type: date}
+          - {get: last, type: date, validate: last >= first, invalid: It ends before it begins.}
+        - user_say: go on
+    """)
+    await session.reply("first: 2026-02-01, last: 2026-01-01")
+    assert session.said == ["It ends before it begins."]
+    await session.reply("last: 2026-03-01")
+    assert session.values == {"first": "2026-02-01", "last": "2026-03-01"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "action", "locale", "said"),
+    [
+        ("", "", "en", "Sorry, I need a number here."),
+        ("", "", "zh", "抱歉，这里需要一个数字。"),
+        ("", ", invalid: A number.", "en", "A number."),
+        (", invalid: A good number.", ", invalid: A number.", "en", "A good number."),
+    ],
+)
+async def test_the_words_for_an_invalid_answer_are_the_outputs_the_actions_or_the_locales(
+    drive: StartSession, extra, action, locale, said
+) -> None:
+    body = (AGE % (extra, action)).replace("\n", "\n    ")
+    session = await drive(
+        f"script: t\nlocale: {locale}\nphases:\n- phase: p\n  topics:\n  - topic: t\n    actions:\n    {body}"
+    )
+    await session.reply("old")
+    assert session.said == [said]
+
+
+async def test_the_choices_are_named_when_none_was_taken(drive: StartSession) -> None:
+    session = await drive("- {ask: Which?, output: [{get: drink, choices: [tea, coffee]}]}")
+    assert [choice.key for choice in session.state.wait.choices] == ["tea", "coffee"]
+    await session.reply("water")
+    assert session.said == ["Sorry, please choose one of these: tea, coffee."]
+
+
+@pytest.mark.parametrize("choice", ["1.0", "10", "drink: tea", "+", " tea"])
+async def test_a_choice_taken_by_its_key_is_that_choice(drive: StartSession, choice) -> None:
+    session = await drive(
+        "- {ask: Which?, output: [{get: drink, choices: ['1.0', '10', 'drink: tea', '+', ' tea']}]}\n- user_say: ok"
+    )
+    await session.choose(choice)
+    assert session.values == {"drink": choice}
+    assert (session.messages[1].content, session.messages[1].metadata) == (choice, {"choice": choice})
+
+
+async def test_a_blank_reply_asks_again_and_costs_no_round(drive: StartSession) -> None:
+    session = await drive(AGE % ("", ", max_rounds: 1"))
+    await session.reply("", "  ", "\n")
+    assert (session.said, session.state.progress.round) == (["Age?"], 0)
+    await session.reply("28")
+    assert session.said == ["[28]"]
+
+
+async def test_every_answer_is_taken_and_only_the_missing_are_asked_for(drive: StartSession) -> None:
+    session = await drive("""
+        - ask: Name and age?
+          output: [{get: name}, {get: age, type: number, invalid: And the age?}]
+        - user_say: go on
+    """)
+    await session.reply("name: Ana, age: ?")
+    assert (session.said, session.values) == (["And the age?"], {})
+    await session.reply("28")
+    assert session.values == {"name": "Ana", "age": 28}
+
+
+async def test_the_deciding_reply_wins_over_an_earlier_one(drive: StartSession) -> None:
+    session = await drive("""
+        - ask: Name and age?
+          output: [{get: name, invalid: And the name?}, {get: age, type: number}]
+        - user_say: go on
+    """)
+    await session.reply("age: 25")
+    assert session.said == ["And the name?"]
+    await session.reply("name: Bo, age: 30")
+    assert session.values == {"name": "Bo", "age": 30}
+
+
+async def test_an_optional_answer_may_be_missing_and_is_reported(drive: StartSession) -> None:
+    session = await drive("""
+        - {ask: "Name, age?", output: [{get: name}, {get: age, type: number, required: false}], id: q}
+    """)
+    await session.reply("name: Ana")
+    assert session.happened(Warned) == [Warned("value_missing", "`age` stays unset: the reply did not give it", "q")]
+    assert session.state.status == "completed"
+
+
+async def test_the_model_finds_what_the_parsers_do_not(drive: StartSession) -> None:
+    session = await drive(
+        AGE % ("", ""), replies={"age.extract": [{"values": {"age": "twenty-eight years", "other": "ignored"}}]}
+    )
+    await session.reply("older than my brother")
+    assert session.said == ["[28]"]
+
+
+async def test_a_reply_of_another_action_is_never_inherited(drive: StartSession) -> None:
+    session = await drive("""
+        - {ask: Name and age?, output: [{get: name}, {get: age, type: number}]}
+        - {ask: Sure?, output: [{get: age, type: number, invalid: Age again?}], max_rounds: 2}
+        - user_say: go on
+    """)
+    await session.reply("name: Ana, age: 28", "what?")
+    assert session.said == ["Age again?"]
+    await session.reply("what?")
+    assert session.values == {"name": "Ana", "age": 28}
+    assert session.warnings == [("value_missing", "`age` stays unset: no valid answer within the rounds")]
+
+
+async def test_values_are_computed_from_the_answers_last(drive: StartSession) -> None:
+    session = await drive("""
+        - ask: Age?
+          output:
+          - {set: adult, value: age >= 18}
+          - {set: note, value: '"minor"', when: not adult}
+          - {get: age, type: number}
+        - user_say: go on
+    """)
+    await session.reply("28")
+    assert session.values == {"age": 28, "adult": True}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said", "reason"),
+    [
+        (", on_fail: default", ["[18]"], ""),
+        (", on_fail: skip", ["[]"], ""),
+        (", on_fail: end", [], "no valid answer to age"),
+        (", on_fail: {goto: bye}", ["bye"], ""),
+        (", on_fail: goto only/bye", ["bye"], ""),
+    ],
+)
+async def test_what_follows_when_the_rounds_are_used_up(drive: StartSession, keys, said, reason) -> None:
+    session = await drive(f"""
+        script: test
+        phases:
+        - phase: only
+          topics:
+          - topic: talk
+            actions:
+            - {{ask: Age?, id: age, max_rounds: 2, output: [{{get: age, type: number, default: 18}}]{keys}}}
+            - say: "[{{{{ age }}}}]"
+            - end: ""
+          - topic: bye
+            actions: [{{say: bye}}]
+    """)
+    await session.reply("old")
+    assert session.state.wait == Wait("text")
+    await session.reply("very")
+    assert (session.said, session.state.end_reason) == (said, reason)
+    assert session.state.status == "completed"
+    assert bool(session.happened(Jumped)) == ("goto" in keys)
+
+
+async def test_valid_answers_are_retained_when_the_rounds_are_used_up(drive: StartSession) -> None:
+    session = await drive("""
+        - ask: Name and age?
+          max_rounds: 1
+          output: [{get: name}, {get: age, type: number, default: 18}]
+        - user_say: go on
+    """)
+    await session.reply("name: Ana")
+    assert session.values == {"name": "Ana", "age": 18}
+    assert [change.source for change in session.turns[-1].changes] == ["user", "default"]
+
+
+async def test_a_question_without_outputs_takes_any_reply(drive: StartSession) -> None:
+    session = await drive("- ask: How are you?\n- say: good")
+    await session.reply("fine")
+    assert session.said == ["good"]
+
+
+async def test_a_pattern_that_never_ends_refuses_the_value_in_time(drive: StartSession) -> None:
+    session = await drive(r"- {ask: Code?, output: [{get: code, type: text, pattern: '(a|aa)+$'}]}")
+    began = time.monotonic()
+    await session.reply("a" * 60 + "b")
+    assert time.monotonic() - began < 20
+    assert session.said == ["Sorry, that does not fit. Could you answer again?"]
+
+
+async def test_an_answer_takes_the_type_its_variable_is_declared_with(drive: StartSession) -> None:
+    session = await drive("""
+        script: declared
+        declare: [{var: age, type: number}, {var: mood, choices: [low, ok]}]
+        phases:
+        - phase: p
+          topics:
+          - topic: t
+            actions:
+            - {ask: "How old?", output: [{get: age, max: 120}]}
+            - {ask: "How are you?", output: [{get: mood}]}
+            - say: done
+    """)
+    assert (await session.reply("300")).said == ["Sorry, that does not fit. Could you answer again?"]
+    await session.reply("I'm 30")
+    assert [choice.key for choice in session.state.wait.choices] == ["low", "ok"]
+    await session.reply("OK")
+    assert session.values == {"age": 30, "mood": "ok"}

@@ -1,0 +1,99 @@
+"""`choose`: a closed choice, taken by key, number or text, whose choices may have actions of their own."""
+
+import pytest
+
+from runtime.state.events import ActionLeft
+from runtime.state.inputs import InputRefused
+from tests.support.runtime_session import StartSession
+
+PLAN = """
+- choose: plan
+  id: plan
+  question: What now?
+  choices:
+  - {a: Walk}
+  - {key: b, text: "Talk to {{ user.id }}", value: talking, actions: [{say: Good., id: good}, {user_say: ok, id: ok}]}
+  - {key: '+', text: More}
+- say: "[{{ plan }}]"
+- user_say: end
+"""
+
+
+async def test_the_choices_are_offered_with_their_texts(drive: StartSession) -> None:
+    session = await drive(PLAN)
+    assert session.said == ["What now?"]
+    offered = [(choice.key, choice.text) for choice in session.state.wait.choices]
+    assert offered == [("a", "Walk"), ("b", "Talk to ana"), ("+", "More")]
+
+
+@pytest.mark.parametrize("reply", ["a", "A", "1", "walk", "I would like to walk", "the first one"])
+async def test_a_choice_is_taken_by_key_number_or_text(drive: StartSession, reply) -> None:
+    session = await drive(PLAN)
+    await session.reply(reply)
+    assert (session.said, session.values) == (["[a]"], {"plan": "a"})
+
+
+async def test_a_choice_may_carry_a_value_and_actions(drive: StartSession) -> None:
+    session = await drive(PLAN)
+    await session.reply("b")
+    assert (session.said, session.values) == (["Good."], {"plan": "talking"})
+    await session.reply("fine")
+    assert session.said == ["[talking]"]
+    assert [left.action_id for left in session.happened(ActionLeft)] == ["ok", "plan", "say_1"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("a", "a"), ("b", "talking"), ("+", "+")])
+async def test_a_choice_taken_as_an_input_is_that_choice(drive: StartSession, key, value) -> None:
+    session = await drive(PLAN)
+    await session.choose(key)
+    assert session.values == {"plan": value}
+    said = session.messages[1]
+    assert (said.role, said.metadata) == ("user", {"choice": key})
+    assert said.content in {"Walk", "Talk to ana", "More"}
+
+
+async def test_keys_and_texts_that_cross_over_do_not_confuse_it(drive: StartSession) -> None:
+    session = await drive("- {choose: it, choices: [{one: two}, {two: one}]}\n- user_say: ok")
+    await session.choose("two")
+    assert session.values == {"it": "two"}
+
+
+async def test_a_choice_that_is_not_offered_is_refused(drive: StartSession) -> None:
+    session = await drive(PLAN)
+    before = session.state
+    with pytest.raises(InputRefused, match=r"there is no choice 'c'; there are a, b, \+"):
+        await session.choose("c")
+    assert session.state is before
+
+
+async def test_a_choice_is_refused_where_none_is_offered(drive: StartSession) -> None:
+    session = await drive("- ask: Name?")
+    with pytest.raises(InputRefused, match="waits for text, not for a choice"):
+        await session.choose("a")
+
+
+async def test_a_blank_reply_offers_again_and_costs_no_round(drive: StartSession) -> None:
+    session = await drive(PLAN)
+    await session.reply("", " ")
+    assert (session.said, session.state.progress.round) == (["What now?"], 0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said", "status"),
+    [("", ["[]"], "active"), (", on_fail: skip", ["[]"], "active"), (", on_fail: end", [], "completed")],
+)
+async def test_what_follows_when_no_choice_is_taken(drive: StartSession, keys, said, status) -> None:
+    session = await drive(
+        f"- {{choose: it, choices: [tea, coffee], max_rounds: 2{keys}}}\n- say: '[{{{{ it }}}}]'\n- user_say: ok"
+    )
+    await session.reply("water")
+    assert session.said == ["Sorry, please choose one of these: tea, coffee."]
+    await session.reply("water")
+    assert (session.said, session.state.status) == (said, status)
+    assert ("value_missing", "`it` stays unset: none of the choices was taken") in session.warnings
+
+
+async def test_the_script_may_word_the_second_offer(drive: StartSession) -> None:
+    session = await drive("- {choose: it, choices: [tea, coffee], invalid: 'Tea or coffee, {{ user.id }}?'}")
+    await session.reply("water", " ")
+    assert session.said == ["Tea or coffee, ana?"]

@@ -1,0 +1,195 @@
+"""What the user may bring up at any time: it is dealt with, and the conversation goes on where it was."""
+
+import pytest
+
+from runtime.engine.engine import TurnFailed
+from runtime.state.events import ActionEntered, ActionLeft, Interrupted, Waiting
+from tests.support.runtime_session import NewSession, StartSession
+
+SCRIPT = """
+script: talk
+declare: [{var: asked_price, type: number, value: 0}, {var: name}]
+interrupts:
+- interrupt: price
+  on: [price, cost, 多少钱]
+  do:
+  - {set: {asked_price: asked_price + 1}, id: count}
+  - {say: "It is free, {{ name or 'friend' }}.", id: tell}
+- interrupt: about
+  on: [who are you]
+  do:
+  - {ask: Do you want to know more?, id: more, output: [{get: wants, type: boolean}]}
+  - {say: I am a script., id: tell, when: wants}
+- {interrupt: restart, on: [start over], then: restart_topic, do: [{say: From the top., id: top}]}
+- {interrupt: leave, on: [another subject], then: leave_topic}
+- {interrupt: away, on: [go to the end], then: goto p/closing}
+- {interrupt: stop, on: [goodbye], then: end}
+- {interrupt: pass, on: [no comment], then: skip}
+- {interrupt: never, on: [zebra], when: "false", do: [{say: A zebra!, id: zebra}]}
+phases:
+- phase: p
+  topics:
+  - topic: first
+    actions:
+    - {ask: What is your name?, id: ask_name, output: [{get: name}]}
+    - if: "true"
+      id: always
+      then:
+      - {ask: "How old are you, {{ name }}?", id: ask_age, max_rounds: 2, output: [{get: age, type: number}]}
+      - {say: "You are {{ age }}.", id: told}
+  - topic: second
+    actions:
+    - {choose: colour, id: ask_colour, question: Which colour?, choices: [red, price]}
+    - {call: helper, id: help}
+  - topic: closing
+    actions: [{user_say: thanks, id: thanks}]
+skills:
+- skill: helper
+  actions: [{ask: What helps?, id: ask_help, output: [{get: it}]}]
+"""
+
+
+@pytest.mark.parametrize("saved", [False, True])
+async def test_it_is_answered_and_the_question_stays_open(prepare: NewSession, saved) -> None:
+    session = await prepare(SCRIPT, saved=saved).start()
+    await session.reply("What does it cost?")
+    assert session.said == ["It is free, friend.", "What is your name?"]
+    assert session.happened(Interrupted) == [Interrupted("price", "ask_name")]
+    assert session.values["asked_price"] == 1
+    await session.reply("Ana", "a price?")
+    assert session.said == ["It is free, Ana.", "How old are you, Ana?"]
+    await session.reply("28")
+    assert session.said[0] == "You are 28."
+
+
+async def test_it_costs_the_question_no_round(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("Ana", "old", "price?")
+    assert session.said[-1] == "How old are you, Ana?"  # the question, not what was said of the last answer
+    await session.reply("older")
+    assert ("value_missing", "`age` stays unset: no valid answer within the rounds") in session.warnings
+
+
+@pytest.mark.parametrize("saved", [False, True])
+async def test_it_may_ask_something_itself(prepare: NewSession, saved) -> None:
+    session = await prepare(SCRIPT, saved=saved).start()
+    await session.reply("Ana", "And who are you?")
+    assert session.said == ["Do you want to know more?"]
+    await session.reply("yes")
+    assert session.said == ["I am a script.", "How old are you, Ana?"]
+    assert "wants" not in session.values  # its own variables end with it
+
+
+async def test_no_interrupt_comes_up_within_another(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("who are you", "what does it cost")
+    assert session.happened(Interrupted) == []
+    assert session.said == ["Sorry, was that a yes or a no?"]
+
+
+async def test_an_answer_that_was_offered_is_no_interrupt(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("Ana", "28", "price")
+    assert [(change.name, change.new) for change in session.turns[-1].changes] == [("colour", "price")]
+
+
+async def test_an_interrupt_whose_condition_does_not_hold_is_not_heard(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("zebra")
+    assert session.values["name"] == "zebra"
+
+
+async def test_it_may_lead_to_the_beginning_of_the_topic(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("Ana", "let me start over")
+    assert session.said == ["From the top.", "What is your name?"]
+    left = [each.action_id for each in session.happened(ActionLeft)]
+    assert left == ["top", "ask_age", "always"]
+
+
+async def test_it_may_leave_the_topic(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("Ana", "another subject please")
+    assert session.said == ["Which colour?"]
+    assert session.state.topic == "second"
+
+
+async def test_within_a_skill_leaving_means_the_skill(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("Ana", "28", "red", "another subject")
+    assert session.state.topic == "closing"
+    assert [each.action_id for each in session.happened(ActionLeft)][:2] == ["ask_help", "help"]
+
+
+async def test_it_may_lead_elsewhere_or_end_the_conversation(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("Ana", "go to the end")
+    assert session.state.topic == "closing"
+    session = await drive(SCRIPT)
+    await session.reply("goodbye")
+    assert session.state.status == "completed"
+
+
+async def test_it_may_leave_the_question_open(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("no comment")
+    assert session.said == ["How old are you, ?"]
+
+
+async def test_a_question_left_open_takes_its_default(prepare: NewSession) -> None:
+    script = SCRIPT.replace("[{get: name}]", "[{get: name, default: friend}, {set: met, value: name}]")
+    session = await prepare(script).start()
+    await session.reply("no comment")
+    assert session.said == ["How old are you, friend?"]
+    session = await prepare(script.replace("default: friend", "required: true")).start()
+    await session.reply("no comment")  # what the script says goes before what the output wants
+    assert session.said == ["How old are you, ?"]
+
+
+async def test_what_it_did_says_so_in_the_events(drive: StartSession) -> None:
+    session = await drive(SCRIPT)
+    await session.reply("the price")
+    entered = [(each.action_id, each.interrupt) for each in session.happened(ActionEntered)]
+    assert entered == [("count", "price"), ("tell", "price")]
+    assert [each.action_id for each in session.happened(Waiting)] == ["ask_name"]
+
+
+INTENT = """
+script: talk
+interrupts:
+- {interrupt: low, on: [help], priority: 1, do: [{say: low, id: s}]}
+- {interrupt: high, on: [help me], priority: 2, do: [{say: high, id: s}]}
+- {interrupt: meant, on: the user is in pain, priority: 3, do: [{say: I am sorry., id: s}]}
+phases: [{phase: p, topics: [{topic: t, actions: [{ask: How are you?, id: how, output: [{get: mood}]}]}]}]
+"""
+
+
+async def test_the_highest_priority_is_taken(drive: StartSession) -> None:
+    session = await drive(INTENT)
+    await session.reply("please help me")
+    assert session.said == ["high", "How are you?"]
+
+
+async def test_what_a_message_means_the_model_says(drive: StartSession) -> None:
+    session = await drive(INTENT, replies={"how.route": [{"intent": "meant"}]})
+    await session.reply("help, it hurts")
+    assert session.said == ["I am sorry.", "How are you?"]
+    assert session.turns[-1].model_calls[0].request.intents == {"meant": "the user is in pain"}
+
+
+async def test_without_a_model_an_intent_is_not_seen(drive: StartSession) -> None:
+    session = await drive(INTENT)
+    await session.reply("it hurts")
+    assert [(change.name, change.new) for change in session.turns[-1].changes] == [("mood", "it hurts")]
+
+
+async def test_a_failure_within_an_interrupt_changes_nothing(drive: StartSession) -> None:
+    session = await drive(
+        INTENT.replace("{say: high, id: s}", "{set: {x: 1 / 0}, id: s}"),
+    )
+    before = session.state
+    with pytest.raises(TurnFailed, match="division by zero"):
+        await session.reply("help me")
+    assert session.state == before
+    await session.reply("fine")
+    assert session.state.status == "completed"

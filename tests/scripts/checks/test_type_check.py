@@ -1,0 +1,49 @@
+"""Answers that a script counts with, and their types."""
+
+import pytest
+
+from tests.support.script_readers import ReadScript
+
+HEAD = "script: talk\n{top}\nphases:\n- phase: p\n  topics:\n"
+TOPIC = "  - topic: {0}\n    actions:\n"
+ASK = "    - {ask: How old?, id: ask_age, output: [OUTPUT]}\n"
+
+
+def found(read, text: str) -> list[tuple[str, int]]:
+    codes = {"TYPE_MISSING", "TYPE_CLASH"}
+    return [(problem.code, problem.line) for problem in read(text).problems if problem.code in codes]
+
+
+def topic(*actions: str, output: str = "{get: age}", top: str = "") -> str:
+    head = HEAD.format(top=top) + TOPIC.format("t") + ASK.replace("OUTPUT", output)
+    return head + "".join(f"    - {{{action}, id: a{number}}}\n" for number, action in enumerate(actions))
+
+
+@pytest.mark.parametrize(
+    "use", ["age + 1", "1 + age", "age * 2", "age - born", "-age", "age % 2", "age | round", "2 ** age"]
+)
+def test_an_untyped_answer_that_is_counted_with_is_reported(read: ReadScript, use) -> None:
+    assert found(read, topic(f"set: {{it: {use}}}")) == [("TYPE_MISSING", 8)]
+    assert found(read, topic(f"say: '{{{{ {use} }}}}'")) == [("TYPE_MISSING", 8)]
+
+
+@pytest.mark.parametrize(
+    "use", ["age ~ '!'", "age + '!'", "age + other", "age > 18", "age | int + 1", "[age] | length + 1"]
+)
+def test_an_answer_that_is_not_counted_with_is_not(read: ReadScript, use) -> None:
+    assert found(read, topic(f'set: {{it: "{use}"}}')) == []
+
+
+def test_the_type_that_is_given_or_declared_counts(read: ReadScript) -> None:
+    assert found(read, topic("set: {it: age + 1}", output="{get: age, type: number}")) == []
+    assert found(read, topic("set: {it: age + 1}", top="declare: [{var: age, type: number}]")) == []
+    assert found(read, topic("set: {it: age + 1}", top="declare: [{var: age}]")) == [("TYPE_MISSING", 8)]
+    assert found(read, topic("set: {it: age + 1}", output="{get: age, type: text}")) == [("TYPE_CLASH", 8)]
+    assert found(read, topic("set: {it: age + 1}", output="{get: age, choices: [a, b]}")) == [("TYPE_CLASH", 8)]
+
+
+def test_only_where_the_variable_is_in_sight(read: ReadScript) -> None:
+    text = topic() + TOPIC.format("u") + "    - {set: {age: 1}, id: b}\n    - {set: {it: age + 1}, id: c}\n"
+    assert found(read, text) == []
+    retained = text.replace("script: talk\n", "script: talk\ndefault_scope: session\n")
+    assert found(read, retained) == [("TYPE_MISSING", 9)]

@@ -1,0 +1,148 @@
+"""The conditions of the stage form: how people write them, and whether they hold."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scripts.expressions.expressions import compile_expression
+from scripts.formats.placeholders import reference
+from scripts.formats.stage.conditions import is_computed, to_condition
+from tests.support.effort import repeats
+
+VALUES = {
+    "年龄": "28",
+    "性别": "女",
+    "age": 28,
+    "married": False,
+    "owns": "true",
+    "empty": "",
+    "nothing": None,
+    "pets": ["cat", "dog"],
+    "none_yet": [],
+    "person": {"name": "Ana", "child": {"age": 7}},
+    "zero": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "holds"),
+    [
+        ("({年龄} >= 20 && {性别} == '女') || !{married}", True),
+        ("（{年龄} ＞＝ 20 ＆＆ {性别} ＝＝ ‘女’） ｜｜ ！{married}", True),
+        ("{年龄} >= 20 且 {性别} 等于 '男'", False),
+        ("{年龄}大于20并且{性别}是'女'", True),
+        ("{年龄} 小于 20 或 {性别} 不等于 '男'", True),
+        ("非 {married} 而且 {年龄} 不小于 28", True),
+        ("{性别} = '女'", True),
+        ("{性别} = 女", True),
+        ("'{性别}' === \"女\"", True),
+        ("{性别} !== “女”", False),
+        ("{性别} <> '男'", True),
+        ("not {married} AND {age} < 30", True),
+        ("NOT ({age} < 30)", False),
+        ("!!{age}", True),
+        ("!({age} == 28)", False),
+        ("!{age} == 28", False),
+        ("{nobody} == ''", True),
+        ("{empty} == ''", True),
+        ("{nothing} == ''", True),
+        ("{zero} == ''", False),
+        ("{none_yet} == ''", True),
+        ("'' != {性别}", True),
+        ("{nobody} == null", True),
+        ("{nobody} != undefined", False),
+        ("{age} != null", True),
+        ("{none_yet} == []", True),
+        ("{pets} != []", True),
+        ("{pets}.length > 1", True),
+        ("{性别}.length == 1", True),
+        ("{pets} contains 'cat'", True),
+        ("{pets}.includes('cow')", False),
+        ("{pets} 包含 'cow' 或者 {pets} 不包含 'cow'", True),
+        ("{性别} in ['男', '女']", True),
+        ("{性别} not in ('男', '女')", False),
+        ("{owns} == true", True),
+        ("{married} == false", True),
+        ("{nobody} > 3", False),
+        ("{age} + 2 == 30", True),
+        ("{age} % 2 == 0", True),
+        ("-{age} < 0", True),
+        ("({age} > 30 ? 1 : 2) == 2", True),
+        ("parseInt({年龄}) + 1 == 29", True),
+        ("{person.name} == 'Ana'", True),
+        ("{person}.child.age == 7", True),
+        ("{person}['name'] == 'Ana'", True),
+        ("{pets}[0] == 'cat'", True),
+        ("{性别}.startsWith('女')", True),
+        ("{性别} + '士' == '女士'", True),
+        ("'{性别}士' == '女士'", True),
+        ("true", True),
+        ("{age} >= 20；", True),
+    ],
+)
+def test_a_condition_holds_or_not(evaluate, written, holds) -> None:
+    def refer(name: str) -> str:
+        head, _, rest = name.partition(".")
+        return f"{reference(head)}.{rest}" if rest else reference(head)
+
+    source = to_condition(written, refer, VALUES.__contains__)
+    assert bool(evaluate(source, **VALUES).value) is holds, source
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "{age} >",
+        "({age}",
+        "{age} >> 3",
+        "{age} 3",
+        "eval({age})",
+        "{age} ? 1",
+        "{age}.explode()",
+        "&& {age}",
+        "(" * 60,
+    ],
+)
+def test_what_has_no_meaning_is_reported(written) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        to_condition(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "computed"),
+    [
+        ("{age} + 1", True),
+        ("{age} > 3", True),
+        ("age * 2", True),
+        ("'quoted'", True),
+        ("1 + 2", True),
+        ("!{married}", True),
+        ("{age}", False),
+        ("{city}的朋友", False),
+        ("{year}-{month}", False),
+        ("{year}/{month}/{day}", False),
+        ("2026-01-31", False),
+        ("well-known", False),
+        ("hello there", False),
+        ("Is it so?", False),
+        ("a, b", False),
+    ],
+)
+def test_a_value_is_worked_out_or_said(written, computed) -> None:
+    assert is_computed(written, {"age", "married", "city"}.__contains__) is computed
+
+
+SIGNS = [*"()[]!><.,?:+-*/%{}＝“”且或不是 \\\n", "&&", "||", "==", "!="]
+WORDS = ["{a}", "{b.c}", "'x'", '"y"', "3", "in", "contains", "null", "true", "length"]
+PIECES = st.sampled_from([*SIGNS, *WORDS])
+
+
+@settings(max_examples=repeats(300), deadline=None)
+@given(st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=30))
+def test_any_text_is_an_expression_or_a_value_error(written) -> None:
+    try:
+        source = to_condition(written, known=lambda word: False)
+    except ValueError:
+        return
+    compile_expression(source)

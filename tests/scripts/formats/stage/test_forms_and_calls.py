@@ -1,0 +1,241 @@
+"""Forms, calls and rules of the stage form, as its makers write them."""
+
+from collections.abc import Callable
+from textwrap import dedent, indent
+
+import pytest
+
+from scripts.model.script import FormDefinition
+from scripts.parse.conversion import convert
+from scripts.parse.read_script import Reading, Source, read_script
+
+HEAD = "sessions:\n- session: s\n  declare: [姓名, {var: 家人, value: []}]\n  stages:\n  - stage: t\n    steps:\n"
+WIDGETS = """\
+forms:
+- form: 基本信息   # 第一张
+  fields:
+  - text: 名称
+  - combobox: 性别
+    options: [男, 女]
+  - date: 出生日期
+  - label: 请如实填写
+  - number: 年龄
+    var: 岁数
+    required: 必填
+  - table: 家庭成员
+    format: 姓名,关系、年龄
+    rows: 3
+  - table: 作息
+    format:
+    - text: 时段
+    - combobox: 感觉
+      options: [好, 坏]
+    rows: [早上, 中午]
+  - button: 提交
+"""
+
+
+def problems_of(reading: Reading, severity: str) -> list[tuple[str, str, int]]:
+    return [(each.code, each.file, each.line) for each in reading.problems if each.severity == severity]
+
+
+@pytest.fixture(scope="session")
+def reading() -> Callable[..., Reading]:
+    """Return a script whose one goal does these things."""
+
+    def reading(actions: str, **sides: str) -> Reading:
+        body = "    - goal: g\n      actions:\n" + indent(dedent(actions).strip("\n"), "      ") + "\n"
+        return read_script(Source(HEAD + body, "s.yaml", {f"{name}.yaml": text for name, text in sides.items()}))
+
+    return reading
+
+
+@pytest.fixture(scope="session")
+def form(reading) -> Callable[[str], FormDefinition]:
+    def form(forms: str) -> FormDefinition:
+        found = reading("- fill: 基本信息", forms=forms)
+        assert found.script is not None, found.errors
+        assert problems_of(found, "warning") == []
+        return found.script.forms[0]
+
+    return form
+
+
+def test_every_widget_is_a_field_of_its_own(form) -> None:
+    found = form(WIDGETS)
+    assert [(each.name, each.type) for each in found.fields] == [
+        ("名称", "text"), ("性别", "choice"), ("出生日期", "date"), ("岁数", "number"),
+        ("家庭成员", "table"), ("作息", "table"),
+    ]  # fmt: skip
+    assert found.fields[1].choices == ("男", "女")
+    assert found.fields[3].label.source == "年龄"
+    assert found.fields[3].required
+    assert found.text.source == "请如实填写"
+
+
+def test_a_table_has_the_columns_of_its_format(form) -> None:
+    *_, family, day = form(WIDGETS).fields
+    assert [(each.name, each.type) for each in family.columns] == [("姓名", "text"), ("关系", "text"), ("年龄", "text")]
+    assert (family.min, family.max, family.default) == (None, 3, None)
+    assert [(each.name, each.type) for each in day.columns] == [("时段", "text"), ("感觉", "choice")]
+    assert (day.max, day.default) == (2, [{"时段": "早上"}, {"时段": "中午"}])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "format: [事件, 次数]",
+        "format: 事件|次数",
+        "columns: {事件: text, 次数: number}",
+        "format: [{text: 事件}, {number: 次数}]",
+        "format: [{var: 事件}, {var: 次数, type: number}]",
+        "rows: 1-5\n    format: [事件, 次数]",
+        "rows: [[睡觉, 3], [吃饭, 2]]\n    header: [事件, 次数]",
+        "rows: [{事件: 睡觉, 次数: 3}]\n    format: [事件, 次数]",
+    ],
+)
+def test_a_format_may_be_written_in_any_way(form, table) -> None:
+    found = form(f"forms:\n- form: 基本信息\n  fields:\n  - table: 记录\n    {table}\n").fields[0]
+    assert [each.name for each in found.columns] == ["事件", "次数"]
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        "forms:\n- form: 基本信息\n  fields: [text: 名称, {combobox: 性别, options: [男, 女]}]\n",
+        "forms:\n- form: 基本信息\n  controls:\n  - text: 名称\n  - combobox: 性别\n    items: 男、女\n",
+        "forms:\n- form: 基本信息\n  组件:\n  - text: 名称\n  - combobox: 性别\n    options: {A: 男, B: 女}\n",
+        "forms:\n- form: 基本信息\n- text: 名称\n- combobox: 性别\n  options: [男, 女]\n",
+        "forms:\n  基本信息:\n  - text: 名称\n  - combobox: 性别\n    options: [男, 女]\n",
+        "- form: 基本信息\n  fields:\n  - text: 名称\n  - combobox: {label: 性别, var: 性别, options: [男, 女]}\n",
+    ],
+)
+def test_fields_may_stand_in_a_form_in_any_way(form, forms) -> None:
+    found = form(forms).fields
+    assert [(each.name, each.type, each.choices) for each in found] == [
+        ("名称", "text", ()),
+        ("性别", "choice", ("男", "女")),
+    ]
+
+
+def test_two_fields_of_one_name_are_an_error_that_deletes_none(reading) -> None:
+    forms = "forms:\n- form: 表\n  fields:\n  - {text: 姓名}\n  - {number: 姓名}\n"
+    found = reading("- fill: 表", forms=forms)
+    assert problems_of(found, "error") == [("DUPLICATE_DECLARATION", "forms.yaml", 5)]
+    assert "var: NAME" in found.errors[0].fix
+    assert "emove" not in found.errors[0].fix
+
+
+def test_a_form_that_is_not_shown_keeps_nothing_from_running(reading) -> None:
+    broken = WIDGETS + "- form: 坏的\n  fields:\n  - {text: 姓名}\n  - {number: 姓名}\n  - {text: '1（a！'}\n"
+    for actions in ("- say: 你好", "- fill: 基本信息"):
+        found = reading(actions, forms=broken)
+        assert found.script is not None, found.errors
+        assert ("DUPLICATE_DECLARATION", "forms.yaml", 25) in problems_of(found, "warning")
+        converted = convert(found.script, found)
+        again = read_script(Source(converted.text, "s.yaml", found.source.side_files), "strict")
+        assert again.script is not None, again.errors
+        assert [sheet.id for sheet in again.script.forms] == [sheet.id for sheet in found.script.forms]
+    assert reading("- fill: 坏的", forms=broken).script is None
+
+
+SKILLS = """\
+skills:
+- goal: 深度了解
+  declare: [角色, 称呼]
+  actions:
+  - ai_ask: 说说{角色}{称呼}
+    output: [get: 情况]
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        ("input: [{set: 称呼, value: '{姓名}'}]", {"称呼": "姓名"}),
+        ("input:\n  - set: 称呼   # 怎么叫\n    value: '{姓名}'\n  - set: 角色\n    value: 妈妈", {
+            "称呼": "姓名", "角色": '"妈妈"'}),
+        ("input: [{set: 称呼, value: '老{姓名}'}]", {"称呼": '"老" ~ 姓名'}),
+        ("input: [{set: 称呼, get: 姓名}]", {"称呼": "姓名"}),
+        ("input: {set: 称呼, value: 3}", {"称呼": "3"}),
+        ("input: [{set: {称呼: '{姓名}'}}]", {"称呼": "姓名"}),
+        ("input: [{var: 称呼, value: '{姓名}'}]", {"称呼": "姓名"}),
+        ("input: {称呼: '{姓名}'}", {"称呼": "姓名"}),
+        ("称呼: '{姓名}'", {"称呼": "姓名"}),
+        ("fromlist: 家人", {"角色": "item.角色", "称呼": "item.称呼"}),
+        ("fromlist: 家人 as 人\n  input: [{set: 称呼, value: '{人.称呼}'}]", {"角色": "人.角色", "称呼": "人.称呼"}),
+        ("input: [{set: 称呼, fromlist: 家人}]", {"角色": "item.角色", "称呼": "item.称呼"}),
+        ("input: [{set: 称呼, fromlist: 家人.角色}]", {"角色": "item.角色", "称呼": "item.角色"}),
+        ("input: [{set: 称呼, value: '{角色}', fromlist: 家人}]", {"角色": "item.角色", "称呼": "item.角色"}),
+    ],
+)  # fmt: skip
+def test_a_call_hands_over(reading, call, given) -> None:
+    actions = f"- ai_ask: 谁\n  tolist: 家人\n  output: [角色, 称呼]\n- call: 深度了解\n  {call}\n"
+    found = reading(actions, skills=SKILLS)
+    assert found.script is not None, found.errors
+    made = found.script.phases[0].topics[0].actions[1]
+    assert {name: value.source for name, value in made.input.items()} == given
+    assert (made.loop is not None) == ("fromlist" in call)
+    convert(found.script, found)
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("input: [{set: 称乎, value: 3}]", "PARAMETER_UNKNOWN"),
+        ("input: [{set: 称呼, value: 3, when: '{姓名}'}]", "UNKNOWN_KEY"),
+        ("timing: 3", "UNKNOWN_KEY"),
+        ("timing_to: 时长", "UNKNOWN_KEY"),
+        ("input: [{set: 称呼, fromlist: 家人}, {set: 角色, fromlist: 朋友}]", "KEY_CONFLICT"),
+        ("output: [{get: 没有}]", "RETURN_UNKNOWN"),
+    ],
+)
+def test_what_a_call_cannot_do_is_an_error(reading, call, code) -> None:
+    assert code in {each.code for each in reading(f"- call: 深度了解\n  {call}\n", skills=SKILLS).errors}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "check_time: 30秒\n  say: a",
+        "check_time: before_ai\n  say: a",
+        "timing: 3\n  say: a",
+        "timing_to: 时长\n  say: a",
+        "desc: nothing to do",
+        "sya: a",
+        "do: [{sya: a}]",
+        "then: goto nowhere",
+    ],
+)
+def test_a_rule_that_would_do_nothing_is_an_error(reading, rule) -> None:
+    found = reading("- say: 你好", rules=f"rules:\n- rule: a\n  keywords: b\n  {rule}\n")
+    assert found.script is None
+    assert {each.file for each in found.errors} == {"rules.yaml"}
+
+
+def test_two_rules_of_one_name_both_count(reading) -> None:
+    rules = "rules:\n" + "".join(f"- rule: a\n  keywords: {word}\n  say: {word}\n" for word in ("b", "c"))
+    found = reading("- say: 你好", rules=rules)
+    assert found.script is not None, found.errors
+    assert [each.id for each in found.script.interrupts] == ["a", "a_2"]
+
+
+def test_two_skills_of_one_name_are_an_error(reading) -> None:
+    skills = "skills: [{goal: a, actions: [{say: b}]}, {goal: a, actions: [{say: c}]}]\n"
+    assert [each.code for each in reading("- call: a", skills=skills).errors] == ["DUPLICATE_ID"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "code", "severity"),
+    [
+        ("[{var: a, define: x}, {var: a, value: 3}]", "DUPLICATE_DECLARATION", "warning"),
+        ("[{var: a, value: 2}, {var: a, value: 3}]", "DUPLICATE_DECLARATION", "error"),
+        ("[{var: a, type: number, value: many}]", "DEFAULT_MISMATCH", "error"),
+    ],
+)
+def test_two_declarations_are_put_together(reading, declared, code, severity) -> None:
+    found = reading("- say: '{a}'", **{"global": f"global: {declared}\n"})
+    assert [each.code for each in found.problems if each.severity == severity] == [code]
+    assert (found.script is None) == (severity == "error")
+    if found.script is not None:
+        assert (found.script.globals[0].define, found.script.globals[0].value) == ("x", 3)

@@ -1,0 +1,534 @@
+"""The stage form: every spelling its authors use, and what each means in the native form."""
+
+from collections.abc import Callable
+from textwrap import dedent, indent
+
+import pytest
+
+from scripts.model.diagnostics import Problems
+from scripts.model.script import Interrupt, Script
+from scripts.parse.conversion import convert
+from scripts.parse.folder import read_path
+from scripts.parse.read_script import Mode, Reading
+from scripts.yaml.parser import plain_value, read_tree
+from tests.support.paths import STAGE_SCRIPTS
+from tests.support.script_readers import ReadScript, ReadValid
+
+HEAD = """\
+sessions:
+- session: talk
+  declare: [age, city, {var: people, value: []}]
+  stages:
+  - stage: main
+    steps:
+"""
+
+
+@pytest.fixture(scope="session")
+def goal(read: ReadScript) -> Callable[..., Reading]:
+    """Return a script with one goal of these actions."""
+
+    def goal(actions: str, mode: Mode = "compat", **side_files: str) -> Reading:
+        body = "    - goal: first\n      actions:\n" + indent(dedent(actions).strip("\n"), "      ") + "\n"
+        return read(HEAD + body, mode, **side_files)
+
+    return goal
+
+
+@pytest.fixture(scope="session")
+def native(goal) -> Callable[..., object]:
+    """Return what the actions of a goal are in the native form, without the ids that were derived."""
+
+    def native(actions: str, **side_files: str) -> object:
+        reading = goal(actions, **side_files)
+        assert reading.script is not None, [str(problem) for problem in reading.problems]
+        tree = read_tree(convert(reading.script, reading).text, Problems())
+        assert tree is not None
+        return without_ids(plain_value(tree)["phases"][0]["topics"][0].get("actions", []))
+
+    return native
+
+
+def without_ids(value: object) -> object:
+    match value:
+        case dict():
+            return {key: without_ids(each) for key, each in value.items() if key != "id" or "scene" in value}
+        case list():
+            return [without_ids(each) for each in value]
+        case _:
+            return value
+
+
+def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
+    return [(each.code, each.line) for each in reading.problems if each.severity == severity]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("- say: Hello {city}!", {"say": "Hello {{ city }}!"}),
+        ("- say: {city}", {"say": "{{ city }}"}),
+        ("- say: {city}, hello # with a note", {"say": "{{ city }}, hello"}),
+        ("- say: |# a note\n    two\n    lines", {"say": "two\nlines\n"}),
+        ("- say: >- # a note\n    one\n    line", {"say": "one line"}),
+        ("- say: 12", {"say": "12"}),
+        ("- say: true", {"say": "true"}),
+        ("- say: [a, b]", {"say": ["a", "b"]}),
+        ("- just this", {"say": "just this"}),
+        ("- say: note: well", {"say": "note: well"}),
+        ("- say：hello", {"say": "hello"}),
+        ("-say: hello", {"say": "hello"}),
+        ("- ai_say: greet\n  max_rounds: 3", {"ai_say": "greet"}),
+        ("- user_say: Yes", {"user_say": "Yes"}),
+        ("- think: about {age}", {"ai_think": "about {{ age }}"}),
+        ("- ai_ask: why\n  exit: a reason\n  tone: warm\n  max_rounds: '4'", {
+            "ai_ask": "why", "tone": "warm", "exit": "a reason", "max_rounds": 4}),
+        ("- ai_ask: why\n  exit: \"{age} != ''\"", {"ai_ask": "why", "exit_when": '(age|default("") ~ "") != ""'}),
+        ("- ai_ask: why\n  output: city", {"ai_ask": "why", "output": [{"get": "city"}]}),
+        ("- ai_ask: why\n  output: {get: age, type: int}", {
+                "ai_ask": "why", "output": [{"get": "age", "type": "number"}]}),
+        ("- ai_ask: why\n  output: [age, {city: where}]", {
+            "ai_ask": "why", "output": [{"get": "age"}, {"get": "city", "define": "where"}]}),
+        ("- ai_ask: why\n  output:\n  - set: city\n    value: 'in {age}'\n    if: '{age} > 3'", {
+            "ai_ask": "why", "output": [{"set": "city", "value": '"in " ~ age', "when": "age > 3"}]}),
+        ("- set: age\n  value: '{age} + 1'", {"set": {"age": "age + 1"}}),
+        ("- set: age\n  value: 3", {"set": {"age": 3}}),
+        ("- set: {age: [1], city: '{age} years'}", {"set": {"age": "[1]", "city": 'age ~ " years"'}}),
+        ("- set: city = Rome", {"set": {"city": '"Rome"'}}),
+        ("- show: {image: a.png, caption: Here}", {"show": {"image": "a.png", "caption": "Here"}}),
+        ("- say: a\n  when: {age}", {"say": "a", "when": "age"}),
+        ("- say: a\n  if: '{age} ＞＝ 20 且 {city} 等于 “罗马”'", {"say": "a", "when": 'age >= 20 and city == "罗马"'}),
+        ("- if: '{age} > 1'\n  do:\n  - say: a\n  else:\n  - say: b", {
+            "if": "age > 1", "then": [{"say": "a"}], "else": [{"say": "b"}]}),
+        ("- loop_until: '{age} > 3'\n  max: 5\n  do:\n  - say: a", {
+            "repeat": {"until": "age > 3", "max": 5}, "do": [{"say": "a"}]}),
+        ("- foreach: {people}\n  do:\n  - say: '{item}'", {"foreach": "people as item", "do": [{"say": "{{ item }}"}]}),
+        ("- foreach: each in people\n  say: '{each.name}'", {
+            "foreach": "people as each", "do": [{"say": "{{ each.name }}"}]}),
+        ("- foreach: [1, 2]\n  as: n\n  do:\n  - say: '{n}'", {"foreach": "[1, 2] as n", "do": [{"say": "{{ n }}"}]}),
+        ("- scene: garden\n  ai: host", {"scene": {"ai": "host"}, "id": "garden"}),
+        ("- end: done", {"end": "done"}),
+        ("- goto: first\n  condition: '{age} > 3'", {"goto": "first", "when": "age > 3"}),
+        ("- type: ai_say  # greet\n  content: Hello {city}", {"ai_say": "Hello {{ city }}"}),
+        ("- {type: say, content: Hello, when: '{age} > 3'}", {"say": "Hello", "when": "age > 3"}),
+        ("- action: user_say\n  text: Yes", {"user_say": "Yes"}),
+        ("- action_type: ai_ask\n  action_id: q\n  config:\n    content: why\n    output: [get: city]", {
+            "ai_ask": "why", "output": [{"get": "city"}]}),
+        ("- type: ai_ask\n  question_template: why\n  target_variable: city\n  extraction_prompt: where", {
+            "ai_ask": "why", "output": [{"get": "city", "define": "where"}]}),
+        ("- type: ai_think\n  think_goal: about it\n  output: city", {
+            "ai_think": "about it", "output": [{"get": "city"}]}),
+        ("- type: user_option\n  variable: city\n  choices: [{A: a}, {B: b}]", {
+            "choose": "city", "choices": [{"A": "a"}, {"B": "b"}]}),
+        ("- {type: set, variable: age, value: 3}", {"set": {"age": 3}}),
+        ("- {type: goto, target: first, when: '{age} > 3'}", {"goto": "first", "when": "age > 3"}),
+        ("- {type: show, image: a.png, caption: Here}", {"show": {"image": "a.png", "caption": "Here"}}),
+        ("- {type: show_pic, url: 'https://x.org/a', caption: Here}", {
+            "show": {"url": "https://x.org/a", "caption": "Here"}}),
+        ("- {type: end, reason: done}", {"end": "done"}),
+        ("- type: if\n  condition: '{age} > 1'\n  then: [{type: say, content: a}]\n  else: [{say: b}]", {
+            "if": "age > 1", "then": [{"say": "a"}], "else": [{"say": "b"}]}),
+        ("- type: foreach\n  list: people\n  as: one\n  do: [{say: '{one.name}'}]", {
+            "foreach": "people as one", "do": [{"say": "{{ one.name }}"}]}),
+        ("- fromlist: people\n  as: one\n  do: [{say: '{one.name}'}]", {
+            "foreach": "people as one", "do": [{"say": "{{ one.name }}"}]}),
+        ("- ai_ask:\n  content: why\n  exit: known", {"ai_ask": "why", "exit": "known"}),
+        ("- set: [age = 3, {var: city, value: Rome}]", {"set": {"age": 3, "city": '"Rome"'}}),
+        ("- if: '{age} > 1'\n  do: [{say: a}]\n  elif: [{if: '{age} > 0', do: [{say: b}]}]\n  else: [{say: c}]", {
+            "if": "age > 1", "then": [{"say": "a"}], "else": [
+                {"if": "age > 0", "then": [{"say": "b"}], "else": [{"say": "c"}]}]}),
+        ("- emit: done\n  value: 3", {"emit": {"event": "done", "data": {"value": 3}}}),
+    ],
+)  # fmt: skip
+def test_an_action_means(native, written, meant) -> None:
+    assert native(written) == [meant]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        "[{A: one}, {B: two}]",
+        "{A: one, B: two}",
+        "[{key: A, text: one}, {key: B, label: two}]",
+    ],
+)
+def test_choices_may_be_written_in_any_way(native, choices) -> None:
+    assert native(f"- user_option: city\n  choices: {choices}") == [
+        {"choose": "city", "choices": [{"A": "one"}, {"B": "two"}]}
+    ]
+
+
+def test_a_choice_carries_its_own_actions(native) -> None:
+    written = """
+    - user_option: city
+      choices:
+      - A: one
+        do:
+        - say: first
+      - B: two
+        goto: first
+      - three
+    """
+    assert native(written) == [
+        {
+            "choose": "city",
+            "choices": [
+                {"A": "one", "actions": [{"say": "first"}]},
+                {"B": "two", "actions": [{"goto": "first"}]},
+                "three",
+            ],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "tolist: people\n  output: [{get: name}, {get: job}]",
+        "output: [{get: name, tolist: people}, {get: job, tolist: people}]",
+        "output: [{get: name}, {get: job}, {tolist: people}]",
+        "output: [{tolist: people, fields: [name, job]}]",
+        "output: {tolist: people, get: [name, job]}",
+    ],
+)
+def test_the_fields_of_a_list_become_one_record(native, beside) -> None:
+    fields = [{"get": "name"}, {"get": "job"}]
+    assert native(f"- ai_ask: who\n  {beside}") == [
+        {"ai_ask": "who", "output": [{"tolist": "people", "fields": fields}]}
+    ]
+
+
+def test_in_a_loop_a_placeholder_means_a_field_of_the_loop_record(native) -> None:
+    written = """
+    - ai_ask: who
+      tolist: people
+      output: [name, {get: city}]
+    - foreach: people
+      do:
+      - say: "{name} of {city}, {people.name}, {people.length}, {age}"
+      - call: greet
+    - set: age
+      value: "{name}"
+    """
+    skills = "skills:\n- goal: greet\n  declare: [name]\n  actions:\n  - say: '{name} {age}'\n"
+    _, loop, after = native(written, skills_yaml=skills)
+    assert loop["do"] == [
+        {"say": "{{ item.name }} of {{ item.city }}, {{ item.name }}, {{ people|length }}, {{ age }}"},
+        {"call": "greet", "input": {"name": "item.name", "age": "age"}},
+    ]
+    assert after == {"set": {"age": "name"}}
+
+
+def test_a_field_that_is_a_variable_with_a_value_as_well_stays_the_variable(native) -> None:
+    written = """
+    - ai_ask: where
+      output: city
+    - ai_ask: who
+      tolist: people
+      output: [city]
+    - foreach: people
+      do: [{say: "{city}, {item.city}"}]
+    """
+    assert native(written)[2]["do"] == [{"say": "{{ city }}, {{ item.city }}"}]
+
+
+def test_else_and_elif_may_be_items_of_their_own(native) -> None:
+    written = """
+    - if: "{age} > 60"
+      do: [{say: a}]
+    - elif: "{age} > 20"
+      do: [{say: b}]
+    - else: [{say: c}]
+    """
+    inner = {"if": "age > 20", "then": [{"say": "b"}], "else": [{"say": "c"}]}
+    assert native(written) == [{"if": "age > 60", "then": [{"say": "a"}], "else": [inner]}]
+
+
+def test_two_actions_in_one_item_follow_each_other(goal, native) -> None:
+    written = "- say: first\n  user_say: second"
+    assert native(written) == [{"say": "first"}, {"user_say": "second"}]
+    assert ("ACTION_AMBIGUOUS", 9) in codes(goal(written))
+
+
+# -- the shape ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_scene_between_goals_begins_the_next(script: ReadValid) -> None:
+    read = script(
+        HEAD
+        + "    - scene: garden\n      ai: host\n    - goal: one\n      actions: [say: a]\n".replace(
+            "[say: a]", "[{say: a}]"
+        )
+    )
+    assert [type(each).__name__ for each in read.phases[0].topics[0].actions] == ["Scene", "Say"]
+
+
+def test_a_scene_that_no_goal_follows_selects_the_speakers(read: ReadScript) -> None:
+    text = HEAD + "    - goal: one\n      actions: [{say: a}]\n    - scene: garden\n      ai: host\n"
+    reading = read(text)
+    assert reading.script is not None
+    assert [len(topic.actions) for topic in reading.script.phases[0].topics] == [1, 1]
+    assert codes(reading) == []
+
+
+def test_a_goal_is_called_by_its_name_whatever_it_holds(read: ReadScript, script: ReadValid) -> None:
+    text = HEAD + (
+        "    - goal: Hello, you!\n      actions: [{user_say: a}, {goto: 'One/two (three)'}]\n"
+        "    - goal: One/two (three)\n      actions: [{goto: 'Hello, you!'}]\n"
+    )
+    found = script(text)
+    assert [topic.id for topic in found.phases[0].topics] == ["Hello, you!", "One／two (three)"]
+    converted = convert(found, read(text)).text
+    assert "topic: Hello, you!" in converted
+    assert "goto: One／two (three)" in converted
+
+
+def test_two_goals_of_one_name_are_distinguished(read: ReadScript) -> None:
+    reading = read(HEAD + "    - goal: a\n      actions: [{say: a}]\n" * 2)
+    assert reading.script is not None
+    assert [topic.id for topic in reading.script.phases[0].topics] == ["a", "a_2"]
+    assert ("DUPLICATE_ID", 9) in codes(reading)
+
+
+def test_a_second_session_is_an_error(read: ReadScript) -> None:
+    text = "sessions:\n" + "".join(
+        f"- session: {name}\n  stages: [{{stage: s, steps: [{{goal: g, actions: [{{say: a}}]}}]}}]\n" for name in "ab"
+    )
+    assert codes(read(text), "error") == [("TYPE_MISMATCH", 4)]
+
+
+def test_what_a_goal_declares_and_another_reads_lives_as_long_as_the_session(script: ReadValid) -> None:
+    found = script(
+        HEAD + "    - goal: one\n      declare: [mood, own]\n      actions: [{ai_ask: 'how, {own}', output: mood}]\n"
+        "    - goal: two\n      actions: [{say: '{mood}'}]\n"
+    )
+    assert [each.var for each in found.declare] == ["age", "city", "people", "mood"]
+    assert [each.var for each in found.phases[0].topics[0].declare] == ["own"]
+
+
+# -- side files --------------------------------------------------------------------------------------------------------
+
+
+def test_files_beside_the_script_bring_what_it_uses() -> None:
+    reading = read_path(STAGE_SCRIPTS / "moving.yaml", "compat")
+    script = reading.script
+    assert script is not None
+    assert [each.var for each in script.globals] == ["管家名", "住户称呼", "东西"]
+    assert [role.attributes for role in script.roles] == [
+        {"voice": "WARM", "badge": {"color": "blue", "size": 2}},
+        {},
+        {},
+    ]
+    assert [(skill.id, [each.var for each in skill.params], skill.returns) for skill in script.skills] == [
+        ("问称呼和城市", ["管家"], ("称呼", "城市")),
+        ("问家人的东西", ["名字", "城市"], ("东西",)),
+    ]
+    assert [(each.name, each.type) for each in script.forms[0].fields] == [
+        ("运费", "number"),
+        ("押金", "choice"),
+        ("合计", "text"),
+        ("折扣", "text"),
+    ]
+    assert [each.computed.source if each.computed else "" for each in script.forms[0].fields] == [
+        "",
+        "",
+        "运费 + 100",
+        "",
+    ]
+    assert [(each.on.keywords, each.when.source if each.when else "") for each in script.interrupts] == [
+        (("帮帮我", "救命"), ""),
+        (("太贵", "贵了"), "年龄 >= 60"),
+    ]
+
+
+def test_code_in_a_form_is_refused_and_the_rest_read(read: ReadScript) -> None:
+    forms = "forms:\n- form: f\n  fields:\n  - {var: a}\n  - var: b\n    python: a * 2\n"
+    text = HEAD + "    - goal: g\n      actions: [{fill: f}]\n"
+    assert codes(read(text, forms_yaml=forms)) == [("PYTHON_REFUSED", 6)]
+    assert [each.code for each in read(text, "strict", forms_yaml=forms).errors] == ["PYTHON_REFUSED"]
+
+
+def test_a_native_script_uses_the_files_of_this_form(script: ReadValid) -> None:
+    text = (
+        "script: native\nuse: [global.yaml, roles.yaml, skills.yaml, rules.yaml]\n"
+        "phases:\n- phase: p\n  topics:\n  - topic: t\n    actions:\n"
+        "    - {scene: {ai: 搬家管家}, id: s}\n"
+        "    - {call: 问称呼和城市, id: c, input: {管家: 管家名}, output: {name: 称呼}}\n"
+        '    - {say: "{{ name }}", id: d}\n'
+    )
+    files = {
+        f"{name}_yaml": (STAGE_SCRIPTS / f"{name}.yaml").read_text("utf-8")
+        for name in ("global", "roles", "skills", "rules")
+    }
+    found: Script = script(text, "strict", **files)
+    assert found.roles[0].attributes["voice"] == "WARM"
+    assert [type(each) for each in found.interrupts] == [Interrupt, Interrupt]
+
+
+def test_an_attribute_that_looks_like_a_slip_is_reported(read: ReadScript) -> None:
+    roles = "roles:\n- {role: host, tonne: warm, voice: soft}\n"
+    reading = read(HEAD + "    - goal: g\n      actions: [{say: a, role: host}]\n", roles_yaml=roles)
+    assert codes(reading) == [("UNKNOWN_KEY", 2)]
+
+
+def test_a_rule_says_when_it_comes_up_in_any_way(script: ReadValid) -> None:
+    rules = """\
+    rules:
+    - {rule: a, on: the user wants to stop, do: [{say: a}], then: end}
+    - {rule: b, keywords: "help, sos", priority: 2, actions: [{say: b}], then: {goto: g}}
+    - {goal: the user is lost, actions: [{say: c}]}
+    - {rule: d, on: {intent: bored, keywords: [yawn]}, when: "{age} < 10", do: [{say: d}]}
+    """
+    found = script(HEAD + "    - goal: g\n      actions: [{say: a}]\n", rules_yaml=rules).interrupts
+    assert [(each.id, each.on.keywords, each.on.intent, each.then.policy) for each in found] == [
+        ("a", (), "the user wants to stop", "end"),
+        ("b", ("help", "sos"), "", "goto"),
+        ("the user is lost", (), "the user is lost", "resume"),
+        ("d", ("yawn",), "bored", "resume"),
+    ]
+    assert (found[1].then.target, found[3].when.source) == ("main/g", "age < 10")
+
+
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("- call: nothing", "SKILL_UNKNOWN"),
+        ("- fill: nothing", "FORM_UNKNOWN"),
+        ("- goto: nowhere", "GOTO_UNKNOWN"),
+        ("- dance: tango", "ACTION_TYPE_UNKNOWN"),
+        ("- aks: Do you think of suicide?", "ACTION_TYPE_UNKNOWN"),
+        ("- type: ai_sya\n  content: Hello", "ACTION_TYPE_UNKNOWN"),
+        ("- say: a\n  exti: b", "UNKNOWN_KEY"),
+        ("- say: a\n  exit: b", "UNKNOWN_KEY"),
+        ("- say: a\n  afterwards: [{say: b}]", "UNKNOWN_KEY"),
+        ("- say: a\n  timing: 3", "UNKNOWN_KEY"),
+        ("- say: a\n  timing_to: spent", "UNKNOWN_KEY"),
+        ("- ai_ask: a\n  check_time: 3", "UNKNOWN_KEY"),
+        ("- ai_ask: a\n  max_rounds: lots", "TYPE_MISMATCH"),
+        ("- ai_ask: a\n  output: [{get: b, required: perhaps}]", "TYPE_MISMATCH"),
+        ("- say: a\n  when: '{age} >> 3'", "EXPRESSION_INVALID"),
+        ("- say: a\n  say: b", "DUPLICATE_KEY"),
+        ("- set: age", "REQUIRED_FIELD_MISSING"),
+        ("- show: {caption: a}", "REQUIRED_FIELD_MISSING"),
+        ("- user_say: [a, b]", "TYPE_MISMATCH"),
+        ("- ai_say:\n  words: b", "REQUIRED_FIELD_MISSING"),
+        ("- user_option: city\n  choices: [{key: A, text: a, when: '{age} > 3'}, {B: b}]", "UNKNOWN_KEY"),
+        ("- if: '{age} > 3'\n  do: [{say: a}]\n  elif: '{age} > 2'", "TYPE_MISMATCH"),
+        ("- foreach:\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["compat", "strict"])
+def test_what_would_not_be_done_is_an_error(goal, action, code, mode) -> None:
+    reading = goal(f"- say: b\n{action}", mode)
+    assert reading.script is None
+    assert code in {each for each, line in codes(reading, "error") if line >= 10}
+
+
+@pytest.mark.parametrize("key", ["sung: true", "note: warm", "sound: bell.mp3", "meta: {author: Ann}"])
+def test_a_note_is_a_warning_and_in_strict_mode_an_error(goal, key) -> None:
+    reading = goal(f"- say: b\n  {key}")
+    assert reading.script is not None
+    assert codes(reading) == [("UNKNOWN_KEY", 10)]
+    assert len(convert(reading.script, reading).losses) == 1
+    assert [each.code for each in goal(f"- say: b\n  {key}", "strict").errors] == ["UNKNOWN_KEY"]
+
+
+def test_yaml_that_is_none_is_an_error_in_strict_mode(goal) -> None:
+    assert [each.code for each in goal("- say: {city}, hello", "strict").errors] == ["SYNTAX_ERROR"]
+    assert codes(goal("- say: {city}, hello")) == [("SYNTAX_ERROR", 9)]
+
+
+@pytest.mark.parametrize("mangle", [
+    lambda text: "\ufeff" + text,
+    lambda text: text.replace("\n", "\r\n"),
+    lambda text: text.replace("\n", "   \n"),
+    lambda text: text.replace("      - say: a", "\t\t\t- say: a"),
+])  # fmt: skip
+def test_a_file_may_come_from_any_editor(goal, read: ReadScript, mangle) -> None:
+    text = HEAD + "    - goal: first\n      actions:\n      - say: a\n      - say: b\n"
+    reading = read(mangle(text))
+    assert reading.script is not None, reading.errors
+    assert len(reading.script.phases[0].topics[0].actions) == 2
+
+
+def test_what_only_a_careful_reader_minds_keeps_no_older_script_from_running(read: ReadScript) -> None:
+    reading = read(HEAD + "    - goal: a\n      actions: [{goto: a}]\nforms: [{form: empty, fields: []}]\n")
+    found = {problem.code: problem.severity for problem in reading.problems}
+    assert (found["LOOP_ENDLESS"], found["FIELDS_INVALID"]) == ("warning", "warning")
+
+
+def test_all_keys_of_an_action_may_stand_below_its_verb(native) -> None:
+    below = native("""
+        - ai_ask:
+            task: How old are you?
+            output: [{get: age, type: number}]
+            max_rounds: 2
+    """)
+    beside = native("""
+        - ai_ask: How old are you?
+          output: [{get: age, type: number}]
+          max_rounds: 2
+    """)
+    assert below == beside
+
+
+def test_else_may_be_an_item_with_a_body_of_its_own(goal) -> None:
+    reading = goal("""
+        - if: "{age} > 3"
+          do:
+          - say: Big.
+        - else:
+          do:
+          - say: Small.
+    """)
+    found = reading.script.phases[0].topics[0].actions[0]
+    assert found.otherwise[0].texts[0].source == "Small."
+    assert "UNKNOWN_KEY" not in {problem.code for problem in reading.problems}
+
+
+def test_a_skill_is_called_with_values_in_brackets(goal) -> None:
+    skills = "skills: [{goal: greet, declare: [{var: name}, {var: times}], actions: [say: 'Hi {name} {times}']}]"
+    reading = goal("- call: greet(name='Ana', times=2)", **{"skills.yaml": skills})
+    call = reading.script.phases[0].topics[0].actions[0]
+    assert (call.skill, {key: value.source for key, value in call.input.items()}) == (
+        "greet",
+        {"name": '"Ana"', "times": "2"},
+    )
+
+
+def test_a_side_file_may_be_the_bare_list_that_its_name_says(goal) -> None:
+    reading = goal("- say: '{nick}'", **{"global.yaml": "- {var: nick, value: you}\n- var: mood\n"})
+    assert [each.var for each in reading.script.globals] == ["nick", "mood"]
+
+
+def test_a_formula_in_a_side_file_may_name_the_other_fields_without_braces(goal) -> None:
+    forms = """
+        forms:
+          body:
+            fields:
+              weight: {type: number}
+              height: {type: number}
+              bmi: {type: number, computed: weight / height / height}
+    """
+    reading = goal("- fill: body", **{"forms.yaml": dedent(forms)})
+    assert reading.script.forms[0].fields[2].computed.source == "weight / height / height"
+
+
+def test_what_a_skill_takes_hides_nothing_that_its_author_wrote(goal) -> None:
+    sides = {
+        "global.yaml": "global: [{var: nick, value: you}]\n",
+        "skills.yaml": "skills: [{goal: greet, actions: [{ai_ask: Who?, output: [get: nick]}]}]\n",
+    }
+    reading = goal("- call: greet\n- say: 'Hi {nick}'", **sides)
+    assert "VARIABLE_SHADOWED" not in {problem.code for problem in reading.problems}
+
+
+@pytest.mark.parametrize(
+    ("written", "locale"),
+    [("de", "de"), ("pt_BR", "pt-BR"), ("ES", "es"), ("zh_CN", "zh"), ("en-US", "en"), ("zh", "zh"), ("Deutsch", None)],
+)
+def test_the_language_of_a_stage_script_is_any_tag(read: ReadScript, written, locale) -> None:
+    text = f"sessions:\n- session: talk\n  language: {written}\n  stages:\n  - stage: main\n    steps:\n"
+    reading = read(text + "    - goal: first\n      actions:\n      - ai_say: Hi.\n", "compat")
+    assert reading.script is not None
+    assert reading.script.locale == locale

@@ -1,0 +1,273 @@
+"""The format of detector configurations: each becomes a detector; what has no counterpart is reported."""
+
+import pytest
+
+from scripts.detectors.examples import run_examples
+from scripts.model.actions import Emit, End, Set
+from scripts.parse.conversion import convert
+from scripts.parse.read_script import Source, is_script, read_script
+from scripts.yaml.script_writer import without_places
+
+CONTRADICTION = """
+metadata:
+  name: Contradictions
+  description: Notices where someone contradicts what they said before
+consciousness:
+  consciousness_id: contradiction_v2
+  trigger_config:
+    trigger_timing: after_every_message
+    cooldown_rounds: 3
+    context_window: {lookback_messages: 12, min_messages_required: 3}
+  loading_config:
+    template_path: prompts/contradiction.md
+  detection_config:
+    contradiction_types:
+      - type: factual
+        description: Two statements cannot both be true
+        indicators: [I never said that, that is not what happened, they described one day as two different days at once]
+        severity: high
+      - type: emotional
+        description: Words and feeling do not agree
+        severity: low
+    keywords: ["on second thought"]
+    thresholds: {confidence_threshold: 0.6, odd_threshold: lots}
+  output_config:
+    output_format: structured
+    trigger_actions:
+      - {action_type: update_session_state, config: {state_key: last_contradiction}}
+      - action_type: conditional_notify
+        config: {condition: "{severity} >= 0.7 && label != 'x'", notification_type: look}
+      - {action_type: summon_supervisor, config: {team: "night", urgent: true}}
+  safety_baseline:
+    keyword_check: {enabled: true, crisis_keywords: [kill], crisis_action: end_session}
+    failure_handling: {fallback_strategy: use_previous, max_retries: 2}
+examples:
+  - description: named outright
+    input:
+      messages:
+        - {role: client, content: Hello}
+        - {role: therapist, content: "Yes?"}
+        - {role: client, content: I never said that}
+    expected_output: {contradiction_detected: true, contradiction_type: factual, confidence: 0.9}
+  - description: only a model can tell
+    input: {messages: [{role: user, content: I slept well and not at all}]}
+    expected_output: {contradiction_detected: true, contradiction_type: emotional}
+  - description: nothing
+    input: {messages: [{role: user, content: I slept well}]}
+    expected_output: {contradiction_detected: false}
+"""
+
+
+def read(text: str):
+    reading = read_script(Source(text, "c.yaml"))
+    assert reading.script is not None, [str(problem) for problem in reading.errors]
+    return reading
+
+
+def test_another_kind_of_detector_is_read_by_the_shape_of_its_parts() -> None:
+    detector = read(CONTRADICTION).script.detectors[0]
+    assert (detector.id, detector.title, detector.on) == ("contradiction_v2", "Contradictions", "both")
+    assert (detector.cooldown, detector.look_back, detector.min_messages, detector.threshold) == (3, 12, 3, 0.6)
+    assert detector.on_failure == "use_previous"
+    rules = {rule.label: rule for rule in detector.rules}
+    assert rules["factual"].words == ("I never said that", "that is not what happened")
+    assert rules["factual"].severity == 0.9
+    assert rules["crisis"].always is True
+    assert rules["keywords"].words == ("on second thought",)
+    for reported in (
+        "contradicts what they said",
+        "Two statements cannot",
+        "factual: they described",
+        "Words and feeling",
+    ):
+        assert reported in detector.define
+
+
+def test_its_actions_act_on_what_was_detected() -> None:
+    stop, keep, look, summon = read(CONTRADICTION).script.detectors[0].actions
+    assert isinstance(stop, End)
+    assert stop.when.source == 'detected.label == "crisis"'
+    assert isinstance(keep, Set)
+    assert keep.assignments["last_contradiction"].source == "detected.label"
+    assert isinstance(look, Emit)
+    assert (
+        look.when.source == """(detected.severity >= 0.7 and detected.label != 'x') and detected.label != "crisis\""""
+    )
+    assert isinstance(summon, Emit)
+    assert summon.signal.event == "summon_supervisor"
+    assert {name: value.source for name, value in summon.signal.data.items() if name in {"team", "urgent"}} == {
+        "team": '"night"',
+        "urgent": "true",
+    }
+
+
+def test_a_safety_word_with_an_action_is_nothing_else() -> None:
+    _, *others = read(CONTRADICTION).script.detectors[0].actions
+    assert [action.when.source.endswith('detected.label != "crisis"') for action in others] == [True] * 3
+    without = CONTRADICTION.replace(", crisis_action: end_session", "")
+    keep, look, summon = read(without).script.detectors[0].actions
+    assert (keep.when, summon.when) == (None, None)
+    assert "crisis" not in look.when.source
+    about = CONTRADICTION.replace("label != 'x'", "label == 'crisis'")
+    assert read(about).script.detectors[0].actions[2].when.source.count("crisis") == 1
+    looked_for = CONTRADICTION.replace("type: factual", "type: crisis")
+    assert read(looked_for).script.detectors[0].actions[1].when is None
+
+
+def test_its_examples_run_and_those_that_need_a_model_say_so() -> None:
+    outcomes = [
+        (each.name, each.passed, each.untested) for each in run_examples(read(CONTRADICTION).script.detectors[0])
+    ]
+    assert outcomes == [
+        ("named outright", True, False),
+        ("only a model can tell", False, True),
+        ("nothing", True, False),
+    ]
+
+
+def test_a_key_without_effect_is_reported_where_it_is() -> None:
+    lines = CONTRADICTION.splitlines()
+    reported = [problem for problem in read(CONTRADICTION).problems if problem.code == "KEY_IGNORED"]
+    assert {problem.severity for problem in reported} == {"note"}
+    at = {lines[problem.line - 1].strip().partition(":")[0].lstrip("{ -") for problem in reported}
+    assert {"template_path", "output_format", "failure_handling", "expected_output", "thresholds"} <= at
+
+
+def test_it_converts_to_a_native_file_of_the_same_detector() -> None:
+    reading = read(CONTRADICTION)
+    converted = convert(reading.script, reading)
+    again = read(converted.text)
+    assert again.problems == ()
+    assert without_places(again.script).detectors == without_places(reading.script).detectors
+    assert "# Not carried over: template_path: prompts/contradiction.md" in converted.text
+    assert "# Not carried over: max_retries: 2" in converted.text
+    once_more = convert(again.script, again)
+    assert without_places(read(once_more.text).script).detectors == without_places(again.script).detectors
+
+
+def test_as_a_side_file_it_is_a_detector_of_the_script() -> None:
+    script = """
+script: s
+use: [c.yaml]
+phases: [{phase: p, topics: [{topic: t, actions: [{say: "{{ last_contradiction }}", id: a}]}]}]
+interrupts: [{interrupt: i, on: {detector: contradiction_v2}, do: [{say: "{{ detected.label }}", id: b}]}]
+"""
+    reading = read_script(Source(script, "s.yaml", {"c.yaml": CONTRADICTION}))
+    assert [problem for problem in reading.problems if problem.severity != "note"] == []
+    assert [each.id for each in reading.script.detectors] == ["contradiction_v2"]
+
+
+def test_by_itself_it_is_a_conversation_that_it_listens_to() -> None:
+    assert is_script(Source(CONTRADICTION))
+    assert not is_script(Source("detectors: [{detector: d, rules: [{words: a}]}]"))
+    script = read(CONTRADICTION).script
+    assert (script.id, script.form, len(script.phases)) == ("contradiction_v2", "consciousness", 1)
+
+
+def test_what_is_missing_or_wrong_is_reported_not_raised() -> None:
+    nameless = read_script(Source("consciousness: {trigger_config: [1], detection_config: 5}", "c.yaml"))
+    assert [problem.code for problem in nameless.errors] == ["REQUIRED_FIELD_MISSING"]
+    odd = """
+consciousness:
+  consciousness_id: odd one!
+  trigger_config: {cooldown_rounds: many}
+  detection_config: {list: [[1, 2], {a: {keywords: [x]}}], thresholds: {confidence_threshold: 70}}
+  output_config:
+    trigger_actions: [{config: {}}, say_hello, {action_type: conditional_notify, config: {condition: ") ("}}]
+examples: [1, {input: {}}, {messages: hello, expected: {detected: false}}]
+other: 1
+"""
+    problems = read_script(Source(odd, "c.yaml")).problems
+    assert {problem.code for problem in problems if problem.severity == "error"} == {
+        "ACTION_TYPE_UNKNOWN",
+        "EXPRESSION_INVALID",
+        "REQUIRED_FIELD_MISSING",
+    }
+    assert [problem.severity for problem in problems if problem.code == "UNKNOWN_KEY"] == ["warning"]
+    strict = read_script(Source(odd, "c.yaml"), "strict").problems
+    assert [problem.severity for problem in strict if problem.code == "UNKNOWN_KEY"] == ["error"]
+
+
+RISK = """
+consciousness:
+  consciousness_id: leaving
+  detection_config:
+    risk_factors:
+      - {factor: tired, keywords: [waste of time], weight: 0.9, severity: high}
+    risk_levels:
+      - {level: low, range: [0, 0.5], meaning: goes on}
+      - {level: high, range: [0.5, 1]}
+  output_config:
+    trigger_actions:
+      - {action_type: update_session_state, config: {state_key: risk_score}}
+      - {action_type: log_event, config: {event_type: leaving_soon, condition: "risk_score >= 0.6"}}
+      - {action_type: log_event, config: {event_type: call_someone, condition: "risk_level == 'high'"}}
+examples:
+  - input: {messages: [{role: user, content: It is a waste of time}]}
+    expected_output: {dropout_risk: true}
+  - input: {messages: [{role: user, content: I like it here}]}
+    expected_output: {dropout_risk: false, risk_level: low}
+"""
+
+
+def test_scores_and_levels_are_those_of_the_detection() -> None:
+    (detector,) = read_script(Source(RISK)).script.detectors
+    assert [action.when.source for action in detector.actions if isinstance(action, Emit)] == [
+        "detected.score >= 0.6",
+        "(detected.severity >= 0.9)",
+    ]
+    assert next(each for each in detector.actions if isinstance(each, Set)).assignments["risk_score"].source == (
+        "detected.score"
+    )
+
+
+def test_levels_of_a_risk_measure_nothing() -> None:
+    (detector,) = read_script(Source(RISK)).script.detectors
+    assert detector.measures == ()
+    assert "low: goes on" in detector.define
+
+
+def test_a_truth_that_stands_first_is_the_verdict_of_an_example() -> None:
+    (detector,) = read_script(Source(RISK)).script.detectors
+    assert [each.detected for each in detector.examples] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("{action_type: update_session_state, config: {value: 3}}", "REQUIRED_FIELD_MISSING"),
+        ("{config: {message: Hello}}", "ACTION_TYPE_UNKNOWN"),
+        ("{action_type: say, config: {message: Hello, then: [{action_type: end}]}}", "UNKNOWN_KEY"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["strict", "compat"])
+def test_an_action_that_would_not_be_done_is_an_error(action, code, mode) -> None:
+    text = "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, output_config: {trigger_actions: ["
+    reading = read_script(Source(text + action + "]}}"), mode)
+    assert reading.script is None
+    assert code in {problem.code for problem in reading.errors}
+
+
+@pytest.mark.parametrize("place", ["trigger_actions", "actions", "on_detection"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_actions_that_stand_elsewhere_are_an_error(place, inside) -> None:
+    actions = f"{place}: [{{action_type: say, config: {{message: Hello}}}}]"
+    detects = f"keywords: [b], {actions}}}" if inside else f"keywords: [b]}}, {actions}"
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, detection_config: {{{detects}}}"))
+    assert [(each.code, each.severity) for each in reading.problems] == [("UNKNOWN_KEY", "error")]
+    assert "trigger_actions" in reading.problems[0].fix
+
+
+def test_actions_by_type_alone_are_an_error_elsewhere() -> None:
+    text = (
+        "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, actions: [{type: say, text: Hello}]}"
+    )
+    assert [each.code for each in read_script(Source(text)).problems] == ["UNKNOWN_KEY"]
+
+
+def test_one_action_needs_no_list() -> None:
+    action = "{action_type: say, config: {message: Hello}}"
+    text = "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, output_config: {trigger_action: "
+    reading = read_script(Source(text + action + "}}"))
+    assert reading.script is not None, reading.errors
+    assert len(reading.script.detectors[0].actions) == 1

@@ -1,0 +1,155 @@
+"""The older forms' placeholders and conditions, as they come out in Jinja2."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scripts.expressions.expressions import compile_expression, compile_template
+from scripts.expressions.members import SPEAKER_PARTS, Speaker
+from scripts.formats.placeholders import odd_placeholders, reference, to_expression, to_template
+
+VALUES = {
+    "姓名": "Leo",
+    "name": "Leo",
+    "用户-情绪": "calm",
+    "time": "noon",
+    "first name": "Leo",
+    "age": 28,
+    "married": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("你好{{姓名}}", "你好Leo"),
+        ("{% name %} and {%name%}", "Leo and Leo"),
+        ("{name}", "Leo"),
+        ("{ name }", "Leo"),
+        ("{{name}}", "Leo"),
+        ("${name}", "Leo"),
+        ("${{name}}", "Leo"),
+        ("{first name}", "Leo"),
+        ("{用户-情绪}", "calm"),
+        ("{unknown}|{{unknown}}", "|"),
+        ("costs $$5 & {name} pays $5", "costs $$5 & Leo pays $5"),
+        ("{}", "{}"),
+        ('{"age": 5}', '{"age": 5}'),
+        ("{1st} {a@b}", "{1st} {a@b}"),
+        ("{{ }} {# no comment #} {% if %x", "{{ }} {# no comment #} {% if %x"),
+        ("{not}{true}{_x}", ""),
+        ("two\nlines {name}\n", "two\nlines Leo\n"),
+    ],
+)
+def test_every_spelling_of_a_placeholder_means_the_variable(render, written, said) -> None:
+    assert render(to_template(written), **VALUES).text == said
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{%user%}, {% user %}", "ana, ana"),
+        ("{%time%}", "2026-03-01 09:30"),
+        ("{%who%}", "guide"),
+        ("{time}: {%time%}", "noon: 2026-03-01 09:30"),
+    ],
+)
+def test_what_the_runtime_knows_has_a_value(render, written, said) -> None:
+    now = datetime(2026, 3, 1, 9, 30, 12, tzinfo=UTC)
+    given = {"user": {"id": "ana"}, "now": now, "role": speaker("guide"), "time": "noon"}
+    assert render(to_template(written), **given).text == said
+    assert render(to_template("{%who%}"), role=speaker("")).text == "AI"
+
+
+def speaker(name: str) -> Speaker:
+    return Speaker(name, dict.fromkeys(SPEAKER_PARTS, "") | {"id": name, "name": name})
+
+
+@pytest.mark.parametrize("value", ["$$5 and $& end", "{name}", "{{ name }}", "{% set a = 1 %}", "{task}", "1+1"])
+def test_a_value_is_never_looked_at_again(render, value) -> None:
+    assert render(to_template("say {x}, {x}"), x=value, name="Leo", task="leak").text == f"say {value}, {value}"
+
+
+@pytest.mark.parametrize(
+    ("written", "odd"),
+    [
+        ("{抚养者} {user_name} {{x}}", []),
+        ("{123非法}", [("123非法", 0)]),
+        ("ok\n{变量@名}", [("变量@名", 3)]),
+        ("```\n{1st}\n``` {2nd}", [("2nd", 14)]),
+        ('{"json": 1} {}', []),
+        ("{age + 1} and {age*2}", [("age + 1", 0), ("age*2", 14)]),
+    ],
+)
+def test_braces_that_hold_no_name_are_found(written, odd) -> None:
+    assert list(odd_placeholders(written)) == odd
+
+
+@pytest.mark.parametrize(
+    ("condition", "expression"),
+    [
+        ("{age} >= 20", "age >= 20"),
+        ("{age}>=20&&!{married}", "age>=20 and not married"),
+        ("{a} === 1 || {b} !== 'x'", "a == 1 or b != 'x'"),
+        ("({age} >= 20 && {name} == 'Leo') || !{married}", "(age >= 20 and name == 'Leo') or not married"),
+        ("${age} < 5", "age < 5"),
+        ("{{ age }} < 5", "age < 5"),
+        ("{用户-情绪} == 'calm'", "vars[\"用户-情绪\"] == 'calm'"),
+        ("{a} == null AND {b} == True", "a == none and b == true"),
+        ("NOT {a} OR {b}", "not a or b"),
+        ("{a} == 'x && {b} || !c'", "a == 'x && {b} || !c'"),
+        ("age in [1, 2]", "age in [1, 2]"),
+    ],
+)
+def test_a_condition_becomes_an_expression(condition, expression) -> None:
+    written = to_expression(condition)
+    assert written == expression
+    compile_expression(written)
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("{age} >= 20 && {name} == 'Leo' || {married}", True),
+        ("{married} && {married} || {age} > 20", True),
+        ("{married} && ({married} || {age} > 20)", False),
+        ("!{married} && {age} > 20", True),
+        ("!({age} > 20) || {married}", False),
+        ("!{unknown}", True),
+        ("{unknown} > 20", False),
+    ],
+)
+def test_not_binds_before_and_and_and_before_or(evaluate, condition, holds) -> None:
+    assert evaluate(to_expression(condition), **VALUES).value is holds
+
+
+@pytest.mark.parametrize(
+    "condition", ["{age} ? 1 : 2", "{age} & 1", "{age} > 5; x", "{1st} > 5", "'open", "age = 5", "`x`"]
+)
+def test_what_has_no_meaning_in_a_condition_is_named(condition) -> None:
+    with pytest.raises(ValueError, match="is not supported in a condition"):
+        to_expression(condition)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])) | st.text("{}%#$ab_1 '\"\n", max_size=30))
+def test_any_text_of_the_older_forms_is_a_valid_text(text) -> None:
+    compile_template(to_template(text))
+
+
+@settings(deadline=None)
+@given(st.text("{}ab_1&|!=<>()'\" .", max_size=30))
+def test_any_condition_is_translated_or_named(condition) -> None:
+    try:
+        to_expression(condition)
+    except ValueError as error:
+        assert str(error)
+
+
+@settings(deadline=None)
+@given(st.from_regex(r"[^\W\d][\w\-（）.]{0,12}", fullmatch=True))
+def test_a_reference_reads_the_variable_of_that_name(evaluate, name) -> None:
+    rendered = evaluate(reference(name), **{name: "it"})
+    assert rendered.value == "it" or name in {"now", "today", "round", "user", "role", "history", "vars", "range"}

@@ -1,0 +1,296 @@
+"""The session form: what its keys, old and new, come to in the one model."""
+
+from textwrap import dedent, indent
+
+import pytest
+
+from scripts.model.actions import AiAsk, AiSay, AiThink, Show
+from scripts.parse.read_script import Source, read_script
+from tests.support.script_readers import FirstAction, ReadScript, ReadValid
+
+SCRIPT = """
+    metadata: {name: Named here, version: 1.2, author: Ann, description: A talk., audience: all}
+    session:
+      session_id: talk
+      declare: [{var: city}]
+      phases:
+        - phase_id: opening
+          phase_name: Opening
+          phase_goal: trust
+          entry_condition: "{age} >= 20 && !{married}"
+          declare: [{var: age, value: 20}, {var: married, value: false}]
+          topics:
+            - topic_id: welcome
+              topic_goal: to greet
+              strategy: slowly
+              declare: [{var: mood, value: ok}]
+              actions:
+                - action_type: ai_say
+                  action_id: hello
+                  condition: "{mood} == 'ok'"
+                  config: {content: "Hello ${name}, {{mood}}.", tone: warm, ai_role: guide, say_goal: ease}
+"""
+
+
+def test_every_level_is_translated(script: ReadValid) -> None:
+    read = script(SCRIPT)
+    phase = read.phases[0]
+    topic = phase.topics[0]
+    action = topic.actions[0]
+    assert (read.id, read.title, read.version, read.author) == ("talk", "Named here", "1.2", "Ann")
+    assert (read.form, read.default_scope) == ("session", "session")
+    assert (phase.id, phase.title, phase.goal, phase.when.source) == (
+        "opening",
+        "Opening",
+        "trust",
+        "age >= 20 and not married",
+    )
+    assert (topic.id, topic.goal, topic.strategy, topic.declare[0].var) == ("welcome", "to greet", "slowly", "mood")
+    assert (action.id, action.when.source, action.tone, action.role) == ("hello", "mood == 'ok'", "warm", "guide")
+    assert action.task.source == "Hello {{ name }}, {{ mood }}."
+
+
+@pytest.mark.parametrize(
+    ("keys", "utterances", "waits"),
+    [
+        ("", 1, True),
+        ("max_rounds: 1", 1, True),
+        ("max_rounds: 0", 1, True),
+        ("require_acknowledgment: true", 1, True),
+        ("require_acknowledgment: false", 1, False),
+        ("require_acknowledgment: false, max_rounds: 1", 1, False),
+        ("max_rounds: 3", 3, False),
+        ("max_rounds: 3, require_acknowledgment: true", 3, False),
+        ("max_rounds: 3, require_acknowledgment: false", 3, False),
+    ],
+)
+def test_an_utterance_waits_once_unless_configured_otherwise(
+    session_action: FirstAction, keys, utterances, waits
+) -> None:
+    read = session_action(f"- {{action_type: ai_say, action_id: a, config: {{content: Hello., {keys}}}}}")
+    assert isinstance(read, AiSay)
+    assert (read.utterances, read.waits_after) == (utterances, waits)
+
+
+@pytest.mark.parametrize(
+    ("written", "rounds"), [("max_rounds: 0", 3), ("", 3), ("max_rounds: 5", 5), ("max_rounds: ~", 3)]
+)
+def test_a_question_without_rounds_has_the_default(session_action: FirstAction, written, rounds) -> None:
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Who?, {written}}}}}")
+    assert isinstance(read, AiAsk)
+    assert read.max_rounds == rounds
+
+
+@pytest.mark.parametrize("key", ["content", "content_template", "question_template", "prompt_template"])
+def test_the_text_may_stand_under_an_older_key(session_action: FirstAction, key) -> None:
+    read = session_action(f'- {{action_type: ai_ask, action_id: a, config: {{{key}: "Who is {{{{name}}}}?"}}}}')
+    assert read.task.source == "Who is {{ name }}?"
+
+
+def test_of_two_texts_the_newer_key_s_is_used(session_action: FirstAction) -> None:
+    read = session_action(
+        "- {action_type: ai_say, action_id: a, config: {prompt_template: older, content: newer, content_template: old}}"
+    )
+    assert read.task.source == "newer"
+
+
+@pytest.mark.parametrize(
+    ("keys", "outputs"),
+    [
+        ("target_variable: age", [("age", "", None)]),
+        ("target_variable: age, extraction_prompt: years, required: true", [("age", "years", True)]),
+        ("target_variable: age, required: false", [("age", "", False)]),
+        ("output: [{get: age, define: in years}], target_variable: age", [("age", "in years", None)]),
+        ("output: [{get: age}], target_variable: name", [("age", "", None), ("name", "", None)]),
+        ("output_variables: [a, b], output: [{get: b, define: two}]", [("b", "two", None), ("a", "", None)]),
+    ],
+)
+def test_outputs_old_and_new_are_merged(session_action: FirstAction, keys, outputs) -> None:
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Who?, {keys}}}}}")
+    assert [(output.get, output.define, output.required) for output in read.outputs] == outputs
+
+
+@pytest.mark.parametrize(("keys", "task"), [("think_goal: sum up", "sum up"), ("think_goal: x, content: y", "y")])
+def test_a_thought_may_be_written_as_its_goal(session_action: FirstAction, keys, task) -> None:
+    read = session_action(
+        f"- {{action_type: ai_think, action_id: a, config: {{{keys}, output_variables: [y], input_variables: [x]}}}}"
+    )
+    assert isinstance(read, AiThink)
+    assert (read.task.source, read.outputs[0].get) == (task, "y")
+
+
+def test_a_picture_is_a_media_message(session_action: FirstAction) -> None:
+    read = session_action('- {action_type: show_pic, action_id: a, config: {image: "{name}.png", caption: Look}}')
+    assert isinstance(read, Show)
+    assert (read.media.image.source, read.media.caption.source) == ("{{ name }}.png", "Look")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "- {action_type: ai_ask, action_id: who, config: {content: Who?, max_rounds: 2}}",
+        "- {type: ai_ask, id: who, content: Who?, max_rounds: 2}",
+        "- {type: ai_ask, action_id: who, config: {content: Who?, max_rounds: 2}}",
+        "- {action_type: ai_ask, id: who, action_name: Named, description: Told., content: Who?, max_rounds: 2}",
+    ],
+)
+def test_an_action_s_keys_may_stand_inline(session_action: FirstAction, written) -> None:
+    read = session_action(written, "strict")
+    assert isinstance(read, AiAsk)
+    assert (read.id, read.task.source, read.max_rounds) == ("who", "Who?", 2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "code", "fix"),
+    [
+        ("content_template: Hello.", "DEPRECATED_KEY", "`content`"),
+        ("question_template: Hello.", "DEPRECATED_KEY", "`content`"),
+        ("prompt_template: Hello.", "DEPRECATED_KEY", "`content`"),
+        ("content: Hello., target_variable: x", "DEPRECATED_KEY", "`output: [{get: …}]`"),
+        ("content: Hello., extraction_prompt: x", "DEPRECATED_KEY", "`define` inside `output`"),
+        ("content: Hello., required: true", "DEPRECATED_KEY", "`required` inside `output`"),
+        ("content: Hello., colour: x", "UNKNOWN_KEY", "`content`"),
+        ("content: Hello., content_template: x", "KEY_CONFLICT", "Remove one"),
+    ],
+)
+def test_what_strict_mode_refuses_compat_mode_converts_with_a_warning(read: ReadScript, keys, code, fix) -> None:
+    text = SCRIPT.replace("action_type: ai_say", "action_type: ai_ask")
+    text = text.replace('content: "Hello ${name}, {{mood}}.", tone: warm, ai_role: guide, say_goal: ease', keys)
+    strict, compat = read(text, "strict"), read(text, "compat")
+    assert strict.script is None
+    assert compat.script is not None
+    for reading, severity in ((strict, "error"), (compat, "warning")):
+        problem = next(problem for problem in reading.problems if problem.code == code)
+        assert (problem.severity, fix in problem.fix) == (severity, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("session_id: talk", "session.session_id"),
+        ("phase_id: opening", "session.phases[0].phase_id"),
+        ("topic_id: welcome", "session.phases[0].topics[0].topic_id"),
+        ("action_type: ai_say", "session.phases[0].topics[0].actions[0].action_type"),
+        ("action_id: hello", "session.phases[0].topics[0].actions[0].action_id"),
+        ('content: "Hello ${name}, {{mood}}.", ', "opening/welcome/hello"),
+    ],
+)
+def test_a_missing_field_is_named_with_its_path(read: ReadScript, line, path) -> None:
+    text = SCRIPT.replace(
+        line, "" if line.startswith("content") else "description: x" if "action" in line else "locale: en"
+    )
+    missing = [problem for problem in read(text).errors if problem.code == "REQUIRED_FIELD_MISSING"]
+    assert [problem.path for problem in missing] == [path]
+
+
+def test_numbers_and_truths_in_quotes_are_what_they_spell(session_action: FirstAction) -> None:
+    read = session_action('- {action_type: ai_say, action_id: a, config: {content: Hi., max_rounds: "2"}}')
+    assert read.max_rounds == 2
+    read = session_action('- {action_type: ai_say, action_id: a, config: {content: Hi., require_acknowledgment: "no"}}')
+    assert read.require_acknowledgment is False
+
+
+def test_understanding_may_be_written_as_a_part_of_one_and_comparisons_in_words(session_action: FirstAction) -> None:
+    read = session_action("""
+                - action_type: ai_ask
+                  action_id: a
+                  config:
+                    content: Who?
+                    exit_criteria:
+                      understanding_threshold: 0.8
+                      custom_conditions: [{variable: n, operator: gte, value: 3}]
+    """)
+    assert read.exit_criteria.understanding_threshold == 80
+    assert read.exit_criteria.custom_conditions[0].operator == ">="
+
+
+@pytest.mark.parametrize("key", ["condition", "entry_condition"])
+def test_phases_and_topics_may_call_their_condition_alike(script: ReadValid, key) -> None:
+    text = SCRIPT.replace("entry_condition", key).replace("topic_goal: to greet", f'{key}: "{{mood}} != 1"')
+    read = script(text)
+    assert read.phases[0].when.source == "age >= 20 and not married"
+    assert read.phases[0].topics[0].when.source == "mood != 1"
+
+
+def whole(actions: str, use: str = "") -> str:
+    """Return a script in this form with these actions."""
+    head = f"session:\n  session_id: talk\n{use}  phases:\n    - phase_id: main\n      topics:\n"
+    return head + "        - topic_id: first\n          actions:\n" + indent(dedent(actions), " " * 12)
+
+
+def test_a_form_stands_in_the_action_that_shows_it(script: ReadValid) -> None:
+    read = script(
+        whole("""
+        - action_type: show_form
+          action_id: about
+          config:
+            form_id: person
+            title: "About {name}"
+            fields:
+              - {name: age, label: Your age, type: int, required: "true"}
+              - {key: city, type: select, options: [Rome, Oslo]}
+              - {field: next, type: number, computed: "{age} + 1"}
+    """)
+    )
+    (sheet,) = read.forms
+    assert read.phases[0].topics[0].actions[0].sheet == sheet.id == "person"
+    assert sheet.title.source == "About {{ name }}"
+    assert [(each.name, each.type, each.required) for each in sheet.fields] == [
+        ("age", "number", True),
+        ("city", "choice", False),
+        ("next", "number", False),
+    ]
+    assert sheet.fields[2].computed.source == "age + 1"
+
+
+@pytest.mark.parametrize("returned", ["output: [word]", "outputs: [{get: word}]", "returns: {word: word}"])
+def test_a_skill_may_be_called_in_the_words_of_other_versions(script: ReadValid, returned) -> None:
+    skill = "skills: [{skill: calm, params: [{var: place}], returns: [word], actions: [{set: {word: place}, id: s}]}]"
+    config = f"{{skill_id: calm, params: {{place: here}}, {returned}}}"
+    text = whole(f"- {{action_type: use_skill, action_id: a, config: {config}}}", "  use: [calm.yaml]\n")
+    call = script(text, **{"calm.yaml": skill}).phases[0].topics[0].actions[0]
+    assert (call.skill, list(call.input), dict(call.output)) == ("calm", ["place"], {"word": "word"})
+
+
+def test_outputs_of_a_technique_may_be_described_and_its_parameters_typed(script: ReadValid) -> None:
+    read = script("""
+        technique_id: calm
+        input_parameters: [{name: depth, type: int, default: 2}, {name: kind, type: choice, required: false}]
+        output_variables: [{name: word, description: how it was}]
+        topic:
+          topic_id: t
+          actions: [{action_type: ai_ask, action_id: a, config: {content: "How {depth}?", output: [{get: word}]}}]
+    """)
+    assert [each.type for each in read.skills[0].params] == ["number", None]
+    assert read.skills[0].returns == ("word",)
+
+
+ONE = "session: {{session_id: s, phases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{}]}}]}}]}}"
+
+
+@pytest.mark.parametrize("mode", ["strict", "compat"])
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("{action_type: aks, action_id: a, config: {content: b}}", "ENUM_VALUE_INVALID"),
+        ("{type: aks, id: a, content: b}", "ENUM_VALUE_INVALID"),
+        ("{action_type: ai_say, action_id: a, config: {contents: b}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_ask, action_id: a, config: {content: b, exti: c}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_say, action_id: a, config: {content: b, after: [{say: c}]}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_say, action_id: a, config: {content: b, output: [c]}}", "KEY_IGNORED"),
+        ("{action_type: show_pic, action_id: a, config: {image: b.png, content: c}}", "KEY_IGNORED"),
+    ],
+)
+def test_what_would_not_be_done_is_an_error(action, code, mode) -> None:
+    reading = read_script(Source(ONE.format(action), "s.yaml"), mode)
+    assert reading.script is None
+    assert code in {problem.code for problem in reading.errors}
+
+
+@pytest.mark.parametrize("required", ["true", "false"])
+def test_required_beside_output_counts_for_each(required) -> None:
+    config = f"{{content: b, required: {required}, output: [c, {{get: d, required: true}}]}}"
+    reading = read_script(Source(ONE.format(f"{{action_type: ai_ask, action_id: a, config: {config}}}"), "s.yaml"))
+    assert reading.script is not None
+    asked = reading.script.phases[0].topics[0].actions[0]
+    assert [each.required for each in asked.outputs] == [required == "true", True]

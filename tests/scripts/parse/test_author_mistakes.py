@@ -1,0 +1,206 @@
+"""The slips of people who write no programs: which line `check` names, in which words, and the cure it gives."""
+
+import re
+
+import pytest
+
+from scripts.parse.read_script import Source, read_script
+
+HEAD = "script: visit\nphases:\n  - phase: hello\n    topics:\n      - topic: welcome\n        actions:\n"
+JARGON = re.compile(
+    r"block (?:mapping|collection|entry)|flow (?:mapping|sequence)|simple key|expected '|<document|could not find|"
+    r"did not find|while (?:parsing|scanning)|indicator|scalar|token|mapping values|alias\b|anchor\b|directive"
+)
+SMALL = """
+- say: "Good morning, {{ name }}."
+  id: greet
+- {ask: 'What is it?', id: what, output: [{get: it, type: text}]}
+- if: it == "sleep"
+  id: branch
+  then:
+    - say: |
+        Two lines:
+        both are said.
+      id: lines
+"""
+
+
+def script(*lines: str) -> str:
+    """Return the lines as the actions of a topic; one that begins with a backslash is not indented."""
+    placed = (line if line.startswith("\\") else f"          {line}" for line in lines)
+    return HEAD + "".join(line.removeprefix("\\") + "\n" for line in placed)
+
+
+ASK = ("- ask: How old?", "  id: ask_age")
+IF = ("- if: age > 18", "  id: branch", "  then: [{say: one, id: one}]")
+SLIPS = {
+    # indentation, dashes and colons
+    "key too far right": (
+        script("- say: Hi.", "    id: a"),
+        "8:15",
+        "`id` is in column 15",
+        "column 13, below `say`",
+    ),
+    "key too far left": (
+        script(*ASK, " output: [age]"),
+        "9:12",
+        "wrong indentation",
+        "column 13, below `id` of line 8",
+    ),
+    "dash too far left": (script("- say: Hi.", "  id: a", "\\        - say: Ho."), "9:9", "the dash", "column 11"),
+    "dash too far right": (script("- say: Hi.", "  id: a", "  - say: Ho."), "9:13", "the dash", "column 11"),
+    "outer key": (HEAD.replace("        actions", "       actions"), "6:8", "`actions`", "column 9, below `topic`"),
+    "first line": (" script: visit\nphases: []\n", "1:2", "the first line is indented", "column 1"),
+    "no dash": (script("- say: Hi.", "  id: a", "say: Ho."), "9:11", "a dash is missing before `say`", "`- say: Ho.`"),
+    "no dash at all": (script("say: Hi.", "id: a"), "7:11", "expected a list", "`- say: Hi.`"),
+    "no dash before a second": (script("- say: Hi.", "  say: Ho."), "8:13", "first in line 7", "`- say:`"),
+    "phases without dashes": (
+        "script: v\nphases:\n  phase: a\n  topics: []\n",
+        "3:3",
+        "expected a list",
+        "`- phase: a`",
+    ),
+    "no space after a dash": (
+        script("-say: Hi.", "  id: a"),
+        "7:11",
+        "a space is missing after the dash",
+        "`- say: Hi.`",
+    ),
+    "no space after a later dash": (
+        script("- say: Hi.", "  id: a", "-say: Ho."),
+        "9:11",
+        "space is missing",
+        "`- say: Ho",
+    ),
+    "no space after a colon": (
+        script("- say:Hi.", "  id: a"),
+        "7:16",
+        "space is missing after the colon",
+        "`say: Hi.`",
+    ),
+    "no space after a last colon": (script("- say: Hi.", "  id:a"), "8:15", "space is missing", "`id: a`"),
+    "a tab": (script("- say: Hi.", "\\\t id: a"), "8:1", "unexpected tab", "spaces"),
+    "a tab after a dash": (script("-\tsay: Hi.", "  id: a"), "7:12", "unexpected tab", "spaces"),
+    "text below at the left": (script("- say: |", "  One", "  two"), "8:13", "below line 7", "column 15"),
+    "text goes on at the left": (script("- say: It is", "good.", "  id: a"), "8:11", "neither", "Indent it further"),
+    "text goes on with a colon": (
+        script("- say: It is", "    one of those: good."),
+        "8:27",
+        "continues the text above",
+        "quotes",
+    ),
+    "text goes on as a key": (script("- say: It is", "  one of those: good."), "8:13", "unknown key", "in quotes"),
+    # quotes
+    "a quote left open": (script('- say: "Hi.', "  id: a", '- say: "Ho."'), "7:18", "never closed", "Close the quote"),
+    "a last quote left open": (
+        script("- say: 'Hi.", "  id: a"),
+        "7:18",
+        "this quote is never closed",
+        "Close the quote",
+    ),
+    "a quote left open in braces": (script('- {say: "Hi., id: a}', '- {say: "Ho."}'), "7:19", "never closed", "Close"),
+    "quotes in quotes": (script('- say: "She said "hi" to me."'), "7:28", "ends the text", "Put single quotes"),
+    "an apostrophe in quotes": (script("- say: 'It's fine.'"), "7:21", "ends the text", "Put double quotes"),
+    "a backslash": (script(r'- say: "C:\docs"'), "7:21", "a backslash", "single quotes"),
+    "a colon in a text": (script("- say: One thing: breathe."), "7:27", '": "', 'say: "One thing: breathe."'),
+    "a colon in braces": (script("- {say: Good: to hear}"), "7:19", "a colon inside", 'say: "Good: to hear"'),
+    "a placeholder in braces": (script("- {say: Hi {{ name }}, id: a}"), "7:19", "{{ }}", 'say: "Hi {{ name }}"'),
+    "a placeholder first": (script("- {say: {{ name }} hi, id: a}"), "7:20", "unquoted", "Put quotes"),
+    "a comma in braces": (script("- {say: Well, then, id: a}"), "7:25", "`then`", "A comma inside { }"),
+    "curly quotes": (script("- say: “One: two”"), "7:22", '": "', "curly quotes"),
+    "an @": (script("- say: @ana, hello"), "7:18", "starts with @", '"@ana, hello"'),
+    "a %": (script("- say: %d people"), "7:18", "starts with %", '"%d people"'),
+    "stars": (script("- say: *smiles* Hi"), "7:18", "starts with *", '"*smiles* Hi"'),
+    "a question mark": (script("- say: ? what"), "7:18", "starts with ?", '"? what"'),
+    "an exclamation mark": (script("- say: !important news"), "7:18", "!important", "starts with !"),
+    # brackets
+    "a brace left open": (
+        script("- {say: Hi, id: a", "- {say: Ho, id: b}"),
+        "7:13",
+        "this { is never closed",
+        "Write }",
+    ),
+    "a bracket left open": (
+        script("- choose: c", "  choices: [a, b", "- say: Ho."),
+        "8:22",
+        "this [ is never",
+        "Write ]",
+    ),
+    "a brace too many": (script("- {say: Hi, id: a}}"), "7:29", "this } has no opening bracket", "Remove it"),
+    "a condition in braces": (script("- say: Hi.", "  when: {x == 1}"), "8:19", "an expression", "without { }"),
+    # other signs and blanks
+    "no-break space before": (script("- say: Hi.", "\u00a0\u00a0id: a"), "8:11", "a no-break space", "plain space"),
+    "no-break space after a colon": (script("- say:\u00a0Hi.", "  id: a"), "7:17", "a no-break space", "plain space"),
+    "no-break space after a dash": (script("-\u00a0say: Hi.", "  id: a"), "7:12", "a no-break space", "plain space"),
+    "an invisible character": (
+        script("- say: Hi.", "  \u200bid: a"),
+        "8:13",
+        "unknown key",
+        "an invisible character",
+    ),
+    "an invisible character in an id": (
+        script("- say: Hi.", "  id: \ufeffa"),
+        "8:17",
+        "not a valid id",
+        "an invisible character",
+    ),
+    "a bullet": (script("• say: Hi.", "  id: a"), "7:11", "cannot start with •", "plain -"),
+    "a long dash": (script("— say: Hi.", "  id: a"), "7:11", "cannot start with —", "plain -"),
+    "a wide dash": (script("－ say: 你好", "  id: a"), "7:11", "cannot start with －", "plain -"),
+    "a wide colon": (script("- say：你好", "  id: a"), "7:16", "full-width ：", "plain"),
+    "a wide comma": (script("- {say: 你好，id: a}"), "7:21", "full-width ，", "plain"),
+    "a wide blank": (script("- say: 你好", "　　id: a"), "8:12", "full-width", "plain"),
+    "wide brackets": (script(*ASK, "  output: 【age】"), "9:21", "expected a list", "[ and ]"),
+    "wide braces": (
+        script(*ASK, "  output: [age]", "- say: 你 ｛｛ age ｝｝"),
+        "10:18",
+        "is shown unchanged",
+        "{{ age }}",
+    ),
+    "a wide sign": (script("- say: 你好", "  when: 年龄 ＞ 18"), "8:19", "＞", "plain operators"),
+    # words
+    "tell": (script("- tell: Hi."), "7:13", "`tell` is not an action", "Did you mean `say`?"),
+    "print": (script("- print: Hi."), "7:13", "`print` is not an action", "Did you mean `say`?"),
+    "question": (script("- question: How are you?"), "7:13", "is not an action", "Did you mean `ask`?"),
+    "说": (script("- 说: 你好"), "7:13", "`说` is not an action", "Did you mean `say`?"),
+    "如果": (script("- 如果: 年龄 > 18"), "7:13", "is not an action", "Did you mean `if`?"),
+    "jump": (script("- go to: hello/welcome"), "7:13", "is not an action", "Did you mean `goto`?"),
+    "options": (script("- choose: mood", "  options: [a]"), "8:13", "unknown key", "Did you mean `choices`?"),
+    "elif": (script(*IF, "  elif: age > 12"), "10:13", "unknown key `elif`", "`else: [{if: …"),
+    "elif with a dash": (script(*IF, "- elif: age > 12"), "10:13", "`elif` is not an action", "`else: [{if: …"),
+    "else with a dash": (script(*IF, "- else: [{say: two}]"), "10:13", "`else` is not an action", "without a dash"),
+    "language": (f"language: en\n{script('- say: Hi.')}", "1:1", "`language`", "Did you mean `locale`?"),
+    "actions at the top": ("script: v\nphases: []\nactions: []\n", "3:1", "`actions`", "topics in a phase"),
+    "topics at the top": ("script: v\nphases: []\ntopics: []\n", "3:1", "`topics`", "Write topics in a phase"),
+    "max: lots": (script(*ASK, "  output: [{get: age, type: number, max: lots}]"), "9:52", "'lots'", "`max: 10`"),
+    "a limit in words": (script(*ASK, "  max_rounds: three"), "9:25", "a whole number", "in digits, such as 3"),
+    "a type of programmers": (script(*ASK, "  output: [{get: age, type: integer}]"), "9:39", "'integer'", "`number`"),
+    "yes/no": (script(*ASK, "  output: [{get: age, type: yes/no}]"), "9:39", "'yes/no'", "`boolean`"),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_is_named_where_it_is_with_its_cure(slip) -> None:
+    text, at, message, fix = SLIPS[slip]
+    problems = read_script(Source(text)).problems
+    problem = next((each for each in problems if message in each.message), problems[0])
+    assert (f"{problem.line}:{problem.column}", fix in problem.fix) == (at, True), problem
+    assert message in problem.message, problem
+    assert JARGON.search(f"{problem.message} {problem.fix}") is None
+
+
+def test_no_slip_of_one_character_is_answered_with_jargon() -> None:
+    text = script(*SMALL.strip().splitlines())
+    assert not [problem for problem in read_script(Source(text)).problems if problem.severity == "error"]
+    lines = len(text.splitlines())
+    found = set()
+    for at in range(len(HEAD) - 20, len(text)):
+        for put in ("", '"', "'", "{", "]", ":", "- ", "\t", "\u00a0", "：", "*", "\n", "  "):
+            slipped = text[:at] + put + text[at + (put == "") :]
+            for problem in read_script(Source(slipped)).problems:
+                if problem.code == "SYNTAX_ERROR":
+                    assert JARGON.search(f"{problem.message} {problem.fix}") is None, (slipped, problem)
+                    assert 1 <= problem.line <= lines + 1
+                    assert problem.column <= len(slipped.splitlines()[problem.line - 1]) + 1, (slipped, problem)
+                    found.add(re.sub(r"\d+|`.*?`", "", problem.message))
+    assert len(found) > 12

@@ -1,0 +1,159 @@
+"""The JSON Schema says of a script's shape what the reader says."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from scripts.formats import native
+from scripts.model.actions import ACTION_TYPES
+from scripts.model.diagnostics import Problems
+from scripts.parse.read_script import Source, read_file, read_script
+from scripts.yaml.json_schema import json_schema
+from scripts.yaml.parser import Mapping, plain_value, read_tree
+from tests.support.paths import ROOT
+
+SHAPE = {
+    "PYTHON_REFUSED",
+    *("UNKNOWN_KEY", "KEY_CONFLICT", "REQUIRED_FIELD_MISSING", "TYPE_MISMATCH", "ENUM_VALUE_INVALID"),
+    *("CONSTRAINT_VIOLATION", "ACTION_TYPE_UNKNOWN", "ACTION_AMBIGUOUS", "LOCALE_INVALID"),
+}
+VALIDATOR = Draft202012Validator(json_schema())
+
+
+def natives(folder: Path) -> list[Path]:
+    """Return the files of a folder that are meant to be in the native form."""
+    trees = {path: read_tree(path.read_text("utf-8"), Problems()) for path in sorted(folder.rglob("*.yaml"))}
+    return [path for path, tree in trees.items() if isinstance(tree, Mapping) and native.recognises(tree)]
+
+
+def document(text: str) -> Any:
+    tree = read_tree(dedent(text), Problems())
+    assert tree is not None
+    return plain_value(tree)
+
+
+def with_action(action: str) -> Any:
+    """Return a script with one action, written as YAML."""
+    return {
+        "script": "talk",
+        "phases": [{"phase": "main", "topics": [{"topic": "first", "actions": [document(action)]}]}],
+    }
+
+
+SCRIPTS = [*natives(ROOT / "scripts" / "library"), *natives(ROOT / "tests")]
+
+
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(json_schema())
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_it_takes_and_refuses_what_the_reader_does(path) -> None:
+    errors = read_script(read_file(path)).errors
+    misshapen = {problem.code for problem in errors if problem.file == str(path)} & SHAPE
+    assert VALIDATOR.is_valid(document(path.read_text("utf-8"))) is not bool(misshapen)
+
+
+def test_it_is_tried_on_scripts_of_both_kinds() -> None:
+    sound = [path for path in SCRIPTS if VALIDATOR.is_valid(document(path.read_text("utf-8")))]
+    assert len(sound) >= 10
+    assert len(SCRIPTS) - len(sound) >= 10
+
+
+def mappings(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from mappings(part)
+
+
+def changed(script: Any) -> Iterator[Any]:
+    """Return the script with one mapping at a time given a key too many, or robbed of its first."""
+    for index, whole in enumerate(mappings(script)):
+        more, fewer = copy.deepcopy(script), copy.deepcopy(script)
+        list(mappings(more))[index]["unheard_of"] = ["x"]
+        list(mappings(fewer))[index].pop(next(iter(whole)))
+        yield from (more, fewer)
+
+
+def test_it_agrees_with_the_reader_on_every_changed_key() -> None:
+    script = document((ROOT / "scripts" / "library" / "intake.yaml").read_text("utf-8"))
+    for other in changed(script):
+        misshapen = {problem.code for problem in read_script(Source(json.dumps(other))).errors} & SHAPE
+        assert VALIDATOR.is_valid(other) is not bool(misshapen), other
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "say: [Hello., Hi.]",
+        "say: 5",
+        "{ask: Age?, output: [age]}",
+        "{ask: Age?, condition: x > 1}",
+        "{ask: Age?, on_fail: goto main/first}",
+        "{ask: Age?, on_fail: {goto: first}}",
+        "{ask: Age?, on_fail: skip}",
+        "{ask: Age?, output: }",
+        "{choose: v, choices: [red, {A: blue}, {B: x, value: 2, actions: []}, {key: c, text: green}]}",
+        "{repeat: x > 2, do: [say: a]}",
+        "{repeat: {until: x > 2, max: 5}, do: [say: a]}",
+        "{foreach: range(3) as n, do: [say: a]}",
+        "{if: true, then: [say: a], else: [end: ]}",
+        "show: sea.png",
+        "{set: {x: 5, y: [1, a], z: a + 1}}",
+        "{end: }",
+    ],
+)
+def test_short_spellings_are_taken(action) -> None:
+    assert [error.message for error in VALIDATOR.iter_errors(with_action(action))] == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "say: {name: x}",
+        "{sai: Hello.}",
+        "{say: Hello., end: now}",
+        "{say: Hello., when: a, condition: b}",
+        "{ask: Age?, on_fail: nope}",
+        "{ask: Age?, on_fail: {goto: first, other: x}}",
+        "{ask: Age?, max_rounds: 99}",
+        "{ask: Age?, max_rounds: many}",
+        "{ask: Age?, output: [{get: age, type: numbr}]}",
+        "{choose: v}",
+        "{choose: v, choices: [{A: blue, B: green}]}",
+        "{choose: v, choices: [{key: c}]}",
+        "{foreach: range(3), do: [say: a]}",
+        "{repeat: {until: x, max: 0}, do: [say: a]}",
+        "{if: x}",
+        "just words",
+    ],
+)
+def test_what_the_reader_refuses_is_refused(action) -> None:
+    assert not VALIDATOR.is_valid(with_action(action))
+
+
+def test_every_action_is_there_with_its_docstring() -> None:
+    definitions = json_schema()["$defs"]
+    offered = [definitions[part["$ref"].rpartition("/")[2]] for part in definitions["Action"]["anyOf"]]
+    assert [action["title"] for action in offered] == list(ACTION_TYPES)
+    assert [action["description"] for action in offered] == [
+        " ".join((kind.__doc__ or "").split()) for kind in ACTION_TYPES.values()
+    ]
+
+
+def test_every_key_has_a_description_for_editors() -> None:
+    described = [part for part in mappings(json_schema()) if part.get("additionalProperties") is False]
+    unexplained = [
+        (part.get("title"), key)
+        for part in described
+        for key, about in part["properties"].items()
+        if len(part["properties"]) > 1 and not about.get("description")
+    ]
+    assert unexplained == []

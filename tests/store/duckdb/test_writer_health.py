@@ -1,0 +1,78 @@
+"""The state of the writing thread: how long it works, and that its end is never silent."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from store.duckdb.database import Database
+from store.duckdb.readers import Readers
+from store.duckdb.writer import Cursor, Writer
+from store.interface.errors import StoreUnavailable
+from store.store import Store
+
+
+@asynccontextmanager
+async def writing(folder: Path) -> AsyncIterator[tuple[Store, Writer]]:
+    database = Database.open(folder)
+    writer = Writer(database)
+    store = Store(database, writer, Readers(database))
+    try:
+        yield store, writer
+    finally:
+        await store.close()
+
+
+async def test_a_disk_that_hangs_shows_as_a_growing_lag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with writing(tmp_path) as (store, writer):
+        begun, disk_answers = threading.Event(), threading.Event()
+
+        def hang(_: Cursor) -> None:
+            begun.set()
+            disk_answers.wait(60)
+
+        assert (writer.lag_s, writer.waiting) == (0.0, 0)
+        hanging = asyncio.create_task(writer.run(hang))
+        await asyncio.to_thread(begun.wait, 60)
+        queued = asyncio.create_task(writer.run(lambda _: None))
+        await asyncio.sleep(0.01)
+        first = store.writer_lag_s
+        await asyncio.sleep(0.01)
+        assert 0 < first < store.writer_lag_s
+        assert writer.waiting == 1
+        assert store.ready() is None
+        monkeypatch.setattr("store.store.LAG_MAX_S", 0.0)
+        assert store.ready() == "a write has taken 0 s"
+        disk_answers.set()
+        await asyncio.gather(hanging, queued)
+        async with asyncio.timeout(60):
+            while store.writer_lag_s:
+                await writer.run(lambda _: None)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_defect_that_ends_the_thread_fails_all_waiting_writes(tmp_path: Path, conversation) -> None:
+    async with writing(tmp_path) as (store, writer):
+        begun, go = threading.Event(), threading.Event()
+
+        def defective(_: Cursor) -> None:
+            begun.set()
+            go.wait(60)
+            raise ZeroDivisionError
+
+        assert store.ready() is None
+        failing = asyncio.create_task(writer.run(defective))
+        await asyncio.to_thread(begun.wait, 60)
+        waiting = [asyncio.create_task(writer.run(lambda _: None)) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        go.set()
+        outcomes = await asyncio.wait_for(asyncio.gather(failing, *waiting, return_exceptions=True), 60)
+        assert [str(outcome) for outcome in outcomes] == ["the writing thread has ended"] * 4
+        assert {type(outcome) for outcome in outcomes} == {StoreUnavailable}
+        await asyncio.to_thread(writer._thread.join, 60)
+        assert "the writing thread has ended" in str(store.ready())
+        with pytest.raises(StoreUnavailable, match="the database is closed"):
+            await conversation.create(store)

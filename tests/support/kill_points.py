@@ -1,0 +1,74 @@
+"""Named points at which a server kills itself with SIGKILL; for the tests of durability."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+SMALL_LOG = "64KB"
+"""A log that soon needs a checkpoint."""
+NEARLY_FULL_BYTES = 56_000
+
+
+def _log_is_nearly_full() -> bool:
+    log = Path("data/cuebook.duckdb.wal")
+    return log.exists() and log.stat().st_size > NEARLY_FULL_BYTES
+
+
+class Point(NamedTuple):
+    """A call of the product before, during or after which the process dies."""
+
+    module: str
+    name: str
+    when: Literal["before", "during", "after"]
+    counts: Callable[[], bool] = lambda: True  # whether a call is one of those that are counted
+
+
+_COMMIT = ("store.duckdb.committer", "TurnCommitter.commit")
+_MAINTENANCE = "store.duckdb.repositories"
+POINTS = {
+    "before the commit": Point(*_COMMIT, "before"),
+    "during the commit": Point(*_COMMIT, "during"),
+    "after the commit": Point(*_COMMIT, "after"),
+    "before the answer": Point("store.duckdb.commit_mark", "CommitMark.write", "after"),
+    "during a checkpoint": Point(*_COMMIT, "during", _log_is_nearly_full),
+    "during an erasure": Point(_MAINTENANCE, "DuckDBMaintenance.erase_user", "during"),
+    "during a compaction": Point(_MAINTENANCE, "DuckDBMaintenance.compact", "during"),
+}
+
+
+def kill_at(name: str, passes: int, after_s: float) -> None:
+    """Kill this process at the nth call of a point; `after_s` is the time since the call began, for "during"."""
+    if name == "during a checkpoint":
+        import_module("store.duckdb.database").CHECKPOINT_THRESHOLD = SMALL_LOG  # type: ignore[attr-defined]
+    point = POINTS[name]
+    owner: Any = import_module(point.module)
+    *path, attribute = point.name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    original = getattr(owner, attribute)
+    left = passes
+
+    @wraps(original)
+    def watched(*args: Any, **options: Any) -> Any:
+        nonlocal left
+        left -= point.counts()
+        is_now, left = left == 0, left if left else -1
+        if is_now and point.when == "before":
+            _kill()
+        if is_now and point.when == "during":
+            threading.Timer(after_s, _kill).start()
+        result = original(*args, **options)
+        if is_now and point.when == "after":
+            _kill()
+        return result
+
+    setattr(owner, attribute, watched)
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

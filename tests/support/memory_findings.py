@@ -1,0 +1,10 @@
+"""The findings of the verification in memories."""
+
+from store.interface.findings import Finding
+from store.store import Store
+from store.verification.memory_rules import MEMORY_RULES
+
+
+async def memory_findings(store: Store) -> list[Finding]:
+    """Return all findings in the memories of a database."""
+    return [finding for rule in MEMORY_RULES for finding in await store.verification.broken(rule)]

@@ -1,0 +1,21 @@
+"""Types of the fixtures that read scripts."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from scripts.expressions.expressions import Rendered
+from scripts.model.actions import Action
+from scripts.model.script import Script
+from scripts.parse.read_script import Reading
+
+ReadScript: TypeAlias = Callable[..., Reading]
+"""Read the text of a script; include files are keyword arguments, ``side_yaml`` for ``side.yaml``."""
+
+ReadValid: TypeAlias = Callable[..., Script]
+"""Read the text of a script that has no errors; arguments as of `ReadScript`."""
+
+FirstAction: TypeAlias = Callable[..., Action]
+"""Return the first action of a script with these actions."""
+
+Evaluate: TypeAlias = Callable[..., Rendered]
+"""Evaluate an expression or a template; its names are keyword arguments."""
