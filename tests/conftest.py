@@ -35,7 +35,8 @@ from tests.support.effort import EFFORT, repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp, OpenStore, Serve
 from tests.support.openai_server import Endpoint
 from tests.support.paths import CONVERSATIONS
-from tests.support.server_process import START_S, ServerProcess, clean_environment, free_port
+from tests.support.ports import free_port
+from tests.support.server_process import START_S, ServerProcess, clean_environment
 from tests.support.stream_client import StreamClient
 from tests.support.webhook_receiver import Receiver
 

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from runtime.models.recorded_models import ScriptedModel
 from scripts.parse.read_script import Source, read_script
 from scripts.yaml.json_schema import json_schema
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -107,9 +107,7 @@ class Server:
     """The server of `make run`, on a port of its own."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._command = ["cuebook", "serve", "--port", str(self.port)]
         self._folder = folder
         self._environment = environment
@@ -143,9 +141,7 @@ def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[Server]:
 
 def run(text: str, folder: Path, environment: dict[str, str], port: int, code: int) -> str:
     """Return all that a block's commands print, in order; each must succeed, the last one end with this exit code."""
-    with socket.create_server(("127.0.0.1", 0)) as free:  # for a receiver of webhooks
-        receiver = str(free.getsockname()[1])
-    text = text.replace("localhost:8000", f"localhost:{port}").replace("9000", receiver)
+    text = text.replace("localhost:8000", f"localhost:{port}").replace("9000", str(free_port()))  # for webhooks
     script = f"exec 2>&1\nset -e -o pipefail\n{text}"
     done = subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=180, check=False

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import httpx
 
 from tests.support.api_client import ApiClient
 from tests.support.paths import CONVERSATIONS, CUEBOOK
+from tests.support.ports import free_port
 
 START_S = 60.0  # of a busy machine
 
@@ -82,13 +82,6 @@ class ServerProcess:
     def log(self) -> str:
         """Return what the server logged."""
         return self._log.read_text("utf-8")
-
-
-def free_port() -> int:
-    """Return a port of this machine that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def clean_environment() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -20,6 +19,7 @@ from api.webhooks.signing import verify_webhook
 from api.webhooks.ssrf import AddressPolicy
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
+from tests.support.ports import free_port
 from tests.support.webhook_receiver import Receiver
 
 QUICK = {"webhook_retry_s": 0.01}
@@ -388,9 +388,9 @@ async def test_what_goes_wrong_within_the_server_is_tried_again_too(
 
 
 async def test_nobody_listens_there(api: ApiClient) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
-    webhook = (await api.post("/api/webhooks", json={"url": url, "events": ["*"]})).json()
+    webhook = (
+        await api.post("/api/webhooks", json={"url": f"http://127.0.0.1:{free_port()}/", "events": ["*"]})
+    ).json()
     assert (await api.post(at(webhook, "test"))).json()["error"] == "connection"
 
 
