@@ -1,6 +1,7 @@
 """Work for analysts in processes of their own: bombs go off there, and nobody else notices."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import signal
@@ -88,7 +89,17 @@ async def unchanged(file: Path) -> AsyncIterator[None]:
 
 def asking(file: Path, of: int = os.getpid()) -> set[int]:
     """Return those of them that have the file open."""
-    return {pid for pid in children(of) if any(each.resolve() == file for each in Path(f"/proc/{pid}/fd").iterdir())}
+    return {pid for pid in children(of) if str(file) in open_files(pid)}
+
+
+def open_files(pid: int) -> set[str]:
+    """Return the paths of the files a process has open; it may end, or close some, meanwhile."""
+    paths = set()
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                paths.add(str(descriptor.readlink()))
+    return paths
 
 
 async def working(processes: Processes, file: Path, sql: str = ENDLESS) -> tuple["asyncio.Task[AnswerDocument]", int]:
