@@ -44,9 +44,10 @@ class OpenRequests:
         """Return whether a connection has an open request."""
         return peer in self._by_peer
 
-    def begin(self, peer: Peer) -> "OpenRequest":
+    def begin(self, peer: tuple[str, int | str]) -> "OpenRequest":
         """Return a request of a connection; it is open while its context is entered."""
-        return OpenRequest(self, peer)
+        host, port = peer
+        return OpenRequest(self, (host, int(port)))  # granian has the port as a text
 
     def _add(self) -> None:
         if self.count >= self._max:

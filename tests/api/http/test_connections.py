@@ -242,6 +242,7 @@ async def test_busy_connections_are_not_ended(serve: Serve) -> None:
         stream.setblocking(False)
         loop = asyncio.get_running_loop()
         assert (await asyncio.wait_for(loop.sock_recv(stream, 65_536), 20)).startswith(b"HTTP/1.1 200 ")
+        await asyncio.sleep(0.2)  # idle for the longest time, it would be closed first
         async with connected(server.port, 200) as connections:
             await until(lambda: alive(connections) <= 64)
         assert alive([stream]) == 1
