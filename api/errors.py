@@ -23,9 +23,11 @@ from store.interface.errors import (
     QueryStopped,
     ReadTimedOut,
     ReportRefused,
+    RestartNeeded,
     StoreBusy,
     StoreError,
     VariablesFull,
+    WriteFailed,
 )
 
 log = structlog.get_logger()
@@ -82,6 +84,8 @@ CODES: Mapping[str, Kind] = {
     "VARIABLE_STORE_INIT_ERROR": Kind(500, "system", "The saved session needs another version of Cuebook."),
     "DATABASE_ERROR": Kind(500, "system", "See the log for this request id."),
     "DATABASE_FILE_LOST": Kind(503, "system", "Restore the database file and restart the server; see its log."),
+    "DATABASE_STOPPED": Kind(503, "system", "Check the disk, then restart the server; see its log."),
+    "DATABASE_UNAVAILABLE": Kind(503, "system", "Send the same request again; `/ready` says why.", "resend", 5),
     "WEBHOOK_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/webhooks lists them."),
     "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; finished deliveries are deleted after a time."),
     "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is the limit."),
@@ -231,7 +235,7 @@ _QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})
 """Codes whose messages may quote values of variables; they are in the session, not in the log."""
 
 
-_LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST"})
+_LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST", "DATABASE_STOPPED"})
 """Codes that are logged once when they occur, not with every request that fails."""
 
 
@@ -264,6 +268,8 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
         "DATABASE_FILE_LOST",
         "the database file was deleted, moved or replaced while the server had it open; nothing is written",
     ),
+    RestartNeeded: ("DATABASE_STOPPED", "the disk failed, so nothing is written until the server is restarted"),
+    WriteFailed: ("DATABASE_UNAVAILABLE", "the database could not be written"),
     StoreError: ("DATABASE_ERROR", "the database could not be read or written"),
     Exception: ("INTERNAL_ERROR", "internal error; see the log for this request id"),
 }

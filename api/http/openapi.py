@@ -62,7 +62,9 @@ def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_paramete
     before += ["UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE"] if "data" in takes else []
     after = [] if rule.is_open else ["UNAUTHENTICATED", "FORBIDDEN"]
     after += ["RATE_LIMITED", "REQUESTS_FULL"] if rule.is_counted else []
-    after += ["REQUEST_TIMEOUT", "DATABASE_FILE_LOST"] if "GET" not in handler.http_methods else []
+    if "GET" not in handler.http_methods:
+        after += ["REQUEST_TIMEOUT", "DATABASE_FILE_LOST", "DATABASE_UNAVAILABLE"]
+    after += [] if rule.is_open else ["DATABASE_STOPPED"]
     own = handler.responses or {}
     codes = [
         code for spec in own.values() if spec.data_container is ErrorAnswer for code in spec.description.split(", ")

@@ -22,7 +22,7 @@ from store.duckdb.commit_mark import (
     report_loss,
 )
 from store.duckdb.schema import migrate, require_current
-from store.interface.errors import DatabaseFileLost, DatabaseLocked, DatabaseUnreadable, StoreUnavailable
+from store.interface.errors import DatabaseFileLost, DatabaseLocked, DatabaseUnreadable, RestartNeeded, StoreUnavailable
 from store.interface.file_sync import sync
 from store.interface.maintenance_rows import Size
 from store.interface.private_files import FILE_NAME, beside, make_folder, restrict
@@ -186,7 +186,7 @@ class Database:
         DuckDB syncs a new log file, but not its folder. If the log file was deleted, DuckDB continues to write to the
         open file, and its commits would be lost when the process ends; in that case a checkpoint writes them to the
         database file. A checkpoint also deletes the log file, but it changes the modification time of the database
-        file. Raises OSError, duckdb.Error.
+        file. Raises OSError, duckdb.Error, RestartNeeded.
         """
         written_ns = self.path.stat().st_mtime_ns
         inode = _inode(self._wal)
@@ -194,7 +194,10 @@ class Database:
             cursor.execute("CHECKPOINT cuebook")
             written_ns, inode = self.path.stat().st_mtime_ns, _inode(self._wal)
         if inode is not None and inode != self._wal_inode:
-            sync(self.path.parent)
+            try:
+                sync(self.path.parent)
+            except OSError as error:
+                raise RestartNeeded(f"{self.path.parent} could not be synced: {error.strerror}") from error
         self._wal_inode, self._written_ns = inode, written_ns
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 import duckdb
 
 from store.duckdb.database import Database
-from store.interface.errors import ReadTimedOut, StoreBusy, StoreError, StoreUnavailable, describe_error
+from store.interface.errors import ReadTimedOut, RestartNeeded, StoreBusy, StoreError, StoreUnavailable, describe_error
 
 READERS = 4
 WAITING_MAX = 1_024
@@ -100,5 +100,7 @@ def _guarded(work: Callable[[Cursor], T], cursor: Cursor) -> T:
         raise ReadTimedOut("the read was stopped") from error
     except StoreError:
         raise
+    except duckdb.FatalException as error:
+        raise RestartNeeded(f"the read failed: {describe_error(error)}") from error
     except duckdb.Error as error:
         raise StoreUnavailable(f"the read failed: {describe_error(error)}") from error

@@ -16,7 +16,16 @@ from store.duckdb.database import Database
 from store.duckdb.insert import roll_back
 from store.interface.admission import ProposedTurn, SessionId
 from store.interface.debug_logging import is_debugging
-from store.interface.errors import RowRefused, StoreBusy, StoreError, StoreUnavailable, describe_error
+from store.interface.errors import (
+    DatabaseFileLost,
+    RestartNeeded,
+    RowRefused,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    WriteFailed,
+    describe_error,
+)
 from store.interface.turn_group import Entry
 
 QUEUE_MAX = 4_096
@@ -75,6 +84,7 @@ class Writer:
         self._failure: str | None = None
         self._last_commit = database.last_commit
         self._is_durable = True
+        self._is_stopped = False
         self._thread = threading.Thread(target=self._drain, name="cuebook-writer", daemon=True)
         self._thread.start()
 
@@ -184,13 +194,20 @@ class Writer:
             job = self._queue.get()
         return jobs, True
 
+    def _look(self) -> None:
+        """Check the files. After a failed write, write again: who asks `/ready` first sends no write until it works."""
+        if self._failure is not None and not self._is_stopped:
+            self._run(lambda _: None, lambda _: ())
+        else:
+            self._durably([], None)
+
     def _first_job(self) -> _Job | None:
         """Return the next job, or None for the end. While the queue is empty, check the files every LOOK_S seconds."""
         while True:
             try:
                 return self._queue.get(timeout=LOOK_S)
             except queue.Empty:
-                self._durably([], None)
+                self._look()
 
     def _wait_until_over(self, pause: _Pause) -> None:
         """Wait until the pause is over, then open a new cursor, because the file may have been replaced.
@@ -205,11 +222,11 @@ class Writer:
 
     def _write(self, group: list[_Entry] | _Statements) -> list[_Outcome]:
         try:
-            self._database.require_file()
+            self._require_writable()
         except StoreUnavailable as lost:
             return [(job.done, type(lost)(*lost.args)) for job in (group if isinstance(group, list) else [group])]
         if isinstance(group, _Statements):
-            return [(group.done, self._run(group))]
+            return [(group.done, self._run(group.run, group.removed))]
         number = self._next_commit()
         try:
             outcomes = self._committer.commit([job.entry for job in group], number)
@@ -226,6 +243,12 @@ class Writer:
             self._log_group(group, outcomes_stored)
         return list(zip((job.done for job in group), outcomes_stored, strict=True))
 
+    def _require_writable(self) -> None:
+        """Raise DatabaseFileLost or StoreUnavailable if the file is gone, RestartNeeded after a failed sync."""
+        if self._is_stopped:
+            raise RestartNeeded(self._failure)
+        self._database.require_file()
+
     def _log_group(self, group: list[_Entry], outcomes_stored: Sequence[object]) -> None:
         log.debug(
             "a group was committed",
@@ -236,12 +259,12 @@ class Writer:
             ms=round(self.lag_s * 1_000, 1),
         )
 
-    def _run(self, job: _Statements) -> object:
+    def _run(self, statements: Callable[[Cursor], T], removed: Callable[[T], Iterable[SessionId]]) -> object:
         """Run the statements; return their result, or the StoreError if they were not committed."""
         number = self._next_commit()
         try:
             self._cursor.execute("BEGIN")
-            result = job.run(self._cursor)
+            result = statements(self._cursor)
             self._cursor.execute("UPDATE commits SET number = ?", [number])
             self._cursor.execute("COMMIT")
         except _BAD_ROW as error:
@@ -253,7 +276,7 @@ class Writer:
         except duckdb.Error as error:
             roll_back(self._cursor)
             return self._failed(error)
-        self._committer.forget(job.removed(result))
+        self._committer.forget(removed(result))
         return self._durably([result], number)[0]
 
     def _next_commit(self) -> int:
@@ -268,28 +291,45 @@ class Writer:
         `number` is the number of the commit if the tables contain it.
         """
         try:
-            self._database.require_file()
+            self._require_writable()
             self._database.sync_log(self._cursor)
             if number is not None:
                 self._database.mark(number)
-        except StoreUnavailable as lost:
+        except DatabaseFileLost as lost:
             self._committer.forget()
             return [type(lost)(*lost.args) for _ in outcomes]
-        except (OSError, duckdb.Error) as error:
-            return [self._failed(error) for _ in outcomes]
-        if outcomes:
-            self._failure = None
+        except (OSError, duckdb.Error, StoreUnavailable) as error:
+            failed = self._failed(error)
+            return [type(failed)(*failed.args) for _ in outcomes]
+        if any(not isinstance(outcome, StoreError) for outcome in outcomes):
+            self._succeeded()
         self._is_durable = True
         return outcomes
 
-    def _failed(self, error: duckdb.Error | OSError) -> StoreUnavailable:
-        """Remember a failure and return its StoreError.
+    def _failed(self, error: duckdb.Error | OSError | StoreUnavailable) -> StoreUnavailable:
+        """Remember a failure, log it if the last write did not fail, and return its StoreError.
 
         The cached heads are dropped, because the state of the database is unknown: the next commit reads the tables.
+        After a failed sync nothing more is written: the system may have dropped the pages that it could not write, and
+        another sync would succeed without them. DuckDB reports a failed sync of its files as a fatal error.
         """
         self._committer.forget()
-        self._failure = describe_error(error)
-        return StoreUnavailable(f"the write failed: {describe_error(error)}")
+        problem = str(error) if isinstance(error, StoreUnavailable) else describe_error(error)
+        if isinstance(error, duckdb.FatalException | RestartNeeded):
+            if not self._is_stopped:
+                self._is_stopped = True
+                self._failure = f"{problem}. Nothing is written any more: check the disk, then restart the server"
+                log.critical("the database cannot be written until a restart", problem=self._failure)
+            return RestartNeeded(self._failure)
+        if self._failure is None:
+            log.error("the database cannot be written", problem=problem)
+        self._failure = problem
+        return WriteFailed(f"the write failed: {problem}")
+
+    def _succeeded(self) -> None:
+        if self._failure is not None:
+            log.warning("the database can be written again")
+        self._failure = None
 
     def _abandon(self, jobs: list[_Job]) -> None:
         """Resolve the futures of all remaining jobs with an error, in case a defect has ended the thread."""

@@ -57,6 +57,14 @@ class DatabaseFileLost(StoreUnavailable):
     """The open database file was deleted, moved or replaced, so it is no longer at its path. Nothing is written."""
 
 
+class WriteFailed(StoreUnavailable):
+    """A write failed, for example because the disk is full. Nothing was written; the caller can retry later."""
+
+
+class RestartNeeded(StoreUnavailable):
+    """A sync failed, so the disk may lack what was written before. Nothing is written until the server is restarted."""
+
+
 class StoreBusy(StoreError):
     """A queue of the store is full. Nothing was written; the caller can retry later."""
 

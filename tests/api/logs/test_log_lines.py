@@ -14,7 +14,7 @@ import structlog
 from api.logs.configuration import configure_logging
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
-from store.interface.errors import StoreUnavailable
+from store.interface.errors import WriteFailed
 from tests.support.fixture_types import OpenApp, Serve
 
 WORDS = "Wilhelmina Quist"
@@ -100,10 +100,10 @@ async def test_a_commit_that_fails_names_its_session(
         with monkeypatch.context() as patched:
             patched.setattr("store.duckdb.database.Database.sync_log", fail)
             answer = await api.send_message(session, {"content": "Ana"})
-        assert answer.json()["error"]["code"] == "DATABASE_ERROR"
-        (line,) = [each for each in lines() if each["level"] == "error"]
+        assert answer.json()["error"]["code"] == "DATABASE_UNAVAILABLE"
+        (line,) = [each for each in lines() if each["level"] == "error" and "session_id" in each]
         assert (line["session_id"], line["script"], line["turn"]) == (session["sessionId"], "visit", 1)
-        assert StoreUnavailable.__name__ in line["exception"]
+        assert WriteFailed.__name__ in line["exception"]
 
 
 @pytest.mark.parametrize("lines", ["debug"], indirect=True)

@@ -183,7 +183,7 @@ async def test_a_repeated_request_is_answered_only_once_its_turn_is_on_disk(
             patched.setattr("store.duckdb.database.Database.sync_log", fail)
             for _ in range(3):  # the first attempt committed the turn, and its sync failed
                 answer = await api.send_message(session, {"content": "Ana"}, headers)
-                assert (answer.status_code, answer.json()["error"]["code"]) == (500, "DATABASE_ERROR")
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "DATABASE_UNAVAILABLE")
         answer = await api.send_message(session, {"content": "Ana"}, headers)
         assert (answer.status_code, answer.json()["turn"]) == (200, 1)
         assert (await api.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 1

@@ -1,6 +1,7 @@
 """The state of the writing thread: how long it works, and that its end is never silent."""
 
 import asyncio
+import errno
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ import pytest
 from store.duckdb.database import Database
 from store.duckdb.readers import Readers
 from store.duckdb.writer import Cursor, Writer
-from store.interface.errors import StoreUnavailable
+from store.interface.errors import RestartNeeded, StoreUnavailable
 from store.store import Store
 
 
@@ -76,3 +77,45 @@ async def test_a_defect_that_ends_the_thread_fails_all_waiting_writes(tmp_path: 
         assert "the writing thread has ended" in str(store.ready())
         with pytest.raises(StoreUnavailable, match="the database is closed"):
             await conversation.create(store)
+
+
+async def test_after_a_failed_sync_of_the_folder_nothing_is_written_until_a_restart(
+    tmp_path: Path, conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with writing(tmp_path) as (store, writer):
+        with monkeypatch.context() as patched:
+            patched.setattr("store.duckdb.database.sync", fail)
+            with pytest.raises(RestartNeeded, match="could not be synced: Input/output error"):
+                await conversation.create(store)
+        writer._look()  # what the thread does while nothing is written
+        with pytest.raises(RestartNeeded):
+            await writer.ensure_durable()
+        with pytest.raises(RestartNeeded):
+            await writer.run(lambda _: None)
+        assert "restart the server" in str(store.ready())
+    again = Store.open(tmp_path)
+    assert again.ready() is None
+    await again.close()
+
+
+async def test_a_server_that_is_asked_for_nothing_becomes_ready_when_the_disk_works_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with writing(tmp_path) as (store, writer):
+        with monkeypatch.context() as patched:
+            patched.setattr("store.duckdb.database.Database.mark", fail)
+            with pytest.raises(StoreUnavailable, match="No space left"):
+                await writer.run(lambda _: None)
+            assert "No space left" in str(store.ready())
+        monkeypatch.setattr("store.duckdb.writer.LOOK_S", 0.01)
+        async with asyncio.timeout(60):
+            while True:
+                if store.ready() is None:
+                    break
+                await asyncio.sleep(0.01)
