@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from runtime.turn.context import TurnContext, Wording
 from runtime.turn.model_requests import complete
-from scripts.detectors.words import mentioned
+from scripts.detectors.words import bare, is_short, mentioned
 from scripts.model.actions import Action
 from scripts.model.script import Interrupt
 
@@ -17,6 +17,8 @@ async def interrupt_of(run: TurnContext, action: Action, said: str, detected: Co
 
     `action` is the one that waits, `detected` are the detectors that fired on the message.
     """
+    if not _is_interruptible(run, action):
+        said = ""
     if run.state.interrupted or not (said.strip() or detected):
         return None
     applying = [each for each in run.program.script.interrupts if each.when is None or run.holds(each.when)]
@@ -30,8 +32,19 @@ async def interrupt_of(run: TurnContext, action: Action, said: str, detected: Co
     return max(by_words, key=lambda each: each.priority, default=None)
 
 
+def _is_interruptible(run: TurnContext, action: Action) -> bool:
+    """Return whether words and intents may interrupt an action here; only detectors always do."""
+    state = run.state
+    return action.interruptible and run.program.topic(state.phase, state.topic).interruptible
+
+
 def _is_triggered(interrupt: Interrupt, said: str, detected: Collection[str]) -> bool:
-    return interrupt.on.detector in detected or bool(mentioned(said, interrupt.on.keywords))
+    trigger = interrupt.on
+    if trigger.detector in detected:
+        return True
+    if trigger.match == "whole":
+        return bare(said) in {bare(word) for word in trigger.keywords if word.strip()}
+    return bool(mentioned(said, trigger.keywords)) and (trigger.match == "anywhere" or is_short(said))
 
 
 async def _by_intent(run: TurnContext, action: Action, said: str, candidates: list[Interrupt]) -> list[Interrupt]:

@@ -191,6 +191,9 @@ class _Checker:
         trigger = interrupt.on
         if not (any(trigger.keywords) or trigger.intent or trigger.detector):
             self.add("TRIGGER_EMPTY", "`on` is empty", interrupt.mark("on"))
+        if trigger.match != "anywhere" and not trigger.keywords:
+            message = f"`match: {trigger.match}` applies to keywords, and `on` has none"
+            self.add("MATCH_WITHOUT_KEYWORDS", message, trigger.mark("match"))
         if trigger.detector and trigger.detector not in {each.id for each in self.script.detectors}:
             self.unknown("detector", trigger.detector, self.script.detectors, trigger.mark("detector"))
         with self.within(Place(node=interrupt)):

@@ -12,7 +12,11 @@ SPACED = (
     r"\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
 )
 
+SHORT_WORDS, SHORT_CHARS = 6, 12
+"""The length of a short message, in words, and in characters where a writing system has no spaces between words."""
+
 _ALL_SPACED = re.compile(f"{SPACED}+")
+_SPACED_RUN = re.compile(rf"{SPACED}+(?:['-]{SPACED}+)*")
 
 
 def folded(text: str) -> str:
@@ -32,6 +36,14 @@ def mentioned(text: str, words: Iterable[str]) -> str:
     """
     said = folded(text)
     return next((word for word in words if word.strip() and _whole(word).search(said)), "")
+
+
+def is_short(text: str) -> bool:
+    """Whether a text has at most 6 words, and at most 12 characters of writing systems without spaces between words."""
+    said = folded(text)
+    words = sum(1 for _ in _SPACED_RUN.finditer(said))
+    rest = sum(1 for character in _SPACED_RUN.sub("", said) if character.isalnum())
+    return words <= SHORT_WORDS and rest <= SHORT_CHARS
 
 
 def is_spaced(text: str) -> bool:

@@ -70,6 +70,7 @@ class Step(Node, frozen=True, kw_only=True):
     when: Expression | None = None
     tone: str = ""
     role: str = ""
+    interruptible: bool = True  # by words and intents; detectors always interrupt
 
 
 OnInterrupted: TypeAlias = Literal["retry", "fail"]

@@ -98,10 +98,15 @@ class FormDefinition(Node, frozen=True, kw_only=True):
     fields: tuple[FormField, ...]
 
 
+Match: TypeAlias = Literal["anywhere", "short", "whole"]
+"""Where keywords match: in any message, in a short message, or as the whole message."""
+
+
 class Trigger(Node, frozen=True, kw_only=True):
     """The trigger of an interrupt: words in the user's message, an intent that the model finds in it, or a detector."""
 
     keywords: tuple[str, ...] = ()
+    match: Match = "anywhere"
     intent: str = ""
     detector: str = ""
 
@@ -191,6 +196,7 @@ class Topic(Node, frozen=True, kw_only=True):
     goal: str = ""
     strategy: str = ""
     when: Expression | None = None
+    interruptible: bool = True  # by words and intents; detectors always interrupt
     declare: tuple[Declaration, ...] = ()
     actions: tuple[Action, ...] = ()
 

@@ -130,9 +130,9 @@ class _Writer:
                 return self.layout(value.then)
             case OnFail() | After() | Onward():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
-            case Trigger(keywords=words, intent="", detector=""):
+            case Trigger(keywords=words, match="anywhere", intent="", detector=""):
                 return self.tuple(words)
-            case Trigger(keywords=(), detector=""):
+            case Trigger(keywords=(), match="anywhere", detector=""):
                 return value.intent
             case Loop():
                 return f"{value.items.source} as {value.name}"

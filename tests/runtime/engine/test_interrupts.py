@@ -193,3 +193,65 @@ async def test_a_failure_within_an_interrupt_changes_nothing(drive: StartSession
     assert session.state == before
     await session.reply("fine")
     assert session.state.status == "completed"
+
+
+MATCHES = """
+script: talk
+declare: [{var: mood}, {var: code}, {var: name}]
+interrupts:
+- {interrupt: private, on: {keywords: [private, 保密], match: short}, do: [{say: It stays here., id: here}]}
+- {interrupt: help, on: {keywords: [help], match: whole}, do: [{say: Ask me., id: me}]}
+- {interrupt: alarm, on: {detector: fire}, do: [{say: Leave the building., id: go}]}
+detectors:
+- {detector: fire, rules: [{words: [fire]}]}
+phases:
+- phase: p
+  topics:
+  - topic: open
+    actions:
+    - {ask: How are you?, id: ask_mood, output: [{get: mood}]}
+    - {ask: Your code?, id: ask_code, interruptible: false, output: [{get: code}]}
+  - topic: closed
+    interruptible: false
+    actions:
+    - {ask: Your name?, id: ask_name, output: [{get: name}]}
+"""
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Is this private?", "private", "is it really, really private here?", "这个会保密吗？", "HELP!", " help "],
+)
+async def test_a_short_message_interrupts(drive: StartSession, said: str) -> None:
+    session = await drive(MATCHES)
+    await session.reply(said)
+    assert session.said[-1] == "How are you?" and "mood" not in session.values
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My private life is a mess since my father died",
+        "我最近心情很不好因为我的秘密没有被保密",
+        "help me",
+        "it can't be helped",
+    ],
+)
+async def test_a_long_message_answers_though_it_says_a_keyword(drive: StartSession, said: str) -> None:
+    session = await drive(MATCHES)
+    await session.reply(said)
+    assert session.values["mood"] == said and session.said == ["Your code?"]
+
+
+async def test_what_is_not_interruptible_takes_the_message_as_its_answer(drive: StartSession) -> None:
+    session = await drive(MATCHES)
+    await session.reply("well", "private")
+    assert session.values["code"] == "private" and session.said == ["Your name?"]
+    await session.reply("help")
+    assert session.values["name"] == "help"
+
+
+async def test_a_detector_interrupts_what_is_not_interruptible(drive: StartSession) -> None:
+    session = await drive(MATCHES)
+    await session.reply("well", "there is a fire")
+    assert session.said == ["Leave the building.", "Your code?"]
