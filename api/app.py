@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from api.integrity.file_watch import watching_file
 from api.models import close_model, log_lacking
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
+from api.timestamps import utc_now
 from runtime.context.resize import Handlers
 from runtime.state.ports import Clock, Ids, Model
 from scripts.model.script import Script
@@ -26,10 +26,6 @@ from scripts.parse.read_script import Reading
 from store.store import Store
 
 log = structlog.get_logger()
-
-
-utc_now: Clock = partial(datetime.now, UTC)
-"""Returns the current time in UTC."""
 
 
 class _Lifespan(Struct, frozen=True, kw_only=True):

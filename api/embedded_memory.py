@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from api.app import utc_now
 from api.catalog.catalog import Catalog
 from api.client.sync import Loop
 from api.ids import TENANT, has_control, new_id
@@ -22,6 +21,7 @@ from api.metrics import Metrics
 from api.model_calls import Spending
 from api.models import close_model, make_model
 from api.settings import Settings, load_settings
+from api.timestamps import utc_now
 from runtime.state.ports import Model
 from store.embedders.own import Embed, own_embedder
 from store.store import Store

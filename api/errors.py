@@ -1,6 +1,7 @@
 """The table of error codes, and the shape of an error answer."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -35,7 +36,7 @@ log = structlog.get_logger()
 ErrorType: TypeAlias = Literal["syntax", "configuration", "runtime", "session", "system"]
 
 
-class Kind(Struct, frozen=True):
+class Kind(Struct, frozen=True, forbid_unknown_fields=True):
     """The status, the type and the recovery of a code."""
 
     status: int
@@ -45,71 +46,8 @@ class Kind(Struct, frozen=True):
     retry_after_s: int = 0
 
 
-CODES: Mapping[str, Kind] = {
-    "REQUEST_INVALID": Kind(400, "configuration", "Correct the request as the message says."),
-    "UNAUTHENTICATED": Kind(401, "configuration", "Send a valid key: `Authorization: Bearer KEY`."),
-    "FORBIDDEN": Kind(403, "configuration", "Use a key whose role permits this."),
-    "RATE_LIMITED": Kind(429, "system", "Send fewer requests at a time.", "wait", 1),
-    "REQUESTS_FULL": Kind(429, "system", "Wait until open requests are answered.", "wait", 1),
-    "REQUEST_TIMEOUT": Kind(408, "system", "Send the whole body at once.", "resend"),
-    "KEY_NOT_FOUND": Kind(404, "configuration", "Correct the id; `GET /api/keys` lists them."),
-    "NOT_FOUND": Kind(404, "configuration", "See the description of the API at /schema."),
-    "METHOD_NOT_ALLOWED": Kind(405, "configuration", "See the description of the API at /schema."),
-    "REQUEST_INCOMPLETE": Kind(400, "configuration", "Send the whole body; the connection ended before its end."),
-    "PAYLOAD_TOO_LARGE": Kind(413, "configuration", "Send less at once."),
-    "UNSUPPORTED_MEDIA_TYPE": Kind(415, "configuration", "Send JSON, with `Content-Type: application/json`."),
-    "SCRIPT_NOT_FOUND": Kind(404, "configuration", "Import the script, or correct its id."),
-    "SCRIPT_NOT_PUBLISHED": Kind(409, "configuration", "Publish a version of the script, or use another."),
-    "SCRIPT_PARSE_ERROR": Kind(400, "syntax", "Fix the YAML at the places in `details`."),
-    "SCRIPT_VALIDATION_ERROR": Kind(422, "configuration", "Fix the script at the places in `details`."),
-    "SESSION_NOT_FOUND": Kind(404, "session", "Correct the id, or create a session."),
-    "TURN_NOT_FOUND": Kind(404, "session", "Name a turn of the session; `snapshots` lists them."),
-    "SESSION_BUSY": Kind(409, "session", "Send one message at a time, or `Prefer: busy=queue`.", "wait", 1),
-    "SESSION_ENDED": Kind(409, "session", "Create a new session."),
-    "SESSION_REDACTED": Kind(410, "session", "Create a new session; only the counts of this one remain."),
-    "SESSION_PAUSED": Kind(409, "session", "Resume the session first."),
-    "INTERVENTION_REFUSED": Kind(409, "session", "Read the session's status and send a request that it permits."),
-    "SESSION_EXISTS": Kind(409, "session", "Import it with `replace` or with `copy`."),
-    "SESSION_KEY_EXISTS": Kind(409, "session", "Use the session that has this key, or another key."),
-    "MIGRATION_BLOCKED": Kind(409, "session", "Leave the session on its version, or name another version."),
-    "TURN_CONFLICT": Kind(412, "session", "Read the session again, then decide.", "reload"),
-    "DOCUMENT_INVALID": Kind(422, "configuration", "Fix the document as the message says; nothing was imported."),
-    "IDEMPOTENCY_MISMATCH": Kind(422, "configuration", "Use a new Idempotency-Key for a new request."),
-    "IDEMPOTENCY_IN_FLIGHT": Kind(409, "session", "Wait for the answer to the same request.", "wait", 1),
-    "ACTION_EXECUTION_ERROR": Kind(500, "runtime", "Fix the action in the script; the session did not change."),
-    "LIMIT_EXCEEDED": Kind(500, "runtime", "Fix the action that does not end; the session did not change."),
-    "LLM_SERVICE_ERROR": Kind(503, "runtime", "Send the same message again.", "resend", 5),
-    "LLM_CALL_INTERRUPTED": Kind(503, "runtime", "Send the same message again; the call is repeated.", "resend", 1),
-    "MEMORY_FAILED": Kind(503, "runtime", "Send the same message again.", "resend", 5),
-    "VARIABLE_STORE_INIT_ERROR": Kind(500, "system", "The saved session needs another version of Cuebook."),
-    "DATABASE_ERROR": Kind(500, "system", "See the log for this request id."),
-    "DATABASE_FILE_LOST": Kind(503, "system", "Restore the database file and restart the server; see its log."),
-    "DATABASE_STOPPED": Kind(503, "system", "Check the disk, then restart the server; see its log."),
-    "DATABASE_UNAVAILABLE": Kind(503, "system", "Send the same request again; `/ready` says why.", "resend", 5),
-    "WEBHOOK_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/webhooks lists them."),
-    "DELIVERY_NOT_FOUND": Kind(404, "configuration", "Correct the id; finished deliveries are deleted after a time."),
-    "WEBHOOKS_FULL": Kind(409, "configuration", "Delete a webhook, or change one; `webhooks_max` is the limit."),
-    "FILTER_INVALID": Kind(400, "configuration", "Correct the filter as the message says; nothing was read."),
-    "MEMORY_NOT_FOUND": Kind(404, "configuration", "Correct the user id; this user has no memory."),
-    "MEMORY_UNIT_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/units lists them."),
-    "MEMORY_UNIT_EXISTS": Kind(409, "configuration", "Use another `unitId`, or leave it out."),
-    "MEMORY_GROUP_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/groups lists them."),
-    "MEMORY_JOB_NOT_FOUND": Kind(404, "configuration", "Correct the id; GET /api/memory/jobs lists them."),
-    "MEMORY_JOBS_FULL": Kind(429, "system", "Wait until some jobs are finished.", "wait", 5),
-    "QUERY_INVALID": Kind(400, "configuration", "Correct the query as the message says; nothing was read."),
-    "QUERY_STOPPED": Kind(422, "configuration", "Request less, or raise `timeoutS`."),
-    "REPORT_NOT_FOUND": Kind(404, "configuration", "Correct the name; GET /api/analytics/reports lists them."),
-    "REPORT_INVALID": Kind(
-        400, "configuration", "Correct the parameters as the message says; see the list of reports."
-    ),
-    "ANALYTICS_NOT_READY": Kind(503, "system", "Repeat the request; the analytics are being refreshed.", "wait", 1),
-    "RETENTION_RUNNING": Kind(409, "system", "Wait for the run in progress; GET shows its progress.", "wait", 5),
-    "COMPACTION_RUNNING": Kind(409, "system", "Wait for the compaction in progress.", "wait", 5),
-    "DISK_TOO_SMALL": Kind(507, "system", "Free space on the disk of the database; nothing was changed."),
-    "STREAMS_FULL": Kind(429, "system", "Close unused streams, or retry later.", "wait", 5),
-    "SERVER_BUSY": Kind(503, "system", "Send the same request again.", "resend", 1),
-    "INTERNAL_ERROR": Kind(500, "system", "See the log for this request id."),
-}
+CODES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Kind])
+"""Every error by its code."""
 
 
 class ErrorDetail(Struct, frozen=True, kw_only=True):

@@ -19,10 +19,11 @@ from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from api.analytics import files
-from api.app import create_app, utc_now
+from api.app import create_app
 from api.embedded import running
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
+from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model
 from store.duckdb.database import Database

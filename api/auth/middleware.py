@@ -7,7 +7,6 @@ checked against the user that a key is bound to.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from litestar import Request
@@ -76,9 +75,7 @@ class OpenRequest:
         self._requests._by_peer[self._peer] += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _decrease(self._requests._by_peer, self._peer)
         for client in self.clients:
             _decrease(self._requests._by_client, client)

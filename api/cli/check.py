@@ -95,9 +95,9 @@ def check(
 
 def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | None) -> Reading:
     """Return the reading of the one script, with the changes since an earlier version among its problems."""
-    from api.app import utc_now  # not needed without an earlier version
     from api.catalog.compatibility import NothingToCompare, compare_with_database, compare_with_file
     from api.errors import ApiError
+    from api.timestamps import utc_now  # not needed without an earlier version
     from store.interface.errors import StoreError
 
     if len(readings) != 1 or (earlier is not None and data is not None):

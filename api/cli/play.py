@@ -9,7 +9,6 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.app import utc_now
 from api.cli.models import check_recording, model_of, write_recording
 from api.cli.options import EXISTING_FILE, OUTPUT_FILE, SEED, LoadSettings, with_settings_loader
 from api.cli.output import end, errors, fail, print_json
@@ -19,6 +18,7 @@ from api.ids import new_id
 from api.models import close_model
 from api.testing.cases.expectations import position_of
 from api.testing.player import Player
+from api.timestamps import utc_now
 from runtime.engine.engine import TurnFailed
 from runtime.models.recorded_models import RecordingModel
 from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply

@@ -9,7 +9,6 @@ import click
 from msgspec import Struct, to_builtins
 from rich.markup import escape
 
-from api.app import utc_now
 from api.catalog.catalog import Catalog
 from api.cli.models import model_of
 from api.cli.options import EXISTING_PATH, LoadSettings, in_json, with_settings_loader
@@ -23,6 +22,7 @@ from api.replay.differences import TurnDifference
 from api.replay.recorded_session import RecordedSession, ReplaySource, SessionUnknown, find_session
 from api.replay.replay_session import TurnReplay, replay, replay_on_new_version
 from api.settings import Settings
+from api.timestamps import utc_now
 from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import StateUnreadable, decode

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from api.app import utc_now
 from api.cli.options import EXISTING_PATH, SEED, in_json, with_settings
 from api.cli.output import end, errors, fail, print_json
 from api.cli.progress import progress_bar
@@ -19,6 +18,7 @@ from api.testing.simulation.published_scripts import SimulationFailed, read_scri
 from api.testing.simulation.simulate import SimulationCounts, simulate
 from api.testing.simulation.simulated_session import TurnSettings
 from api.testing.simulation.visits import DAYS_MAX, SESSIONS_MAX, LoadProfile
+from api.timestamps import utc_now
 from scripts.parse.read_script import Reading
 from store.interface.errors import DatabaseLocked, StoreError
 from store.interface.private_files import FILE_NAME, restrict_umask

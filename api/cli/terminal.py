@@ -9,10 +9,10 @@ from datetime import date
 import msgspec
 from rich.markup import escape
 
-from api.app import utc_now
 from api.cli.output import console, errors, fail
 from api.testing.cases.expectations import position_of
 from api.testing.player import Player
+from api.timestamps import utc_now
 from runtime.answers.choices import match_choice
 from runtime.answers.lists import parse_list
 from runtime.answers.reply_values import parse_answer

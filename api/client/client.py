@@ -1,6 +1,5 @@
 """The asynchronous client of a server."""
 
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -45,9 +44,7 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -38,13 +38,9 @@ from api.http.routes import (
     memory_files,
     memory_groups,
     memory_units,
-    migrations,
-    script_versions,
     scripts,
-    session_keys,
     session_lists,
     sessions,
-    snapshots,
     transfers,
     users,
     webhooks,
@@ -71,12 +67,12 @@ def _router(tag: str, *modules: ModuleType, path: str = "/api") -> Router:
 
 
 ROUTERS = (
-    _router("Sessions", sessions, session_lists, lifecycle, session_keys, snapshots, contexts, events, migrations),
+    _router("Sessions", sessions, session_lists, lifecycle, contexts, events),
     transfers.exports,
     _router("Analytics", analytics, path="/api/analytics"),
     _router("Memory", memory_units, memory_groups, memory),
     memory_files.exports,
-    _router("Scripts", scripts, script_versions),
+    _router("Scripts", scripts),
     _router("Access", keys),
     _router("Webhooks", webhooks),
     _router("Users", users),

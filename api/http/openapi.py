@@ -1,13 +1,17 @@
 """The OpenAPI description of the API at `/schema`, with the errors that any route of a kind can cause."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
-from litestar.openapi.spec import Components, SecurityScheme
-from litestar.params import DependencyKwarg
+from litestar.openapi.spec import Components, Example, SecurityScheme
+from litestar.params import BodyKwarg, DependencyKwarg
 from litestar.plugins.base import ReceiveRoutePlugin
 from litestar.routes import BaseRoute, HTTPRoute
 
@@ -26,6 +30,11 @@ _NOT_FOUND = {
     "jobId": "MEMORY_JOB_NOT_FOUND",
 }
 """The error of a path parameter that names nothing."""
+
+EXAMPLES = msgspec.yaml.decode(
+    Path(__file__).with_name("request_examples.yaml").read_bytes(), type=dict[str, list[Any]]
+)
+"""Examples of request bodies by handler."""
 
 _KEYS_DESCRIBED = Components(
     security_schemes={
@@ -51,6 +60,7 @@ class PolicyPlugin(ReceiveRoutePlugin):
                 handler.opt[RULE] = rule
                 handler.security = [{}] if rule.is_open else [{"key": []}, {"apiKey": []}]
                 _document_errors(handler, rule, route.path_parameters)
+                _add_examples(handler)
 
 
 def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_parameters: Iterable[str]) -> None:
@@ -70,6 +80,14 @@ def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_paramete
         code for spec in own.values() if spec.data_container is ErrorAnswer for code in spec.description.split(", ")
     ]
     handler.responses = {**own, **described(*before, *codes, *after)}
+
+
+def _add_examples(handler: HTTPRouteHandler) -> None:
+    """Add the examples of a request body."""
+    parameters, values = handler.parsed_fn_signature.parameters, EXAMPLES.get(handler.handler_name)
+    if values is not None:
+        body = BodyKwarg(examples=[Example(value=value) for value in values])
+        parameters["data"] = replace(parameters["data"], kwarg_definition=body)
 
 
 def description() -> OpenAPIConfig:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -39,7 +39,6 @@ from api.sessions.turn_runner import (
     same_request,
 )
 from api.sessions.views import position
-from api.webhooks.registry import WebhookRegistry
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.state.inputs import Input, InputRefused, Intervention, Start
 from runtime.state.program import Program
@@ -56,10 +55,23 @@ Take: TypeAlias = Callable[[CachedSession, PendingTurn[TurnResult]], Awaitable[T
 """Takes a turn of a session while the session is locked."""
 
 
+class Deliveries(Protocol):
+    """Sends turns elsewhere: the webhooks."""
+
+    def wants_turns_of(self, tenant: str) -> bool:
+        """Return whether turns of a tenant may have deliveries."""
+
+    async def deliveries_for(self, before: CachedSession, turn: Turn, row: TurnRow) -> tuple[DeliveryRow, ...]:
+        """Return the deliveries of a turn that is about to be committed; `before` is the session before it."""
+
+    def announce(self) -> None:
+        """Note that deliveries were committed."""
+
+
 class Chat:
     """The sessions of all tenants, over the database."""
 
-    def __init__(self, runner: TurnRunner, catalog: Catalog, live: LiveTurns, webhooks: WebhookRegistry) -> None:
+    def __init__(self, runner: TurnRunner, catalog: Catalog, live: LiveTurns, webhooks: Deliveries) -> None:
         settings = runner.settings
         self._runner = runner
         self._store = runner.store
@@ -230,7 +242,7 @@ class Chat:
         if _uses_memory(cached, row):
             memory.worker.enqueue(session.tenant, session.user_id)
         if deliveries:
-            self._webhooks.news.set()
+            self._webhooks.announce()
         return TurnResult(session, cached.program, turn.state, row, turn.model_calls)
 
     async def _save(
@@ -239,8 +251,8 @@ class Chat:
         """Commit a turn to the database with its webhook deliveries, and return these. Raises ApiError, StoreError."""
         session = cached.session
         try:
-            listens = not self._webhooks.is_loaded or self._webhooks.by_tenant.get(session.tenant)
-            deliveries = await self._webhooks.deliveries_for(cached, turn, row) if listens else ()
+            wants = self._webhooks.wants_turns_of(session.tenant)
+            deliveries = await self._webhooks.deliveries_for(cached, turn, row) if wants else ()
             await self._store.turns.commit(
                 row,
                 cached.state.turn,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from api.app import utc_now
 from api.ids import new_id
+from api.timestamps import utc_now
 from runtime.actions import ask, chat, form
 from runtime.context.selection import Contexts
 from runtime.engine import detection, interrupts

@@ -68,6 +68,14 @@ class WebhookRegistry:
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
+    def wants_turns_of(self, tenant: str) -> bool:
+        """Return whether turns of a tenant may have deliveries."""
+        return not self.is_loaded or bool(self.by_tenant.get(tenant))
+
+    def announce(self) -> None:
+        """Tell the dispatcher that there may be more to send."""
+        self.news.set()
+
     async def deliveries_for(self, before: CachedSession, turn: Turn, row: TurnRow) -> tuple[DeliveryRow, ...]:
         """Return the deliveries of a turn that is about to be committed; `before` is the session before it."""
         if not self.is_loaded:  # a command runs the turn without a server

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
-from texts import described_fields, one_line
+from texts import FieldMeanings, described_fields, one_line
 
 from api import schemas
 from api.auth.policy import ROUTE_POLICIES, RoutePolicy
@@ -215,14 +215,14 @@ def http_objects() -> str:
     parts = [
         *_SCHEMAS.splitlines(),
     ]
-    texts = described_fields(schemas)
+    texts, common = described_fields(schemas), FieldMeanings.load()
     for name, schema in sorted(found.items()):
         about, meanings = texts.get(name, ("", {}))
         parts += [f"## {name}", "", *([about, ""] if about else [])]
         parts += ["| field | type | meaning |", "|---|---|---|"]
         for field, of in schema.get("properties", {}).items():
             shown = f"**`{field}`**" if field in schema.get("required", ()) else f"`{field}`"
-            meaning = meanings.get(field, of.get("description", ""))
+            meaning = meanings.get(field) or of.get("description") or common.of(name, field)
             default = f"default {_default(of)}" if _default(of) else ""
             kind = ", ".join(filter(None, (_type(of, ""), _limits(of), default)))
             parts.append(f"| {shown} | {kind} | {one_line(meaning)} |")

@@ -4,8 +4,11 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Self
 
 import griffe
+import msgspec
+from msgspec import Struct
 
 
 def one_line(text: str) -> str:
@@ -39,6 +42,22 @@ def _inherited(found: griffe.Class, classes: Mapping[str, griffe.Class]) -> dict
     below = [classes[str(base)] for base in found.bases if str(base) in classes]
     texts = {name: text for each in below for name, text in _inherited(each, classes).items()}
     return texts | {camel(name): text for name, text in _texts(found).items()}
+
+
+class FieldMeanings(Struct):
+    """The meanings of fields of the API that have no text in the code: of a name, and of a field of one object."""
+
+    names: dict[str, str]
+    objects: dict[str, str]
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read `field_meanings.yaml`."""
+        return msgspec.yaml.decode(Path(__file__).with_name("field_meanings.yaml").read_bytes(), type=cls)
+
+    def of(self, owner: str, field: str) -> str:
+        """Return the meaning of a field. Raises KeyError for one that has none."""
+        return self.objects.get(f"{owner}.{field}") or self.names[field]
 
 
 def camel(name: str) -> str:

@@ -50,10 +50,6 @@ class Sight:
         """Return the declaration that applies to a write of a name here."""
         return next((names[name] for _, names in self._layers if name in names), None)
 
-    def outside(self, name: str) -> Level | None:
-        """Return the innermost layer, except the first, that declares a name."""
-        return next((level for level, names in self._layers[1:] if name in names), None)
-
     def mask(self, known: "AbstractState", name: str) -> int:
         """Return the possible states that a read of the name finds."""
         found = 0

@@ -42,14 +42,9 @@ def check_detector(detector: Detector) -> Iterator[Fault]:
             yield Fault("DETECTOR_EXAMPLE_FAILS", message, outcome.example.at)
 
 
-def can_do(action: Action) -> bool:
-    """Whether a detector may run an action: none that waits, jumps, calls or uses a model."""
-    return isinstance(action, _AT_ONCE)
-
-
 def unable(actions: tuple[Action, ...]) -> tuple[Action, ...]:
-    """Yield the actions of a list that cannot run within a turn."""
-    return tuple(action for action in walk(actions) if not can_do(action))
+    """Return the actions of a list that wait, jump, call or use a model, and so cannot run within a turn."""
+    return tuple(action for action in walk(actions) if not isinstance(action, _AT_ONCE))
 
 
 def _limits(detector: Detector) -> Iterator[Fault]:

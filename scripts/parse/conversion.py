@@ -271,11 +271,10 @@ def _is_inlined(script: Script, source: Source, name: str) -> bool:
 def _inlined(script: Script, name: str) -> Script:
     """Return the script with the content of a file as its own."""
     changed = {
-        key: tuple(_moved(node, script.at) if node.at.file == name else node for node in getattr(script, key))
+        key: tuple(
+            msgspec.structs.replace(node, at=script.at) if node.at.file == name else node
+            for node in getattr(script, key)
+        )
         for key in _INLINED
     }
     return msgspec.structs.replace(script, use=tuple(each for each in script.use if each != name), **changed)
-
-
-def _moved(node: Node, at: Location) -> Node:
-    return msgspec.structs.replace(node, at=at)

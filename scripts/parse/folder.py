@@ -15,9 +15,14 @@ def script_files(path: Path) -> list[Path]:
     """Return the YAML files of a folder and its subfolders in order, except test cases; for a file, the file."""
     if path.is_file():
         return [path]
-    yaml = (each for each in path.rglob("*") if each.suffix in {".yaml", ".yml"} and each.is_file())
-    found = (each for each in yaml if not each.name.endswith(CASE_SUFFIX))
-    return sorted(each for each in found if not _is_hidden(each.relative_to(path)))[:FILES_MAX]
+    yaml = [each for pattern in ("*.yaml", "*.yml") for each in shown_files(path, pattern)]
+    return sorted(each for each in yaml if not each.name.endswith(CASE_SUFFIX))[:FILES_MAX]
+
+
+def shown_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a folder and its subfolders with such a name, except hidden ones, in order."""
+    found = (each for each in folder.rglob(pattern) if each.is_file())
+    return sorted(each for each in found if not any(part.startswith(".") for part in each.relative_to(folder).parts))
 
 
 def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
@@ -60,7 +65,3 @@ def read_path(path: Path, mode: Mode = "compat") -> Reading:
         message = str(error).removeprefix(f"{path}: ")
         problem = Problem("FILE_UNREADABLE", message, kind.severity, 1, 1, str(path), fix=kind.fix)
         return Reading(Source("", str(path)), None, (problem,))
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)

@@ -1,24 +1,23 @@
 """Routes for analysts: SQL, reports, snapshots."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Annotated, BinaryIO, TypeAlias
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from litestar import Response, get, post
-from litestar.openapi.spec import Example, OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
-from litestar.params import BodyKwarg, FromPath, QueryParameter
+from litestar.openapi.spec import OpenAPIType, Schema
+from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.response import Stream
+from litestar.types import Receive
 
 from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
+from api.asgi.sse_response import left
 from api.auth.principal import masks
 from api.errors import ApiError, described
-from api.http.disconnect import cancel_on_disconnect
-from api.http.openapi_files import file_operation
+from api.http.files import answering, download
 from api.http.request import ApiRequest
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,
@@ -39,19 +38,29 @@ from store.analytics.reporting import report_named
 from store.analytics.storage import OWN, StorageVersion
 from store.interface.errors import ReportRefused
 
+T = TypeVar("T")
+
+
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Await work and return its result; cancel it if the client disconnects."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(left(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.wait({working, leaving})
+    raise ApiError("QUERY_STOPPED", "the client disconnected")
+
+
 _READ = ("DATABASE_ERROR", "SERVER_BUSY", "ANALYTICS_NOT_READY")
 _ANSWERS = (*_READ, "QUERY_INVALID", "QUERY_STOPPED")
-_CHUNK = 1 << 20
 _SNAPSHOT = "application/vnd.duckdb"
+_SNAPSHOTS = {_SNAPSHOT: Schema(type=OpenAPIType.STRING, content_media_type=_SNAPSHOT)}
 _OURS = frozenset({"format", "masked", "maxAgeS"})  # parameters of the route, not of the report
 
-_QUERIES = [
-    Example(
-        summary="Messages per role",
-        value={"sql": "SELECT role, count(*) AS messages, avg(characters) AS length FROM messages GROUP BY role"},
-    ),
-    Example(summary="A report as a chart", value={"sql": "FROM activity()", "format": "svg", "title": "Activity"}),
-]
 
 Masked: TypeAlias = Annotated[
     bool,
@@ -75,27 +84,17 @@ MaxAge: TypeAlias = Annotated[
 ]
 
 
-@dataclass
-class _Documents(Operation):
-    """Describe a response in one of several formats."""
-
-    def __post_init__(self) -> None:
-        content = {
-            each.partition(";")[0]: OpenAPIMediaType(Schema(type=OpenAPIType.STRING)) for each in MEDIA_TYPES.values()
-        }
-        for form in ("json", "vega-lite"):
-            content[MEDIA_TYPES[form]] = OpenAPIMediaType(Schema(type=OpenAPIType.OBJECT))
-        if self.responses is not None:
-            self.responses["200"] = OpenAPIResponse("The answer.", content=content)
-
-
-@get(
-    "/model",
-    summary="Describe the analytics tables",
-    description="Tables and columns with their meanings. They are a public interface, versioned by `modelVersion`.",
+_DOCUMENTS = answering(
+    "The answer.",
+    {each.partition(";")[0]: Schema(type=OpenAPIType.STRING) for each in MEDIA_TYPES.values()}
+    | {MEDIA_TYPES[form]: Schema(type=OpenAPIType.OBJECT) for form in ("json", "vega-lite")},
 )
+"""A response in one of several formats."""
+
+
+@get("/model", summary="Describe the analytics tables")
 async def get_analytics_model() -> ModelView:
-    """Return the model."""
+    """Tables and columns with their meanings. They are a public interface, versioned by `modelVersion`."""
     tables = msgspec.convert(described_tables(), list[TableDescription], from_attributes=True)
     return ModelView(model_version=MODEL_VERSION, tables=tables)
 
@@ -114,19 +113,9 @@ async def get_analytics_status(request: ApiRequest, masked: Masked = True) -> An
     )
 
 
-@post(
-    "/query",
-    status_code=200,
-    summary="Run a query",
-    operation_class=_Documents,
-    description="Can read the tables of the model and the reports, nothing else; bounded in time, rows and memory.",
-    responses=described(*_ANSWERS),
-)
-async def run_query(
-    data: Annotated[NewAnalyticsQuery, BodyKwarg(examples=_QUERIES)],
-    request: ApiRequest,
-) -> Response[bytes]:
-    """Return the answer in the requested format."""
+@post("/query", status_code=200, summary="Run a query", operation_class=_DOCUMENTS, responses=described(*_ANSWERS))
+async def run_query(data: JSONBody[NewAnalyticsQuery], request: ApiRequest) -> Response[bytes]:
+    """Can read the tables of the model and the reports, nothing else; bounded in time, rows and memory."""
     hidden = masks(request.principal, data.masked)
     result = await cancel_on_disconnect(
         request.receive, request.services.analytics.query(request.tenant, data, masked=hidden)
@@ -143,8 +132,7 @@ async def list_reports() -> ReportList:
 @get(
     "/reports/{report:str}",
     summary="Run a report",
-    operation_class=_Documents,
-    description="Its parameters are query parameters; `GET /api/analytics/reports` lists them.",
+    operation_class=_DOCUMENTS,
     responses=described(*_ANSWERS, "REPORT_NOT_FOUND", "REPORT_INVALID"),
 )
 async def get_report(
@@ -154,7 +142,7 @@ async def get_report(
     masked: Masked = True,
     max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
 ) -> Response[bytes]:
-    """Return the report in the requested format."""
+    """Its parameters are query parameters; `GET /api/analytics/reports` lists them."""
     hidden = masks(request.principal, masked)
     try:
         definition = report_named(report)
@@ -170,8 +158,7 @@ async def get_report(
 @get(
     "/snapshot",
     summary="Download a snapshot",
-    operation_class=file_operation(_SNAPSHOT),
-    description="A DuckDB file of all tables and reports, for DuckDB 2.0 unless an older version is named.",
+    operation_class=answering("The file.", _SNAPSHOTS),
     responses=described(*_READ, "DISK_TOO_SMALL", "QUERY_STOPPED"),
 )
 async def get_analytics_snapshot(
@@ -181,29 +168,16 @@ async def get_analytics_snapshot(
     storage_version: Annotated[
         StorageVersion,
         QueryParameter(
-            name="storageVersion",
-            required=False,
-            description="The oldest version of DuckDB that must read the file.",
+            name="storageVersion", required=False, description="The oldest version of DuckDB that must read the file."
         ),
     ] = OWN,
 ) -> Stream:
-    """Return the file."""
+    """A DuckDB file of all tables and reports, for DuckDB 2.0 unless an older version is named."""
     hidden = masks(request.principal, masked)
     copy = await request.services.analytics.snapshot(
         request.tenant, masked=hidden, storage_version=storage_version, max_age_s=max_age_s
     )
-    headers = {
-        "Content-Length": str(os.fstat(copy.fileno()).st_size),
-        "Content-Disposition": 'attachment; filename="cuebook-analytics.duckdb"',
-    }
-    return Stream(_pieces(copy), media_type=_SNAPSHOT, headers=headers)
-
-
-async def _pieces(copy: BinaryIO) -> AsyncIterator[bytes]:
-    """Yield the content of a file; close it at the end or when the client disconnects."""
-    with copy:
-        while piece := await asyncio.to_thread(copy.read, _CHUNK):
-            yield piece
+    return download(copy, "cuebook-analytics.duckdb", _SNAPSHOT)
 
 
 def _parameters(request: ApiRequest) -> dict[str, str]:

@@ -3,8 +3,7 @@
 from typing import Annotated, Literal
 
 from litestar import Response, get, post
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, QueryParameter
+from litestar.params import JSONBody, QueryParameter
 
 from api.errors import described
 from api.http.request import ApiRequest, SessionId, TurnPreconditions
@@ -16,28 +15,23 @@ from api.sessions.views import ETAG, etag
 from runtime.context.selection import MESSAGES_MAX
 
 _KNOWN = described("SESSION_REDACTED", "VARIABLE_STORE_INIT_ERROR")
-_EXAMPLES = [Example(summary="All but the last 20 messages", value={"keep": 20, "instruct": "Keep names and dates."})]
 
 
 @post(
     "/sessions/{sessionId:str}/compress",
     status_code=200,
     summary="Compress a conversation",
-    description="Models then see the summary in place of all but the last messages, with every strategy. "
-    "The messages remain. Without a language model the summary is an extract. If the summary fails, the request fails "
-    "and nothing changes.",
     response_headers=[ETAG],
     responses=described(
         "SESSION_BUSY", "SESSION_ENDED", "ACTION_EXECUTION_ERROR", "LIMIT_EXCEEDED", "LLM_SERVICE_ERROR", *CHANGE_ERRORS
     ),
 )
 async def compress_session(
-    session_id: SessionId,
-    data: Annotated[NewCompression, BodyKwarg(examples=_EXAMPLES)],
-    request: ApiRequest,
-    preconditions: TurnPreconditions,
+    session_id: SessionId, data: JSONBody[NewCompression], request: ApiRequest, preconditions: TurnPreconditions
 ) -> Response[CompressionView]:
-    """Summarise all but the last messages."""
+    """Models then see the summary in place of all but the last messages, with every strategy. The messages remain.
+    Without a language model the summary is an extract. If the summary fails, the request fails and nothing changes.
+    """
     services = request.services
     answer, compressed = await compress(
         services.interventions, services.store, request.tenant, session_id, data, preconditions

@@ -28,10 +28,6 @@ from api.sessions.streams import WAIT_S_MAX
     "/sessions/{sessionId:str}/events",
     summary="List or stream the events of a session",
     operation_class=StreamedEvents,
-    description=(
-        "A page of events, oldest first; with `Prefer: wait=SECONDS` (60 at most) it waits for one. With `Accept: "
-        "text/event-stream` everything after `after` or `Last-Event-ID`, then events and words as they occur."
-    ),
     responses=described("STREAMS_FULL", "SERVER_BUSY"),
 )
 async def list_events(
@@ -46,7 +42,9 @@ async def list_events(
         str | None, HeaderParameter(name="Prefer", description="`wait=SECONDS`, at most 60: waits for an event.")
     ] = None,
 ) -> Response[EventList]:
-    """Return the events after a number."""
+    """A page of events, oldest first; with `Prefer: wait=SECONDS` (60 at most) it waits for one. With `Accept:
+    text/event-stream` everything after `after` or `Last-Event-ID`, then events and words as they occur.
+    """
     chat, key, clients = request.services.chat, (request.tenant, session_id), clients_of(request.scope)
     streams = chat.streams
     place = read_place(last_event_id, session_id) if last_event_id else EventPosition(max(after, number_of(cursor, 0)))

@@ -1,33 +1,22 @@
 """Routes for API keys: create, list, revoke."""
 
-from typing import Annotated
-
 from litestar import Response, delete, get, post
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg
+from litestar.params import JSONBody
 
 from api.errors import described
 from api.http.request import ApiRequest, Cursor, KeyId, Limit, location
 from api.schemas.keys import KeyList, KeyView, KeyWithText, NewKey
-
-_EXAMPLES = [
-    Example(summary="For an application", value={"name": "our app"}),
-    Example(summary="For one user, for a day", value={"name": "ana's browser", "userId": "ana", "expiresDays": 1}),
-]
 
 
 @post(
     "/keys",
     status_code=201,
     summary="Create a key",
-    description="Creates a key of the caller's tenant. Once the first key exists, every request needs a key.",
     response_headers=[location("The URL of the key.")],
     responses=described("SERVER_BUSY"),
 )
-async def make_key(
-    data: Annotated[NewKey, BodyKwarg(examples=_EXAMPLES)], request: ApiRequest
-) -> Response[KeyWithText]:
-    """Create a key and return its text, which is not shown again."""
+async def make_key(data: JSONBody[NewKey], request: ApiRequest) -> Response[KeyWithText]:
+    """Creates a key of the caller's tenant. Once the first key exists, every request needs a key."""
     created = await request.services.keys.make(request.tenant, data)
     headers = {"Cache-Control": "no-store", "Location": f"/api/keys/{created.row.key_id}"}
     return Response(KeyWithText.of(created.row, key=created.text), headers=headers)

@@ -1,14 +1,13 @@
-"""Routes that change sessions besides messages: pause, variables, rewind, clear, append, fork, metadata."""
+"""Routes that change sessions besides messages: pause, variables, rewind, clear, append, fork, metadata, migrate."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from litestar import Response, patch, post
 from litestar.di import NamedDependency, Provide
 from litestar.handlers import HTTPRouteHandler
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg
+from litestar.params import JSONBody
 from msgspec import Struct
 
 from api.errors import described
@@ -33,10 +32,23 @@ from api.schemas.lifecycle import (
     SessionChange,
     SessionWithMessages,
 )
+from api.schemas.migrations import MigrationView, NewVersion
 from api.schemas.sessions import SessionView
 from api.sessions.lifecycle.interventions import Interventions
+from api.sessions.migration import MigrationOutcome
 from api.sessions.turn_runner import Preconditions, TurnResult
-from api.sessions.views import ETAG, etag, event_views, message_view, session_view, snapshot, started_fields
+from api.sessions.views import (
+    ETAG,
+    etag,
+    event_views,
+    message_view,
+    position,
+    replies,
+    session_view,
+    snapshot,
+    started_fields,
+    wait_view,
+)
 
 CHANGE_ERRORS = (
     "SESSION_BUSY",
@@ -48,42 +60,6 @@ CHANGE_ERRORS = (
     "SERVER_BUSY",
 )
 """Errors of every route that changes a session."""
-
-_ENDING_EXAMPLES = [Example(value={"reason": "the user left"})]
-_VALUES_EXAMPLES = [
-    Example(summary="In the declared scope", value={"variables": {"age": 41, "nickname": None}}),
-    Example(summary="In one scope", value={"variables": {"mood": "calm"}, "scope": "phase"}),
-]
-_BACK_EXAMPLES = [
-    Example(summary="The state after turn 2", value={"turn": 2}),
-    Example(summary="Before the user's first message", value={"beforeUserMessage": 0}),
-]
-_FORK_EXAMPLES = [
-    Example(summary="The current state", value={}),
-    Example(
-        summary="The state after turn 2, with a key", value={"turn": 2, "key": "telegram:42/second", "metadata": {}}
-    ),
-]
-_MESSAGES_EXAMPLES = [
-    Example(
-        summary="A pair of messages",
-        value={"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]},
-    ),
-    Example(
-        summary="A picture",
-        value={
-            "messages": [
-                {
-                    "role": "user",
-                    "content": [{"type": "text", "text": "My cat"}, {"type": "image", "url": "https://example.org/1"}],
-                }
-            ]
-        },
-    ),
-]
-_LABELS_EXAMPLES = [
-    Example(summary="Set one name, remove another", value={"metadata": {"team": "north", "draft": None}})
-]
 
 
 class Change(Struct, frozen=True):
@@ -102,89 +78,52 @@ def _change_of(
 
 
 def _change(
-    path: str, summary: str, description: str, *errors: str, method: type[post | patch] = post
+    path: str, summary: str, *errors: str, method: type[post | patch] = post
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Declare a route that changes a session, with the errors that it can cause besides those of every change."""
     return method(
         f"/sessions/{{sessionId:str}}/{path}",
         status_code=200,
         summary=summary,
-        description=description,
         dependencies={"change": Provide(_change_of, sync_to_thread=False)},
         response_headers=[ETAG],
         responses=described(*CHANGE_ERRORS, *errors),
     )
 
 
-@_change(
-    "pause",
-    "Pause a session",
-    "The session takes no message until it is resumed. A paused session does not change.",
-    "SESSION_ENDED",
-)
+@_change("pause", "Pause a session", "SESSION_ENDED")
 async def pause_session(change: NamedDependency[Change]) -> Response[SessionChange]:
-    """Pause a session."""
+    """The session takes no message until it is resumed. A paused session does not change."""
     return await _apply(change, Interventions.pause)
 
 
-@_change(
-    "resume",
-    "Resume a session",
-    "The session waits for the same input as before. A session that is not paused does not change.",
-    "SESSION_ENDED",
-)
+@_change("resume", "Resume a session", "SESSION_ENDED")
 async def resume_session(change: NamedDependency[Change]) -> Response[SessionChange]:
-    """Resume a session."""
+    """The session waits for the same input as before. A session that is not paused does not change."""
     return await _apply(change, Interventions.resume)
 
 
-@_change(
-    "end", "End a session", "Ends the conversation at its current position. A session that has ended does not change."
-)
-async def end_session(
-    change: NamedDependency[Change], data: Annotated[Ending | None, BodyKwarg(examples=_ENDING_EXAMPLES)] = None
-) -> Response[SessionChange]:
-    """End a session."""
+@_change("end", "End a session")
+async def end_session(change: NamedDependency[Change], data: JSONBody[Ending | None] = None) -> Response[SessionChange]:
+    """Ends the conversation at its current position. A session that has ended does not change."""
     return await _apply(change, Interventions.end, data or Ending())
 
 
-@_change(
-    "variables",
-    "Set variables of a session",
-    "Sets each variable in the scope of its declaration, else in the session's; null unsets. All or none.",
-    "SESSION_ENDED",
-    "ACTION_EXECUTION_ERROR",
-    method=patch,
-)
-async def set_variables(
-    change: NamedDependency[Change], data: Annotated[NewValues, BodyKwarg(examples=_VALUES_EXAMPLES)]
-) -> Response[SessionChange]:
-    """Set variables."""
+@_change("variables", "Set variables of a session", "SESSION_ENDED", "ACTION_EXECUTION_ERROR", method=patch)
+async def set_variables(change: NamedDependency[Change], data: JSONBody[NewValues]) -> Response[SessionChange]:
+    """Sets each variable in the scope of its declaration, else in the session's; null unsets. All or none."""
     return await _apply(change, Interventions.set_variables, data)
 
 
-@_change(
-    "rewind",
-    "Rewind a session",
-    "Later messages leave the conversation; the database retains them and every turn.",
-    "TURN_NOT_FOUND",
-    "MIGRATION_BLOCKED",
-    "VARIABLE_STORE_INIT_ERROR",
-)
-async def rewind_session(
-    change: NamedDependency[Change], data: Annotated[PastTurn, BodyKwarg(examples=_BACK_EXAMPLES)]
-) -> Response[SessionChange]:
-    """Rewind a session."""
+@_change("rewind", "Rewind a session", "TURN_NOT_FOUND", "MIGRATION_BLOCKED", "VARIABLE_STORE_INIT_ERROR")
+async def rewind_session(change: NamedDependency[Change], data: JSONBody[PastTurn]) -> Response[SessionChange]:
+    """Later messages leave the conversation; the database retains them and every turn."""
     return await _apply(change, Interventions.rewind, data)
 
 
-@_change(
-    "clear",
-    "Clear a conversation",
-    "All messages leave the conversation; the database retains them. The position does not change.",
-)
+@_change("clear", "Clear a conversation")
 async def clear_session(change: NamedDependency[Change]) -> Response[SessionChange]:
-    """Clear a conversation."""
+    """All messages leave the conversation; the database retains them. The position does not change."""
     return await _apply(change, Interventions.clear)
 
 
@@ -192,19 +131,18 @@ async def clear_session(change: NamedDependency[Change]) -> Response[SessionChan
     "/sessions/{sessionId:str}/messages/append",
     status_code=200,
     summary="Append messages",
-    description="Adds messages from elsewhere; the script does not react to them. Concurrent requests wait.",
     response_headers=[ETAG],
     responses=described(*CHANGE_ERRORS, "SESSION_ENDED"),
 )
 async def append_messages(
     session_id: SessionId,
-    data: Annotated[NewMessages, BodyKwarg(examples=_MESSAGES_EXAMPLES)],
+    data: JSONBody[NewMessages],
     request: ApiRequest,
     idempotency_key: IdempotencyKey = None,
     if_match: IfMatch = None,
     events: WithEvents = False,
 ) -> Response[SessionChange]:
-    """Append messages."""
+    """Adds messages from elsewhere; the script does not react to them. Concurrent requests wait."""
     change = Change(request, session_id, condition(idempotency_key, if_match), events)
     return await _apply(change, Interventions.append, data)
 
@@ -213,7 +151,6 @@ async def append_messages(
     "/sessions/{sessionId:str}/fork",
     status_code=201,
     summary="Fork a session",
-    description="Creates another session of the same user with the same past; the original does not change.",
     response_headers=[ETAG, location("The URL of the copy.")],
     responses=described(
         "SESSION_REDACTED", "TURN_NOT_FOUND", "SESSION_KEY_EXISTS", "IDEMPOTENCY_MISMATCH", "SERVER_BUSY"
@@ -223,9 +160,9 @@ async def fork_session(
     session_id: SessionId,
     request: ApiRequest,
     idempotency_key: IdempotencyKey = None,
-    data: Annotated[NewFork | None, BodyKwarg(examples=_FORK_EXAMPLES)] = None,
+    data: JSONBody[NewFork | None] = None,
 ) -> Response[SessionWithMessages]:
-    """Fork a session."""
+    """Creates another session of the same user with the same past; the original does not change."""
     services, preconditions = request.services, condition(idempotency_key)
     cached = await services.forks.fork(request.tenant, session_id, data or NewFork(), preconditions)
     headers = etag(cached.state.turn) | {"Location": f"/api/sessions/{cached.session.session_id}"}
@@ -235,16 +172,13 @@ async def fork_session(
 @patch(
     "/sessions/{sessionId:str}",
     summary="Update the metadata or key of a session",
-    description="`metadata` is a merge patch (RFC 7396): null removes a name. Not a turn. A `key` can be set once.",
     response_headers=[ETAG],
     responses=described(
         "SESSION_REDACTED", "SESSION_KEY_EXISTS", "INTERVENTION_REFUSED", "SESSION_BUSY", "SERVER_BUSY"
     ),
 )
-async def label_session(
-    session_id: SessionId, data: Annotated[NewLabels, BodyKwarg(examples=_LABELS_EXAMPLES)], request: ApiRequest
-) -> Response[SessionView]:
-    """Update the metadata, or set the key."""
+async def label_session(session_id: SessionId, data: JSONBody[NewLabels], request: ApiRequest) -> Response[SessionView]:
+    """`metadata` is a merge patch (RFC 7396): null removes a name. Not a turn. A `key` can be set once."""
     cached = await request.services.labels.label(request.tenant, session_id, data)
     return Response(session_view(cached), headers=etag(cached.state.turn))
 
@@ -265,3 +199,66 @@ async def _apply(
         events=event_views(row) if change.events else msgspec.UNSET,
     )
     return Response(body, headers=etag(state.turn))
+
+
+# -- migrations -------------------------------------------------------------------------------------------------------
+
+
+_ERRORS = ("SCRIPT_NOT_FOUND", "SESSION_BUSY", "SESSION_REDACTED", "TURN_CONFLICT", "SERVER_BUSY")
+
+
+@post(
+    "/sessions/{sessionId:str}/migrate",
+    status_code=200,
+    summary="Migrate a session",
+    response_headers=[ETAG],
+    responses=described(
+        "SCRIPT_NOT_FOUND",
+        "SCRIPT_NOT_PUBLISHED",
+        "ACTION_EXECUTION_ERROR",
+        "LIMIT_EXCEEDED",
+        "LLM_SERVICE_ERROR",
+        *_ERRORS,
+        "SCRIPT_VALIDATION_ERROR",
+    ),
+)
+async def migrate_session(
+    session_id: SessionId, request: ApiRequest, data: JSONBody[NewVersion]
+) -> Response[MigrationView]:
+    """Maps the position by ids and the script's `migrations:`. A session that cannot migrate does not change: the
+    verdict is `blocked`, and `why` says what is missing. `dryRun` or a second request changes nothing.
+    """
+    return _answer(await request.services.migrator.migrate(request.tenant, session_id, data))
+
+
+@post(
+    "/sessions/{sessionId:str}/migrate/undo",
+    status_code=200,
+    summary="Undo a migration",
+    response_headers=[ETAG],
+    responses=described("SESSION_BUSY", "MIGRATION_BLOCKED", *_ERRORS),
+)
+async def undo_migration(session_id: SessionId, request: ApiRequest) -> Response[MigrationView]:
+    """Restores the version and state before, if no turn followed the migration."""
+    return _answer(await request.services.migrator.undo(request.tenant, session_id))
+
+
+def _answer(outcome: MigrationOutcome) -> Response[MigrationView]:
+    waits = outcome.row is not None or outcome.verdict != "restart_topic"
+    view = MigrationView.of(
+        outcome,
+        session_id=outcome.session.session_id,
+        why=list(outcome.why),
+        moved=outcome.row is not None,
+        from_version=outcome.session.script_version,
+        turn=outcome.state.turn,
+        position=position(outcome.program, outcome.state, None if waits else (*_topic(outcome.new_place), "")),
+        wait=wait_view(outcome.state.wait) if waits else None,
+        messages=[message_view(message) for message in replies(outcome.row)] if outcome.row is not None else [],
+    )
+    return Response(view, headers=etag(outcome.state.turn))
+
+
+def _topic(place: str) -> tuple[str, str]:
+    phase, _, topic = place.partition("/")
+    return phase, topic

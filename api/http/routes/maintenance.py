@@ -55,12 +55,12 @@ async def get_compaction(request: ApiRequest) -> CompactionView:
     "/operations/compact",
     status_code=200,
     summary="Compact the database",
-    description="Rewrites the database file so that deleted data is physically gone. Reads continue meanwhile; "
-    "turns wait until it is done, some seconds for a gigabyte.",
     responses=described("COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
 )
 async def run_compaction(request: ApiRequest) -> CompactionResultView:
-    """Return the size in bytes before and after."""
+    """Rewrites the database file so that deleted data is physically gone. Reads continue meanwhile; turns wait until it
+    is done, some seconds for a gigabyte.
+    """
     done = await request.services.store.maintenance.compact()
     await request.services.analytics.files.drop()  # rebuilt later, without blocks of deleted rows
     return CompactionResultView(bytes_before=done.bytes_before, bytes_after=done.bytes_after)
@@ -90,26 +90,22 @@ def _policy_view(policy: Policy, due: DueByPolicy | None) -> PolicyView:
     "/operations/retention",
     status_code=200,
     summary="Apply the retention policies",
-    description="Turns continue meanwhile; a session with a running turn is left for the next run. The "
-    "bytes leave the file when the database is compacted.",
     responses=described("RETENTION_RUNNING", "SERVER_BUSY"),
 )
 async def apply_retention(request: ApiRequest) -> RetentionResultView:
-    """Redact and delete the sessions that are due, and return how many."""
+    """Turns continue meanwhile; a session with a running turn is left for the next run. The bytes leave the file when
+    the database is compacted.
+    """
     return RetentionResultView.of(await request.services.retention.apply())
 
 
-@get(
-    "/operations/verify",
-    summary="Verify the database",
-    description="Replays the log of each session against its states, and checks the tables against each other. Each "
-    "request checks one batch for some seconds; turns continue meanwhile.",
-    responses=described("DATABASE_ERROR", "SERVER_BUSY"),
-)
+@get("/operations/verify", summary="Verify the database", responses=described("DATABASE_ERROR", "SERVER_BUSY"))
 async def verify(
     request: ApiRequest, after: After = None, quick: Quick = False, replay: Replay = False
 ) -> VerificationBatch:
-    """Return the findings of one batch."""
+    """Replays the log of each session against its states, and checks the tables against each other. Each request checks
+    one batch for some seconds; turns continue meanwhile.
+    """
     batch = await request.services.verifier.batch(after, CheckOptions(quick, replay))
     total = await request.services.store.verification.session_count()
     findings = [FlawView.of(finding) for finding in batch.findings]
@@ -120,11 +116,11 @@ async def verify(
     "/operations/verify/fix",
     status_code=200,
     summary="Fix memories",
-    description="Rebuilds rows of memories that are derived from other rows, and violate a rule of `verify`: vectors, "
-    "parents of units, counters, short-term memory. No text is changed or removed.",
     responses=described("DATABASE_ERROR", "SERVER_BUSY"),
 )
 async def fix_derived(request: ApiRequest) -> FixResultView:
-    """Return the fixed findings."""
+    """Rebuilds rows of memories that are derived from other rows, and violate a rule of `verify`: vectors, parents of
+    units, counters, short-term memory. No text is changed or removed.
+    """
     fixed = await fix_memories(request.services.store.verification, request.services.memory_system)
     return FixResultView(fixed=[FlawView.of(finding) for finding in fixed])

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from litestar import Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, HeaderParameter, QueryParameter
+from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from msgspec.structs import asdict
 
 from api.auth.principal import memory_of, user_for
@@ -43,15 +43,6 @@ Prefer = Annotated[
         examples=[Example(value="wait=10")],
     ),
 ]
-_SUMMARIES = [
-    Example(summary="All groups, and the summary of all groups", value={"userId": "ana"}),
-    Example(summary="One group", value={"userId": "ana", "group": "diary"}),
-]
-_FORGETTINGS = [
-    Example(summary="Preview", value={"userId": "ana", "share": 0.1, "dryRun": True}),
-    Example(summary="A tenth", value={"userId": "ana", "share": 0.1}),
-]
-_EMBEDDINGS = [Example(summary="By the server's embedder", value={"userId": "ana"})]
 
 
 def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
@@ -62,14 +53,13 @@ def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
     "/memory/summarise",
     status_code=202,
     summary="Summarise a memory",
-    description="Summarises due units. Without a language model, summaries are extracts.",
     response_headers=[_LOCATION],
     responses={**_done(JobAnswer, "The job is finished."), **described(*_JOB_ERRORS, "MEMORY_GROUP_NOT_FOUND")},
 )
 async def summarise_memory(
-    data: Annotated[NewSummary, BodyKwarg(examples=_SUMMARIES)], request: ApiRequest, prefer: Prefer = None
+    data: JSONBody[NewSummary], request: ApiRequest, prefer: Prefer = None
 ) -> Response[JobAnswer]:
-    """Start the job."""
+    """Summarises due units. Without a language model, summaries are extracts."""
     if data.group is not None:
         await found_group(request, data.user_id, data.group)
     options = asdict(data)
@@ -81,15 +71,15 @@ async def summarise_memory(
     "/memory/forget",
     status_code=202,
     summary="Forget units",
-    description="Deletes units without summaries or duplicates that are not pinned (`neverDelete`) and in no "
-    "context: those recalled longest ago, least often, and the oldest first.",
     response_headers=[_LOCATION],
     responses={**_done(ForgettingAnswer, "The job is finished, or the preview (`dryRun`)."), **described(*_JOB_ERRORS)},
 )
 async def forget_memory(
-    data: Annotated[NewForgetting, BodyKwarg(examples=_FORGETTINGS)], request: ApiRequest, prefer: Prefer = None
+    data: JSONBody[NewForgetting], request: ApiRequest, prefer: Prefer = None
 ) -> Response[ForgettingAnswer]:
-    """Start the job, or return a preview."""
+    """Deletes units without summaries or duplicates that are not pinned (`neverDelete`) and in no context: those
+    recalled longest ago, least often, and the oldest first.
+    """
     if data.dry_run:
         owner, options = memory_of(request, data.user_id), ForgetOptions(data.share, data.policy)
         units = await request.services.memory_system.maintenance.preview_forget(owner, options)
@@ -106,15 +96,13 @@ async def forget_memory(
     "/memory/embed",
     status_code=202,
     summary="Embed a memory",
-    description="Replaces vectors of other embedders by those of the server's embedder. Units without a "
-    "vector get one without this request.",
     response_headers=[_LOCATION],
     responses={**_done(JobAnswer, "The job is finished."), **described(*_JOB_ERRORS)},
 )
-async def embed_memory(
-    data: Annotated[NewEmbedding, BodyKwarg(examples=_EMBEDDINGS)], request: ApiRequest, prefer: Prefer = None
-) -> Response[JobAnswer]:
-    """Start the job."""
+async def embed_memory(data: JSONBody[NewEmbedding], request: ApiRequest, prefer: Prefer = None) -> Response[JobAnswer]:
+    """Replaces vectors of other embedders by those of the server's embedder. Units without a vector get one without
+    this request.
+    """
     return await _start_job(request, data.user_id, "embed", JobOptions(), prefer)
 
 

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from litestar import Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, QueryParameter
+from litestar.params import JSONBody, QueryParameter
 
 from api.auth.principal import memory_of
 from api.client.url import in_path
@@ -16,13 +15,6 @@ from api.memory.listing import Group
 from api.memory.views import group_view, stored_view
 from api.schemas.memory import ContextAnswer, GroupAnswer, GroupList, NewGroup, Restored, Restoring
 
-_NEW = [
-    Example(
-        summary="A collection with a short-term memory", value={"userId": "ana", "group": "diary", "shortTerm": 50}
-    ),
-    Example(summary="The group created last", value={"userId": "ana", "group": "LATEST"}),
-]
-_RESTORING = [Example(summary="The newest other group", value={"userId": "ana", "source": "LATEST"})]
 CONTEXT_MAX = 1_000
 
 
@@ -34,9 +26,7 @@ CONTEXT_MAX = 1_000
     responses=described(*DATABASE_ERRORS)
     | {200: ResponseSpec(GroupAnswer, generate_examples=False, description="The collection was there before.")},
 )
-async def begin_group(
-    data: Annotated[NewGroup, BodyKwarg(examples=_NEW)], request: ApiRequest
-) -> Response[GroupAnswer]:
+async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response[GroupAnswer]:
     """Return the collection, created if it is missing."""
     owner = memory_of(request, data.user_id)
     started = await request.services.memory_system.memories.start_group(
@@ -60,15 +50,11 @@ async def get_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory) -
     return GroupAnswer(group=group_view(await found_group(request, user_id, group_id)))
 
 
-@delete(
-    "/memory/groups/{groupId:str}",
-    summary="Delete a group",
-    description="Deletes the group's units, vectors and summaries; summaries of all groups are rebuilt. A session "
-    "itself remains, and its later messages become units.",
-    responses=described(*DATABASE_ERRORS),
-)
+@delete("/memory/groups/{groupId:str}", summary="Delete a group", responses=described(*DATABASE_ERRORS))
 async def delete_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory) -> None:
-    """Delete a group from memory."""
+    """Deletes the group's units, vectors and summaries; summaries of all groups are rebuilt. A session itself remains,
+    and its later messages become units.
+    """
     if not await request.services.memory_system.memories.remove_group(*memory_of(request, user_id), group_id):
         raise _not_found(group_id)
 
@@ -99,13 +85,10 @@ async def get_group_context(
     "/memory/groups/{groupId:str}/restore",
     status_code=200,
     summary="Restore short-term memory",
-    description="Copies another group's recent messages into this group's short-term memory.",
     responses=described(*DATABASE_ERRORS),
 )
-async def restore_group(
-    group_id: GroupId, data: Annotated[Restoring, BodyKwarg(examples=_RESTORING)], request: ApiRequest
-) -> Restored:
-    """Return the number of units in short-term memory afterwards."""
+async def restore_group(group_id: GroupId, data: JSONBody[Restoring], request: ApiRequest) -> Restored:
+    """Copies another group's recent messages into this group's short-term memory."""
     await found_group(request, data.user_id, group_id)
     owner = memory_of(request, data.user_id)
     return Restored(short_term=await request.services.memory_system.memories.restore(*owner, group_id, data.source))

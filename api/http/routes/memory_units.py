@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from litestar import Response, delete, get, patch, post
 from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, QueryParameter
+from litestar.params import JSONBody, QueryParameter
 from numpy.typing import NDArray
 
 from api.auth.principal import check_trust_level, memory_of
@@ -37,52 +37,24 @@ FILTERS_CHARS_MAX = 20_000
 
 LOCATION = location("The URL of the first unit.")
 OfMemory: TypeAlias = Annotated[
-    Id,
-    QueryParameter(name="userId", description="The user whose memory it is.", examples=[Example(value="ana")]),
+    Id, QueryParameter(name="userId", description="The user whose memory it is.", examples=[Example(value="ana")])
 ]
 DATABASE_ERRORS = ("DATABASE_ERROR", "SERVER_BUSY")
 """Errors of every route of memory."""
-_NEW = [
-    Example(
-        summary="Two units of a collection",
-        value={
-            "userId": "ana",
-            "group": "diary",
-            "units": [
-                {"content": "I moved to Lisbon.", "source": "Ana", "creationTime": "2026-01-31T09:30:00Z"},
-                {"content": "Ana prefers mornings.", "trust": "own", "neverDelete": True, "unitId": "prefers"},
-            ],
-        },
-    )
-]
-_QUERIES = [
-    Example(summary="By words and meaning", value={"userId": "ana", "text": "Where does Ana live?", "k": 3}),
-    Example(
-        summary="With filters, neighbours and signals",
-        value={
-            "userId": "ana",
-            "text": "moving",
-            "filters": {"source": "Ana", "creationTime": {"$gte": "2026-01-01T00:00:00Z"}},
-            "recallContext": 1,
-            "explain": True,
-        },
-    ),
-]
-_CHANGES = [Example(summary="Pin a unit", value={"neverDelete": True})]
 
 
 @post(
     "/memory/units",
     status_code=201,
     summary="Add units",
-    description="Adds units to one collection, all or none. They are durable when the answer arrives and found by "
-    "their words at once, by their meaning once they are embedded. Messages of sessions become units without a "
-    "request. Adding an existing `unitId` with the same content changes nothing.",
     response_headers=[LOCATION],
     responses=described(*DATABASE_ERRORS, "MEMORY_UNIT_EXISTS"),
 )
-async def add_units(data: Annotated[NewUnits, BodyKwarg(examples=_NEW)], request: ApiRequest) -> Response[UnitsAdded]:
-    """Add units."""
+async def add_units(data: JSONBody[NewUnits], request: ApiRequest) -> Response[UnitsAdded]:
+    """Adds units to one collection, all or none. They are durable when the answer arrives and found by their words at
+    once, by their meaning once they are embedded. Messages of sessions become units without a request. Adding an
+    existing `unitId` with the same content changes nothing.
+    """
     owner = memory_of(request, data.user_id)
     if any(unit.trust == "own" for unit in data.units):
         check_trust_level(request)
@@ -135,7 +107,7 @@ async def get_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -> U
 
 @patch("/memory/units/{unitId:str}", summary="Pin or unpin a unit", responses=described(*DATABASE_ERRORS))
 async def change_unit(
-    unit_id: UnitId, data: Annotated[ChangedUnit, BodyKwarg(examples=_CHANGES)], request: ApiRequest, user_id: OfMemory
+    unit_id: UnitId, data: JSONBody[ChangedUnit], request: ApiRequest, user_id: OfMemory
 ) -> UnitAnswer:
     """Pin or unpin a unit."""
     owner = memory_of(request, user_id)
@@ -144,31 +116,21 @@ async def change_unit(
     return await _unit_answer(request, user_id, unit_id)
 
 
-@delete(
-    "/memory/units/{unitId:str}",
-    summary="Remove a unit",
-    description="Removes a unit and its vector; its summaries are rebuilt. A message stays in its session.",
-    responses=described(*DATABASE_ERRORS),
-)
+@delete("/memory/units/{unitId:str}", summary="Remove a unit", responses=described(*DATABASE_ERRORS))
 async def delete_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -> None:
-    """Remove a unit."""
+    """Removes a unit and its vector; its summaries are rebuilt. A message stays in its session."""
     owner = memory_of(request, user_id)
     if not await request.services.memory_system.memories.remove(*owner, [unit_id]):
         raise _not_found(unit_id)
 
 
 @post(
-    "/memory/search",
-    status_code=200,
-    summary="Search memory",
-    description="Searches by words and by meaning, with a text or a vector. Returned units count as visited and are "
-    "forgotten later.",
-    responses=described(*DATABASE_ERRORS, "FILTER_INVALID"),
+    "/memory/search", status_code=200, summary="Search memory", responses=described(*DATABASE_ERRORS, "FILTER_INVALID")
 )
-async def search_memory(
-    data: Annotated[NewMemorySearch, BodyKwarg(examples=_QUERIES)], request: ApiRequest
-) -> RecalledView:
-    """Return the best chains of units."""
+async def search_memory(data: JSONBody[NewMemorySearch], request: ApiRequest) -> RecalledView:
+    """Searches by words and by meaning, with a text or a vector. Returned units count as visited and are forgotten
+    later.
+    """
     owner = memory_of(request, data.user_id)
     return recalled_view(await request.services.memory_system.memories.query(*owner, _query(data)))
 

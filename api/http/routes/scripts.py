@@ -1,37 +1,34 @@
-"""Routes for scripts: create, import, list, read, validate."""
+"""Routes for scripts and their versions: create, import, list, read, validate, compare, publish, archive."""
 
 import asyncio
 from typing import Annotated, Literal
 
-from litestar import Response, get, post
+from litestar import Response, get, patch, post
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, QueryParameter
+from litestar.params import FromPath, JSONBody, QueryParameter
 
 from api.catalog.catalog import SavedScript
+from api.catalog.diff import diff
 from api.catalog.script_views import list_entry, problem_views, view
 from api.errors import described
 from api.http.request import ApiRequest, Cursor, Limit, ScriptId, location
-from api.schemas.scripts import NewScript, ScriptList, ScriptToValidate, ScriptView, Validation
+from api.schemas.scripts import (
+    NewScript,
+    ScriptDiff,
+    ScriptEntry,
+    ScriptList,
+    ScriptPatch,
+    ScriptToValidate,
+    ScriptView,
+    Validation,
+    VersionList,
+    WhichVersion,
+)
 from scripts.model.script import FormName
 from scripts.parse.read_script import Reading, Source, read_script
-from store.interface.list_rows import ScriptFilter
+from store.interface.list_rows import ScriptChanges, ScriptFilter
 
-_YAML = """\
-script: hello
-phases:
-  - phase: main
-    topics:
-      - topic: greeting
-        actions:
-          - ask: What is your name?
-            id: ask_name
-            output: [{get: name}]
-          - say: "Hello, {{ name }}!"
-            id: greet
-"""
 _LOCATION = location("The URL of the script.")
-_EXAMPLES = [Example(value={"yamlContent": _YAML, "scriptName": "Hello"})]
 _SAVE_RESPONSES = {
     200: ResponseSpec(ScriptView, generate_examples=False, description="The same text was saved before."),
     **described("SCRIPT_PARSE_ERROR", "SCRIPT_VALIDATION_ERROR"),
@@ -41,9 +38,7 @@ Strict = Annotated[bool, QueryParameter(name="strict", description="Older and un
 
 
 @post("/scripts", status_code=201, summary="Save a script", response_headers=[_LOCATION], responses=_SAVE_RESPONSES)
-async def create_script(
-    data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)], request: ApiRequest
-) -> Response[ScriptView]:
+async def create_script(data: JSONBody[NewScript], request: ApiRequest) -> Response[ScriptView]:
     """Store a script in the current format; older keys are errors."""
     return _saved(await request.services.catalog.save(request.tenant, data, "strict"))
 
@@ -55,9 +50,7 @@ async def create_script(
     response_headers=[_LOCATION],
     responses=_SAVE_RESPONSES,
 )
-async def import_script(
-    request: ApiRequest, data: Annotated[NewScript, BodyKwarg(examples=_EXAMPLES)], strict: Strict = False
-) -> Response[ScriptView]:
+async def import_script(request: ApiRequest, data: JSONBody[NewScript], strict: Strict = False) -> Response[ScriptView]:
     """Store a script; older keys are translated, and the response contains the warnings."""
     return _saved(await request.services.catalog.save(request.tenant, data, "strict" if strict else "compat"))
 
@@ -96,10 +89,7 @@ async def get_script(script_id: ScriptId, request: ApiRequest) -> ScriptView:
 
 
 @post("/scripts/validate", status_code=200, summary="Validate a script")
-async def validate_script(
-    data: Annotated[ScriptToValidate, BodyKwarg(examples=[Example(value={"yamlContent": _YAML})])],
-    strict: Strict = False,
-) -> Validation:
+async def validate_script(data: JSONBody[ScriptToValidate], strict: Strict = False) -> Validation:
     """Return every problem of a script, with its position and fix."""
     source = Source(data.yaml_content, "", data.files)
     return _validation(await asyncio.to_thread(read_script, source, "strict" if strict else "compat"))
@@ -120,3 +110,64 @@ def _saved(saved: SavedScript) -> Response[ScriptView]:
     body = view(saved.row, saved.reading)
     location = f"/api/scripts/{saved.row.script_uuid}"
     return Response(body, status_code=201 if saved.new else 200, headers={"Location": location})
+
+
+# -- versions ---------------------------------------------------------------------------------------------------------
+
+
+_ERRORS = described("SERVER_BUSY")
+
+
+@get("/scripts/{scriptId:str}/versions", summary="List the versions of a script", responses=_ERRORS)
+async def list_versions(script_id: ScriptId, request: ApiRequest) -> VersionList:
+    """Return the last 1,000 versions, the latest first."""
+    rows = await request.services.catalog.versions(request.tenant, script_id)
+    return VersionList(data=[list_entry(row) for row in rows])
+
+
+@get("/scripts/{scriptId:str}/versions/{version:int}", summary="Read a version of a script", responses=_ERRORS)
+async def get_version(script_id: ScriptId, version: FromPath[int], request: ApiRequest) -> ScriptView:
+    """Return a version: text, structure and problems."""
+    catalog = request.services.catalog
+    row = await catalog.version(request.tenant, script_id, version)
+    return view(row, await catalog.reading(row))
+
+
+@get("/scripts/{scriptId:str}/diff", summary="Compare two versions of a script", responses=_ERRORS)
+async def diff_versions(
+    script_id: ScriptId,
+    request: ApiRequest,
+    earlier: Annotated[
+        int | None, QueryParameter(name="from", ge=1, le=2**31, description="The default is the version before `to`.")
+    ] = None,
+    later: Annotated[
+        int | None, QueryParameter(name="to", ge=1, le=2**31, description="The default is the latest version.")
+    ] = None,
+) -> ScriptDiff:
+    """Return the differences by line and by part, and the changes that sessions of the earlier version could miss."""
+    return await diff(request.services.catalog, request.tenant, script_id, earlier, later)
+
+
+@post("/scripts/{scriptId:str}/publish", status_code=200, summary="Publish a version of a script", responses=_ERRORS)
+async def publish_version(
+    script_id: ScriptId, request: ApiRequest, data: JSONBody[WhichVersion | None] = None
+) -> ScriptEntry:
+    """Publish a version, by default the latest: new sessions run it; later versions become drafts again."""
+    version = data.version if data is not None else None
+    return list_entry(await request.services.catalog.publish_version(request.tenant, script_id, version))
+
+
+@post("/scripts/{scriptId:str}/archive", status_code=200, summary="Archive a script", responses=_ERRORS)
+async def archive_version(
+    script_id: ScriptId, request: ApiRequest, data: JSONBody[WhichVersion | None] = None
+) -> ScriptEntry:
+    """Archive a version or the whole script: no new session runs it; running sessions continue."""
+    version = data.version if data is not None else None
+    return list_entry(await request.services.catalog.archive(request.tenant, script_id, version))
+
+
+@patch("/scripts/{scriptId:str}", summary="Update the description of a script", responses=_ERRORS)
+async def patch_script(script_id: ScriptId, data: JSONBody[ScriptPatch], request: ApiRequest) -> ScriptEntry:
+    """Change name, tags, author or description of a script in all its versions; the text does not change."""
+    changes = ScriptChanges(name=data.script_name, tags=data.tags, author=data.author, description=data.description)
+    return list_entry(await request.services.catalog.describe(request.tenant, script_id, changes))

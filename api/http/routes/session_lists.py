@@ -1,16 +1,23 @@
-"""Routes for lists of sessions, message search and session statistics."""
+"""Routes that find sessions: lists, message search, statistics, sessions by key, and the past of a session."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote
 
-from litestar import Response, get
-from litestar.params import FromQuery, QueryParameter
+import msgspec
+from litestar import Response, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import OpenAPIHeader, OpenAPIResponse, OpenAPIType, Operation, Schema
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
 from api.errors import ApiError, described
-from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId
+from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, number_of
+from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
 from api.schemas.session_lists import HitList, SessionEntry, SessionList, SessionStatsView
+from api.schemas.sessions import SessionView
+from api.sessions.lifecycle.resolve_turn import load_turn
 from api.sessions.listing import (
     QUERY_CHARS_MAX,
     FilterPairInvalid,
@@ -22,9 +29,12 @@ from api.sessions.listing import (
     session_page,
 )
 from api.sessions.statistics import statistics_of
+from api.sessions.views import ETAG, etag, event_views, message_view, session_view, snapshot, started_fields
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Status
+from scripts.model.base import ID_CHARS_MAX
 from store.interface.list_rows import SearchFilter, SessionFilter
+from store.interface.rows import NO_TURN, SnapshotRow
 
 OfUser: TypeAlias = Annotated[str | None, QueryParameter(name="userId", description="Sessions of this user.")]
 OfScript: TypeAlias = Annotated[
@@ -148,3 +158,113 @@ async def get_stats(session_id: SessionId, request: ApiRequest) -> SessionStatsV
     """Return the messages per role, their durations, and the usage of language models."""
     services = request.services
     return await statistics_of(services.store, await services.chat.session(request.tenant, session_id))
+
+
+# -- by key -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _FoundOrCreated(Operation):
+    """A session that was there, or was created and says where it is."""
+
+    def __post_init__(self) -> None:
+        """Add the headers of a created session."""
+        found, created = (self.responses or {})["200"], (self.responses or {})["201"]
+        if isinstance(found, OpenAPIResponse) and isinstance(created, OpenAPIResponse):
+            where = OpenAPIHeader(description="The URL of the session.", schema=Schema(type=OpenAPIType.STRING))
+            created.headers = {**(found.headers or {}), "Location": where}
+
+
+@post(
+    "/sessions/by-key",
+    status_code=200,
+    summary="Get or create a session by key",
+    operation_class=_FoundOrCreated,
+    response_headers=[ETAG],
+    responses=described(
+        "SCRIPT_NOT_FOUND",
+        "SESSION_KEY_EXISTS",
+        "SESSION_BUSY",
+        "ACTION_EXECUTION_ERROR",
+        "LIMIT_EXCEEDED",
+        "LLM_SERVICE_ERROR",
+        "LLM_CALL_INTERRUPTED",
+        "MEMORY_FAILED",
+        "SERVER_BUSY",
+    )
+    | {201: ResponseSpec(KeyedView, generate_examples=False, description="The session was created.")},
+)
+async def get_or_create(data: JSONBody[KeyedSession], request: ApiRequest) -> Response[KeyedView]:
+    """Concurrent requests create one session. Status 201 if this request created it. `messages` are those of its last
+    turn. A session whose first turn failed is started again.
+    """
+    cached, created = await request.services.labels.get_or_create(request.tenant, data)
+    view = KeyedView(**await started_fields(request.services.store, cached), created=created)
+    headers = etag(cached.state.turn)
+    if created:
+        headers["Location"] = f"/api/sessions/{cached.session.session_id}"
+    return Response(view, status_code=201 if created else 200, headers=headers)
+
+
+@get(
+    "/sessions/by-key",
+    summary="Get a session by key",
+    response_headers=[ETAG],
+    responses=described("SESSION_NOT_FOUND"),
+)
+async def get_by_key(
+    request: ApiRequest,
+    key: Annotated[str, QueryParameter(min_length=1, max_length=ID_CHARS_MAX, description="The key as it was set.")],
+) -> Response[SessionView]:
+    """Return the session with a key in its current state."""
+    cached = await request.services.labels.by_key(request.tenant, key)
+    if cached is None:
+        raise ApiError("SESSION_NOT_FOUND", "there is no session with this key", context={"key": key})
+    return Response(session_view(cached), headers=etag(cached.state.turn))
+
+
+# -- snapshots --------------------------------------------------------------------------------------------------------
+
+
+@get("/sessions/{sessionId:str}/snapshots", summary="List the snapshots of a session")
+async def list_snapshots(
+    session_id: SessionId,
+    request: ApiRequest,
+    after: Annotated[int, QueryParameter(ge=NO_TURN, le=2**31, description="Turns after this one.")] = NO_TURN,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> SnapshotList:
+    """Return a page of turns, oldest first, each with the position after it."""
+    services = request.services
+    await services.chat.session(request.tenant, session_id)
+    after = max(after, number_of(cursor, NO_TURN))
+    rows = await services.store.turns.snapshots(request.tenant, session_id, after_turn=after, limit=limit + 1)
+    next_cursor = str(rows[limit - 1].turn) if len(rows) > limit else None
+    return SnapshotList(data=[_list_entry(row) for row in rows[:limit]], next_cursor=next_cursor)
+
+
+@get(
+    "/sessions/{sessionId:str}/snapshots/{turn:int}",
+    summary="Read a snapshot",
+    responses=described("SESSION_REDACTED", "TURN_NOT_FOUND", "VARIABLE_STORE_INIT_ERROR"),
+)
+async def get_snapshot(session_id: SessionId, turn: FromPath[int], request: ApiRequest) -> SnapshotView:
+    """Return the session after a turn: its variables, position and wait, and the messages of that turn."""
+    chat = request.services.chat
+    cached = await chat.session(request.tenant, session_id)
+    row, state = await load_turn(request.services.store, cached, turn)
+    execution_status = state.execution_status if state.begun else "error"
+    return SnapshotView(
+        **msgspec.structs.asdict(snapshot(await chat.program_at(cached, turn), state, execution_status, None)),
+        session_id=session_id,
+        status=state.status,
+        at=row.finished_at,
+        messages=[message_view(message, cached.state.gaps) for message in row.messages],
+        events=event_views(row),
+    )
+
+
+def _list_entry(row: SnapshotRow) -> SnapshotEntry:
+    return SnapshotEntry.of(
+        row, at=row.finished_at, phase_id=row.phase_id or "", topic_id=row.topic_id or "", action_id=row.action_id or ""
+    )

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, QueryParameter
+from litestar.params import JSONBody, QueryParameter
 
 from api.auth.principal import masks, user_for
 from api.errors import described
@@ -66,43 +65,26 @@ _PAGING = {"order", "after", "before", "limit", "cursor"}
 NEWEST_MAX = 100
 """Messages in a list without parameters."""
 
-_SESSION_EXAMPLES = [
-    Example(
-        summary="The intake script",
-        value={"userId": "ana", "scriptId": "intake", "initialVariables": {"channel": "web"}},
-    ),
-    Example(
-        summary="With a key of your own",
-        value={"userId": "42", "scriptId": "intake", "key": "telegram:42", "locale": "en"},
-    ),
-]
-_MESSAGE_EXAMPLES = [
-    Example(summary="A text", value={"content": "My name is Ana"}),
-    Example(summary="A choice", value={"choice": "A"}),
-    Example(summary="A filled form", value={"form": {"name": "Ana", "evenings": ["Monday"]}}),
-]
-
 
 @post(
     "/sessions",
     status_code=200,
     summary="Begin a session",
     response_headers=[ETAG],
-    description="Runs the script to its first question.",
     operation_class=StreamedTurn,
     responses=described(
         "SCRIPT_NOT_FOUND", "SESSION_BUSY", "SCRIPT_NOT_PUBLISHED", "SESSION_KEY_EXISTS", *_TURN_ERRORS
     ),
 )
 async def create_session(
-    data: Annotated[NewSession, BodyKwarg(examples=_SESSION_EXAMPLES)],
+    data: JSONBody[NewSession],
     request: ApiRequest,
     accept: Accept = None,
     idempotency_key: IdempotencyKey = None,
     debug: Debug = False,
     events: WithEvents = False,
 ) -> Response[SessionStart]:
-    """Create a session."""
+    """Runs the script to its first question."""
 
     def to_view(answer: TurnResult) -> SessionStart:
         fields = _turn_fields(chat, answer, events=events, debug=debug)
@@ -113,9 +95,7 @@ async def create_session(
     preconditions = condition(idempotency_key)
     if wants_stream(accept):
         return await chat.streams.of_turn(
-            lambda: creation.submit(request.tenant, data, preconditions, join=True),
-            to_view,
-            stream_request_of(request),
+            lambda: creation.submit(request.tenant, data, preconditions, join=True), to_view, stream_request_of(request)
         )
     answer = await creation.submit(request.tenant, data, preconditions)
     return Response(to_view(answer), headers=etag(answer.state.turn))
@@ -131,7 +111,7 @@ async def create_session(
 )
 async def send_message(
     session_id: SessionId,
-    data: Annotated[NewMessage, BodyKwarg(examples=_MESSAGE_EXAMPLES)],
+    data: JSONBody[NewMessage],
     request: ApiRequest,
     preconditions: TurnPreconditions,
     accept: Accept = None,
@@ -261,13 +241,9 @@ def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -
     }
 
 
-@delete(
-    "/sessions/{sessionId:str}",
-    summary="Delete a session",
-    description="Deletes all recorded data of the session after its running turn. Its keys can be used again. Global "
-    "variables that it wrote belong to the user and remain.",
-    responses=described("SESSION_BUSY", "SERVER_BUSY"),
-)
+@delete("/sessions/{sessionId:str}", summary="Delete a session", responses=described("SESSION_BUSY", "SERVER_BUSY"))
 async def delete_session(session_id: SessionId, request: ApiRequest) -> None:
-    """Delete a session."""
+    """Deletes all recorded data of the session after its running turn. Its keys can be used again. Global variables
+    that it wrote belong to the user and remain.
+    """
     await request.services.deletion.delete(request.tenant, session_id)

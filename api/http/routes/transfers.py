@@ -1,17 +1,18 @@
 """Routes that export and import sessions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from litestar import Response, Router, get, post
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, RequestBody, Schema
+from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from api.auth.principal import masks, user_for
 from api.errors import described
+from api.http.files import answering, taking
+from api.http.openapi import EXAMPLES
 from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location
 from api.schemas.transfers import FORMATS, Format, ImportView, SkippedView
 from api.transfer.document_reader import Kind
@@ -28,42 +29,20 @@ KINDS: Mapping[str, Kind] = {
 """Descriptions of documents by media type."""
 
 
-_AGENTLY = {"id": "greeting", "full_chat_history": [{"role": "user", "content": "Hello"}]}
-
-
 def _described(media_type: str) -> Schema:
     is_object = media_type == JSON or "yaml" in media_type
     return Schema(type=OpenAPIType.OBJECT if is_object else OpenAPIType.STRING)
 
 
-@dataclass
-class _Exported(Operation):
-    """Describe a response with a document in one of several formats."""
-
-    def __post_init__(self) -> None:
-        content = {each: OpenAPIMediaType(_described(each)) for each in MEDIA_TYPES}
-        if self.responses is not None:
-            self.responses["200"] = OpenAPIResponse("The session.", content=content)
-
-
-@dataclass
-class _Imported(Operation):
-    """Describe a request with a document in one of several formats."""
-
-    def __post_init__(self) -> None:
-        content = {each: OpenAPIMediaType(_described(each)) for each in KINDS}
-        content[JSON] = OpenAPIMediaType(Schema(type=OpenAPIType.OBJECT, examples=[_AGENTLY]))
-        self.request_body = RequestBody(content, description="The document.", required=True)
+_EXPORTED = {each: _described(each) for each in MEDIA_TYPES}
+_DOCUMENT = Schema(type=OpenAPIType.OBJECT, examples=EXAMPLES["session_document"])
+_IMPORTED = {each: _described(each) for each in KINDS} | {JSON: _DOCUMENT}
 
 
 @get(
     "/sessions/{sessionId:str}/export",
     summary="Export a session",
-    operation_class=_Exported,
-    description="`json` and `yaml` contain everything that is needed to continue, and can be imported; `jsonl`, "
-    "`markdown` and `txt` contain the messages. None of them contains a secret of the server. A masked document has "
-    "names in place of personal values (`pii`) and no state; it is for reading only and cannot be imported. "
-    "A caller without the role `reader` or `admin` gets the masked document.",
+    operation_class=answering("The session.", _EXPORTED),
     responses=described("SESSION_REDACTED", "SCRIPT_NOT_FOUND", "SERVER_BUSY"),
 )
 async def export_session(
@@ -72,7 +51,11 @@ async def export_session(
     form: Annotated[Format, QueryParameter(name="format", description=f"One of {', '.join(FORMATS)}.")] = "json",
     masked: Masked = None,
 ) -> Stream:
-    """Return a session as a document."""
+    """`json` and `yaml` contain everything that is needed to continue, and can be imported; `jsonl`, `markdown` and
+    `txt` contain the messages. None of them contains a secret of the server. A masked document has names in place of
+    personal values (`pii`) and no state; it is for reading only and cannot be imported. A caller without the role
+    `reader` or `admin` gets the masked document.
+    """
     services, is_masked = request.services, masks(request.principal, masked)
     document = await export(
         services.turn_runner, services.catalog, request.tenant, session_id, form, is_masked=is_masked
@@ -90,12 +73,8 @@ def _name(name: str, description: str) -> QueryParameter:
     status_code=201,
     summary="Import a session",
     response_headers=[location("The URL of the session.")],
-    operation_class=_Imported,
+    operation_class=taking("The document.", _IMPORTED),
     opt={TAKES: tuple(KINDS)},
-    description="A document of `export` (JSON or YAML) becomes the same session under its own id. Conversations of "
-    "nanobot (JSON lines), of Agently (JSON or YAML) and exported JSON lines "
-    "become sessions of the script for free conversation. The import is complete or changes nothing; lines that cannot "
-    "be read are listed in `skipped`.",
     responses=described(
         "UNSUPPORTED_MEDIA_TYPE",
         "PAYLOAD_TOO_LARGE",
@@ -121,7 +100,10 @@ async def import_session(
     copy: Annotated[bool, QueryParameter(description="Import a copy with a new id.")] = False,
     dry_run: Annotated[bool, QueryParameter(name="dryRun", description="Return the result without a change.")] = False,
 ) -> Response[ImportView]:
-    """Import a document."""
+    """A document of `export` (JSON or YAML) becomes the same session under its own id. Conversations of nanobot (JSON
+    lines), of Agently (JSON or YAML) and exported JSON lines become sessions of the script for free conversation. The
+    import is complete or changes nothing; lines that cannot be read are listed in `skipped`.
+    """
     options = ImportOptions(
         kind=KINDS.get(request.content_type[0], "json"),
         user_id=user_for(request, user_id),

@@ -5,8 +5,7 @@ from typing import Annotated, TypeAlias
 from litestar import delete, get, patch
 from litestar.datastructures import ResponseHeader
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, QueryParameter
+from litestar.params import JSONBody, QueryParameter
 from litestar.response import Stream
 
 from api.errors import described
@@ -21,9 +20,6 @@ Compact: TypeAlias = Annotated[
         name="compact", description="Also rewrite the file, so that the data is physically gone; this takes longer."
     ),
 ]
-_EXAMPLES = [
-    Example(summary="Two are set, one is unset", value={"variables": {"name": "Ana", "age": 34, "channel": None}})
-]
 _DISPOSITION = ResponseHeader(
     name="Content-Disposition", value='attachment; filename="user.json"', description="A file to be saved."
 )
@@ -36,17 +32,11 @@ async def get_user_variables(user_id: UserId, request: ApiRequest) -> UserVariab
     return UserVariables(variables=user_layer(rows))
 
 
-@patch(
-    "/users/{userId:str}/variables",
-    summary="Set a user's global variables",
-    description="Sets several at once, all or none; null unsets one, other variables do not change. The next turn of "
-    "each of the user's sessions uses the new values. Values are converted to the types that scripts declare.",
-    responses=described("SERVER_BUSY"),
-)
-async def patch_user_variables(
-    user_id: UserId, data: Annotated[NewUserVariables, BodyKwarg(examples=_EXAMPLES)], request: ApiRequest
-) -> UserVariables:
-    """Return all variables that are set afterwards."""
+@patch("/users/{userId:str}/variables", summary="Set a user's global variables", responses=described("SERVER_BUSY"))
+async def patch_user_variables(user_id: UserId, data: JSONBody[NewUserVariables], request: ApiRequest) -> UserVariables:
+    """Sets several at once, all or none; null unsets one, other variables do not change. The next turn of each of the
+    user's sessions uses the new values. Values are converted to the types that scripts declare.
+    """
     services = request.services
     rows = await set_variables(services.store, services.clock, request.tenant, user_id, data.variables)
     return UserVariables(variables=user_layer(rows))
@@ -55,8 +45,6 @@ async def patch_user_variables(
 @get(
     "/users/{userId:str}/export",
     summary="Export a user",
-    description="One JSON document: global variables with their history, and every session with its messages, "
-    "variables, events, model calls, failures and migrations. It contains no keys and no settings.",
     response_headers=[_DISPOSITION],
     responses={
         200: ResponseSpec(UserExport, generate_examples=False, description="All data of the user."),
@@ -64,7 +52,9 @@ async def patch_user_variables(
     },
 )
 async def export_user(user_id: UserId, request: ApiRequest) -> Stream:
-    """Export all recorded data of a user."""
+    """One JSON document: global variables with their history, and every session with its messages, variables, events,
+    model calls, failures and migrations. It contains no keys and no settings.
+    """
     document = user_export(request.services.store, request.tenant, user_id, request.services.clock())
     return Stream(document, media_type="application/json")
 
@@ -73,10 +63,10 @@ async def export_user(user_id: UserId, request: ApiRequest) -> Stream:
     "/users/{userId:str}",
     status_code=200,
     summary="Erase a user",
-    description="Deletes all recorded data of the user and of the user's sessions after their running turns. The "
-    "receipt is retained: it counts the deleted rows and does not name the user. A user who returns is a new user.",
     responses=described("SESSION_BUSY", "COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
 )
 async def erase_user(user_id: UserId, request: ApiRequest, compact: Compact = False) -> ReceiptView:
-    """Return a receipt; its counts are zero if there was no data."""
+    """Deletes all recorded data of the user and of the user's sessions after their running turns. The receipt is
+    retained: it counts the deleted rows and does not name the user. A user who returns is a new user.
+    """
     return ReceiptView.of(await request.services.deletion.erase(request.tenant, user_id, compact=compact))

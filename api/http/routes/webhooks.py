@@ -1,10 +1,7 @@
 """Routes for webhooks and their deliveries."""
 
-from typing import Annotated
-
 from litestar import Response, delete, get, patch, post
-from litestar.openapi.spec import Example
-from litestar.params import BodyKwarg, FromQuery
+from litestar.params import FromQuery, JSONBody
 
 from api.errors import ApiError, described
 from api.http.request import ApiRequest, Cursor, DeliveryId, Limit, WebhookId, location
@@ -25,29 +22,19 @@ from store.interface.rows import is_uuid
 from store.interface.webhook_rows import DeliveryRow, DeliveryStatus, DeliverySummary, WebhookRow
 
 _ERRORS = described("DATABASE_ERROR", "SERVER_BUSY")
-_NEW = [
-    Example(
-        summary="Events that scripts emit, and ends of sessions",
-        value={"url": "https://example.org/cuebook", "events": ["emit:*", "session.completed"]},
-    ),
-    Example(summary="Everything", value={"url": "https://example.org/all", "events": ["*"], "description": "CRM"}),
-]
-_CHANGES = [Example(summary="Pause deliveries", value={"status": "paused"})]
 
 
 @post(
     "/webhooks",
     status_code=201,
     summary="Register a webhook",
-    description="`events` are `turn`, `session.created`, `session.completed` and `emit:NAME`, with `*` for any "
-    "characters. The answer contains the secret that signs deliveries; it is not shown again.",
     response_headers=[location("The URL of the new webhook.")],
     responses=described("DATABASE_ERROR", "SERVER_BUSY", "WEBHOOKS_FULL"),
 )
-async def create_webhook(
-    data: Annotated[NewWebhook, BodyKwarg(examples=_NEW)], request: ApiRequest
-) -> Response[WebhookWithSecret]:
-    """Register a webhook."""
+async def create_webhook(data: JSONBody[NewWebhook], request: ApiRequest) -> Response[WebhookWithSecret]:
+    """`events` are `turn`, `session.created`, `session.completed` and `emit:NAME`, with `*` for any characters. The
+    answer contains the secret that signs deliveries; it is not shown again.
+    """
     webhook = await request.services.webhooks.create(request.tenant, data)
     headers = {"Location": f"/api/webhooks/{webhook.webhook_id}"}
     return Response(_with_secret(webhook, request.services), headers=headers)
@@ -67,9 +54,7 @@ async def get_webhook(webhook_id: WebhookId, request: ApiRequest) -> WebhookView
 
 
 @patch("/webhooks/{webhookId:str}", summary="Update or pause a webhook", responses=_ERRORS)
-async def change_webhook(
-    webhook_id: WebhookId, data: Annotated[WebhookPatch, BodyKwarg(examples=_CHANGES)], request: ApiRequest
-) -> WebhookView:
+async def change_webhook(webhook_id: WebhookId, data: JSONBody[WebhookPatch], request: ApiRequest) -> WebhookView:
     """Change the fields in the body. While a webhook is paused, its deliveries wait."""
     services = request.services
     return _view(await services.webhooks.change(request.tenant, webhook_id, data), services)
@@ -82,26 +67,17 @@ async def delete_webhook(webhook_id: WebhookId, request: ApiRequest) -> None:
 
 
 @post(
-    "/webhooks/{webhookId:str}/rotate-secret",
-    status_code=200,
-    summary="Rotate a webhook's secret",
-    description="Until `oldSecretUntil`, a day from now, deliveries are signed with both.",
-    responses=_ERRORS,
+    "/webhooks/{webhookId:str}/rotate-secret", status_code=200, summary="Rotate a webhook's secret", responses=_ERRORS
 )
 async def rotate_secret(webhook_id: WebhookId, request: ApiRequest) -> WebhookWithSecret:
-    """Give a webhook a new secret, which is not shown again."""
+    """Until `oldSecretUntil`, a day from now, deliveries are signed with both."""
     services = request.services
     return _with_secret(await services.webhooks.rotate(request.tenant, webhook_id), services)
 
 
-@post(
-    "/webhooks/{webhookId:str}/test",
-    status_code=200,
-    summary="Test a webhook",
-    description="Sends one `ping` at once without retries, also while the webhook is paused.",
-)
+@post("/webhooks/{webhookId:str}/test", status_code=200, summary="Test a webhook")
 async def try_webhook(webhook_id: WebhookId, request: ApiRequest) -> TrialView:
-    """Return the result of the ping."""
+    """Sends one `ping` at once without retries, also while the webhook is paused."""
     outcome = await request.services.dispatcher.ping(_webhook(request, webhook_id))
     return TrialView(delivered=outcome.trouble is None, status=outcome.status, error=outcome.trouble)
 
@@ -130,11 +106,10 @@ async def get_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, request: 
     "/webhooks/{webhookId:str}/deliveries/{deliveryId:str}/replay",
     status_code=202,
     summary="Retry a delivery",
-    description="Retries a delivery in any status, from its first attempt and with the same id.",
     responses=_ERRORS,
 )
 async def replay_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, request: ApiRequest) -> DeliveryDetail:
-    """Return the delivery, which waits to be sent."""
+    """Retries a delivery in any status, from its first attempt and with the same id."""
     webhook = _webhook(request, webhook_id)
     known = await _delivery(request, webhook, delivery_id)
     await request.services.webhooks.replay(webhook, delivery_id=known.delivery_id)

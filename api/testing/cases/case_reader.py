@@ -35,7 +35,7 @@ from scripts.model.diagnostics import Problems
 from scripts.model.experiments import ExperimentPlan
 from scripts.model.script import FormField, Script
 from scripts.model.variables import Assignment, Declaration, Output, Records
-from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path
+from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path, shown_files
 from scripts.parse.read_script import FileUnreadable, Reading, read_file
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
@@ -50,10 +50,7 @@ def case_files(path: Path) -> list[Path]:
     """Return the case files of a folder and its subfolders in order, or the file itself."""
     if path.is_file():
         return [path]
-    found = sorted(path.rglob(f"*{CASE_SUFFIX}"))
-    return [each for each in found if not any(part.startswith(".") for part in each.relative_to(path).parts)][
-        :FILES_MAX
-    ]
+    return shown_files(path, f"*{CASE_SUFFIX}")[:FILES_MAX]
 
 
 def read_cases(path: Path, scripts: dict[Path, Prepared | Reading], *, recording: bool = False) -> CaseReading:

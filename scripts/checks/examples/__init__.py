@@ -13,8 +13,6 @@ from msgspec import Struct
 from scripts.model.diagnostics import CODES
 
 MARK = "# <-"
-SIDE_FILE = "# file: "
-EARLIER = "earlier.yaml"
 
 
 class Explanation(Struct, frozen=True):
@@ -50,10 +48,3 @@ def explanation(code: str) -> Explanation:
     cause, _, rest = text.partition("\n")
     broken, _, fixed = rest.partition("\n---\n")
     return Explanation(cause.removeprefix("# "), broken + "\n", fixed)
-
-
-def files_of(example: str) -> tuple[str, dict[str, str]]:
-    """Return the script of an example, and its side files by name."""
-    script, *sides = f"\n{example}".split(f"\n{SIDE_FILE}")
-    named = (side.partition("\n") for side in sides)
-    return script[1:], {name: text for name, _, text in named}

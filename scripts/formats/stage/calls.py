@@ -164,11 +164,6 @@ def _returned(notation: StageReader, item: Item) -> dict[str, str]:
 # -- user_option ------------------------------------------------------------------------------------------------------
 
 
-def is_choice_list(tree: Tree) -> bool:
-    """Whether the value in place of a variable's name is the list of choices."""
-    return isinstance(tree, Sequence | Mapping)
-
-
 def choose(
     notation: StageReader,
     item: Item,
@@ -179,7 +174,7 @@ def choose(
 ) -> Action | None:
     """Read a closed choice. `own` reads the actions of a choice."""
     listed = item.take("choices", "options", "option", "items")
-    if is_choice_list(tree):
+    if isinstance(tree, Sequence | Mapping):  # the choices in place of a variable's name
         name = item.take("var", "output", "get", "name")
         if listed is not None:
             notation.refuse(

@@ -21,10 +21,10 @@ from api.analytics.locks import FILE_NAME as LOCK
 from api.analytics.locks import FolderLock
 from api.analytics.process import Processes
 from api.analytics.worker import work
-from api.app import utc_now
 from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.metrics import Metrics
+from api.timestamps import utc_now
 from store.analytics.file import Place
 from store.interface.errors import StoreBusy
 from store.store import Store

@@ -19,7 +19,7 @@ from litestar.types import HTTPDisconnectEvent
 from api.analytics.execute import AnswerDocument, Question
 from api.analytics.process import Processes
 from api.errors import ApiError
-from api.http.disconnect import cancel_on_disconnect
+from api.http.routes.analytics import cancel_on_disconnect
 from store.analytics.query import QueryLimits
 from store.interface.errors import DatabaseUnreadable, QueryRefused, QueryStopped, StoreBusy
 

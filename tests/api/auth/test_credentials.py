@@ -10,7 +10,7 @@ import pytest
 from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import CREDENTIAL_CHARS_MAX, TENANT_CHARS_MAX, Authenticated, Authenticator
 from api.auth.middleware import check_role
-from api.auth.policy import ADMIN, APP, OWN_APP, SERVER
+from api.auth.policy import ADMIN, policy_of
 from api.auth.principal import Principal
 from api.errors import ApiError
 from api.schemas.keys import NewKey
@@ -19,6 +19,10 @@ from store.store import Store
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 OPERATOR_KEY = "the operator's key"
+
+APP = policy_of("POST", "/api/sessions/{sessionId}/messages")
+OWN_APP = policy_of("POST", "/api/memory/units")
+SERVER = policy_of("GET", "/metrics")
 
 
 class Access:

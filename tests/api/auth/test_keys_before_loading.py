@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from api.app import utc_now
 from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
-from api.auth.policy import APP, PROBE
+from api.auth.policy import policy_of
 from api.errors import ApiError
 from api.settings import Settings
+from api.timestamps import utc_now
 from store.store import Store
+
+APP = policy_of("POST", "/api/sessions/{sessionId}/messages")
+PROBE = policy_of("GET", "/health")
 
 
 async def test_a_key_is_required_until_it_is_known_that_there_is_none(

@@ -10,11 +10,12 @@ import httpx
 import msgspec
 import pytest
 
-from api.app import create_app, utc_now
+from api.app import create_app
 from api.catalog.catalog import Catalog
 from api.embedded import running
 from api.sessions.session_cache import SessionCache
 from api.settings import Settings
+from api.timestamps import utc_now
 from runtime.context.selection import Contexts
 from runtime.models.offline_model import OfflineModel
 from store.interface.rows import NO_TURN, TurnRow

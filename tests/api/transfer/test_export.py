@@ -5,13 +5,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from api.app import utc_now
 from api.catalog.catalog import Catalog
 from api.models import make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.schemas.transfers import FORMATS
 from api.settings import load_settings
+from api.timestamps import utc_now
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
 from store.store import Store

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.checks.examples import EARLIER, MARK, NOT_SHOWN, explanation, files_of
+from scripts.checks.examples import MARK, NOT_SHOWN, explanation
 from scripts.model.diagnostics import CODES, Problems
 from scripts.parse.folder import read_path
 from scripts.parse.read_script import Source, read_script
@@ -12,6 +12,16 @@ from scripts.versions.breaking_changes import changes, report
 
 SHOWN = [code for code in CODES if code not in NOT_SHOWN]
 CODES_MIN = 50
+
+SIDE_FILE = "# file: "
+EARLIER = "earlier.yaml"
+
+
+def files_of(example: str) -> tuple[str, dict[str, str]]:
+    """Return the script of an example, and its side files by name."""
+    script, *sides = f"\n{example}".split(f"\n{SIDE_FILE}")
+    named = (side.partition("\n") for side in sides)
+    return script[1:], {name: text for name, _, text in named}
 
 
 def problems_of(text: str):

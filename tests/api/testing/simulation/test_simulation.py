@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from api.app import utc_now
 from api.catalog.catalog import Catalog
 from api.embedded import open_runtime
 from api.ids import TENANT
@@ -20,6 +19,7 @@ from api.testing.simulation.published_scripts import SimulationFailed, read_scri
 from api.testing.simulation.simulate import Simulation, SimulationCounts, simulate, timeline_in_processes
 from api.testing.simulation.simulated_session import TurnSettings
 from api.testing.simulation.visits import LoadProfile
+from api.timestamps import utc_now
 from runtime.state.limits import Limits
 from store.store import Store
 

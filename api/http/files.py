@@ -1,0 +1,54 @@
+"""Routes that answer with files, or take them: the answer, and the OpenAPI descriptions of both."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import IO
+
+from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, Operation, RequestBody, Schema
+from litestar.response import Stream
+
+CHUNK_BYTES = 1 << 20
+
+
+def answering(about: str, content: Mapping[str, Schema]) -> type[Operation]:
+    """Return an operation whose response is a file of one of these media types."""
+
+    @dataclass
+    class Answering(Operation):
+        def __post_init__(self) -> None:
+            if self.responses is not None:
+                self.responses["200"] = OpenAPIResponse(about, content=_media_types(content))
+
+    return Answering
+
+
+def taking(about: str, content: Mapping[str, Schema]) -> type[Operation]:
+    """Return an operation whose request body is a file of one of these media types."""
+
+    @dataclass
+    class Taking(Operation):
+        def __post_init__(self) -> None:
+            self.request_body = RequestBody(_media_types(content), description=about, required=True)
+
+    return Taking
+
+
+def _media_types(content: Mapping[str, Schema]) -> dict[str, OpenAPIMediaType]:
+    return {media_type: OpenAPIMediaType(schema) for media_type, schema in content.items()}
+
+
+def download(file: IO[bytes], name: str, media_type: str) -> Stream:
+    """Return an answer with an open file, which is closed at the end or when the client disconnects."""
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Length": str(os.fstat(file.fileno()).st_size),
+    }
+    return Stream(_pieces(file), media_type=media_type, headers=headers)
+
+
+async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, CHUNK_BYTES):
+            yield piece
