@@ -9,7 +9,6 @@ from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from runtime.state.ports import Purpose, Usage
-from store.interface.retention_rows import RetentionAction
 
 _TURN_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
@@ -25,10 +24,10 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._requests = self._counter("http_requests", "Requests by route and status", "method", "route", "status")
-        self._errors = self._counter("errors", "Failed requests", "code")
-        self._turns = self._counter("turns", "Turns", "outcome")
-        self._turn_s = Histogram(
+        self.requests = self._counter("http_requests", "Requests by route and status", "method", "route", "status")
+        self.errors = self._counter("errors", "Failed requests", "code")
+        self.turns = self._counter("turns", "Turns", "outcome")  # done, refused or an error code
+        self.turn_seconds = Histogram(
             "cuebook_turn_seconds",
             "Duration of a turn without its commit",
             buckets=_TURN_S,
@@ -37,8 +36,8 @@ class Metrics:
         self._calls = self._counter("model_calls", "Calls of language models", "purpose", "outcome")
         self._tokens = self._counter("model_tokens", "Tokens of language models", "direction")
         self._queries = self._counter("analytics_queries", "Analytics queries", "outcome")
-        self._refresh_s = self._counter("analytics_bringing_seconds", "Time spent on refreshing the analytics")
-        self._retention = self._counter("retention_sessions", "Sessions redacted or deleted by retention", "action")
+        self.refresh_seconds = self._counter("analytics_bringing_seconds", "Time spent on refreshing the analytics")
+        self.retention = self._counter("retention_sessions", "Sessions redacted or deleted by retention", "action")
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
         """Expose a gauge whose value is read when the metrics are collected."""
@@ -48,29 +47,12 @@ class Metrics:
         """Expose a total that is counted elsewhere and read when the metrics are collected."""
         self._registry.register(_Total(f"cuebook_{name}", about, value))
 
-    def count_request(self, method: str, route: str, status: int) -> None:
-        """Count a request that was answered."""
-        self._requests.labels(method, route, str(status)).inc()
-
-    def count_error(self, code: str) -> None:
-        """Count a failed request."""
-        self._errors.labels(code).inc()
-
-    def count_turn(self, outcome: str, seconds: float) -> None:
-        """Count a turn and its duration without the commit; its outcome is `done`, `refused` or an error code."""
-        self._turns.labels(outcome).inc()
-        self._turn_s.observe(seconds)
-
     def count_call(self, purpose: Purpose, *, done: bool, usage: Usage | None) -> None:
         """Count a finished call of a language model."""
         self._calls.labels(purpose, "done" if done else "failed").inc()
         if usage is not None:
             self._tokens.labels("input").inc(usage.input_tokens)
             self._tokens.labels("output").inc(usage.output_tokens)
-
-    def count_retention(self, action: RetentionAction, sessions: int) -> None:
-        """Count sessions that retention redacted or deleted."""
-        self._retention.labels(action).inc(sessions)
 
     @contextmanager
     def counting_query(self) -> Iterator[QueryOutcome]:
@@ -80,10 +62,6 @@ class Metrics:
             yield result
         finally:
             self._queries.labels(result.outcome).inc()
-
-    def count_refresh(self, seconds: float) -> None:
-        """Count the time of a refresh of an analytics file."""
-        self._refresh_s.inc(seconds)
 
     def exposition(self) -> bytes:
         """Return all metrics in the Prometheus text format."""

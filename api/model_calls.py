@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 import structlog
 from cachetools import LRUCache
+from msgspec import Struct
 
 from api.logs.turn_fields import fields_of_turn
 from api.metrics import Metrics
@@ -55,38 +56,27 @@ class RecordedCalls:
         return functools.reduce(added, map(usage_of, self.rows.values()), self._dropped)
 
 
-class CallJournal:
-    """The journal of one attempt at a turn."""
+class CallJournal(Struct):
+    """The journal of one attempt at a turn; `attempts` receives its calls, too."""
 
-    def __init__(
-        self,
-        store: Store,
-        session: SessionRow,
-        turn: int,
-        attempts: RecordedCalls,
-        clock: Clock,
-        ids: Ids,
-        metrics: Metrics,
-    ) -> None:
-        self._store = store
-        self._session = session
-        self._turn = turn
-        self._attempts = attempts
-        self._clock = clock
-        self._ids = ids
-        self._metrics = metrics
-        self._spent = attempts.spent()
-        self._earlier = [row for row in attempts.rows.values() if row.outcome == "done" or row.ended_at is None]
-
-    def spent(self) -> Spent:
-        """Return the usage of all calls of earlier attempts."""
-        return self._spent
+    store: Store
+    session: SessionRow
+    turn: int
+    attempts: RecordedCalls
+    clock: Clock
+    ids: Ids
+    metrics: Metrics
+    earlier: list[CallRow]
+    """The calls of earlier attempts that have not been used in this one."""
+    spent: Spent
+    """The usage of all calls of earlier attempts."""
 
     def known(self, digest: str) -> RecordedResult | None:
-        """Return the next recorded call for the same request; calls with a reply come first."""
-        same = [row for row in self._earlier if row.request_digest == digest]
+        """Return the next recorded call for the same request; calls with a reply come first, failed ones never."""
+        same = [row for row in self.earlier if row.request_digest == digest]
+        same = [row for row in same if row.outcome == "done" or row.ended_at is None]
         for row in sorted(same, key=lambda row: row.outcome != "done"):
-            self._earlier.remove(row)
+            self.earlier.remove(row)
             if row.outcome != "done":
                 return RecordedResult(_intent(row), None)
             with contextlib.suppress(msgspec.DecodeError):  # written by another version: the call is repeated
@@ -96,25 +86,25 @@ class CallJournal:
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
         """Record durably that a call is about to be made."""
         row = CallRow(
-            tenant=self._session.tenant,
-            session_id=self._session.session_id,
-            user_id=self._session.user_id,
-            script_id=self._session.script_id,
-            script_version=self._session.script_version,
-            turn=self._turn,
-            number=self._attempts.count + 1,
-            call_id=self._ids(),
+            tenant=self.session.tenant,
+            session_id=self.session.session_id,
+            user_id=self.session.user_id,
+            script_id=self.session.script_id,
+            script_version=self.session.script_version,
+            turn=self.turn,
+            number=self.attempts.count + 1,
+            call_id=self.ids(),
             purpose=request.purpose,
             action_id=request.action_id,
             round=request.round,
             model=model,
             request_digest=digest,
-            started_at=self._clock(),
+            started_at=self.clock(),
         )
         try:
             await self._save(row)
         except asyncio.CancelledError:
-            await self._save(_ended_row(row, self._clock(), None, "not made: the turn took too long", None))
+            await self._save(_ended_row(row, self.clock(), None, "not made: the turn took too long", None))
             raise
         return _intent(row)
 
@@ -122,13 +112,13 @@ class CallJournal:
         self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None
     ) -> CallResult:
         """Record the result of a call durably; a reply that cannot be stored becomes an error."""
-        row, now = self._attempts.rows[intent.call_id], self._clock()
+        row, now = self.attempts.rows[intent.call_id], self.clock()
         try:
             await self._save(_ended_row(row, now, reply, error, usage))
         except RowRefused:
             reply, error, usage = None, "the model's reply contains values that cannot be stored", None
             await self._save(_ended_row(row, now, reply, error, usage))
-        self._metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
+        self.metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
         if is_debugging():
             self._log_call(intent, now, usage, outcome="done" if reply is not None else "failed")
         return CallResult(reply=reply, error=error, usage=usage, ended_at=now)
@@ -136,7 +126,7 @@ class CallJournal:
     def _log_call(self, intent: Intent, now: datetime, usage: Usage | None, *, outcome: str) -> None:
         log.debug(
             "a model was called",
-            **fields_of_turn(self._session, self._turn),
+            **fields_of_turn(self.session, self.turn),
             action_id=intent.action_id,
             purpose=intent.purpose,
             round=intent.round,
@@ -149,14 +139,14 @@ class CallJournal:
 
     async def note_interruption(self, intent: Intent) -> None:
         """Record durably that a call of an earlier attempt was interrupted and that the user got an error."""
-        row = self._attempts.rows[intent.call_id]
+        row = self.attempts.rows[intent.call_id]
         await self._save(
-            msgspec.structs.replace(row, ended_at=self._clock(), error="interrupted; the user got an error")
+            msgspec.structs.replace(row, ended_at=self.clock(), error="interrupted; the user got an error")
         )
 
     async def _save(self, row: CallRow) -> None:
-        self._attempts.add(row)
-        await self._store.turns.note_call(row)
+        self.attempts.add(row)
+        await self.store.turns.note_call(row)
 
 
 def _intent(row: CallRow) -> Intent:
@@ -232,20 +222,18 @@ class Spending:
 
     def __init__(self, store: Store, budgets: Budgets) -> None:
         self._store = store
-        self._bounds: dict[Span, Bounds] = {
+        self.bounds: dict[Span, Bounds] = {
             span: bounds for span in ("user_day", "day") if (bounds := budgets.bounds(span)) != Bounds()
         }
         self._totals: LRUCache[_Key, _Total] = LRUCache(TOTALS_MAX)
         self._reading = asyncio.Lock()
 
-    async def meter(self, tenant: str, user_id: str, now: datetime) -> DayMeter | None:
-        """Return the meter of a user's turn; None if there is no daily budget."""
-        if not self._bounds:
-            return None
+    async def meter(self, tenant: str, user_id: str, now: datetime) -> DayMeter:
+        """Return the meter of a user's turn."""
         day = now.astimezone(UTC).date()
         owners: dict[Span, str | None] = {"user_day": user_id, "day": None}
         totals = [
-            (span, bounds, await self._total((day, tenant, owners[span]))) for span, bounds in self._bounds.items()
+            (span, bounds, await self._total((day, tenant, owners[span]))) for span, bounds in self.bounds.items()
         ]
         return DayMeter(totals)
 

@@ -267,7 +267,7 @@ class AnalyticsFiles:
                 await self._processes.run(
                     Refresh(str(state.place.path), str(folder), masking), Finished, timeout_s=REFRESH_S
                 )
-                self._metrics.count_refresh(time.monotonic() - started)
+                self._metrics.refresh_seconds.inc(time.monotonic() - started)
             return delta
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -171,9 +171,9 @@ def _with_request_id(app: ASGIApp, ids: Ids, metrics: Metrics) -> ASGIApp:
 def _count(metrics: Metrics, scope: Scope, status: int) -> None:
     """Count a request by its route; all requests without a route share one label."""
     if scope["type"] == ScopeType.HTTP and "path_template" in scope:
-        metrics.count_request(scope["method"], scope["path_template"], status)
+        metrics.requests.labels(scope["method"], scope["path_template"], status).inc()
     else:
-        metrics.count_request("", "", status)
+        metrics.requests.labels("", "", status).inc()
 
 
 async def _drain(receive: Receive) -> None:

@@ -28,7 +28,7 @@ def exception_handlers(
         failure = errors.translate(error, _sent_names(request))
         request_id = request.scope["state"]["request_id"]
         errors.log_failure(failure, error, request_id, route_of(request))
-        metrics_of().count_error(failure.code)
+        metrics_of().errors.labels(failure.code).inc()
         body = errors.answer(failure, request_id, utc_text(clock()))
         headers = errors.headers_of(failure, error)
         return Response(body, status_code=failure.kind.status, headers=headers, media_type="application/json")

@@ -60,13 +60,14 @@ class MemoryCache:
         self.folder = folder
         """The folder of all saved indexes."""
         self._graph_from = graph_from  # number of vectors from which a memory has an index
-        self._loaded: OrderedDict[OwnerId, LoadedMemory] = OrderedDict()
+        self.loaded: OrderedDict[OwnerId, LoadedMemory] = OrderedDict()
+        """The loaded memories, the least recently used first."""
         self._loading: WeakValueDictionary[OwnerId, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def units(self) -> int:
         """Return the number of loaded units."""
-        return sum(len(loaded.units) for loaded in self._loaded.values())
+        return sum(len(loaded.units) for loaded in self.loaded.values())
 
     @asynccontextmanager
     async def locked(self, tenant: str, user_id: str, *, flushed: bool = True) -> AsyncIterator[LoadedMemory]:
@@ -98,7 +99,7 @@ class MemoryCache:
         """
         owner = (tenant, user_id)
         async with self._loading_of(owner):
-            loaded = self._loaded.get(owner)
+            loaded = self.loaded.get(owner)
             if loaded is not None:
                 async with loaded.lock:
                     if not loaded.is_dropped:
@@ -118,13 +119,13 @@ class MemoryCache:
 
     def invalidate(self, tenant: str, user_id: str) -> None:
         """Note that a turn of the user was committed, so that the next use of the memory ingests it."""
-        loaded = self._loaded.get((tenant, user_id))
+        loaded = self.loaded.get((tenant, user_id))
         if loaded is not None:
             loaded.is_behind = True
 
     def drop(self, tenant: str, user_id: str) -> None:
         """Remove a memory from the cache, so that its next use loads it from the database."""
-        loaded = self._loaded.pop((tenant, user_id), None)
+        loaded = self.loaded.pop((tenant, user_id), None)
         if loaded is not None:
             loaded.is_dropped = True
             if loaded.index is not None:
@@ -156,7 +157,7 @@ class MemoryCache:
 
     async def flush(self) -> None:
         """Write all buffered changes. Raises StoreError."""
-        for owner, loaded in list(self._loaded.items()):
+        for owner, loaded in list(self.loaded.items()):
             if loaded.unwritten:
                 async with self.locked(*owner):
                     pass
@@ -178,20 +179,20 @@ class MemoryCache:
             if cached is not None:
                 return cached
             loaded = await self._read(owner)
-            self._loaded[owner] = loaded
+            self.loaded[owner] = loaded
             self._evict()
         return loaded
 
     def _cached(self, owner: OwnerId) -> LoadedMemory | None:
-        loaded = self._loaded.get(owner)
+        loaded = self.loaded.get(owner)
         if loaded is not None:
-            self._loaded.move_to_end(owner)
+            self.loaded.move_to_end(owner)
         return loaded
 
     def _evict(self) -> None:
         """Drop the least recently used memories above the limits, except those in use or with buffered writes."""
-        for owner, loaded in list(self._loaded.items())[:-1]:
-            if len(self._loaded) <= LOADED_MAX and self.units <= LOADED_UNITS_MAX:
+        for owner, loaded in list(self.loaded.items())[:-1]:
+            if len(self.loaded) <= LOADED_MAX and self.units <= LOADED_UNITS_MAX:
                 return
             if not loaded.lock.locked() and not loaded.unwritten:
                 self.drop(*owner)

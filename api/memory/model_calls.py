@@ -60,7 +60,7 @@ class MemoryCalls(Struct, frozen=True):
         Raises ModelFailed, also if a budget is used up, and StoreError.
         """
         meter = await self.spending.meter(tenant, user_id, request.now)
-        exceeded = meter.exceeded() if meter is not None else None
+        exceeded = meter.exceeded()
         if exceeded is not None:
             raise ModelFailed(f"the budget `{exceeded}` is used up")
         row = MemoryCallRow(

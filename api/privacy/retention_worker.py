@@ -94,8 +94,8 @@ class Retention:
         progress.redacted += len(result.redacted)
         progress.deleted += len(result.deleted)
         progress.passed += len(group) - len(processed)
-        self._metrics.count_retention("redact", len(result.redacted))
-        self._metrics.count_retention("delete", len(result.deleted))
+        self._metrics.retention.labels("redact").inc(len(result.redacted))
+        self._metrics.retention.labels("delete").inc(len(result.deleted))
         await self._wait(min(asyncio.get_running_loop().time() - started, REST_S_MAX))
         return {(each.tenant, each.session_id) for each in group if each.session_id not in processed}
 

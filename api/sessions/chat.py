@@ -238,7 +238,8 @@ class Chat:
             log_turn(session, row)
         self.live.committed(row)
         memory = self._runner.memory_system
-        memory.cache.invalidate(session.tenant, session.user_id)
+        if memory.cache.loaded:
+            memory.cache.invalidate(session.tenant, session.user_id)
         if _uses_memory(cached, row):
             memory.worker.enqueue(session.tenant, session.user_id)
         if deliveries:

@@ -179,10 +179,11 @@ class CachedSession:
     def apply_turn(self, row: TurnRow, turn: Turn) -> None:
         """Update the session from a committed turn."""
         self.state = turn.state
-        self.history = newest((*self.history, *turn.messages), self.history_max)
+        history = (*self.history, *turn.messages)
+        self.history = history if len(history) <= self.history_max else newest(history, self.history_max)
         self.updated_at = row.finished_at
         self.failure = None
-        if turn.state.begun:
+        if turn.state.begun and self.attempts.rows:
             self.attempts = RecordedCalls()
         if row.idempotency_key is not None:
             self.keys[row.idempotency_key] = None

@@ -110,7 +110,7 @@ class Streams:
         except Exception as error:  # noqa: BLE001  (the response has begun, so the error is its last frame)
             failure = errors.translate(error)
             errors.log_failure(failure, error, request.request_id, request.route)
-            self._metrics.count_error(failure.code)
+            self._metrics.errors.labels(failure.code).inc()
             body = errors.answer(failure, request.request_id, utc_text(self._clock()))
             return encoded("error", body, pending.turn.base_id if pending.turn is not None else "")
         session_id, events = answer.session.session_id, answer.row.events

@@ -25,7 +25,7 @@ from runtime.engine.engine import FailureKind, Turn, TurnFailed, run_turn
 from runtime.state.inputs import Chosen, Filled, Input, Intervention, Moved, Reply
 from runtime.state.ports import Clock, Ids, Model, OnDelta
 from runtime.state.program import Program
-from runtime.state.state import Cell, State
+from runtime.state.state import Cell, Spent, State
 from runtime.turn.calls import ModelCall
 from scripts.expressions.values import ValueRefused, bounded
 from scripts.model.context_config import strategies
@@ -137,8 +137,8 @@ class TurnRunner(Struct, frozen=True):
         session = cached.session
         has_globals = isinstance(turn_input, Moved)  # its state contains the current ones already, with changes
         cells = None if has_globals else await self.global_cells(cached)
-        journal = CallJournal(self.store, session, state.turn + 1, cached.attempts, self.clock, self.ids, self.metrics)
-        meter = await self.spending.meter(session.tenant, session.user_id, started)
+        has_budgets = bool(self.spending.bounds)
+        meter = await self.spending.meter(session.tenant, session.user_id, started) if has_budgets else None
         outcome, began = "refused", time.perf_counter()
         try:
             turn = await run_turn(
@@ -151,7 +151,7 @@ class TurnRunner(Struct, frozen=True):
                 limits=self.settings.limits,
                 global_cells=cells,
                 history=cached.history,
-                journal=journal,
+                journal=self._journal(cached, state.turn + 1),
                 meter=meter,
                 live=live,
                 now=started,
@@ -165,8 +165,23 @@ class TurnRunner(Struct, frozen=True):
             note_turn(error, session, state.turn + 1)
             raise
         finally:
-            self.metrics.count_turn(outcome, time.perf_counter() - began)
+            self.metrics.turns.labels(outcome).inc()
+            self.metrics.turn_seconds.observe(time.perf_counter() - began)
         return turn
+
+    def _journal(self, cached: CachedSession, turn: int) -> CallJournal:
+        attempts = cached.attempts
+        return CallJournal(
+            self.store,
+            cached.session,
+            turn,
+            attempts,
+            self.clock,
+            self.ids,
+            self.metrics,
+            earlier=list(attempts.rows.values()),
+            spent=attempts.spent() if attempts.rows else Spent(),
+        )
 
     async def new_session_id(self, tenant: str, idempotency_key: str | None) -> str:
         """Return the id of a session to be created. A repeated request gets the same id, so that the model calls of an

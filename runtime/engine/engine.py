@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -70,7 +70,7 @@ STEPS_BETWEEN_YIELDS = 20  # how often the engine yields, so that other sessions
 FailureKind: TypeAlias = Literal["action", "model", "memory", "limit", "place", "interrupted"]
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, dict=True):
     """The result of one turn; `saved` is the encoded state."""
 
     state: State
@@ -78,15 +78,15 @@ class Turn(Struct, frozen=True):
     events: tuple[Event, ...]
     model_calls: tuple[ModelCall, ...]
 
-    @property
+    @cached_property
     def messages(self) -> tuple[Message, ...]:
         """Return all messages of the turn, the user's own message first."""
-        return tuple(event.body for event in self.events if isinstance(event.body, Message))
+        return tuple([event.body for event in self.events if isinstance(event.body, Message)])
 
-    @property
+    @cached_property
     def changes(self) -> tuple[VariableChanged, ...]:
         """Return all variable writes of the turn."""
-        return tuple(event.body for event in self.events if isinstance(event.body, VariableChanged))
+        return tuple([event.body for event in self.events if isinstance(event.body, VariableChanged)])
 
 
 PLACE = "turn_place"

@@ -208,8 +208,9 @@ class RecordedResult(Struct, frozen=True):
 class Journal(Protocol):
     """Stores the calls of one turn while it runs, so that no completed call is repeated."""
 
+    @property
     def spent(self) -> Spent:
-        """Return the usage of all calls of earlier attempts at the turn."""
+        """The usage of all calls of earlier attempts at the turn."""
 
     def known(self, digest: str) -> RecordedResult | None:
         """Return the next unused call that an earlier attempt made for the same request."""

@@ -43,9 +43,11 @@ class Program:
         self.topics: dict[tuple[str, str], Topic] = {}
         self._actions: dict[tuple[str, str, str], Action] = {}
         self._lists: dict[Place, tuple[Action, ...]] = {}
-        for phase in script.phases:
-            for topic in phase.topics:
-                self._add_topic(phase, topic)
+        self._indices: dict[tuple[str, str, str], tuple[int, int, int]] = {}
+        for phase_at, phase in enumerate(script.phases):
+            self._indices[phase.id, "", ""] = phase_at, 0, 0
+            for topic_at, topic in enumerate(phase.topics):
+                self._add_topic(phase, topic, (phase_at, topic_at))
         self.skills = {skill.id: skill for skill in script.skills}
         for skill in script.skills:
             self._add_actions("", skill.id, skill.actions)
@@ -92,9 +94,12 @@ class Program:
         """Return whether the script counts with an answer of a topic or skill, so that the answer must be a number."""
         return (*home, name) in self._counted
 
-    def _add_topic(self, phase: Phase, topic: Topic) -> None:
+    def _add_topic(self, phase: Phase, topic: Topic, index: tuple[int, int]) -> None:
         self.topics[phase.id, topic.id] = topic
         self._add_actions(phase.id, topic.id, topic.actions)
+        self._indices[phase.id, topic.id, ""] = *index, 0
+        for action_at, action in enumerate(topic.actions):
+            self._indices |= {(phase.id, topic.id, inner.id): (*index, action_at) for inner in walk((action,))}
 
     def _add_actions(self, phase: str, topic: str, actions: tuple[Action, ...]) -> None:
         self._lists[phase, topic, "", ""] = actions
@@ -162,12 +167,8 @@ class Program:
 
     def indices(self, phase: str, topic: str, action: str) -> tuple[int, int, int]:
         """Return the indices of phase, topic and action, from 0; an action in a block has the index of the block."""
-        phase_at = next((i for i, each in enumerate(self.script.phases) if each.id == phase), 0)
-        topics = self.phases[phase].topics if phase in self.phases else ()
-        topic_at = next((i for i, each in enumerate(topics) if each.id == topic), 0)
-        actions = topics[topic_at].actions if topics else ()
-        action_at = next((i for i, each in enumerate(actions) if action in {inner.id for inner in walk((each,))}), 0)
-        return phase_at, topic_at, action_at
+        found = (self._indices.get(key) for key in ((phase, topic, action), (phase, topic, ""), (phase, "", "")))
+        return next((each for each in found if each is not None), (0, 0, 0))
 
     @property
     def locale(self) -> Locale:

@@ -114,9 +114,7 @@ class ModelCall(Struct, frozen=True, kw_only=True):
 class NoJournal:
     """A journal that stores nothing, for conversations that are not recorded."""
 
-    def spent(self) -> Spent:
-        """Return no usage."""
-        return Spent()
+    spent = Spent()
 
     def known(self, digest: str) -> RecordedResult | None:
         """Return None."""

@@ -138,7 +138,7 @@ class TurnContext:
         self.events: list[Event] = []
         self.action_id = ""
         self.recalls = recalls
-        earlier = journal.spent()
+        earlier = journal.spent
         if earlier.calls:
             state.spent = merged(state.spent, earlier)
         budget = BudgetTracker(state, limits.turn_budget, limits.session_budget, meter, earlier)

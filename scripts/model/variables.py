@@ -1,13 +1,14 @@
 """The variables of a script: declarations, values extracted from the conversation, and computed values."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, ValueType, coerce, infer_type
 from scripts.model.base import Expression, Node, Template
 
 
-class Declaration(Node, frozen=True, kw_only=True):
+class Declaration(Node, frozen=True, kw_only=True, dict=True):
     """A declaration of a variable in a scope."""
 
     var: str
@@ -18,13 +19,13 @@ class Declaration(Node, frozen=True, kw_only=True):
     pii: bool = False
     auto: bool = False  # updated from every message of the user, whatever the question
 
-    @property
+    @cached_property
     def kind(self) -> DeclaredType | None:
         """The type; `choices` without a type imply the type choice."""
         return "choice" if self.choices and self.type is None else self.type
 
 
-class Output(Node, frozen=True, kw_only=True):
+class Output(Node, frozen=True, kw_only=True, dict=True):
     """A value that an action extracts from the conversation."""
 
     get: str
@@ -41,7 +42,7 @@ class Output(Node, frozen=True, kw_only=True):
     fallback: Literal["raw"] | None = None
     labels: Mapping[str, str] = {}  # labels of the choices by value, in a translated script
 
-    @property
+    @cached_property
     def kind(self) -> DeclaredType | None:
         """The type; `choices` without a type imply the type choice."""
         return "choice" if self.choices and self.type is None else self.type

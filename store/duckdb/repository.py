@@ -1,7 +1,7 @@
 """What all repositories over DuckDB share: a method of a repository runs one function with a cursor, in a thread."""
 
 from collections.abc import Callable, Coroutine, Iterable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from store.duckdb.fetch import Cursor
@@ -21,7 +21,7 @@ class Repository:
         self._readers = readers
         self._writer_or_none = writer
 
-    @property
+    @cached_property
     def _writer(self) -> Writer:
         """The writing thread. Raises StoreReadOnly."""
         if self._writer_or_none is None:

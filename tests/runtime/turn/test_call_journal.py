@@ -45,6 +45,7 @@ class Notes:
         self.usages: list[Usage | None] = []
         self._known = list(known)
 
+    @property
     def spent(self) -> Spent:
         return Spent(calls=len(self._known))
 
