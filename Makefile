@@ -8,7 +8,7 @@
 # make docs        builds the documentation into site/, which the server then serves at /docs
 # make fuzz        100,000 mutated scripts, each of which must be read without a crash
 # make mutants     changes the core in thousands of ways, and prints how many of the changes no test notices; hours
-# make bench       benchmarks of turns, streams and sessions, beside a baseline measured in the same run
+# make bench       benchmarks of speed beside peers measured in the same run, with a table at the end (BENCH_AGAINST=COMMIT)
 # make size        prints the lines of code by folder, and the longest functions
 # make trace       prints the path of one message: its frames and modules
 # make bench-memory, make bench-analytics  the same for memory (LOCOMO=locomo10.zip) and analytics (SIM_DATA=FOLDER)
@@ -47,6 +47,12 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 	$(PIP) -e '.[mutation-tests]'
 	touch $@
 
+# LangGraph, which is only measured, in an environment of its own: it brings a plugin of pytest and much else
+.venv/benchmarks: .venv/dev
+	$(PYTHON) -m venv .venv/peers
+	.venv/peers/bin/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt langgraph langgraph-checkpoint-sqlite
+	touch $@
+
 .venv/docs: .venv/base
 	$(PIP) -e '.[docs]'
 	touch $@
@@ -73,11 +79,10 @@ check: .venv/dev
 transcripts: .venv/dev
 	WRITE_TRANSCRIPTS=1 $(BIN)/pytest -q tests/e2e/transcripts
 
-bench: .venv/dev
-	$(BIN)/python tests/benchmarks/bench_turns.py
+bench: .venv/benchmarks
 	$(BIN)/python tests/benchmarks/bench_streams.py
 	$(BIN)/python tests/benchmarks/bench_sessions.py
-	$(BIN)/python tests/benchmarks/bench_check.py
+	$(BIN)/python tests/benchmarks/bench_all.py
 
 size: .venv/dev
 	$(BIN)/python tests/benchmarks/code_size.py

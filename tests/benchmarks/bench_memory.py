@@ -5,7 +5,7 @@ The vectors are 256 numbers around centres, as those of sentences are: of what i
 near some of them. `--count 100000` shows what grows; right after it was added, an index is being made meanwhile. The
 floor of a query is hnswlib alone, that of exactness numpy alone; neither keeps anything, reads words, or knows whose it
 is. What a query returns has been visited, on disk; by words and meaning it is borne in mind besides, which is more to
-write. A memory ranks by more than the cosine; what its index finds of the nearest is told by `bench_memory_index.py`.
+write. A memory ranks by more than the cosine; `bench_memory_index.py` measures what its index finds of the nearest.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def _nearest(vectors: Floats, question: Floats) -> list[int]:
 def _library(vectors: Floats, questions: Floats, truth: Sequence[Sequence[int]]) -> None:
     index = hnswlib.Index("ip", DIMENSION)
     index.init_index(len(vectors), M=16, ef_construction=100)
-    with _told("hnswlib alone, add", len(vectors)):
+    with _show_rate("hnswlib alone, add", len(vectors)):
         index.add_items(vectors)
     index.set_ef(128)
     found: list[list[int]] = []
@@ -95,7 +95,7 @@ def _library(vectors: Floats, questions: Floats, truth: Sequence[Sequence[int]])
 def _memory(folder: Path, texts: Sequence[str], vectors: Floats, asked: Sequence[str], questions: Floats) -> None:
     with open_memory(folder, "bench") as memory:
         memory.start_session("bench")
-        with _told("memory, add", len(texts), ADD_GOAL):
+        with _show_rate("memory, add", len(texts), ADD_GOAL):
             for start in range(0, len(texts), BATCH):
                 rows = range(start, min(start + BATCH, len(texts)))
                 memory.add_many([NewUnit(content=texts[row], vector=vectors[row]) for row in rows])
@@ -138,7 +138,7 @@ def _timed(given: Sequence[object] | Floats | range, ask: Callable[..., object])
 
 
 @contextmanager
-def _told(what: str, count: int, goal: float | None = None) -> Iterator[None]:
+def _show_rate(what: str, count: int, goal: float | None = None) -> Iterator[None]:
     begun = time.perf_counter()
     yield
     rate = count / (time.perf_counter() - begun)

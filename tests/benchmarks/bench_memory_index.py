@@ -47,7 +47,7 @@ class Timed:
     def __init__(self, floor: float | None = None) -> None:
         self._floor = floor
 
-    def tell(self, name: str, seconds: float, more: str = "") -> float:
+    def show(self, name: str, seconds: float, more: str = "") -> float:
         ratio = f"{seconds / self._floor:7.2f}x raw" if self._floor else " " * 11
         print(f"  {name:<44} {seconds * 1e3:10.3f} ms {ratio}  {more}")
         return seconds
@@ -71,12 +71,12 @@ def ask(search: Callable[[Floats], Labels], questions: Floats, vectors: Floats) 
     return times, float(np.mean(shares))
 
 
-def tell_search(
+def show_search(
     timed: Timed, name: str, search: Callable[[Floats], Labels], questions: Floats, vectors: Floats
 ) -> float:
     times, recall = ask(search, questions, vectors)
     slow = sorted(times)[int(len(times) * 0.95)] * 1e3
-    return timed.tell(name, statistics.median(times), f"p95 {slow:.3f} ms, recall@{K} {recall:.3f}")
+    return timed.show(name, statistics.median(times), f"p95 {slow:.3f} ms, recall@{K} {recall:.3f}")
 
 
 def build(index: VectorIndex) -> None:
@@ -92,11 +92,11 @@ def measure(name: str, vectors: Floats, questions: Floats, folder: Path) -> None
 
     raw = hnswlib.Index("cosine", dimension)
     raw.init_index(count, M=16, ef_construction=100)
-    making = Timed().tell("raw hnswlib: add", seconds(lambda: raw.add_items(vectors, labels, num_threads=1)))
+    making = Timed().show("raw hnswlib: add", seconds(lambda: raw.add_items(vectors, labels, num_threads=1)))
     raw.set_ef(128)
     path = folder / "raw"
-    saving = Timed().tell("raw hnswlib: save, not synced", seconds(lambda: raw.save_index(str(path))))
-    loading = Timed().tell(
+    saving = Timed().show("raw hnswlib: save, not synced", seconds(lambda: raw.save_index(str(path))))
+    loading = Timed().show(
         "raw hnswlib: load", seconds(lambda: hnswlib.Index("cosine", dimension).load_index(str(path)))
     )
 
@@ -108,11 +108,11 @@ def measure(name: str, vectors: Floats, questions: Floats, folder: Path) -> None
 
     empty = VectorIndex.open(folder / "none", "bench", dimension, labels[:0], of)
     took = seconds(lambda: empty.add(labels, vectors))
-    Timed(making).tell("index: add, found from then on", took, f"{count / took:,.0f} a second")
+    Timed(making).show("index: add, found from then on", took, f"{count / took:,.0f} a second")
     index = open_index(1)
-    took = Timed(making).tell("index: the graph, in the background", seconds(lambda: build(index)))
-    Timed(saving).tell("index: save, synced and with a manifest", seconds(index.save))
-    Timed(loading).tell("index: open, checked against the rows", seconds(lambda: open_index(1)))
+    took = Timed(making).show("index: the graph, in the background", seconds(lambda: build(index)))
+    Timed(saving).show("index: save, synced and with a manifest", seconds(index.save))
+    Timed(loading).show("index: open, checked against the rows", seconds(lambda: open_index(1)))
 
     def raw_search(question: Floats) -> Labels:
         return np.asarray(raw.knn_query(question, k=K, num_threads=1)[0][0], np.int64)
@@ -120,10 +120,10 @@ def measure(name: str, vectors: Floats, questions: Floats, folder: Path) -> None
     def brute(question: Floats) -> Labels:
         return np.argpartition(vectors @ question, -K)[-K:] + 1
 
-    floor = tell_search(Timed(), "raw hnswlib: search", raw_search, questions, vectors)
-    tell_search(Timed(floor), "numpy, all by `@`: search", brute, questions, vectors)
-    tell_search(Timed(floor), "index, exact: search", lambda question: empty.search(question, K)[0], questions, vectors)
-    tell_search(Timed(floor), "index, graph: search", lambda question: index.search(question, K)[0], questions, vectors)
+    floor = show_search(Timed(), "raw hnswlib: search", raw_search, questions, vectors)
+    show_search(Timed(floor), "numpy, all by `@`: search", brute, questions, vectors)
+    show_search(Timed(floor), "index, exact: search", lambda question: empty.search(question, K)[0], questions, vectors)
+    show_search(Timed(floor), "index, graph: search", lambda question: index.search(question, K)[0], questions, vectors)
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def score_of(answers: Answers) -> Score:
     return Score(recall, 100 * statistics.mean(ranks))
 
 
-def tell(name: str, answers: Answers, times_s: Sequence[float] = ()) -> None:
+def show(name: str, answers: Answers, times_s: Sequence[float] = ()) -> None:
     """Prints one row."""
     within = [answer for answer in answers if answer[0].category != ADVERSARIAL]
     of = {category: score_of([a for a in answers if a[0].category == category]) for category in range(1, 6)}
@@ -93,10 +93,10 @@ def best(scores: np.ndarray) -> Found:
     return [int(at) + 1 for at in np.argsort(-scores, kind="stable")[: max(DEPTHS)]]
 
 
-def plain_cosines(told: Sequence[Conversation], embedder: Embedder) -> Answers:
+def plain_cosines(recorded: Sequence[Conversation], embedder: Embedder) -> Answers:
     """The nearest of what was said, and nothing else."""
     answers: Answers = []
-    for conversation in told:
+    for conversation in recorded:
         units = embedder.embed([entry.content for entry in conversation.entries])
         questions = embedder.embed([asked.text for asked in conversation.questions])
         cosines = questions @ units.T
@@ -133,12 +133,12 @@ def asked_of(memory: UserMemory, text: str, strategy: Strategy) -> Found:
     return [int(hit.unit.unit_id.rpartition("/")[2]) for hit in hits]
 
 
-def through_api(told: Sequence[Conversation], embedder: str, strategies: Sequence[Strategy]) -> None:
+def through_api(recorded: Sequence[Conversation], embedder: str, strategies: Sequence[Strategy]) -> None:
     """Prints a row for each strategy, with the weights as shipped."""
     answers: dict[Strategy, Answers] = {strategy: [] for strategy in strategies}
     times: dict[Strategy, list[float]] = {strategy: [] for strategy in strategies}
     with tempfile.TemporaryDirectory() as folder:
-        for conversation in told:
+        for conversation in recorded:
             with open_memory(Path(folder) / "data", conversation.name, embedder=embedder) as memory:
                 fill(memory, conversation)
                 for asked in conversation.questions:
@@ -149,16 +149,19 @@ def through_api(told: Sequence[Conversation], embedder: str, strategies: Sequenc
                         answers[strategy].append((asked, found))
     for strategy in strategies:
         name = strategy if embedder == "none" else f"{strategy}, {embedder.rpartition('/')[2]}"
-        tell(f"{name}, as shipped", answers[strategy], times[strategy])
+        show(f"{name}, as shipped", answers[strategy], times[strategy])
 
 
 def left_out(
-    told: Sequence[Conversation], embedded: Sequence[Embedded | None], names: Sequence[str], usual: Usual | None = None
+    recorded: Sequence[Conversation],
+    embedded: Sequence[Embedded | None],
+    names: Sequence[str],
+    usual: Usual | None = None,
 ) -> Answers:
     """Each conversation, answered with weights fitted on the others."""
-    by_conversation = [samples_of(one, vectors, usual=usual) for one, vectors in zip(told, embedded, strict=True)]
+    by_conversation = [samples_of(one, vectors, usual=usual) for one, vectors in zip(recorded, embedded, strict=True)]
     answers: Answers = []
-    for at, conversation in enumerate(told):
+    for at, conversation in enumerate(recorded):
         others = [sample for other, samples in enumerate(by_conversation) if other != at for sample in samples]
         ranker = fitted([sample for sample in others if sample.category != ADVERSARIAL], names, GIVEN)
         samples = by_conversation[at]
@@ -177,28 +180,28 @@ def ranked(sample: Sample, ranker: Ranker) -> Found:
 
 def main() -> None:
     """Prints all rows."""
-    told = conversations()[: int(os.environ.get("LOCOMO_ONLY", "10"))]
+    recorded = conversations()[: int(os.environ.get("LOCOMO_ONLY", "10"))]
     embedders = ["wordllama"]
     if model := os.environ.get("MINILM"):
         embedders.append(f"sentence-transformers:{model}")
-    print(f"{len(told)} conversations, {sum(len(one.entries) for one in told)} units", end=", ")
-    print(f"{sum(len(one.questions) for one in told)} questions")
+    print(f"{len(recorded)} conversations, {sum(len(one.entries) for one in recorded)} units", end=", ")
+    print(f"{sum(len(one.questions) for one in recorded)} questions")
     print(f"{'':44} recall@5, @10, @20, MRR | R@10 by category 1-4  | category 5: @5, @10, @20 | a query")
-    tell(
+    show(
         "plain BM25",
-        [(asked, search(asked.text)) for one in told for search in [plain_bm25(one)] for asked in one.questions],
+        [(asked, search(asked.text)) for one in recorded for search in [plain_bm25(one)] for asked in one.questions],
     )
-    through_api(told, "none", ["lexical"])
-    if len(told) > 1:
-        tell("lexical, fitted on the others", left_out(told, [None] * len(told), LEXICAL))
+    through_api(recorded, "none", ["lexical"])
+    if len(recorded) > 1:
+        show("lexical, fitted on the others", left_out(recorded, [None] * len(recorded), LEXICAL))
     for name in embedders:
         embedder = embedder_named(name)
         short = name.rpartition("/")[2]
-        tell(f"plain cosines, {short}", plain_cosines(told, embedder))
-        through_api(told, name, ["dense", "hybrid"])
-        if len(told) > 1:
-            embedded = [embed(one, embedder) for one in told]
-            tell(f"hybrid, {short}, fitted on the others", left_out(told, embedded, HYBRID, usual_for(embedded)))
+        show(f"plain cosines, {short}", plain_cosines(recorded, embedder))
+        through_api(recorded, name, ["dense", "hybrid"])
+        if len(recorded) > 1:
+            embedded = [embed(one, embedder) for one in recorded]
+            show(f"hybrid, {short}, fitted on the others", left_out(recorded, embedded, HYBRID, usual_for(embedded)))
 
 
 if __name__ == "__main__":

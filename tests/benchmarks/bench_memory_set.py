@@ -15,7 +15,7 @@ from recall_set import LANGUAGES, Answers, RecallSet, by_bm25, by_cosine, recall
 OTHER = "openai:some-model"  # no weights were fitted for it
 
 
-def tell(name: str, asked: RecallSet, answers: Answers) -> None:
+def show(name: str, asked: RecallSet, answers: Answers) -> None:
     """Prints one row."""
     hits, of = asked.hits_by_kind(answers), Counter(each.kind for each in asked.questions)
     by_kind = " ".join(f"{100 * hits[kind] / of[kind]:10.0f}" for kind in of)
@@ -32,16 +32,16 @@ def main() -> None:
         asked = recall_set(language)
         kinds = " ".join(f"{kind:>10}" for kind in dict.fromkeys(each.kind for each in asked.questions))
         print(f"{f'{language}: {len(asked.units)} units, {len(asked.questions)} questions':36}  hit@10 {kinds}"[:130])
-        tell("plain BM25", asked, by_bm25(asked))
-        tell("lexical", asked, recalled(asked, "", None))
+        show("plain BM25", asked, by_bm25(asked))
+        show("lexical", asked, recalled(asked, "", None))
         for name, embedder in embedders.items():
             narrow = with_narrow_cosines(embedder.embed)
-            tell(f"plain cosines, {name}", asked, by_cosine(asked, embedder.embed, indexed=False))
-            tell(f"plain cosines of its vectors, {name}", asked, by_cosine(asked, embedder.embed, indexed=True))
+            show(f"plain cosines, {name}", asked, by_cosine(asked, embedder.embed, indexed=False))
+            show(f"plain cosines of its vectors, {name}", asked, by_cosine(asked, embedder.embed, indexed=True))
             for strategy in ("dense", "hybrid"):
-                tell(f"{strategy}, {name}", asked, recalled(asked, name, embedder.embed, strategy))
-            tell(f"hybrid, {name}, as any other", asked, recalled(asked, OTHER, embedder.embed))
-            tell(f"hybrid, {name} narrow", asked, recalled(asked, OTHER, narrow))
+                show(f"{strategy}, {name}", asked, recalled(asked, name, embedder.embed, strategy))
+            show(f"hybrid, {name}, as any other", asked, recalled(asked, OTHER, embedder.embed))
+            show(f"hybrid, {name} narrow", asked, recalled(asked, OTHER, narrow))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Lists of sessions and searches in what was said, over HTTP, beside the bare SQL in the same run; and what it costs to
-go on with one long session. Run by `make bench`; prints, asserts nothing.
+"""Lists of sessions and searches in what was said, over HTTP, beside the bare SQL in the same run.
+Run by `make bench`; prints, asserts nothing.
 
 The record holds 10,000 sessions with 1,000,000 messages, made in SQL from generated rows. The floor of a list is the
 query for the last active sessions alone, that of a search the count of all turns in whose JSON the word stands.
@@ -14,15 +14,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlencode
 
-from bench_turns import REPLY, line, server
+from figures import line
 from http_client import Connection
+from measured_server import server
 
 from store.duckdb.database import Database
 
 SESSIONS = int(os.environ.get("BENCH_SESSIONS", "10000"))
 TURNS_EACH = 50  # of two messages
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "40"))
-LONG = int(os.environ.get("BENCH_LONG", "20000"))  # messages of one session
 # fmt: off
 WORDS = [
     "garden", "sleep", "river", "talk", "evening", "morning", "doctor", "friend", "worry", "music", "train", "coffee",
@@ -115,26 +115,6 @@ async def read(port: int) -> tuple[dict[str, list[float]], dict[str, list[float]
     return lists, searches
 
 
-async def go_on(port: int) -> tuple[list[float], float]:
-    """Seconds of each 1,000 messages of one session that grows and grows; and of those of a new one right after it."""
-    connection = Connection("127.0.0.1", port)
-
-    async def grow(messages: int) -> list[float]:
-        session = await connection.post("/api/sessions", {"userId": "bench", "scriptId": "bench"})
-        path, said, times = f"/api/sessions/{session['sessionId']}/messages", 0, []
-        while said < messages:
-            start, until = time.perf_counter(), said + 1_000
-            while said < until:
-                answer = await connection.post(path, {"content": REPLY})
-                said += 1 + len(answer["messages"])
-            times.append(time.perf_counter() - start)
-        return times
-
-    long, (new, *_) = await grow(LONG), await grow(1_000)
-    await connection.close()
-    return long, new
-
-
 def floors(folder: Path, words: Iterable[str]) -> tuple[list[float], dict[str, list[float]]]:
     """Seconds of the bare SQL: of the last active sessions, and of every turn with a word."""
     database = Database.open(folder, read_only=True)
@@ -163,9 +143,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         fill(folder / "data")
-        with server(folder) as port:
-            lists, searches = asyncio.run(read(port))
-            appended, new = asyncio.run(go_on(port))
+        with server(folder) as running:
+            lists, searches = asyncio.run(read(running.port))
         latest, counted = floors(folder / "data", searches)
     floor = statistics.median(latest)
     print(f"{SESSIONS:,} sessions, {SESSIONS * TURNS_EACH * 2:,} messages; the goal of a list is {LIST_GOAL_MS} ms")
@@ -177,10 +156,6 @@ def main() -> None:
         floor = statistics.median(counted[what])
         print(line(f"raw SQL: {what}", counted[what], floor))
         print(line(f"search, {what}", times, floor))
-    print(
-        f"one session to {LONG:,} messages: {appended[0]:.2f} s for the first 1,000, {appended[-1]:.2f} s for the last"
-    )
-    print(f"a new session right after it: {new:.2f} s; the last are {appended[-1] / new:.2f}x as dear")
 
 
 if __name__ == "__main__":

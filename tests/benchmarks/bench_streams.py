@@ -3,7 +3,7 @@ asserts nothing.
 
 A turn takes a reply, asks the model for one utterance, puts a question and waits. The offline model is no language
 model, so that nothing is kept of it; the scripted one says the same word by word, and its call is kept before and
-after it is made, as any is. The floor is that of `bench_turns.py`. The turns of a server come as JSON and as a stream
+after it is made, as any is. The floor is raw SQLite. The turns of a server come as JSON and as a stream
 by turns.
 """
 
@@ -14,8 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench_turns import REPLY, line, server, sqlite_floor
+from figures import line
+from floors import sqlite_floor
 from http_client import Connection
+from measured_server import REPLY, server
 
 SAID = "an utterance of an ordinary length, such as a model gives"
 SCRIPT = f"""\
@@ -58,7 +60,7 @@ def main() -> None:
     """Prints the figures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        floor_times = sqlite_floor(folder, TURNS)
+        floor_times = sqlite_floor(folder / "floor.db", TURNS)
         floor = statistics.median(floor_times)
         print(line("raw SQLite (WAL, FULL), no HTTP", floor_times, floor))
         (folder / "replies.yaml").write_text(REPLIES)
@@ -66,8 +68,8 @@ def main() -> None:
         for model, flag in (("offline", "offline"), ("scripted", f"scripted:{folder / 'replies.yaml'}")):
             own = folder / model
             own.mkdir()
-            with server(own, SCRIPT, flag) as port:
-                for kind, times in zip(("JSON", "stream"), asyncio.run(drive(port, TURNS)), strict=True):
+            with server(own, {"bench.yaml": SCRIPT}, model=flag) as running:
+                for kind, times in zip(("JSON", "stream"), asyncio.run(drive(running.port, TURNS)), strict=True):
                     medians[model, kind] = statistics.median(times)
                     print(line(f"{model} model, {kind}", times, floor))
         for what, one, other in (

@@ -1,139 +1,95 @@
-"""Turns over HTTP beside the floor of raw SQLite in the same run. Run by `make bench`; prints, asserts nothing.
+"""Turns over HTTP beside LangGraph, raw SQLite and a DuckDB commit, by turns in the same run. Run by `make bench`.
 
-A turn takes a reply, says three things, sets two variables and waits. The floor commits the same message rows and
-state with SQLite (WAL, synchronous=FULL), one transaction a turn, without engine, HTTP or concurrency.
+A turn takes a reply, says three things, sets two variables and waits. LangGraph does the same in process, in an
+environment of its own (`make bench` installs it). The floors commit rows of the same size, one transaction a turn,
+without engine, HTTP or concurrency. Ratios are medians of rounds.
 """
 
 import asyncio
-import contextlib
+import json
 import os
-import signal
-import socket
-import sqlite3
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+from figures import Figure, line, show_table
+from floors import duckdb_floor, sqlite_floor
 from http_client import Connection
+from measured_server import ROOT, SESSIONS, MeasuredServer, drive, many, server
 
-SCRIPT = """\
-script: bench
-declare:
-  - {var: count, type: number, value: 0}
-  - {var: last, type: text}
-phases:
-  - phase: main
-    topics:
-      - topic: loop
-        actions:
-          - {ask: "What next?", id: ask, output: [{get: last}]}
-          - {set: {count: count + 1}, id: add}
-          - {say: "That was reply number {{ count }}.", id: number}
-          - {say: "You said: {{ last }}", id: echo}
-          - {goto: loop, id: again}
-"""
-TURNS = int(os.environ.get("BENCH_TURNS", "2000"))
-SESSIONS = 64
-REPLY = "a reply of an ordinary length, such as people give"
+ROUNDS = 3
+TURNS = int(os.environ.get("BENCH_TURNS", "700"))  # of one session in a round
+PEER = ROOT / ".venv/peers/bin/python"
+PEER_TIMEOUT_S = 300
 
 
-@contextlib.contextmanager
-def server(folder: Path, script: str = SCRIPT, model: str = "offline") -> Iterator[int]:
-    """A server of its own on a free port."""
-    scripts = folder / "scripts"
-    scripts.mkdir()
-    (scripts / "bench.yaml").write_text(script)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(Path(sys.executable).parent / "cuebook"), "serve", "--port", str(port)]
-    command += ["--data", str(folder / "data"), "--scripts", str(scripts), "--model", model]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            with contextlib.suppress(httpx.TransportError):
-                httpx.get(f"http://127.0.0.1:{port}/ready")
-                break
-            time.sleep(0.05)
-        yield port
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
+def langgraph(folder: Path, turns: int) -> tuple[list[float], float]:
+    """Return the seconds of each turn of LangGraph in one session, and the turns per second of SESSIONS sessions."""
+    folder.mkdir()
+    each = max(turns // 50, 2)
+    arguments = [str(folder), str(max(turns // 4, 20)), str(SESSIONS), str(each)]
+    finished = subprocess.run(
+        [PEER, Path(__file__).with_name("langgraph_peer.py"), *arguments],
+        env={"LANGSMITH_TRACING": "false", "PATH": os.environ["PATH"]},  # nothing is sent to other machines
+        capture_output=True,
+        check=True,
+        timeout=PEER_TIMEOUT_S,
+    )
+    answer = json.loads(finished.stdout)
+    return answer["one"], SESSIONS * each / answer["many_s"]
 
 
-async def drive(port: int, turns: int) -> list[float]:
-    """Seconds of each turn of one session."""
-    connection = Connection("127.0.0.1", port)
-    session = await connection.post("/api/sessions", {"userId": "bench", "scriptId": "bench"})
-    path = f"/api/sessions/{session['sessionId']}/messages"
-    times = []
-    for _ in range(turns):
-        start = time.perf_counter()
-        await connection.post(path, {"content": REPLY})
-        times.append(time.perf_counter() - start)
+async def size_at_rest(running: MeasuredServer) -> int:
+    """Return the bytes of the database after a compaction."""
+    connection = Connection("127.0.0.1", running.port)
+    await connection.post("/api/operations/compact", None)
     await connection.close()
-    return times
+    return sum(file.stat().st_size for file in running.data.iterdir() if file.is_file())
 
 
-def sqlite_floor(folder: Path, turns: int) -> list[float]:
-    """Seconds of each turn's rows in SQLite."""
-    connection = sqlite3.connect(folder / "floor.db", isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("CREATE TABLE messages (session TEXT, turn INT, role TEXT, content TEXT)")
-    connection.execute("CREATE TABLE states (session TEXT, turn INT, state TEXT)")
-    times = []
-    for turn in range(turns):
-        start = time.perf_counter()
-        connection.execute("BEGIN IMMEDIATE")
-        rows = [("s", turn, "user", REPLY), ("s", turn, "ai", REPLY), ("s", turn, "ai", REPLY), ("s", turn, "ai", "?")]
-        connection.executemany("INSERT INTO messages VALUES (?, ?, ?, ?)", rows)
-        connection.execute("INSERT INTO states VALUES (?, ?, ?)", ("s", turn, "x" * 1_200))
-        connection.execute("COMMIT")
-        times.append(time.perf_counter() - start)
-    connection.close()
-    return times
+def measure_round(folder: Path, running: MeasuredServer) -> tuple[dict[str, float], int]:
+    """Measure everything once, one after the other; return the ratios, and the turns of the server."""
+    sqlite = sqlite_floor(folder / "floor.db", TURNS)
+    floor = statistics.median(sqlite)
+    times = asyncio.run(drive(running.port, TURNS))
+    peer, peer_rate = langgraph(folder / "langgraph", TURNS)
+    each, seconds = asyncio.run(many(running.port, max(TURNS // 15, 5)))
+    committed = duckdb_floor(folder / "floor.duckdb", TURNS)
+    rate, own, raw = len(each) / seconds, statistics.median(times), 1 / statistics.median(sqlite)
+    print(line("raw SQLite (WAL, FULL), no HTTP", sqlite, floor))
+    print(line("a DuckDB commit, no HTTP", committed, floor))
+    print(line("one session of LangGraph, no HTTP", peer, floor))
+    print(line("one session over HTTP", times, floor))
+    print(line(f"{SESSIONS} sessions at once over HTTP", each, floor))
+    print(
+        f"{'durable turns/s':<34} {rate:,.0f}; LangGraph in {SESSIONS} threads {peer_rate:,.0f}; raw SQLite {raw:,.0f}"
+    )
+    ratios = {"peer": own / statistics.median(peer), "rate": rate / peer_rate, "raw": rate / raw}
+    return ratios, len(times) + len(each)
 
 
-def line(name: str, times: list[float], floor: float) -> str:
-    """Median, 95th percentile and ratio to the floor's median."""
-    ordered = sorted(times)
-    p50, p95 = statistics.median(ordered), ordered[int(len(ordered) * 0.95)]
-    return f"{name:<34} p50 {p50 * 1e3:7.2f} ms   p95 {p95 * 1e3:7.2f} ms   {p50 / floor:6.1f}x the floor"
-
-
-async def many(port: int, turns_each: int) -> tuple[list[float], float]:
-    """All times of 64 sessions driven at once, and the seconds it took."""
-    start = time.perf_counter()
-    times = await asyncio.gather(*(drive(port, turns_each) for _ in range(SESSIONS)))
-    return [each for some in times for each in some], time.perf_counter() - start
-
-
-def main() -> None:
-    """Prints the figures."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        floor_times = sqlite_floor(folder, TURNS)
-        floor = statistics.median(floor_times)
-        print(line("raw SQLite (WAL, FULL), no HTTP", floor_times, floor))
-        with server(folder) as port:
-            times = asyncio.run(drive(port, TURNS))
-            tenth = max(len(times) // 10, 1)
-            print(line("one session over HTTP", times, floor))
-            print(line(f"  its first {tenth} turns", times[:tenth], floor))
-            print(line(f"  its last {tenth} turns", times[-tenth:], floor))
-            each, seconds = asyncio.run(many(port, max(TURNS // 10, 10)))
-            print(line(f"{SESSIONS} sessions at once over HTTP", each, floor))
-            rate = len(each) / seconds
-            print(f"{'':<34} {rate:,.0f} durable turns/s   {rate * floor:.2f} of the floor's {1 / floor:,.0f}/s")
-        size = sum(file.stat().st_size for file in (folder / "data").iterdir())
-        print(f"{'on disk':<34} {size / (TURNS + len(each)) / 1e3:7.2f} KB a turn")
+def measure() -> list[Figure]:
+    """Print the times of each round; return the figures."""
+    rounds, turns = [], 0
+    with tempfile.TemporaryDirectory() as name, server(Path(name)) as running:
+        for number in range(ROUNDS):
+            folder = Path(name, f"round{number}")
+            folder.mkdir()
+            ratios, done = measure_round(folder, running)
+            rounds.append(ratios)
+            turns += done
+        size = asyncio.run(size_at_rest(running))
+    median = {of: statistics.median(each[of] for each in rounds) for of in rounds[0]}
+    return [
+        Figure(name="one session over HTTP, p50 / LangGraph in process", value=median["peer"], must=0.4, aim=0.2),
+        Figure(name=f"{SESSIONS} sessions, turns/s / LangGraph", value=median["rate"], must=15, aim=25, is_rate=True),
+        Figure(
+            name=f"{SESSIONS} sessions, turns/s / raw SQLite", value=median["raw"], must=0.25, aim=0.4, is_rate=True
+        ),
+        Figure(name="a turn at rest, after compaction", value=size / turns / 1e3, must=4, aim=3, unit="KB"),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    show_table(measure())

@@ -115,7 +115,7 @@ def usual_for(embedded: Sequence[Embedded]) -> Usual:
 
 
 def fit(
-    told: Sequence[tuple[Conversation, Embedded | None]],
+    recorded: Sequence[tuple[Conversation, Embedded | None]],
     names: Sequence[str],
     *,
     words: bool = True,
@@ -125,7 +125,7 @@ def fit(
     plain, summed_up = (
         [
             sample
-            for conversation, embedded in told
+            for conversation, embedded in recorded
             for sample in samples_of(conversation, embedded, words=words, summed_up=with_them, usual=usual)
             if sample.category != ADVERSARIAL
         ]
@@ -146,8 +146,8 @@ def _fitted_before() -> tuple[dict[str, Ranker], dict[str, Ranker]]:
 
 def main() -> None:
     """Fits and writes."""
-    told = conversations()
-    lexical = fit([(one, None) for one in told], LEXICAL)
+    recorded = conversations()
+    lexical = fit([(one, None) for one in recorded], LEXICAL)
     hybrid, dense = _fitted_before()
     every: list[tuple[Conversation, Embedded | None]] = []
     names = {"wordllama": "wordllama"}
@@ -155,8 +155,8 @@ def main() -> None:
         names["all-MiniLM-L6-v2"] = f"sentence-transformers:{model}"
     for name, embedder_name in names.items():
         embedder = embedder_named(embedder_name)
-        embedded = [embed(one, embedder) for one in told]
-        pairs: list[tuple[Conversation, Embedded | None]] = list(zip(told, embedded, strict=True))
+        embedded = [embed(one, embedder) for one in recorded]
+        pairs: list[tuple[Conversation, Embedded | None]] = list(zip(recorded, embedded, strict=True))
         usual = usual_for(embedded)
         hybrid[name] = fit(pairs, HYBRID, usual=usual)
         dense[name] = fit(pairs, DENSE, words=False, usual=usual)

@@ -64,14 +64,14 @@ def sampled(
 
 def fitted(samples: Sequence[Sample], names: Sequence[str], fixed: Mapping[str, float]) -> Ranker:
     """The ranker that finds the evidence of these questions best, by these signals."""
-    told = [sample for sample in samples if sample.is_evidence.any()]
+    answerable = [sample for sample in samples if sample.is_evidence.any()]
     columns = [SIGNALS.index(name) for name in names]
-    signals = np.concatenate([sample.signals[:, columns] for sample in told])
+    signals = np.concatenate([sample.signals[:, columns] for sample in answerable])
     mean, scale = np.nanmean(signals, axis=0), np.maximum(np.nanstd(signals, axis=0), SCALE_MIN)
     signals = np.nan_to_num((signals - mean) / scale)
-    weights = _listwise(signals, told, names, fixed)
+    weights = _listwise(signals, answerable, names, fixed)
     total = signals @ weights
-    slope, intercept = _logistic(total, np.concatenate([sample.is_evidence for sample in told]))
+    slope, intercept = _logistic(total, np.concatenate([sample.is_evidence for sample in answerable]))
     parts = zip(names, weights.tolist(), mean.tolist(), scale.tolist(), strict=True)
     return Ranker(
         {name: Weight(*(round(number, 5) for number in part)) for name, *part in parts},
@@ -89,11 +89,13 @@ def with_summaries(ranker: Ranker, samples: Sequence[Sample]) -> Ranker:
     return replace(ranker, signals=ranker.signals | {name: wider.signals[name] for name in names})
 
 
-def _listwise(signals: Matrix, told: Sequence[Sample], names: Sequence[str], fixed: Mapping[str, float]) -> Matrix:
-    counts = np.array([len(sample.is_evidence) for sample in told])
+def _listwise(
+    signals: Matrix, answerable: Sequence[Sample], names: Sequence[str], fixed: Mapping[str, float]
+) -> Matrix:
+    counts = np.array([len(sample.is_evidence) for sample in answerable])
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    question = np.repeat(np.arange(len(told)), counts)
-    wanted = np.concatenate([sample.is_evidence / sample.is_evidence.sum() for sample in told])
+    question = np.repeat(np.arange(len(answerable)), counts)
+    wanted = np.concatenate([sample.is_evidence / sample.is_evidence.sum() for sample in answerable])
     weights = np.array([fixed.get(name, 0.0) for name in names])
     free = np.array([name not in fixed for name in names])
 
