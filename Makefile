@@ -82,6 +82,7 @@ transcripts: .venv/dev
 bench: .venv/benchmarks
 	$(BIN)/python tests/benchmarks/bench_streams.py
 	$(BIN)/python tests/benchmarks/bench_sessions.py
+	$(BIN)/python tests/benchmarks/bench_store_size.py
 	$(BIN)/python tests/benchmarks/bench_all.py
 
 size: .venv/dev

@@ -1,12 +1,14 @@
 """Fetch the rows of a SELECT: the database builds one JSON object per row, msgspec decodes it into the row's type."""
 
-from collections.abc import Callable
-from datetime import datetime
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias, TypeVar
 
 import duckdb
 import msgspec
 
+from store.duckdb.insert import roll_back
 from store.interface.errors import StoreUnavailable
 from store.interface.pages import Page, bounded, cursor_of, position_of
 
@@ -14,6 +16,7 @@ Cursor: TypeAlias = duckdb.DuckDBPyConnection
 Parameters: TypeAlias = dict[str, str | int | list[str] | None]
 R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(column: str) -> str:
@@ -36,6 +39,28 @@ def fetch_one(cursor: Cursor, row: type[R], select: str, parameters: Parameters)
     """Return the first row of a SELECT, or None."""
     rows = fetch(cursor, row, select, parameters)
     return rows[0] if rows else None
+
+
+def fetch_columns(cursor: Cursor, select: str, parameters: Sequence[str | int] | Parameters) -> list[dict[str, Any]]:
+    """Return the rows of a SELECT by column, as DuckDB returns them: in less time than with JSON, but without types."""
+    found = cursor.execute(select, parameters)
+    names = [name for name, *_ in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def from_micros(micros: int) -> datetime:
+    """Return the time that `epoch_us` returned; DuckDB returns times with a time zone only if pytz is installed."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+@contextmanager
+def snapshot(cursor: Cursor) -> Iterator[None]:
+    """Let the statements in the block read the same state of the database. Not within a transaction."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+    finally:
+        roll_back(cursor)
 
 
 def decode(kind: type[T], text: str) -> T:

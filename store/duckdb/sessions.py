@@ -1,31 +1,64 @@
 """Read one session, by its id or a key."""
 
-from store.duckdb.fetch import Cursor, Parameters, fetch, fetch_one, utc
-from store.duckdb.sql_fragments import SCRIPT_NOW
-from store.interface.rows import MigrationRow, SessionHead, SessionRow
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from store.duckdb.fetch import Cursor, Parameters, decode, fetch, fetch_columns, fetch_one, from_micros, snapshot, utc
+from store.interface.rows import MigrationRow, PositionRow, SessionHead, SessionRow, is_uuid
 
 MIGRATIONS_MAX = 1_000
-_TIMES = utc("created_at", "updated_at", "completed_at", "redacted_at")
 
 
 def session_head(cursor: Cursor, tenant: str, session_id: str) -> SessionHead | None:
-    """Return a session with the state after its latest turn."""
-    # Not through the view, which would find the latest turn of every session before it filters by this one.
-    select = f"""
-        SELECT * {_TIMES} FROM (
-            SELECT s.* REPLACE ({SCRIPT_NOW}), latest.* EXCLUDE (tenant, session_id, user_id, idempotency_key),
-                latest.finished_at AS updated_at,
-                CASE WHEN latest.status = 'completed' THEN latest.finished_at END AS completed_at
-            FROM session_starts AS s, (
-                SELECT * EXCLUDE (messages, variables, events) FROM turns
-                WHERE tenant = $tenant AND session_id = try_cast($session_id AS UUID) ORDER BY turn DESC LIMIT 1
-            ) AS latest LEFT JOIN (
-                SELECT * FROM session_migrations
-                WHERE tenant = $tenant AND session_id = try_cast($session_id AS UUID) ORDER BY turn DESC LIMIT 1
-            ) AS m ON true
-            WHERE s.tenant = $tenant AND s.session_id = try_cast($session_id AS UUID)
-        )"""  # noqa: S608
-    return fetch_one(cursor, SessionHead, select, {"tenant": tenant, "session_id": session_id})
+    """Return a session with the state after its latest turn; None also for an id that is not a UUID.
+
+    Plain statements of one table each take less than half the time of one statement that joins the tables and builds
+    JSON, because planning that takes longer than reading the rows.
+    """
+    if not is_uuid(session_id):
+        return None
+    which = [tenant, session_id]
+    with snapshot(cursor):
+        started = fetch_columns(cursor, _STARTED, which)
+        ((row_id,),) = cursor.execute(_LATEST_ROW, which).fetchall()
+        if not started or row_id is None:
+            return None
+        (turn,) = fetch_columns(cursor, _LATEST, [row_id])
+        moves = fetch_columns(cursor, _MOVES, which)
+    script = max(moves, key=itemgetter("turn"), default={})
+    return _head(tenant, started[0] | script | turn)
+
+
+_START_COLUMNS = """s.session_id::VARCHAR AS session_id, s.user_id, s.key, s.script_uuid, s.script_id, s.script_version,
+    s.digest, s.locale, s.seed, s.metadata, epoch_us(s.created_at) AS created_at, s.idempotency_key,
+    epoch_us(s.redacted_at) AS redacted_at"""
+_MOVE_COLUMNS = "turn, script_uuid, script_id, script_version, digest"
+_STARTED = f"SELECT {_START_COLUMNS} FROM session_starts AS s WHERE tenant = ? AND session_id = ?"  # noqa: S608
+# This scan reads three columns. The other columns are read for one row, found by its number, which is valid within the
+# snapshot only.
+_LATEST_ROW = "SELECT arg_max(rowid, turn) FROM turns WHERE tenant = ? AND session_id = ?"
+_LATEST = f"""
+SELECT turn, {", ".join(PositionRow.__struct_fields__)}, message_count, event_count, state,
+    epoch_us(finished_at) AS updated_at
+FROM turns WHERE rowid = ?"""  # noqa: S608
+# Not ORDER BY and LIMIT 1, which double the time of the statement: nearly all sessions have no migration.
+_MOVES = f"SELECT {_MOVE_COLUMNS} FROM session_migrations WHERE tenant = ? AND session_id = ?"  # noqa: S608
+
+
+def _head(tenant: str, columns: dict[str, Any]) -> SessionHead:
+    """Return the columns as a row, with DuckDB's values converted."""
+    columns["created_at"], columns["updated_at"] = (
+        from_micros(columns["created_at"]),
+        from_micros(columns["updated_at"]),
+    )
+    if columns["redacted_at"] is not None:
+        columns["redacted_at"] = from_micros(columns["redacted_at"])
+    columns["metadata"] = decode(dict[str, Any], columns["metadata"])
+    columns["state"] = msgspec.Raw(columns["state"].encode())
+    completed_at = columns["updated_at"] if columns["status"] == "completed" else None
+    return SessionHead(tenant=tenant, completed_at=completed_at, **columns)
 
 
 def migrations(cursor: Cursor, tenant: str, session_id: str) -> list[MigrationRow]:
