@@ -45,13 +45,20 @@ class _Lifespan(Struct, frozen=True, kw_only=True):
                 await stack.enter_async_context(services.memory_system.running(looks=self.serves))
                 await stack.enter_async_context(services.retention.running(by_itself=self.serves))
                 if self.serves:
-                    look_at, folder = partial(log_lacking, services.model), services.settings.scripts
+                    look_at, folder = partial(_log_lacking, services), services.settings.scripts
                     published = _published(services.catalog, folder, look_at, reload=self.reload)
                     await stack.enter_async_context(published)
                 self.announce()
                 yield
         finally:
             await _stop(services)
+
+
+def _log_lacking(services: Services, script: Script) -> None:
+    """Log what a script needs and the server lacks."""
+    log_lacking(services.model, script)
+    if services.settings.calls_tools:
+        services.tool_caller.log_lacking(script)
 
 
 async def _start_serving(services: Services, stack: AsyncExitStack) -> None:
@@ -70,6 +77,7 @@ async def _stop(services: Services) -> None:
     await services.processes.close()
     await services.chat.close()
     await services.keys.close()
+    await services.tool_caller.close()
     await services.store.close()
     await close_model(services.model)
 

@@ -34,6 +34,7 @@ class Metrics:
             registry=self._registry,
         )
         self._calls = self._counter("model_calls", "Calls of language models", "purpose", "outcome")
+        self._tool_calls = self._counter("tool_calls", "Calls of tools", "outcome")
         self._tokens = self._counter("model_tokens", "Tokens of language models", "direction")
         self._queries = self._counter("analytics_queries", "Analytics queries", "outcome")
         self.refresh_seconds = self._counter("analytics_bringing_seconds", "Time spent on refreshing the analytics")
@@ -53,6 +54,10 @@ class Metrics:
         if usage is not None:
             self._tokens.labels("input").inc(usage.input_tokens)
             self._tokens.labels("output").inc(usage.output_tokens)
+
+    def count_tool_call(self, *, done: bool) -> None:
+        """Count a finished call of a tool."""
+        self._tool_calls.labels("done" if done else "failed").inc()
 
     @contextmanager
     def counting_query(self) -> Iterator[QueryOutcome]:

@@ -19,6 +19,7 @@ from api.settings import Budgets, Span
 from runtime.state.limits import Bounds
 from runtime.state.ports import CallResult, Clock, Ids, Intent, ModelReply, ModelRequest, Purpose, RecordedResult, Usage
 from runtime.state.state import Spent
+from runtime.state.tool_ports import TOOL_PURPOSE
 from runtime.turn.calls import added
 from store.interface.debug_logging import is_debugging
 from store.interface.encoding import encode
@@ -49,11 +50,13 @@ class RecordedCalls:
         self.count = max(self.count, row.number)
         if len(self.rows) > CALLS_MAX:
             _, oldest = self.rows.popitem(last=False)
-            self._dropped = added(self._dropped, usage_of(oldest))
+            if oldest.purpose != TOOL_PURPOSE:
+                self._dropped = added(self._dropped, usage_of(oldest))
 
     def spent(self) -> Spent:
         """Return the usage of all calls; an interrupted call counts as a call."""
-        return functools.reduce(added, map(usage_of, self.rows.values()), self._dropped)
+        of_models = (row for row in self.rows.values() if row.purpose != TOOL_PURPOSE)
+        return functools.reduce(added, map(usage_of, of_models), self._dropped)
 
 
 class CallJournal(Struct):

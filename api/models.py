@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 import structlog
 
-from api.settings import OFFLINE, Settings
+from api.settings import OFFLINE, SCRIPTED, Settings
 from runtime.models.hosted.settings import OPENAI, ModelSettings, Secret
 from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
@@ -19,8 +19,6 @@ from scripts.model.actions import ModelStep
 from scripts.model.script import Script, all_actions
 
 log = structlog.get_logger()
-
-SCRIPTED = "scripted:"
 
 
 class ModelUnknown(ValueError):

@@ -92,6 +92,55 @@ class ExternalSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ValueError("`user` is missing: the user of the memory in the data folder")
 
 
+class ToolSecret(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A secret that headers of tools may contain, as `secret('NAME')`."""
+
+    hosts: list[str]
+    """The hosts that it may be sent to."""
+    env: str = ""
+    """The environment variable with the secret."""
+    value: Secret = Secret("")
+    """The secret itself; better is `env`."""
+
+    def __post_init__(self) -> None:
+        if bool(self.env) == bool(self.value):
+            raise ValueError("a secret has either `env` or `value`")
+
+    def text(self) -> str:
+        """Return the secret itself; an environment variable that is not set is empty."""
+        return os.environ.get(self.env, "").strip() if self.env else self.value.reveal()
+
+
+class ToolProvider(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the server calls a tool whose declaration has no `http`."""
+
+    python: str = ""
+    """The name of an entry point in the group `cuebook.tools`."""
+    mcp: str = ""
+    """Or the name of an MCP server, a table `[mcp_servers.NAME]`."""
+    tool: str = ""
+    """The name of the tool at the MCP server; the default is the name in the script."""
+
+    def __post_init__(self) -> None:
+        if bool(self.python) == bool(self.mcp):
+            raise ValueError("a tool has either `python` or `mcp`")
+
+
+class McpServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A server of the Model Context Protocol: a command that the server starts, or an address."""
+
+    command: list[str] = []
+    """The program and its arguments; it speaks over standard input and output."""
+    env: dict[str, Secret] = {}
+    """Environment variables of the command, besides a few harmless ones such as `PATH`."""
+    url: str = ""
+    """Or its URL, for Streamable HTTP."""
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("an MCP server has either `command` or `url`")
+
+
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -140,12 +189,15 @@ PREFIX = "CUEBOOK_"
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: its address, for other commands
 KEY_FILE = "server-key"  # its key: an account that can read this file can read the database too
 _FOLDERS = frozenset({"data", "scripts", "prompts", "docs", "auth_jwt_key_file", "snapshot_folder"})
-_LISTS = frozenset({"cors_origins", "trusted_proxies", "webhook_private_targets"})  # comma-separated in variables
+_LISTS = frozenset(
+    {"cors_origins", "trusted_proxies", "webhook_private_targets", "tool_private_targets"}
+)  # comma-separated in variables
 _BUDGET = "budgets_"  # prefix of the names of budgets in variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 SITE = Path(__file__).parent.parent / "site"  # where `make docs` writes
 
 OFFLINE = "offline"
+SCRIPTED = "scripted:"
 
 _OF_MODEL = "model_"
 _ORIGIN = re.compile(r"https?://[^/\s]+")
@@ -324,6 +376,25 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     webhook_keep_s: Amount = 604_800.0
     """How long finished deliveries are stored."""
 
+    tools: Literal["live", "examples"] | None = None
+    """Whether tools are called, or answered with their declared `example`. The default is `examples` with the models
+    `offline` and `scripted:FILE`, else `live`."""
+    tool_calls_max: Count = 20
+    """Calls of tools of one turn."""
+    tool_result_bytes_max: Count = 65_536
+    """Size of a tool's answer."""
+    tools_http: bool = False
+    """Whether tools may use `http` beyond this machine."""
+    tool_private_targets: list[str] = []
+    """Permitted private targets of tools, as in `webhook_private_targets`. Without them, no tool reaches this machine
+    or a private network."""
+    tool_secrets: dict[str, ToolSecret] = {}
+    """Secrets for headers of tools: tables `[tool_secrets.NAME]`."""
+    tool_providers: dict[str, ToolProvider] = {}
+    """Tools that are functions of installed packages, or of MCP servers: tables `[tool_providers.TOOL]`."""
+    mcp_servers: dict[str, McpServer] = {}
+    """MCP servers: tables `[mcp_servers.NAME]`. They need the extra `mcp`."""
+
     snapshot_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 0.0
     """Hours between scheduled snapshots of each tenant; 0: only on request."""
     snapshot_folder: Path | None = None
@@ -353,11 +424,15 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
                 raise ValueError(
                     f"{proxy!r} of `trusted_proxies` is not an address or network such as 10.0.0.0/8: {error}"
                 ) from None
-        for target in self.webhook_private_targets:
-            try:
-                read_target(target)
-            except ValueError as error:
-                raise ValueError(f"webhook_private_targets: {error}") from None
+        for name, targets in (
+            ("webhook_private_targets", self.webhook_private_targets),
+            ("tool_private_targets", self.tool_private_targets),
+        ):
+            for target in targets:
+                try:
+                    read_target(target)
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
         check_policies(self.retention)
         _ = self.own_model  # validates that its settings are consistent
         _ = parse_name(self.embedder), self.embedder_endpoint
@@ -371,6 +446,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
         if not (self.model.startswith(OPENAI) or self.model_url or self.model_key):
             return None
         return ModelSettings(**{name: value for name, value in values.items() if value is not None})
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether tools are called; otherwise their examples are used."""
+        if self.tools is None:
+            return not self.model.startswith((OFFLINE, SCRIPTED))
+        return self.tools == "live"
 
     @property
     def embedder_endpoint(self) -> ModelSettings | None:
@@ -402,6 +484,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
             turn_s=self.turn_s,
             context_s=self.context_s,
             recalls_max=self.recalls_max,
+            tool_calls_max=self.tool_calls_max,
             recall_s=self.recall_s,
             turn_budget=self.budgets.bounds("turn"),
             session_budget=self.budgets.bounds("session"),
@@ -462,7 +545,13 @@ def _convert(values: Mapping[str, Any], origin: str) -> Settings:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
         problem = humanize_validation_error(str(error)).replace("Object contains unknown field", "there is no setting")
-        for name, kind in (("models", ModelSettings), ("memories", ExternalSettings)):
+        for name, kind in (
+            ("models", ModelSettings),
+            ("memories", ExternalSettings),
+            ("tool_secrets", ToolSecret),
+            ("tool_providers", ToolProvider),
+            ("mcp_servers", McpServer),
+        ):
             problem = problem.replace(f"{name}[...]", f"{name}.{_wrong_table(plain.get(name), kind)}")
         raise SettingsInvalid(f"{origin}: {problem}") from error
 

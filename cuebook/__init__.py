@@ -20,26 +20,38 @@ if TYPE_CHECKING:
     from api.embedded_memory import open_memory
     from api.memory_errors import InvalidMemoryRequest, UnitIdExists
     from api.settings import Settings, SettingsInvalid
+    from api.tools.python_tool import Tool
     from api.webhooks.signing import InvalidSignature, verify_webhook
+    from runtime.actions.own import ActionTurn
     from runtime.context.agent_history import AgentHistory
     from runtime.context.conversation import Conversation
+    from scripts.model.actions import OwnAction
+    from scripts.model.base import Expression, Template, Variable
+    from scripts.model.own_actions import action
     from store.interface.errors import FilterInvalid
 
 __all__ = [
+    "ActionTurn",
     "AgentHistory",
     "Client",
     "Conversation",
     "CuebookError",
+    "Expression",
     "FilterInvalid",
     "InMemoryStore",
     "InvalidMemoryRequest",
     "InvalidSignature",
+    "OwnAction",
     "RetryPolicy",
     "Settings",
     "SettingsInvalid",
     "StreamEvent",
     "SyncClient",
+    "Template",
+    "Tool",
     "UnitIdExists",
+    "Variable",
+    "action",
     "create_app",
     "open_memory",
     "open_runtime",
@@ -49,6 +61,12 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "ActionTurn": "runtime.actions.own",
+    "Expression": "scripts.model.base",
+    "OwnAction": "scripts.model.actions",
+    "Template": "scripts.model.base",
+    "Variable": "scripts.model.base",
+    "action": "scripts.model.own_actions",
     "AgentHistory": "runtime.context.agent_history",
     "Client": "api.client.client",
     "Conversation": "runtime.context.conversation",
@@ -62,6 +80,7 @@ _MODULES: Final = {
     "SettingsInvalid": "api.settings",
     "StreamEvent": "api.client.session_requests",
     "SyncClient": "api.client.sync",
+    "Tool": "api.tools.python_tool",
     "UnitIdExists": "api.memory_errors",
     "create_app": "api.app",
     "open_memory": "api.embedded_memory",

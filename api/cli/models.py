@@ -11,6 +11,8 @@ from api.settings import Settings
 from runtime.models.cassette_file import CassetteUnwritable, Replies, ScriptedFileInvalid, cassette_text, holds_replies
 from runtime.models.recorded_models import RecordingModel
 from runtime.state.ports import Model
+from runtime.tools.examples import ToolReplies
+from runtime.tools.replies_file import tools_as_written
 
 
 def model_of(settings: Settings) -> Model:
@@ -33,12 +35,14 @@ def check_recording(file: Path | None) -> None:
         fail(f"{file} holds something else than replies; name another file, or remove it first")
 
 
-def write_recording(file: Path, recording: RecordingModel, style: str = "") -> None:
-    """Write the replies of a model to a file and print how many; end the command if the file cannot be written."""
+def write_recording(file: Path, recording: RecordingModel, style: str = "", tools: ToolReplies | None = None) -> None:
+    """Write the replies of a model, and of tools, to a file and print how many; end the command if the file cannot be
+    written.
+    """
     check_recording(file)
     replies = recording.replies
     try:
-        text = cassette_text(replies)
+        text = cassette_text(replies, tools_as_written(tools or {}))
     except CassetteUnwritable as error:
         fail(f"{file} is not written: {error}")
     with file_errors(file):

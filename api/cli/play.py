@@ -11,11 +11,12 @@ from rich.markup import escape
 
 from api.cli.models import check_recording, model_of, write_recording
 from api.cli.options import EXISTING_FILE, OUTPUT_FILE, SEED, LoadSettings, with_settings_loader
-from api.cli.output import end, errors, fail, print_json
+from api.cli.output import end, errors, fail, failing, print_json
 from api.cli.script_arguments import script_of, variables_of
 from api.cli.terminal import ScriptedInput, Terminal
 from api.ids import new_id
 from api.models import close_model
+from api.settings import SCRIPTED
 from api.testing.cases.expectations import position_of
 from api.testing.player import Player
 from api.timestamps import utc_now
@@ -24,6 +25,9 @@ from runtime.models.recorded_models import RecordingModel
 from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.state.program import Program
 from runtime.state.state import State
+from runtime.state.tool_ports import Tools
+from runtime.tools.examples import EXAMPLES, RecordingTools, ScriptedTools
+from runtime.tools.replies_file import ToolFileInvalid, read_tool_file
 from scripts.expressions.values import Value
 from scripts.parse.folder import read_path
 
@@ -46,7 +50,14 @@ _NOT_STORED = "Nothing was stored; use `--inputs FILE` to play the same replies 
 )
 @click.option("--seed", type=SEED, default=0, help="Seed of all random choices [0].")
 @click.option("--locale", metavar="TAG", help="Language of the session, such as `de` or `pt-BR` [the script's].")
-@click.option("--record", type=OUTPUT_FILE, help="Write the model's replies to a file for scripted:FILE.")
+@click.option(
+    "--tools",
+    type=EXISTING_FILE,
+    help="Read the replies of tools from a file; without it they are those of scripted:FILE, else the examples.",
+)
+@click.option(
+    "--record", type=OUTPUT_FILE, help="Write the replies of the model and of tools to a file for scripted:FILE."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole conversation as one JSON document.")
 @with_settings_loader("model")
 def play(
@@ -56,6 +67,7 @@ def play(
     variables: Sequence[str],
     seed: int,
     locale: str | None,
+    tools: Path | None,
     record: Path | None,
     as_json: bool,
 ) -> None:
@@ -73,18 +85,36 @@ def play(
     chosen = model_of(settings)
     check_recording(record)
     recording = RecordingModel(chosen)
+    answering = RecordingTools(_tools(tools, settings.model))
     player = Player(
-        program, state, recording if record else chosen, utc_now, new_id, settings.limits, settings.contexts
+        program,
+        state,
+        recording if record else chosen,
+        utc_now,
+        new_id,
+        settings.limits,
+        settings.contexts,
+        tools=answering,
     )
     talk = ScriptedInput(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(language, quiet=as_json)
     with asyncio.Runner() as runner:
         _converse(player, talk, runner)
         runner.run(close_model(chosen))
     if record is not None:
-        write_recording(record, recording, "dim")
+        write_recording(record, recording, "dim", answering.replies)
     if as_json:
         print_json(player.report(reading.problems))
     end(1 if player.failure is not None else 0)
+
+
+def _tools(file: Path | None, model: str) -> Tools:
+    """Return the tools of a file, or of the model's file of replies; no command calls a service."""
+    if file is None and model.startswith(SCRIPTED):
+        file = Path(model.removeprefix(SCRIPTED))
+    if file is None:
+        return EXAMPLES
+    with failing(ToolFileInvalid):
+        return ScriptedTools(read_tool_file(file))
 
 
 def _lines(path: Path) -> list[str]:

@@ -139,7 +139,7 @@ async def _record(found: FoundCase, model: Model) -> CaseResult:
     recording = RecordingModel(model)
     result = await run_case(found, model=recording, to_the_end=True)
     if result.whole:
-        write_recording(found.cassette, recording)
+        write_recording(found.cassette, recording, tools=found.tools)
     else:
         message = f"{found.cassette}: the conversation did not reach its end ({found})"
         errors.print(f"[yellow]not written[/] {escape(message)}")

@@ -30,8 +30,10 @@ from api.sessions.lifecycle.keys_and_metadata import Labels
 from api.sessions.live_turns import LiveTurns
 from api.sessions.migration import SessionMigrator
 from api.sessions.session_creation import SessionCreation
-from api.sessions.turn_runner import TurnRunner
+from api.sessions.turn_runner import ToolsOfTurn, TurnRunner
 from api.settings import Settings
+from api.tools.session_tools import ToolJournal
+from api.tools.tool_caller import ToolCaller
 from api.transfer.session_import import SessionImporter
 from api.webhooks.dispatcher import Dispatcher
 from api.webhooks.registry import WebhookRegistry
@@ -40,6 +42,7 @@ from api.webhooks.ssrf import AddressPolicy
 from runtime.context.resize import Handlers
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Clock, Ids, Model
+from runtime.tools.examples import EXAMPLES
 from store.store import Store
 
 
@@ -64,6 +67,7 @@ class Services:
     ) -> None:
         self.settings, self.store, self.model, self.clock, self.ids = settings, store, model, clock, ids
         self._lifespan = lifespan
+        self.tool_caller = ToolCaller(settings)
         self.metrics, self.keys, self.catalog = Metrics(), ApiKeys(store, clock), Catalog(store, clock)
         self.live = live or LiveTurns(settings)
         self.requests = requests or OpenRequests(settings)
@@ -79,7 +83,7 @@ class Services:
         )
         contexts = msgspec.structs.replace(settings.contexts, handlers=context_handlers or Handlers())
         self.turn_runner = TurnRunner(
-            store, model, settings, clock, ids, spending, self.metrics, contexts, self.memory_system
+            store, model, settings, clock, ids, spending, self.metrics, contexts, self.memory_system, self._tools()
         )
         self.chat = Chat(self.turn_runner, self.catalog, self.live, self.webhooks)
         self.creation = SessionCreation(self.chat, self.turn_runner, self.catalog)
@@ -100,6 +104,12 @@ class Services:
         self.snapshots = Snapshots(store, self.analytics, settings, clock)
         self.deletion = Deletion(self.chat, self.turn_runner, self.keys, files, self.snapshots)
         self._watch()
+
+    def _tools(self) -> ToolsOfTurn:
+        """Return the tools of turns: those of the server, or the examples of their declarations."""
+        if not self.settings.calls_tools:
+            return lambda session, turn, attempts: EXAMPLES
+        return ToolJournal(self.tool_caller, self.store, self.clock, self.ids, self.metrics).of_turn
 
     def _watch(self) -> None:
         """Register the gauges that are read when the metrics are collected."""

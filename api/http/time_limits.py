@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from api.models import SCRIPTED
-from api.settings import OFFLINE, Settings
+from api.settings import OFFLINE, SCRIPTED, Settings
 from runtime.models.hosted.settings import ModelSettings
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from api.privacy.mask import HiddenValues, named
 from runtime.prompts.prompt import PromptMessage, SentPrompt
+from runtime.state.tool_ports import TOOL_PURPOSE
 from store.interface.masking import HIDDEN, MASKED, Treatment
 from store.interface.rows import CallRow, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, VariableRow
 
@@ -52,11 +53,15 @@ def mask_message(hidden: HiddenValues, row: MessageRow) -> MessageRow:
 
 
 def mask_call(hidden: HiddenValues, row: CallRow) -> CallRow:
-    """Mask a model call."""
+    """Mask a call of a model or tool."""
     reply = msgspec.json.decode(row.reply)
     quotes = row.turn in hidden.turns
     masked = {name: _mask_column(hidden, getattr(row, name), how) for name, how in _OF_CALLS.items()}
-    masked["reply"] = msgspec.Raw(msgspec.json.encode(_reply(hidden, reply, quotes=quotes) if reply else None))
+    if row.purpose == TOOL_PURPOSE:
+        shown = reply and reply | _hidden_result(reply)
+    else:
+        shown = _reply(hidden, reply, quotes=quotes) if reply else None
+    masked["reply"] = msgspec.Raw(msgspec.json.encode(shown))
     return msgspec.structs.replace(row, **masked)
 
 
@@ -101,11 +106,20 @@ def _event(hidden: HiddenValues, row: EventRow, *, quotes: bool) -> EventRow:
         case "recalled":  # it may be from other sessions, whose variables are unknown here
             data = {name: row.data[name] for name in ("action_id", "by", "k") if name in row.data}
             data["units"] = [{"unit_id": unit["unit_id"]} for unit in row.data.get("units", ())]
+        case "tool_call":  # a service may know personal values that no variable of the session contains
+            data = row.data | {"arguments": dict.fromkeys(row.data["arguments"], HIDDEN)}
+        case "tool_result":
+            data = row.data | _hidden_result(row.data)
         case "remembered":
             data = _walk(hidden, row.data, quotes=quotes) | {"source": hidden.mask.text(row.data["source"])}
         case _:
             data = _walk(hidden, row.data, quotes=quotes)
     return msgspec.structs.replace(row, data=data)
+
+
+def _hidden_result(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a tool, if there is one, hidden."""
+    return {"result": HIDDEN} if data.get("result") is not None else {}
 
 
 def _reply(hidden: HiddenValues, reply: Mapping[str, Any], *, quotes: bool) -> dict[str, Any]:

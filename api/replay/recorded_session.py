@@ -20,6 +20,8 @@ from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, Purpose
 from runtime.state.program import Program
 from runtime.state.state import Cell, State, decode
+from runtime.state.tool_ports import TOOL_PURPOSE
+from runtime.tools.examples import RecordedToolCall, recorded_calls
 from runtime.turn.calls import BudgetExceeded
 from scripts.expressions.values import infer_type
 from store.interface.rows import CallRow, MessageRow, MigrationRow, SessionHead, SessionRow, TurnRow
@@ -65,6 +67,11 @@ class RecordedStep(Struct, frozen=True):
         """Return the recalls from memory in this turn."""
         recalls = [event for event in self.row.events if event.kind == "recalled"]
         return tuple(msgspec.convert({"kind": event.kind, **event.data}, Recollected) for event in recalls)
+
+    @property
+    def tool_calls(self) -> tuple[RecordedToolCall, ...]:
+        """Return the calls of tools in this turn."""
+        return recorded_calls([{"kind": event.kind, **event.data} for event in self.row.events])
 
     @property
     def is_failure(self) -> bool:
@@ -246,7 +253,7 @@ class _Calls:
             page = await self._store.turns.calls(tenant, session_id, limit=PAGE, cursor=self._cursor)
             self._ahead += page.rows
             self._cursor, self._is_over = page.next, page.next is None
-        found = [row for row in self._ahead if row.turn == turn and row.used]
+        found = [row for row in self._ahead if row.turn == turn and row.used and row.purpose != TOOL_PURPOSE]
         self._ahead = [row for row in self._ahead if row.turn > turn]
         return tuple(map(_recorded, sorted(found, key=lambda row: row.number)))
 

@@ -41,6 +41,7 @@ from runtime.state.limits import Bounds
 from runtime.state.ports import Model, ModelRequest
 from runtime.state.program import Program
 from runtime.state.state import State, StateUnreadable
+from runtime.tools.examples import EXAMPLES, RecordedTools, ToolNotRecorded
 from store.interface.rows import CallRow, TurnRow
 
 Outcome: TypeAlias = Literal["same", "differs", "passed over", "stopped"]
@@ -195,6 +196,7 @@ class _Replayer:
                 contexts=self._source.contexts,
                 now=step.row.started_at,
                 memory=RecordedMemory(step.recalled),
+                tools=RecordedTools(step.tool_calls, None if isinstance(model, RecordedModel) else EXAMPLES),
             )
         except InputRefused as error:
             raise _TurnNotReplayable(f"the recorded input is refused here: {error}") from error
@@ -203,6 +205,8 @@ class _Replayer:
         except ReplyRedacted:
             raise
         except NotRecorded as error:
+            raise _TurnNotReplayable(str(error), error.action_id) from error
+        except ToolNotRecorded as error:
             raise _TurnNotReplayable(str(error), error.action_id) from error
         except NotRecalled as error:
             raise _TurnNotReplayable(str(error)) from error

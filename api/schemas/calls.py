@@ -69,12 +69,15 @@ class DebugCall(View, frozen=True, kw_only=True):
 
 
 class CallView(View, frozen=True, kw_only=True):
-    """A model call. `used` is null until its turn is committed; `prompt` and `reply` are for debugging only.
+    """A call of a model, or of a tool: then `purpose` is `tool`, and `model` is the name of the tool.
+
+    `used` is null until its turn is committed; `prompt` and `reply` are for debugging only.
 
     `prompt` is null if a replay of the turn does not lead to it any more: the prompt templates changed, the turn is not
     committed, or a detector withheld a text.
 
-    `outcome` in_doubt: the server stopped during the call, so it is unknown whether the endpoint carried it out.
+    `outcome` in_doubt: the server stopped during the call, so it is unknown whether the endpoint or service carried it
+    out.
     """
 
     call_id: str

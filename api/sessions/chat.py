@@ -379,10 +379,11 @@ class Chat:
 
 
 def _used_calls(cached: CachedSession, turn: Turn) -> tuple[str, ...] | None:
-    """Return the ids of the model calls that a turn used; None if there are none or the session has not started."""
+    """Return the ids of the calls that a turn used; None if there are none or the session has not started."""
     if not cached.attempts.rows or not turn.state.begun:
         return None
-    return tuple(call.intent.call_id for call in turn.model_calls if call.intent is not None)
+    of_models = (call.intent.call_id for call in turn.model_calls if call.intent is not None)
+    return (*of_models, *turn.tool_call_ids)
 
 
 def _withheld_calls(turn: Turn) -> tuple[str, ...]:

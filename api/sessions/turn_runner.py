@@ -3,8 +3,9 @@
 import asyncio
 import hashlib
 import time
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -15,7 +16,7 @@ from api.logs.turn_fields import note_turn
 from api.memory.memory_system import MemorySystem
 from api.memory.session_memory import SessionMemory
 from api.metrics import Metrics
-from api.model_calls import CallJournal, Spending
+from api.model_calls import CallJournal, RecordedCalls, Spending
 from api.schemas.sessions import NewMessage
 from api.sessions import row_mapping
 from api.sessions.session_cache import CachedSession
@@ -26,6 +27,8 @@ from runtime.state.inputs import Chosen, Filled, Input, Intervention, Moved, Rep
 from runtime.state.ports import Clock, Ids, Model, OnDelta
 from runtime.state.program import Program
 from runtime.state.state import Cell, Spent, State
+from runtime.state.tool_ports import Tools
+from runtime.tools.examples import EXAMPLES
 from runtime.turn.calls import ModelCall
 from scripts.expressions.values import ValueRefused, bounded
 from scripts.model.context_config import strategies
@@ -97,7 +100,12 @@ class TurnResult(Struct, frozen=True):
     model_calls: tuple[ModelCall, ...] = ()
 
 
+ToolsOfTurn: TypeAlias = Callable[[SessionRow, int, RecordedCalls], Tools]
+"""A function that returns the tools of one attempt at a turn, with the recorded calls of earlier attempts."""
+
 _CODES: dict[FailureKind, str] = {
+    "tool": "TOOL_FAILED",
+    "tool_interrupted": "TOOL_CALL_INTERRUPTED",
     "model": "LLM_SERVICE_ERROR",
     "memory": "MEMORY_FAILED",
     "limit": "LIMIT_EXCEEDED",
@@ -117,6 +125,7 @@ class TurnRunner(Struct, frozen=True):
     metrics: Metrics
     contexts: Contexts
     memory_system: MemorySystem
+    tools: ToolsOfTurn
 
     async def turn(
         self,
@@ -156,6 +165,7 @@ class TurnRunner(Struct, frozen=True):
                 live=live,
                 now=started,
                 contexts=self.contexts,
+                tools=EXAMPLES if not cached.program.tools else self.tools(session, state.turn + 1, cached.attempts),
                 memory=SessionMemory(self.memory_system.memories, session.tenant, session.user_id, session.session_id),
             )
             outcome = "done"

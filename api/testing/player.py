@@ -16,6 +16,8 @@ from runtime.state.limits import Limits
 from runtime.state.ports import Clock, Ids, MemoryFailed, Model
 from runtime.state.program import Program
 from runtime.state.state import State
+from runtime.state.tool_ports import Tools
+from runtime.tools.examples import EXAMPLES
 from scripts.expressions.values import Value
 from scripts.model.diagnostics import Problem
 from store.interface.errors import FilterInvalid
@@ -63,6 +65,7 @@ class Player:
         limits: Limits,
         contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
         memory: LocalMemory = LOCAL,
+        tools: Tools = EXAMPLES,
     ) -> None:
         self.program = program
         self.state = state
@@ -71,6 +74,7 @@ class Player:
         self.memory = memory
         self._history: tuple[Message, ...] = ()
         self._model = model
+        self._tools = tools
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -91,6 +95,7 @@ class Player:
                 history=self._history,
                 contexts=self._contexts,
                 memory=self.memory,
+                tools=self._tools,
             )
         except TurnFailed as failed:
             self.failure = failed

@@ -122,14 +122,14 @@ class TurnPart(_Part, frozen=True, kw_only=True):
 
 
 class CallPart(_Part, frozen=True, kw_only=True):
-    """A model call of a committed turn: the data that a replay needs, and its usage."""
+    """A call of a model or tool of a committed turn: the data that a replay needs, and its usage."""
 
     script_id: Id
     script_version: Count
     turn: Count
     number: Count
     call_id: Id
-    purpose: Purpose
+    purpose: Purpose | Literal["tool"]
     action_id: Word
     round: Count
     model: Word

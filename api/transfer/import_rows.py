@@ -19,6 +19,7 @@ from runtime.state.events import Body, Message, VariableChanged
 from runtime.state.ports import ModelReply
 from runtime.state.program import PlaceLost, Program
 from runtime.state.state import State, StateUnreadable, decode, encode
+from runtime.state.tool_ports import TOOL_PURPOSE, ToolReply
 from scripts.expressions.values import Value, ValueRefused, ValueType, bounded, is_unicode
 from scripts.model.base import ID_CHARS_MAX
 from scripts.parse.read_script import Source, read_script
@@ -279,7 +280,10 @@ def _call(number: int, call: CallPart, owner: Owner, turns: int) -> CallRow:
     if call.turn >= turns:
         raise DocumentInvalid(f"{where}: there is no turn {call.turn}")
     try:
-        msgspec.json.decode(call.reply, type=ModelReply | None)
+        if call.purpose == TOOL_PURPOSE:
+            msgspec.json.decode(call.reply, type=ToolReply | None)
+        else:
+            msgspec.json.decode(call.reply, type=ModelReply | None)
     except (msgspec.DecodeError, RecursionError) as error:
         raise DocumentInvalid(f"{where}: its reply cannot be read: {humanize_validation_error(str(error))}") from error
     times = {"started_at": _utc(where, call.started_at)}

@@ -37,6 +37,12 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "Use the memory of one user without a server.",
         ("open_memory", "InvalidMemoryRequest", "UnitIdExists", "FilterInvalid"),
     ),
+    ("Tools", "Write a function that scripts call.", ("Tool",)),
+    (
+        "Own actions",
+        "Write a type of action of your own.",
+        ("action", "OwnAction", "ActionTurn", "Template", "Expression", "Variable"),
+    ),
     ("Webhooks", "Check that a delivery comes from your server.", ("verify_webhook", "InvalidSignature")),
 )
 """Headings with the public names that stand below them."""

@@ -10,7 +10,7 @@ from msgspec import inspect as types
 from texts import field_texts
 
 from api.cli.serve import serve
-from api.settings import Budgets, ExternalSettings, Settings
+from api.settings import Budgets, ExternalSettings, McpServer, Settings, ToolProvider, ToolSecret
 from runtime.models.hosted.settings import ModelSettings, Secret
 from store.interface.retention_rows import Policy
 
@@ -39,6 +39,7 @@ SECTIONS = (
         "[Authentication](../how-to/authentication.md#accept-tokens-of-your-own-login) shows how to use these.",
     ),
     ("Webhooks", "webhooks_max", "[Send events to a URL](../how-to/webhooks.md) shows how to use these."),
+    ("Tools", "tools", "[Call services and functions](../how-to/tools.md) shows how to use these."),
     (
         "Snapshots and retention",
         "snapshot_every_h",
@@ -55,6 +56,9 @@ TABLES: tuple[tuple[str, type[Struct], str], ...] = (
         Budgets,
         "[Budgets](../how-to/language-models.md#budgets): the variable of `day_cost` is `CUEBOOK_BUDGETS_DAY_COST`.",
     ),
+    ("`[tool_secrets.NAME]`", ToolSecret, "See [Call services](../how-to/tools.md#connect-it-to-the-service)."),
+    ("`[tool_providers.TOOL]`", ToolProvider, "See [Tools in Python](../how-to/tools.md#write-a-tool-in-python)."),
+    ("`[mcp_servers.NAME]`", McpServer, "See [Use an MCP server](../how-to/tools.md#use-an-mcp-server)."),
     ("`[memories.NAME]`", ExternalSettings, "See [External memories](../how-to/embedders.md#external-memories)."),
     ("`[[retention]]`", Policy, "See [Limit how long data is stored](../how-to/retention.md)."),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from runtime.actions import ask, blocks, chat, choose, form, remember, statements
+from runtime.actions import ask, blocks, chat, choose, form, own, remember, statements, tool
 from runtime.actions.outcomes import DONE, Outcome
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value
@@ -48,6 +48,8 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
             return remember.remember(run, action)
         case actions.Recall():
             return await remember.recall(run, action)
+        case actions.CallTool():
+            return await tool.call_tool(run, action)
         case actions.Form():
             return form.form(run, action)
         case actions.Chat():
@@ -58,6 +60,8 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
             return statements.goto(run, action)
         case actions.End():
             return statements.end(action)
+        case actions.OwnAction():
+            return await own.carry_out(run, action)
         case _:
             assert_never(action)
 
@@ -84,5 +88,7 @@ async def resume(
             return await chat.answer_chat(run, action, reply)
         case actions.UserSay():
             return DONE
+        case actions.OwnAction():
+            return await own.carry_out(run, action, reply)
         case _:
             raise ActionFailed(f"`{action_type(action)}` takes no reply")

@@ -3,13 +3,13 @@
 The cursor records what it enters and leaves. It does not know what an action does.
 """
 
-from runtime.actions import blocks
-from runtime.actions.outcomes import CallSkill, Enter, Finish
-from runtime.state.events import ActionLeft, Ended, ScopeEntered, ScopeLeft, ScopeSkipped
+from runtime.actions import blocks, tool
+from runtime.actions.outcomes import DONE, CallSkill, Enter, Finish, Jump
+from runtime.state.events import ActionLeft, Ended, Jumped, ScopeEntered, ScopeLeft, ScopeSkipped
 from runtime.state.program import Place
 from runtime.state.state import Frame
 from runtime.turn.context import LimitExceeded, TurnContext
-from scripts.model.actions import Action, Call
+from scripts.model.actions import Action, Call, CallTool
 from scripts.model.script import Phase, Scope, Topic
 from scripts.model.variables import Declaration
 
@@ -131,8 +131,23 @@ class Cursor:
                 return None
             state.frames.pop()
             self.leave_action(block)
+            if isinstance(block, CallTool) and self._left_after_failure(block):
+                return None
         self._to_next_topic()
         return None
+
+    def _left_after_failure(self, action: CallTool) -> bool:
+        """Leave the topic after the actions of a failed tool, if its `on_fail` says so; return whether it did."""
+        then = action.on_fail.then if action.on_fail is not None else None
+        outcome = tool.exit_of(self._run, action, then) if then is not None else DONE
+        if isinstance(outcome, Jump):
+            self.leave_blocks()
+            self._run.record(Jumped(action.id, outcome.phase, outcome.topic))
+            self.jump(outcome.phase, outcome.topic)
+        elif isinstance(outcome, Finish):
+            self.leave_blocks()
+            self.complete(outcome)
+        return isinstance(outcome, Jump | Finish)
 
     def _to_next_topic(self) -> None:
         following = self._topics_after(self._state.topic)

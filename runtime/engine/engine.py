@@ -55,9 +55,12 @@ from runtime.state.ports import Clock, Ids, Journal, Memory, MemoryFailed, Meter
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Held, State, Wait, copy_of, encode, own_copy
+from runtime.state.tool_ports import ToolCallFailed, ToolCallInterrupted, Tools
+from runtime.tools.examples import EXAMPLES
 from runtime.turn import context_upkeep, turn_recall
 from runtime.turn.calls import BudgetExceeded, CallInterrupted, ModelCall, NoJournal
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
+from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted, TurnRecalls
 from scripts.expressions.values import Value
 from scripts.model.actions import Action, ModelStep, action_type
@@ -67,7 +70,9 @@ AFTER_CALLS_S, AFTER_CALLS_PART = 1.0, 0.1  # minimum time after the last model 
 STEPS_BETWEEN_YIELDS = 20  # how often the engine yields, so that other sessions and its own time-out can run
 
 
-FailureKind: TypeAlias = Literal["action", "model", "memory", "limit", "place", "interrupted"]
+FailureKind: TypeAlias = Literal[
+    "action", "model", "memory", "limit", "place", "interrupted", "tool", "tool_interrupted"
+]
 
 
 class Turn(Struct, frozen=True, dict=True):
@@ -77,6 +82,7 @@ class Turn(Struct, frozen=True, dict=True):
     saved: bytes
     events: tuple[Event, ...]
     model_calls: tuple[ModelCall, ...]
+    tool_call_ids: tuple[str, ...] = ()  # of the recorded calls of tools
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
@@ -121,6 +127,7 @@ async def run_turn(
     now: datetime | None = None,
     contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
     memory: Memory | None = None,
+    tools: Tools = EXAMPLES,
 ) -> Turn:
     """Run one turn. `state` is not changed.
 
@@ -128,6 +135,7 @@ async def run_turn(
     far. `journal` stores the model calls while the turn runs, `meter` counts them over all turns and sessions, `live`
     receives the text of messages as it is produced. The script sees the time `now` (None: the clock's) in the whole
     turn. `contexts` select the conversation for models; `memory` answers searches (None: the user has no memory).
+    Actions call `tools`.
 
     Raises InputRefused, and TurnFailed for every other expected error.
     """
@@ -148,6 +156,7 @@ async def run_turn(
         now=now or clock(),
         contexts=contexts,
         recalls=recalls,
+        tool_calls=ToolCalls(tools),
         calls_end_at=ends_at - min(AFTER_CALLS_S, limits.turn_s * AFTER_CALLS_PART),
     )
     engine = _Engine(new_context(_working_copy(state, global_cells)))
@@ -210,6 +219,10 @@ class _Engine:
             case TimeoutError():
                 message = f"the turn took longer than {self.run.limits.turn_s:g} s"
                 return self._failure("limit", message, retryable=True)
+            case ToolCallFailed():
+                return self._failure("tool", str(error), retryable=True)
+            case ToolCallInterrupted():
+                return self._failure("tool_interrupted", str(error), retryable=True)
             case CallInterrupted():
                 return self._failure("interrupted", str(error), retryable=True)
             case PlaceLost():
@@ -237,7 +250,7 @@ class _Engine:
         saved, bytes_max = encode(run.state), run.limits.state_bytes_max
         if len(saved) > bytes_max:
             raise LimitExceeded(f"the session's variables would take {len(saved):,} bytes; the limit is {bytes_max:,}")
-        return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made))
+        return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made), run.tool_calls.call_ids)
 
     async def attempt(
         self, turn_input: Input | Moved | Intervention, content: str, ends_at: float

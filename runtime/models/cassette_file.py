@@ -42,6 +42,7 @@ from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.writer import Item, Items, Layout, Record, document, plain
 
 FILE_BYTES_MAX = 4_000_000
+_KEYS = ("replies", "tools")  # the replies of tools are read by `runtime.tools.replies_file`
 ASIDES: frozenset[Purpose] = CONDENSING | {"extract", "route"}
 """The purposes of requests beside the conversation; their replies are counted by call, not by round."""
 
@@ -114,11 +115,11 @@ def _file(tree: Tree, reader: Reader) -> Replies:
     if not isinstance(tree, MappingTree):
         reader.add("TYPE_MISMATCH", "expected a mapping with `replies`", tree.at)
         return {}
-    others = [key for key, _ in tree.pairs if key.text != "replies"]
+    others = [key for key, _ in tree.pairs if key.text not in _KEYS]
     for key in others:
-        reader.add("UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at, suggest(key.text, ["replies"]))
+        reader.add("UNKNOWN_KEY", f"`{key.text}` means nothing here", key.at, suggest(key.text, list(_KEYS)))
     replies = tree.get("replies")
-    if replies is None and others:
+    if replies is None and (others or tree.get("tools") is not None):
         return {}
     if replies is None:
         reader.add("REQUIRED_FIELD_MISSING", "`replies` is missing", tree.at, "Add `replies:`.")
@@ -178,16 +179,19 @@ def _mismatch(tree: Tree, reader: Reader, expected: str, at: Location, fix: str 
 def holds_replies(text: str) -> bool:
     """Return whether a text looks like a file of replies, valid or not; an empty text does."""
     tree = read_tree(text, Problems())
-    return not text.strip() or (isinstance(tree, MappingTree) and list(tree.keys()) == ["replies"])
+    return not text.strip() or (isinstance(tree, MappingTree) and {"replies"} <= set(tree.keys()) <= set(_KEYS))
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def cassette_text(replies: Replies) -> str:
-    """Return the replies as the text of a file, which reads back as the same replies. Raises CassetteUnwritable."""
+def cassette_text(replies: Replies, tools: Mapping[str, Value] | None = None) -> str:
+    """Return the replies as the text of a file, which reads back as the same replies; `tools` are those of tools, as
+    the file contains them. Raises CassetteUnwritable.
+    """
     pairs = tuple((name, _layout(rounds)) for name, rounds in replies.items())
-    text = document(Record((("replies", Record(pairs, flow=not pairs)),), flow=False))
+    of_tools: tuple[tuple[str, Layout], ...] = (("tools", plain(dict(tools))),) if tools else ()
+    text = document(Record((("replies", Record(pairs, flow=not pairs)), *of_tools), flow=False))
     try:
         again = _parsed(text, "the cassette")
     except ScriptedFileInvalid as error:

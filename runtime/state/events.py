@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from runtime.state.recall_types import By, RecalledUnit, Trust
 from runtime.state.state import Source, Wait
+from runtime.state.tool_ports import ToolFailure
 from scripts.expressions.values import Value, ValueType
 from scripts.model.experiments import Unit
 from scripts.model.script import RepairKind, Scope
@@ -219,6 +220,23 @@ class Recollected(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag
     failed: str = ""  # why the search failed
 
 
+class ToolCalled(Struct, frozen=True, tag_field="kind", tag="tool_call"):
+    """A tool is called, with its arguments."""
+
+    action_id: str
+    tool: str
+    arguments: Mapping[str, Value]
+
+
+class ToolAnswered(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_result"):
+    """The result of a tool, or why it failed."""
+
+    action_id: str
+    tool: str
+    result: Value = None
+    failure: ToolFailure | None = None
+
+
 class Migrated(Struct, frozen=True, tag_field="kind", tag="migrated"):
     """The session migrated to another version of its script; places are phase/topic/action."""
 
@@ -293,6 +311,8 @@ Body: TypeAlias = (
     | Exposed
     | Remembered
     | Recollected
+    | ToolCalled
+    | ToolAnswered
     | Migrated
     | Intervened
     | Resized

@@ -48,6 +48,7 @@ class Limits(Struct, frozen=True):
     turn_s: float = 120.0
     context_s: float = 20.0  # of `turn_s`, for model calls of a context strategy
     recalls_max: int = 20  # memory searches
+    tool_calls_max: int = 20
     recall_s: float = 10.0  # of `turn_s`, for each memory search
     turn_budget: Bounds = UNLIMITED
     session_budget: Bounds = UNLIMITED

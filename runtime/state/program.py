@@ -61,6 +61,7 @@ class Program:
             self._add_actions(DETECTORS, watcher.id, watcher.actions)
         self.roles = {role.id: role for role in script.roles}
         self.forms = {form.id: form for form in script.forms}
+        self.tools = {tool.id: tool for tool in script.tools}
         self.experiments = {plan.id: plan for plan in script.experiments}
         self.session_names = _declared(script.session_variables)
         self.global_names = _declared(script.global_variables)

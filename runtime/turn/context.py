@@ -17,8 +17,10 @@ from runtime.state.ports import Clock, Ids, Journal, MessageDelta, MessageReset,
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Progress, Source, State, copy_of, own_copy, restore_state
+from runtime.tools.examples import EXAMPLES
 from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetTracker, Calls, merged
+from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import TurnRecalls
 from scripts.expressions.expressions import Rendered, Spans, compile_expression, compile_template
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
@@ -126,6 +128,7 @@ class TurnContext:
         recalls: TurnRecalls,
         calls_end_at: float = math.inf,
         before: "TurnContext | None" = None,
+        tool_calls: ToolCalls | None = None,
     ) -> None:
         """`before` is the same turn up to its restart, which a missing search result caused. Model calls stop at
         `calls_end_at`, by the event loop's clock.
@@ -138,6 +141,7 @@ class TurnContext:
         self.events: list[Event] = []
         self.action_id = ""
         self.recalls = recalls
+        self.tool_calls = tool_calls or ToolCalls(EXAMPLES)
         earlier = journal.spent
         if earlier.calls:
             state.spent = merged(state.spent, earlier)
@@ -337,15 +341,15 @@ class TurnContext:
 
     # -- texts and expressions --------------------------------------------------------------------------------------
 
-    def text(self, template: Template | None) -> str:
-        """Return a rendered text. Raises ActionFailed."""
-        return self.wording(template).text
+    def text(self, template: Template | None, names: Mapping[str, Value] | None = None) -> str:
+        """Return a rendered text; `names` are additional names. Raises ActionFailed."""
+        return self.wording(template, names).text
 
-    def wording(self, template: Template | None) -> Wording:
+    def wording(self, template: Template | None, names: Mapping[str, Value] | None = None) -> Wording:
         """Return a rendered text with the ranges that came from values. Raises ActionFailed."""
         if template is None or "{" not in template.source:
             return Wording(template.source if template is not None else "")
-        rendered = self._evaluated(template)
+        rendered = self._evaluated(template, names)
         return Wording(rendered.text, rendered.spans)
 
     def value(self, expression: Expression, names: Mapping[str, Value] | None = None) -> Value:

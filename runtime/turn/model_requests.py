@@ -76,7 +76,7 @@ async def complete(
         purpose=purpose,
         action_id=action.id,
         round=run.progress.round,
-        visit=_visit(run, action.id),
+        visit=count_visit(run, action.id),
         asked=_request_number(run, purpose),
         model=_model_of(action) or run.program.script.model,
         task=task.text,
@@ -175,8 +175,10 @@ def _purpose(run: TurnContext) -> tuple[str, str]:
     return topic.goal, topic.strategy
 
 
-def _visit(run: TurnContext, action_id: str) -> int:
-    """Return in how many earlier visits of this action the model was asked; the first call of a visit counts it."""
+def count_visit(run: TurnContext, action_id: str) -> int:
+    """Return in how many earlier visits of this action a model or tool was called; the first call of a visit counts
+    it.
+    """
     if not run.progress.visit:
         run.progress.visit = run.state.visits.get(action_id, 0) + 1
         run.state.visits[action_id] = run.progress.visit

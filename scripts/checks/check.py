@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import regex
 
-from scripts.checks import form_checks
+from scripts.checks import form_checks, tool_checks
 from scripts.checks.answerability import check_answer_words, check_questions
 from scripts.checks.backtracking import ambiguous_part
 from scripts.checks.control_flow import ControlFlowGraph, Spot
@@ -29,6 +29,7 @@ from scripts.model.actions import (
     AiAsk,
     AiSay,
     Call,
+    CallTool,
     Chat,
     Choose,
     Emit,
@@ -60,8 +61,10 @@ from scripts.model.script import (
     Skill,
     Topic,
     as_output,
+    declared_in,
     resolve_target,
 )
+from scripts.model.tools import ToolDefinition
 from scripts.model.variables import Declaration, Output, Records
 from scripts.versions.rename_map import check_migrations
 from scripts.yaml.syntax_hints import hidden_character
@@ -76,7 +79,10 @@ _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 _NEEDS_ALL_PARTS = frozenset({"NO_ACTIONS", "EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
 """Problems that are not reported if a part of the script is invalid, because a list may be empty only for that."""
 
-_Named = Script | Phase | Topic | Skill | Action | Role | FormDefinition | ExperimentPlan | Arm | Interrupt | Detector
+_Named = (
+    Script | Phase | Topic | Skill | Action | Role | FormDefinition | ExperimentPlan | Arm | Interrupt | Detector
+    | ToolDefinition
+)  # fmt: skip
 
 
 def check_script(script: Script, problems: Problems) -> None:
@@ -148,6 +154,7 @@ class _Checker:
         self.context(script.context)
         self.texts(*(repair.say for repair in script.repairs))
         self.forms()
+        self.tools()
         self.experiments()
         check_migrations(script, self.problems)
         reported = self.flow.check(self.problems)
@@ -299,7 +306,8 @@ class _Checker:
     def step(self, step: Read | Write) -> None:
         match step:
             case Read(source=Template() as text):
-                self.texts(text)
+                with self.names(*step.at_hand):
+                    self.texts(text)
             case Read(source=Expression() as expression):
                 with self.names(*step.at_hand):
                     self.expression(expression)
@@ -348,6 +356,8 @@ class _Checker:
                 self.add("ID_INVALID", message, action.signal.mark("event"))
             case Remember() | Recall():
                 self.memory(action)
+            case CallTool():
+                self.tool(action)
             case Form():
                 self.form(action)
             case Chat():
@@ -378,6 +388,27 @@ class _Checker:
         roles = self.script.roles
         if role and roles and role not in {each.id for each in roles}:
             self.unknown("role", role, roles, at)
+
+    def tool(self, action: CallTool) -> None:
+        tool = next((tool for tool in self.script.tools if tool.id == action.tool), None)
+        if tool is None:
+            self.unknown("tool", action.tool, self.script.tools, action.mark("tool"))
+        else:
+            self.faults(tool_checks.call_faults(action, tool, self.declaration))
+
+    def declaration(self, name: str) -> Declaration | None:
+        """Return the declaration of a variable that is visible here."""
+        nodes = (node for node in (self.place.node, self.place.phase) if node is not None)
+        layers = (declared for node in nodes for declared in declared_in(node))
+        found = (*layers, *self.script.session_variables, *self.script.global_variables)
+        return next((each for each in found if each.var == name), None)
+
+    def tools(self) -> None:
+        """Check the tools of the script, if it has any; JSON Schema is imported only then."""
+        if self.script.tools:
+            self.ids(self.script.tools, "tool", "tool")
+            for tool in self.script.tools:
+                self.faults(tool_checks.faults(tool))
 
     def form(self, action: Form) -> None:
         sheet = next((form for form in self.script.forms if form.id == action.sheet), None)

@@ -13,12 +13,14 @@ from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.expressions import compile_expression, compile_template
 from scripts.expressions.values import Value
 from scripts.model.actions import (
+    FAILURE,
     Action,
     AiAsk,
     AiSay,
     AiThink,
     Ask,
     Call,
+    CallTool,
     Chat,
     Choose,
     Emit,
@@ -31,6 +33,7 @@ from scripts.model.actions import (
     Loop,
     OnFail,
     Onward,
+    OwnAction,
     Recall,
     Remember,
     Repeat,
@@ -38,11 +41,13 @@ from scripts.model.actions import (
     Scene,
     Set,
     Show,
+    Step,
     UserSay,
     policies,
 )
-from scripts.model.base import Expression, Location, Template
+from scripts.model.base import Expression, Location, Template, sources_below
 from scripts.model.memory_plan import sources_in
+from scripts.model.own_actions import variables_of
 from scripts.model.script import FormDefinition
 from scripts.model.variables import Assignment, Output, OutputItem, Records
 
@@ -222,6 +227,8 @@ def _effect_of(action: Action) -> Effect:
         case Recall():
             looks = _looks(action.query, *sources_in(dict(action.filters), action.mark("filters")))
             return Effect((*looks, Write(action.into, action.mark("into"), null="memory has no result for it")))
+        case CallTool():
+            return _using(action)
         case Form():
             return _filling(action, ())
         case Chat():
@@ -232,8 +239,21 @@ def _effect_of(action: Action) -> Effect:
             return Effect(leaves=(Leave(action.target, action.mark("goto")),), passes=False)
         case End():
             return Effect(leaves=(Leave(None, action.at),), passes=False)
+        case OwnAction():
+            return _of_package(action)
         case _:
             assert_never(action)
+
+
+def _of_package(action: OwnAction) -> Effect:
+    """Return the effect of an action of a package: it reads its texts and expressions, and may wait and say."""
+    own = (getattr(action, name) for name in type(action).__struct_fields__ if name not in Step.__struct_fields__)
+    names = variables_of(action)
+    # it may set its variables before it says a text
+    at_hand = frozenset(variable.name for _, variable in names)
+    looks = (Read(each, at_hand) for part in own for each in sources_below(part))
+    writes = (Write(variable.name, variable.at) for _, variable in names)
+    return Effect((*looks, *writes), waits="maybe", says=True)
 
 
 def facts_in(source: Template | Expression) -> ExpressionInfo:
@@ -409,6 +429,26 @@ def _choosing(action: Choose) -> Effect:
         waits="always",
         says=action.question is not None,
     )
+
+
+_FAILURES = Loop(items=Expression("[failure]"), name=FAILURE)
+
+
+def _using(action: CallTool) -> Effect:
+    """Return the effect of a tool; the actions after a failure run once or never, with `failure` as their item."""
+    on_fail = action.on_fail
+    is_skipped = on_fail is not None and on_fail.then.policy == "skip"
+    doubt = "the tool fails (`on_fail`)" if is_skipped else ""
+    into = action.into.variables if action.into is not None else {}
+    writes = (Write(name, action.into.mark(name), doubt=doubt) for name in into if action.into is not None)
+    steps: tuple[Read | Write, ...] = (*_looks(*action.given.values()), *writes)
+    if on_fail is None:
+        return Effect(steps)
+    said = (Read(on_fail.say, frozenset({FAILURE})),) if on_fail.say is not None else ()
+    then = on_fail.then
+    leaves = () if is_skipped else (Leave(then.target if then.policy == "goto" else None, then.at, is_on_fail=True),)
+    body = Each(_FAILURES, on_fail.actions) if on_fail.actions else Straight()
+    return Effect((*steps, *said), body, leaves, says=bool(said))
 
 
 def _calling(action: Call) -> Effect:

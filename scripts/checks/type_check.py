@@ -21,9 +21,10 @@ from scripts.expressions.values import (
     number_in,
     shorten,
 )
-from scripts.model.actions import Action, AiAsk, AiSay, Call, Chat, Loop, Recall, outputs_of, walk
+from scripts.model.actions import Action, AiAsk, AiSay, Call, CallTool, Chat, Loop, OwnAction, Recall, outputs_of, walk
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
+from scripts.model.own_actions import variables_of
 from scripts.model.script import Topic
 from scripts.model.variables import Assignment, Declaration, Output, Records
 
@@ -254,6 +255,10 @@ def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
             pass
     if isinstance(action, Call):
         yield from ((name, None) for name in action.assigned)
+    if isinstance(action, OwnAction):
+        yield from ((variable.name, None) for _, variable in variables_of(action))
+    if isinstance(action, CallTool) and action.into is not None:
+        yield from ((name, None) for name in action.into.variables)
     if isinstance(action, Recall):
         yield action.into, InferredType("list")  # its type if no other type is declared
 

@@ -16,9 +16,11 @@ from scripts.model.actions import (
     AiAsk,
     Ask,
     Call,
+    CallTool,
     Choose,
     End,
     Experiment,
+    FailureExit,
     Form,
     Goto,
     If,
@@ -309,11 +311,15 @@ def _spelled(value: object) -> str:
             return "" if value is None else str(value)
 
 
-def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, OnFail | Onward]]:
+def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, OnFail | Onward | FailureExit]]:
     """Return the edges of an action without a valid answer."""
-    found: list[tuple[EdgeKind, OnFail | Onward]] = [(key, each.then) for key, each in policies(action).items()]
+    found: list[tuple[EdgeKind, OnFail | Onward | FailureExit]] = [
+        (key, each.then) for key, each in policies(action).items()
+    ]
     if isinstance(action, Ask | AiAsk | Choose | Form):
         found = [("on_fail", action.on_fail), *found]
+    if isinstance(action, CallTool) and action.on_fail is not None:
+        found = [("on_fail", action.on_fail.then)]
     yield from ((kind, then) for kind, then in found if then.policy in {"goto", "end"})
 
 

@@ -3,19 +3,24 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import FieldInfo, fields, replace
 
 from scripts.expressions.values import Value
 from scripts.model.base import Expression, Node, Template
 from scripts.model.context_config import Context
 from scripts.model.memory_plan import K, Score
+from scripts.model.tools import Given, Timeout
 from scripts.model.variables import OutputItem
 
 ROUNDS_MAX = 10
 ROUNDS_DEFAULT = 3
 CHAT_ROUNDS_MAX = 100
 LOOP_TURNS_MAX = 1_000
+ON_FAIL = "on_fail"
+"""The arm of a tool's actions after a failure."""
+FAILURE = "failure"
+"""The name of a tool's failure in what its `on_fail` says and does."""
 
 Rounds: TypeAlias = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
 
@@ -285,6 +290,42 @@ class Recall(Step, frozen=True, kw_only=True):
     min_score: Score | None = None
 
 
+class Into(Node, frozen=True, kw_only=True):
+    """The variables that store a result: each takes a field of it, or all of it if the field is empty."""
+
+    variables: Mapping[str, str]
+
+
+class FailureExit(Node, frozen=True, kw_only=True):
+    """Where the conversation continues after a failed tool; `skip`: with the next action."""
+
+    policy: Literal["skip", "goto", "end"] = "skip"
+    target: str = ""
+
+
+class OnToolFailure(Node, frozen=True, kw_only=True):
+    """What to do if a tool fails: say a text, run actions, which may read `failure`, and then continue or leave."""
+
+    say: Template | None = None
+    actions: "tuple[Action, ...]" = field(name="do", default=())
+    then: FailureExit = FailureExit()
+
+
+class CallTool(Step, frozen=True, kw_only=True):
+    """Calls a tool of the script and stores its result.
+
+    `with` sets the parameters. Without `on_fail` a failure ends the turn with an error, and the session does not
+    change.
+    """
+
+    tool: str
+    given: Mapping[str, Given] = field(name="with", default={})
+    into: Into | None = None
+    timeout: Timeout | None = None
+    on_fail: OnToolFailure | None = None
+    on_interrupted: OnInterrupted | None = None
+
+
 class Form(Step, frozen=True, kw_only=True):
     """Shows a form of the script, which the user fills in as a whole; its fields are variables."""
 
@@ -333,6 +374,10 @@ class End(Step, frozen=True, kw_only=True):
     reason: str | None = field(name="end")
 
 
+class OwnAction(Step, frozen=True, kw_only=True):
+    """An action of an installed package: a subclass with its fields, of which the first required one names it."""
+
+
 Action: TypeAlias = (
     Say
     | AiSay
@@ -351,32 +396,40 @@ Action: TypeAlias = (
     | Emit
     | Remember
     | Recall
+    | CallTool
     | Form
     | Chat
     | Scene
     | Goto
     | End
+    | OwnAction
 )
 """All actions. Matched exhaustively, so that a new action breaks the type check until it is handled."""
 
 
-def _key_of(kind: type[Action]) -> FieldInfo:
+def _key_of(kind: type[Struct]) -> FieldInfo:
     return next(each for each in fields(kind) if each.required)  # the first required field names the action
 
 
-ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in get_args(Action)}
+_OF_LANGUAGE = tuple(kind for kind in get_args(Action) if kind is not OwnAction)
+ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in _OF_LANGUAGE}
 _TYPE_NAMES = {kind: name for name, kind in ACTION_TYPES.items()}
-_KEY_FIELDS = {kind: _key_of(kind).name for kind in get_args(Action)}
+_KEY_FIELDS = {kind: _key_of(kind).name for kind in _OF_LANGUAGE}
 
 
 def action_type(action: Action) -> str:
     """Return the key that names an action in a script: ``say``, ``ai_ask`` …"""
-    return _TYPE_NAMES[type(action)]
+    return _TYPE_NAMES.get(type(action)) or own_key(type(action))
+
+
+def own_key(kind: type[Struct]) -> str:
+    """Return the key that names an action of a package."""
+    return _key_of(kind).encode_name
 
 
 def key_field(kind: type[Action]) -> str:
     """Return the field with the value of the key that names an action."""
-    return _KEY_FIELDS[kind]
+    return _KEY_FIELDS.get(kind) or _key_of(kind).name
 
 
 def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
@@ -390,6 +443,8 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
             return {"do": action.do}
         case Choose():
             return {choice.key: choice.actions for choice in action.choices if choice.actions}
+        case CallTool() if action.on_fail is not None and action.on_fail.actions:
+            return {ON_FAIL: action.on_fail.actions}
         case _:
             return {}
 
@@ -424,6 +479,8 @@ def with_arms(action: Action, change: "Callable[[tuple[Action, ...]], tuple[Acti
         case Choose():
             choices = (replace(choice, actions=change(choice.actions)) for choice in action.choices)
             return replace(action, choices=tuple(choices))
+        case CallTool() if action.on_fail is not None:
+            return replace(action, on_fail=replace(action.on_fail, actions=change(action.on_fail.actions)))
         case _:
             return action
 

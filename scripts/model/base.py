@@ -49,6 +49,13 @@ class Expression(Struct, frozen=True, gc=False):
     at: Location = NOWHERE
 
 
+class Variable(Struct, frozen=True, gc=False):
+    """A variable that an action of a package sets; the annotation of such a field."""
+
+    name: str
+    at: Location = NOWHERE
+
+
 class Reference(Struct, frozen=True, gc=False):
     """A reference to the id of another node."""
 
@@ -64,6 +71,15 @@ def parts(node: Any) -> Iterator[Any]:
         yield from node
     elif isinstance(node, dict):
         yield from node.values()
+
+
+def sources_below(node: Any) -> Iterator[Template | Expression]:
+    """Yield the texts and expressions of a node, list or mapping, and of those inside it."""
+    if isinstance(node, Template | Expression):
+        yield node
+    else:
+        for part in parts(node):
+            yield from sources_below(part)
 
 
 def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:

@@ -18,6 +18,7 @@ from scripts.model.context_config import Context
 from scripts.model.detectors import Example, Measure, Pattern, Rule, Sign
 from scripts.model.experiments import ExperimentPlan, arm_variables
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
+from scripts.model.tools import ToolDefinition
 from scripts.model.variables import Declaration, Output
 
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
@@ -280,6 +281,7 @@ class Script(Node, frozen=True, kw_only=True):
     repairs: tuple[Repair, ...] = ()
     migrations: Migrations = Migrations()
     detectors: tuple[Detector, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
     on_budget: tuple[Action, ...] = ()  # run when a language model budget is used up
     globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
     strings: tuple[StringTable, ...] = ()  # also from side files
@@ -372,7 +374,7 @@ def resolve_target(script: Script, target: str, phase_id: str) -> tuple[str, str
     return None
 
 
-SHARED = ("skills", "roles", "forms", "experiments", "interrupts", "repairs", "detectors")
+SHARED = ("skills", "roles", "forms", "experiments", "interrupts", "repairs", "detectors", "tools")
 """The keys that scripts and side files have."""
 
 
@@ -388,6 +390,7 @@ class IncludeFile(Node, frozen=True, kw_only=True):
     interrupts: tuple[Interrupt, ...] = ()
     repairs: tuple[Repair, ...] = ()
     detectors: tuple[Detector, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
     strings: tuple[StringTable, ...] = ()
 
 

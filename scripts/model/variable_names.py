@@ -12,10 +12,11 @@ from scripts.model.base import Expression, Template, parts
 from scripts.model.experiments import ExperimentPlan
 from scripts.model.memory_plan import sources_in
 from scripts.model.script import FormField, Script, StringTable
+from scripts.model.tools import ToolDefinition
 
 _NAMING = ("var", "get", "set", "variable", "tolist")  # fields whose value is a variable's name
 _NAMES: Mapping[type[Struct], str] = {FormField: "name", ExperimentPlan: "id"}  # such fields of particular nodes
-_UNSEEN = frozenset({"at", "marks", "strings"})
+_UNSEEN = frozenset({"at", "marks", "strings", "tools"})
 
 
 def reads_below(node: Any) -> Iterator[Template | Expression | CustomCondition]:
@@ -29,7 +30,7 @@ def reads_below(node: Any) -> Iterator[Template | Expression | CustomCondition]:
                 continue
             case Remember(metadata=values) | Recall(filters=values):
                 yield from sources_in(dict(values), node.at)
-            case StringTable():
+            case StringTable() | ToolDefinition():  # a tool reads its parameters, not variables
                 continue
             case _:
                 pass

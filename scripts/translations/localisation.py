@@ -18,10 +18,12 @@ from scripts.model.actions import (
     AiAsk,
     AiSay,
     Ask,
+    CallTool,
     Chat,
     ChoiceItem,
     Choose,
     Form,
+    OwnAction,
     Say,
     Show,
     UserSay,
@@ -263,6 +265,14 @@ class _Walker:
                 changed["media"] = replace(action.media, caption=caption)
             case Ask() | AiAsk():
                 changed["outputs"] = tuple(self.item(action, item) for item in action.outputs)
+            case CallTool() if action.on_fail is not None:
+                say = self.maybe(action, "on_fail.say", action.on_fail.say)
+                changed["on_fail"] = replace(action.on_fail, say=say)
+            case OwnAction():
+                texts = {name: getattr(action, name) for name in type(action).__struct_fields__}
+                changed |= {
+                    name: self.maybe(action, name, text) for name, text in texts.items() if isinstance(text, Template)
+                }
             case Choose():
                 return replace(action, **changed, choices=tuple(self.choice(action, each) for each in action.choices))
             case _:

@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from scripts.formats.placeholders import reference
-from scripts.model.actions import Call, Choose, CustomCondition, Loop, Set
-from scripts.model.base import NOWHERE, Expression, Location, Template, rebuilt
+from scripts.model.actions import Call, Choose, CustomCondition, Into, Loop, OwnAction, Set
+from scripts.model.base import NOWHERE, Expression, Location, Template, Variable, rebuilt
+from scripts.model.own_actions import variables_of
 from scripts.model.script import FormField, Script, Skill
 from scripts.model.variables import Assignment, Declaration, Output, Records
 
@@ -24,7 +25,11 @@ _NAMED: Mapping[type[Struct], str] = {
     FormField: "name",
     Loop: "name",
 }
-_KEYED: Mapping[type[Struct], tuple[str, ...]] = {Set: ("assignments",), Call: ("input", "output")}
+_KEYED: Mapping[type[Struct], tuple[str, ...]] = {
+    Set: ("assignments",),
+    Call: ("input", "output"),
+    Into: ("variables",),
+}
 
 
 def _name_field(node: Struct) -> str:
@@ -69,6 +74,8 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
             changed: dict[str, Any] = {}
             if name := _name_field(node):
                 changed[name] = new.get(getattr(node, name), getattr(node, name))
+            for field, variable in variables_of(node) if isinstance(node, OwnAction) else ():
+                changed[field] = Variable(new.get(variable.name, variable.name), variable.at)
             for key in _KEYED.get(type(node), ()):
                 changed[key] = {new.get(name, name): value for name, value in getattr(inside, key).items()}
             if isinstance(node, Call):
@@ -76,7 +83,7 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
             if isinstance(node, Skill):
                 changed["returns"] = tuple(new.get(name, name) for name in node.returns)
             if isinstance(node, Script):  # these are in files of their own
-                changed |= {"globals": node.globals, "strings": node.strings}
+                changed |= {"globals": node.globals, "strings": node.strings, "tools": node.tools}
             return msgspec.structs.replace(inside, **changed)
         case _:
             return rebuilt(node, lambda part: _with_names(part, new))

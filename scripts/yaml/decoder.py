@@ -4,7 +4,6 @@ The types are the grammar: a Struct's fields are the keys, their annotations the
 `msgspec.convert`, the reader continues after the first problem and records the location of every node.
 """
 
-import json
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +16,25 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scripts.expressions.suggestions import SURE, likeness, suggest
-from scripts.expressions.values import Value, ValueRefused, bounded, number_in, shorten
-from scripts.model.actions import ChoiceItem, Loop, OnFail, Onward, Policy
-from scripts.model.base import Expression, Location, Node, Reference, Template
+from scripts.expressions.values import ValueRefused, bounded, number_in, shorten
+from scripts.model.actions import (
+    ACTION_TYPES,
+    ChoiceItem,
+    FailureExit,
+    Into,
+    Loop,
+    OnFail,
+    OnToolFailure,
+    Onward,
+    OwnAction,
+    Policy,
+)
+from scripts.model.base import Expression, Location, Node, Reference, Template, Variable
 from scripts.model.diagnostics import Problems, Severity
+from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
+from scripts.yaml.given_values import GivenInvalid, read_given
+from scripts.yaml.given_values import literal as literal
 from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.syntax_hints import hidden_character, space_missing
@@ -103,14 +116,14 @@ def _verb(kind: type[Struct]) -> str:
     return next(field.key for field in _fields(kind).values() if field.required)
 
 
-def policy_words(kind: type[OnFail | After | Onward]) -> tuple[str, ...]:
+def policy_words(kind: type[OnFail | After | Onward | FailureExit]) -> tuple[str, ...]:
     """Return the words for the policies of a type, except `goto`, which needs a target."""
     return tuple(word for word in get_args(_fields(kind)["policy"].annotation) if word != "goto")
 
 
 @cache
 def _by_verb(members: tuple[type[Struct], ...]) -> dict[str, type[Struct]]:
-    return {_verb(member): member for member in members}
+    return {_verb(member): member for member in members if member is not OwnAction}
 
 
 class Reader:
@@ -203,6 +216,8 @@ class Reader:
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
         if set(members) >= {list[Any], dict[str, Any]}:
             return self._value(tree)
+        if set(members) >= {Template, Expression}:
+            return self._given(tree)
         if types.NoneType in members and isinstance(tree, Scalar) and tree.value is None:
             return None
         members = tuple(member for member in members if member is not types.NoneType)
@@ -223,6 +238,12 @@ class Reader:
             fix = space_missing(tree.text) if isinstance(tree, Scalar) else ""
             return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
+        known = _fields(by_verb[verbs[0]]) if verbs else {}
+        if OwnAction in members and any(key.text not in known and key.text not in ALIASES for key, _ in tree.pairs):
+            by_verb = by_verb | self._installed(tree)  # looked up only where a key is unknown
+            own = [key.text for key, _ in tree.pairs if key.text in by_verb and key.text not in ACTION_TYPES]
+            if own:
+                return self._struct(tree, by_verb[own[0]])
         if not verbs:
             return self._no_verb(tree, by_verb)
         verb = verbs[0]
@@ -231,6 +252,14 @@ class Reader:
             self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at)
             return _FAILED
         return self._struct(tree, by_verb[verb])
+
+    def _installed(self, tree: Mapping) -> dict[str, type[Struct]]:
+        """Return the types of actions of installed packages by their keys."""
+        try:
+            return {name: each.fields for name, each in installed_actions().items()}
+        except ActionTypeInvalid as invalid:
+            self.add("ACTION_TYPE_UNKNOWN", str(invalid), tree.at, "Correct or uninstall the package.")
+            return {}
 
     def _no_verb(self, tree: Mapping, by_verb: dict[str, type[Struct]]) -> Any:
         common = set.intersection(*(set(_fields(kind)) for kind in by_verb.values())) | set(ALIASES)
@@ -397,6 +426,10 @@ class Reader:
         part = self._any(tree, str)
         return part if part is _FAILED else Reference(part, tree.at)
 
+    def _variable(self, tree: Tree) -> Any:
+        part = self._any(tree, str)
+        return part if part is _FAILED else Variable(part, tree.at)
+
     def _policy(self, tree: Tree) -> Any:
         """Read a policy: only where to continue, or a mapping with a text as well."""
         if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
@@ -404,7 +437,7 @@ class Reader:
         then = self._policy_or_goto(tree, Onward)
         return then if then is _FAILED else Policy(then=then, at=tree.at)
 
-    def _policy_or_goto(self, tree: Tree, kind: type[OnFail | After | Onward]) -> Any:
+    def _policy_or_goto(self, tree: Tree, kind: type[OnFail | After | Onward | FailureExit]) -> Any:
         """Read a policy: one of the words, ``goto phase/topic`` or ``{goto: phase/topic}``."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
             target = self._any(tree.pairs[0][1], str)
@@ -413,6 +446,30 @@ class Reader:
             return kind(policy="goto", target=tree.text.removeprefix("goto ").strip(), at=tree.at)
         policy = self._literal(tree, (*policy_words(kind), "goto phase/topic"))
         return policy if policy is _FAILED else kind(policy=policy, at=tree.at)
+
+    def _given(self, tree: Tree) -> Any:
+        """Read a value in which `=` marks expressions, at any depth."""
+        if self._value(tree) is _FAILED:
+            return _FAILED
+        try:
+            return read_given(tree)
+        except GivenInvalid as invalid:
+            return self._mismatch(invalid.tree, invalid.expected, invalid.fix)
+
+    def _into(self, tree: Tree) -> Any:
+        """Read the variable that stores a whole result, or the field for each variable."""
+        if isinstance(tree, Mapping):
+            variables = self._mapping(tree, str)
+            return Into(variables=variables, at=tree.at, marks={key.text: key.at for key, _ in tree.pairs})
+        name = self._any(tree, str)
+        return name if name is _FAILED else Into(variables={name: ""}, at=tree.at)
+
+    def _on_tool_failure(self, tree: Tree) -> Any:
+        """Read what follows a failed tool: only where to continue, or a mapping with a text or actions."""
+        if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
+            return self._struct(tree, OnToolFailure)
+        then = self._policy_or_goto(tree, FailureExit)
+        return then if then is _FAILED else OnToolFailure(then=then, at=tree.at)
 
     def _trigger(self, tree: Tree) -> Any:
         if isinstance(tree, SequenceTree):
@@ -464,10 +521,13 @@ _KIND_FIXES: dict[type, str] = {
 _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Template: Reader._template,
     Expression: Reader._expression,
-    **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (OnFail, After, Onward)},
+    **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (OnFail, After, Onward, FailureExit)},
     Policy: Reader._policy,
+    Into: Reader._into,
+    OnToolFailure: Reader._on_tool_failure,
     Trigger: Reader._trigger,
     Reference: Reader._reference,
+    Variable: Reader._variable,
     Loop: Reader._loop,
     ChoiceItem: Reader._choice,
 }
@@ -511,20 +571,3 @@ def _shorthand(members: Sequence[type[Struct]]) -> type[Struct] | None:
 
 def _names(names: Sequence[str] | dict[str, Any]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "keys"
-
-
-def literal(value: Value) -> str:
-    """Return the expression of a plain value."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "true" if value else "false"
-        case list():
-            return "[" + ", ".join(literal(item) for item in value) + "]"
-        case dict():
-            return "{" + ", ".join(f"{json.dumps(key)}: {literal(item)}" for key, item in value.items()) + "}"
-        case str():
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return str(value)

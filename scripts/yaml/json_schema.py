@@ -13,8 +13,21 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.model.actions import ACTION_TYPES, ChoiceItem, Loop, OnFail, Onward, Policy
-from scripts.model.base import Expression, Reference, Template
+from scripts.model.actions import (
+    ACTION_TYPES,
+    ChoiceItem,
+    FailureExit,
+    Into,
+    Loop,
+    OnFail,
+    OnToolFailure,
+    Onward,
+    OwnAction,
+    Policy,
+    own_key,
+)
+from scripts.model.base import Expression, Reference, Template, Variable
+from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Trigger
 from scripts.yaml.decoder import ALIASES, SHORTHANDS, policy_words
 
@@ -62,11 +75,14 @@ class _Definitions:
         special = {
             Template: _TEXT,
             Reference: _WORD,
+            Variable: _WORD,
             Expression: {},
             OnFail: _ON_FAIL,
             After: _AFTER,
             Onward: _ONWARD,
+            FailureExit: _FAILURE_EXIT,
             Loop: _LOOP,
+            Into: _INTO,
         }.get(kind)
         if special is not None:
             return _describe_type(kind) | special
@@ -75,6 +91,8 @@ class _Definitions:
             return _describe_type(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
         if kind is Policy:
             return _describe_type(kind) | {"anyOf": [*_ONWARD["anyOf"], whole]}
+        if kind is OnToolFailure:
+            return _describe_type(kind) | {"anyOf": [*_FAILURE_EXIT["anyOf"], whole]}
         if kind is ChoiceItem:
             return _describe_type(kind) | {"anyOf": [_WORD, self._short_choice(whole), whole]}
         short = SHORTHANDS.get(kind.__name__)
@@ -146,8 +164,11 @@ class _Definitions:
         return self.reference(annotation) if issubclass(annotation, Struct) else dict(_PLAIN[annotation])
 
     def _union(self, members: tuple[Any, ...]) -> Schema:
-        if set(members) >= {list[Any], dict[str, Any]}:
+        if set(members) >= {list[Any], dict[str, Any]} or set(members) >= {Template, Expression}:
             return {}  # any value
+        if OwnAction in members:
+            own = (each.fields for each in installed_actions().values())
+            members = (*(each for each in members if each is not OwnAction), *own)
         parts = [self.of(member) for member in members if member is not types.NoneType]
         if types.NoneType in members:
             parts.append({"type": "null"})
@@ -168,6 +189,7 @@ class _Definitions:
 
 def _describe_type(kind: type[Struct]) -> Schema:
     verb = next((verb for verb, action in ACTION_TYPES.items() if action is kind), kind.__name__)
+    verb = own_key(kind) if issubclass(kind, OwnAction) and kind is not OwnAction else verb
     return {"title": verb, "description": _documentation(kind)}
 
 
@@ -201,5 +223,8 @@ def _leading(*policies: str) -> Schema:
     }
 
 
-_ON_FAIL, _AFTER, _ONWARD = (_leading(*policy_words(kind)) for kind in (OnFail, After, Onward))
+_ON_FAIL, _AFTER, _ONWARD, _FAILURE_EXIT = (
+    _leading(*policy_words(kind)) for kind in (OnFail, After, Onward, FailureExit)
+)
+_INTO: Schema = {"anyOf": [_WORD, {"type": "object", "additionalProperties": _WORD}]}
 _LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}

@@ -11,8 +11,21 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from scripts.model.actions import ChoiceItem, Choose, Loop, Media, OnFail, Onward, Policy, Step
-from scripts.model.base import NOWHERE, Expression, Location, Node, Reference, Template, rebuilt
+from scripts.model.actions import (
+    CallTool,
+    ChoiceItem,
+    Choose,
+    FailureExit,
+    Into,
+    Loop,
+    Media,
+    OnFail,
+    OnToolFailure,
+    Onward,
+    Policy,
+    Step,
+)
+from scripts.model.base import NOWHERE, Expression, Location, Node, Reference, Template, Variable, rebuilt
 from scripts.model.detectors import Example, Line
 from scripts.model.experiments import Arm
 from scripts.model.script import (
@@ -28,7 +41,9 @@ from scripts.model.script import (
     Topic,
     Trigger,
 )
+from scripts.model.tools import HttpRequest
 from scripts.model.variables import Assignment, Declaration, OutputItem
+from scripts.yaml.given_values import given_text
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
 S = TypeVar("S", bound=Struct)
@@ -42,6 +57,7 @@ _ORDER: Mapping[type[Node], tuple[str, ...]] = {
     Example: ("name", "messages", "detected", "label", "score", "severity", "measured"),
     Choose: ("choose", "id", "when", "tone", "role", "question", "choices"),
 }
+_GIVEN = frozenset({"given", "body"})  # fields whose values are written with `=` before expressions
 _ONE_TEXT_IS_KEY = {"key", "text", "value", "actions"}  # a choice with such a key cannot be written as `{key: text}`
 
 
@@ -65,7 +81,11 @@ def _without_places(value: Any) -> Any:
     bare = rebuilt(value, _without_places)
     if isinstance(bare, Node):
         return msgspec.structs.replace(bare, at=NOWHERE, marks={})
-    return msgspec.structs.replace(bare, at=NOWHERE) if isinstance(bare, Template | Expression | Reference) else bare
+    return (
+        msgspec.structs.replace(bare, at=NOWHERE)
+        if isinstance(bare, Template | Expression | Reference | Variable)
+        else bare
+    )
 
 
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
@@ -115,7 +135,8 @@ class _Writer:
             if isinstance(node, Script) and field.name in SHARED:
                 value = _own(node, value)
             if field.required or not _is_default(value, field):
-                found.append((field.encode_name, self.layout(value)))
+                given = field.name in _GIVEN and isinstance(node, CallTool | HttpRequest)
+                found.append((field.encode_name, _given(value) if given else self.layout(value)))
         return tuple(found)
 
     def layout(self, value: Any) -> Layout:
@@ -126,9 +147,16 @@ class _Writer:
                 return Source(value.source)
             case Reference():
                 return value.id
+            case Variable():
+                return value.name
             case Policy(say=None, after=1):
                 return self.layout(value.then)
-            case OnFail() | After() | Onward():
+            case OnToolFailure(say=None, actions=()):
+                return self.layout(value.then)
+            case Into(variables=variables):
+                whole = next((name for name, part in variables.items() if not part), None)
+                return whole if whole is not None else Record(tuple(variables.items()))
+            case OnFail() | After() | Onward() | FailureExit():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
             case Trigger(keywords=words, match="anywhere", intent="", detector=""):
                 return self.tuple(words)
@@ -150,6 +178,8 @@ class _Writer:
                 return self.tuple(value)
             case dict() if any(isinstance(item, Reference) for item in value.values()):
                 return Record(tuple((key, item.id) for key, item in value.items()))
+            case dict() if any(isinstance(item, Template) for item in value.values()):
+                return Record(tuple((key, item.source) for key, item in value.items()))
             case dict() if any(isinstance(item, Expression) for item in value.values()):
                 return _assignments(value)
             case dict() if any(isinstance(item, tuple) and _holds_nodes(item) for item in value.values()):
@@ -178,6 +208,13 @@ class _Writer:
             return choice.key
         short = ((choice.key, choice.text.source), *pairs[2:])
         return Record(short, flow=len(short) > 1 and not choice.actions)
+
+
+def _given(value: Any) -> Layout:
+    """Lay out values in which `=` marks expressions."""
+    if isinstance(value, dict):
+        return Record(tuple((name, given_text(given)) for name, given in value.items()))
+    return given_text(value)
 
 
 def _assignments(expressions: Mapping[str, Expression]) -> Record:

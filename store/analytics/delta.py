@@ -121,7 +121,7 @@ SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, t.status, t
 FROM turns AS t WHERE t.rowid BETWEEN (SELECT min(row) FROM delta_taken) AND (SELECT max(row) FROM delta_taken)
 AND t.rowid IN (SELECT row FROM delta_taken)
 """
-_CALLS = "SELECT * EXCLUDE (tenant) FROM llm_calls WHERE tenant = $tenant"
+_CALLS = "SELECT * EXCLUDE (tenant) FROM llm_calls WHERE tenant = $tenant AND purpose != 'tool'"
 _OF_TENANT = "SELECT * EXCLUDE (tenant) FROM {table} WHERE tenant = $tenant"
 _FILES = {
     "gone": "FROM delta_gone",

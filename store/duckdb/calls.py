@@ -59,7 +59,9 @@ def calls(
 
 def spent(cursor: Cursor, tenant: str, since: datetime, until: datetime, user_id: str | None = None) -> SpentRow:
     """Return the usage of a tenant's or one user's calls that started in a time range, including calls for memory."""
-    which = """tenant = $tenant AND started_at >= $since::TIMESTAMPTZ AND started_at < $until::TIMESTAMPTZ
+    # calls of tools have no tokens and no price, and budgets count calls of models
+    which = """purpose != 'tool' AND tenant = $tenant
+        AND started_at >= $since::TIMESTAMPTZ AND started_at < $until::TIMESTAMPTZ
         AND ($user_id IS NULL OR user_id = $user_id)"""
     select = f"""
         SELECT count(*) FILTER (attempts IS DISTINCT FROM 0) AS calls,

@@ -25,7 +25,9 @@ def statistics(cursor: Cursor, tenant: str, session_id: str, *, without: Gaps = 
         SELECT role, count(*) AS messages, sum(coalesce(spoken.characters, length(content)))::BIGINT AS characters
         FROM spoken GROUP BY role
     ), called AS (
-        SELECT * FROM settled_calls WHERE {_OF_SESSION} UNION ALL BY NAME {journaled(_OF_SESSION)}
+        SELECT * FROM (
+            SELECT * FROM settled_calls WHERE {_OF_SESSION} UNION ALL BY NAME {journaled(_OF_SESSION)}
+        ) AS every WHERE purpose != 'tool'
     )
     SELECT count(*) AS turns, {iso("min(started_at)")} AS started_at, {iso("max(finished_at)")} AS finished_at,
         avg({_seconds("asked_at", "started_at")}) FILTER (answers) AS answered_in_s,

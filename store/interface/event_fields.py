@@ -31,6 +31,8 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "emitted": ("action_id", "event"),
     "remembered": ("unit_id", "action_id", "trust", "pinned"),
     "recalled": ("action_id", "by", "k", "units[].unit_id", "units[].trust", "units[].score"),
+    "tool_call": ("action_id", "tool"),
+    "tool_result": ("action_id", "tool", "failure.kind"),
     "migrated": ("verdict", "old_place", "new_place"),
     "intervention": ("what", "scope", "turn", "first", "last", "keep"),
     "resized": ("strategy", "type", "after", "summary_to", "memo_to", "by", "tokens"),

@@ -301,7 +301,7 @@ def test_api_page_lists_every_route() -> None:
 def test_language_reference_lists_every_action_and_key() -> None:
     schema = json_schema()
     actions = [each["$ref"].split("/")[-1] for each in schema["$defs"]["Action"]["anyOf"]]
-    names = [re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() for action in actions]
+    names = [schema["$defs"][action]["title"] for action in actions]
     assert [name for name in names if f"| `{name}: " not in prose("docs/reference/language/actions.md")] == []
     keys = set(schema["properties"])
     assert [key for key in keys if f"`{key}`" not in prose("docs/reference/language/index.md")] == []

@@ -20,6 +20,8 @@ from runtime.state.ports import Memory, Meter, Model, OnDelta
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Cell, State, decode, encode
+from runtime.state.tool_ports import Tools
+from runtime.tools.examples import EXAMPLES
 from scripts.expressions.values import Value
 from scripts.parse.read_script import Source, read_script
 
@@ -39,6 +41,7 @@ class Session:
         self.live: OnDelta | None = None
         self.contexts = Contexts()
         self.memory: Memory | None = None
+        self.tools: Tools = EXAMPLES
         self.turns: list[Turn] = []
         self._saved = saved
 
@@ -58,6 +61,7 @@ class Session:
             live=self.live,
             contexts=self.contexts,
             memory=self.memory,
+            tools=self.tools,
             history=tuple(each for each in self.messages if not _is_in(state.gaps, each.number)),
         )
         self.state = turn.state

@@ -11,6 +11,7 @@ from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, WaitKind
+from runtime.tools.examples import ToolReplies
 from scripts.expressions.values import Value, text_of
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problem
@@ -106,6 +107,7 @@ class Case(Struct, frozen=True):
     locale: Locale | None = None
     variables: Mapping[str, Value] = {}
     replies: Mapping[str, tuple[Value, ...]] = {}  # replies of the model by action id
+    tools: Mapping[str, Value] = {}  # replies of tools by name; other tools reply with their examples
     model: str | None = None  # or the path of a file with replies
     warnings: tuple[str, ...] | None = ()  # the codes of all of them, in order; null: not compared
 
@@ -137,6 +139,7 @@ class FoundCase(Struct, frozen=True):
     cassette: Path | None = None  # the file with the model's replies
     earlier: "FoundCase | None" = None  # the case named by `after`
     memories: tuple[MemoryUnit, ...] = ()
+    tools: ToolReplies = {}
 
     def line(self, *keys: str | int) -> int:
         """Return the line of a part of the case, or of the nearest enclosing part in the file."""

@@ -27,9 +27,11 @@ from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
 from runtime.state.ports import Model
 from runtime.state.program import Program
+from runtime.tools.examples import ToolReplies
+from runtime.tools.replies_file import ToolFileInvalid, read_tool_file, read_tool_replies
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import shorten
-from scripts.model.actions import Call, Choose, Recall, Set, walk
+from scripts.model.actions import Call, Choose, Into, Recall, Set, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.experiments import ExperimentPlan
@@ -114,7 +116,8 @@ def _found(
         before = _earlier(case, part, earlier, reader)
         if now is not None:
             memories = tuple(_memories(case, part, now, reader))
-            found = FoundCase(str(path), case, script, model, now, part, cassette, before, memories)
+            tools = _tools(part, reader, cassette, recording=recording)
+            found = FoundCase(str(path), case, script, model, now, part, cassette, before, memories, tools)
             earlier[case.name] = found
             yield found
 
@@ -202,6 +205,20 @@ def _from_cassette(cassette: Path, at: Location, reader: Reader) -> Model:
     return OfflineModel()
 
 
+def _tools(tree: Tree, reader: Reader, cassette: Path | None, *, recording: bool) -> ToolReplies:
+    """Return the replies of tools: the case's own, and those of its file of replies."""
+    written = tree.get("tools") if isinstance(tree, MappingTree) else None
+    own = read_tool_replies(written, reader) if written is not None else {}
+    if cassette is None or not cassette.exists():
+        return own
+    try:
+        return {**read_tool_file(cassette), **own}
+    except ToolFileInvalid as error:
+        if not recording:
+            reader.add("USE_NOT_FOUND", f"the replies cannot be used: {error}", place(tree, "model"))
+        return own
+
+
 # -- names of phases, topics, actions and variables -------------------------------------------------------------------
 
 
@@ -226,6 +243,10 @@ def check_names(case: Case, tree: Tree, program: Program, reader: Reader) -> Non
             message = f"the script has no action {name}"
             where = key_place(tree, "replies", name)
             reader.add("ENUM_VALUE_INVALID", message, where, suggest(name, sorted(names.actions)))
+    for name in case.tools:
+        if name not in program.tools:
+            fix = suggest(name, sorted(program.tools))
+            reader.add("ENUM_VALUE_INVALID", f"the script has no tool {name}", key_place(tree, "tools", name), fix)
     end = case.end
     scopes = {"global": end.scopes.global_scope, "session": end.scopes.session}
     scopes |= {"phase": end.scopes.phase, "topic": end.scopes.topic}
@@ -296,6 +317,8 @@ def _variables(part: object) -> Iterator[str]:
             yield from part.assignments
         case Call():
             yield from part.assigned
+        case Into():
+            yield from part.variables
         case Recall():
             yield part.into
         case _:

@@ -13,6 +13,7 @@ from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.state.limits import Limits
 from runtime.state.ports import Model
 from runtime.state.state import State, decode, encode
+from runtime.tools.examples import ScriptedTools
 
 
 class CaseRunFailed(Exception):
@@ -92,7 +93,15 @@ def player_of(found: FoundCase, model: Model) -> Player:
     locale = case.locale or found.script.program.locale
     program = found.script.program.in_locale(locale)
     state = State(case.seed, locale, "visitor", start_variables=dict(case.variables))
-    return Player(program, state, model, lambda: found.now, lambda: f"m{next(numbers)}", Limits())
+    return Player(
+        program,
+        state,
+        model,
+        lambda: found.now,
+        lambda: f"m{next(numbers)}",
+        Limits(),
+        tools=ScriptedTools(found.tools),
+    )
 
 
 async def step(player: Player, turn_input: Input, *, first: bool) -> Turn:

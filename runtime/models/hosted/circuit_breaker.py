@@ -1,63 +1,39 @@
-"""The circuit breaker: after several failures in a row, an endpoint is not called for a while, then tried once."""
+"""The circuit breaker of an endpoint: after several failures in a row, it is not called for a while."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
 
 from runtime.models.hosted.failures import AttemptFailure
-
-FAILURES_MAX = 5  # in a row
-PAUSE_S = 15.0
-
-BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
+from runtime.state.circuit import FAILURES_MAX, PAUSE_S, BreakerState, Circuit
 
 
 class Breaker:
-    """Closed: all calls are made. Open: none is. Half-open, after the pause: one is, and its result decides."""
+    """Guards the calls of one endpoint."""
 
     def __init__(self, clock: Callable[[], float], failures_max: int = FAILURES_MAX, pause_s: float = PAUSE_S) -> None:
-        self._clock = clock
-        self._failures_max = failures_max
-        self._pause_s = pause_s
-        self._failures = 0
+        self._circuit = Circuit(clock, failures_max, pause_s)
         self._cause = ""  # the kind of the first failure in the row
-        self._opened_at: float | None = None
-        self._is_tried = False
 
     @property
     def state(self) -> BreakerState:
         """Return the current state."""
-        if self._opened_at is None:
-            return "closed"
-        return "open" if self._clock() < self._opened_at + self._pause_s else "half-open"
+        return self._circuit.state
 
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Guard one call. Raises AttemptFailure `resting` if the call is not made; its cause is the first failure."""
-        state = self.state
-        if state == "open" or (state == "half-open" and self._is_tried):
+        if not self._circuit.begin():
             raise AttemptFailure("resting", cause=self._cause)
-        self._is_tried = state == "half-open"
+        is_down: bool | None = None
         try:
             yield
+            is_down = False
         except AttemptFailure as failure:
-            if failure.meaning.down:
-                self._failed(failure)
-            else:
-                self._answered()
+            is_down = failure.meaning.down
+            if is_down:
+                self._cause = self._cause or failure.kind
             raise
-        else:
-            self._answered()
         finally:
-            if state == "half-open":
-                self._is_tried = False
-
-    def _failed(self, failure: AttemptFailure) -> None:
-        self._failures += 1
-        self._cause = self._cause or failure.kind
-        if self._failures >= self._failures_max or self._opened_at is not None:
-            self._opened_at = self._clock()
-
-    def _answered(self) -> None:
-        """Close the breaker: an endpoint that refuses a request is not down."""
-        self._failures, self._cause, self._opened_at = 0, "", None
+            if is_down is False:  # an endpoint that refuses a request is not down
+                self._cause = ""
+            self._circuit.end(is_down=is_down)

@@ -1,0 +1,145 @@
+"""Tools of MCP servers (Model Context Protocol), through its official SDK, which is imported on first use.
+
+Each server of the settings has one connection, held by a task of its own because the SDK must close it in the task that
+opened it. A connection that broke is opened again by the next call.
+"""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+
+from api.settings import McpServer
+from runtime.state.tool_ports import ToolCallFailed
+from scripts.expressions.values import Value
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+log = structlog.get_logger()
+
+START_S = 30.0  # for a server to start and to say what it speaks
+STOP_S = 5.0
+CONNECTION_CLOSED = -32_000  # a code of the SDK itself: the server ended during the call
+KEY_META = "cuebook/idempotency-key"  # in the metadata of a call: the same for every attempt at it
+
+
+class McpTools:
+    """The MCP servers of the settings, by name."""
+
+    def __init__(self, servers: Mapping[str, McpServer], bytes_max: int) -> None:
+        self._connections = {name: _Connection(name, server) for name, server in servers.items()}
+        self._bytes_max = bytes_max
+
+    async def call(self, server: str, tool: str, arguments: Mapping[str, Value], key: str) -> object:
+        """Return the structured result of a tool, or its text. Raises ToolCallFailed."""
+        connection = self._connections.get(server)
+        if connection is None:
+            raise ToolCallFailed("unavailable", f"the server's settings have no `[mcp_servers.{server}]`")
+        client = await connection.client()
+        meta: Any = {KEY_META: key}  # the protocol allows any field, the type of the SDK lists its own
+        try:
+            answer = await client.call_tool(tool, dict(arguments), meta=meta)
+        except Exception as error:
+            raise await _failure(error, connection) from error
+        return self._result(answer)
+
+    def _result(self, answer: Any) -> object:
+        if answer.is_error:
+            raise ToolCallFailed("error", "the MCP server reports that the tool failed")
+        result = answer.structured_content
+        if result is None:
+            texts = [each.text for each in answer.content if each.type == "text"]
+            if len(texts) < len(answer.content):
+                raise ToolCallFailed("result", "the MCP server answered with something else than texts")
+            result = texts[0] if len(texts) == 1 else texts or None
+        if len(msgspec.json.encode(result)) > self._bytes_max:
+            message = f"the answer is larger than {self._bytes_max:,} bytes; see `tool_result_bytes_max`"
+            raise ToolCallFailed("result", message)
+        return result
+
+    async def close(self) -> None:
+        """Close all connections, and stop the servers that they started."""
+        for connection in self._connections.values():
+            await connection.close()
+
+
+async def _failure(error: Exception, connection: "_Connection") -> ToolCallFailed:
+    """Return the failure that an error of the SDK means. Its text is the server's and is not shown."""
+    from mcp import MCPError
+
+    if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+        return ToolCallFailed("error", f"the MCP server refused the call (code {error.code})")
+    log.warning("an MCP server cannot be called", server=connection.name, error=type(error).__name__)
+    await connection.close()
+    return ToolCallFailed("unreachable", "the MCP server cannot be reached")
+
+
+class _Connection:
+    """The connection to one server, opened on first use."""
+
+    def __init__(self, name: str, server: McpServer) -> None:
+        self.name = name
+        self._server = server
+        self._ready: asyncio.Future[Client] | None = None
+        self._stop = asyncio.Event()
+        self._holder: asyncio.Task[None] | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether the connection has ended by itself."""
+        return self._holder is not None and self._holder.done()
+
+    async def client(self) -> "Client":
+        """Return the open client; calls that arrive while it opens wait for it. Raises ToolCallFailed."""
+        if self._ready is None or self.is_broken:
+            self._ready, self._stop = asyncio.get_running_loop().create_future(), asyncio.Event()
+            self._holder = asyncio.create_task(self._hold(self._ready, self._stop))
+        # shielded: a call that is given up must not end the start for the others
+        return await asyncio.shield(self._ready)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        holder, self._holder, self._ready = self._holder, None, None
+        if holder is None:
+            return
+        self._stop.set()
+        await asyncio.wait({holder}, timeout=STOP_S)
+        holder.cancel()
+        with suppress(asyncio.CancelledError):
+            await holder
+
+    async def _hold(self, ready: "asyncio.Future[Client]", stop: asyncio.Event) -> None:
+        try:
+            async with asyncio.timeout(START_S) as limit, _client(self._server) as client:
+                limit.reschedule(None)
+                ready.set_result(client)
+                await stop.wait()
+        except ImportError:
+            message = "MCP needs the extra `mcp`: pip install 'cuebook[mcp]'"
+            _refuse(ready, ToolCallFailed("unavailable", message))
+        except Exception as error:  # noqa: BLE001  (whatever the SDK, its transports and the process raise)
+            log.warning("the connection to an MCP server ended", server=self.name, error=type(error).__name__)
+            _refuse(ready, ToolCallFailed("unreachable", "the MCP server cannot be started or reached"))
+
+
+def _refuse(ready: "asyncio.Future[Client]", failed: ToolCallFailed) -> None:
+    if not ready.done():
+        ready.set_exception(failed)
+        ready.exception()  # marks it as seen, because the call that waited may have been given up
+
+
+def _client(server: McpServer) -> AbstractAsyncContextManager["Client"]:
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    if server.url:
+        return Client(server.url)
+    program, *arguments = server.command
+    environment = {name: value.reveal() for name, value in server.env.items()}
+    parameters = StdioServerParameters(command=program, args=arguments, env=environment)
+    return Client(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr))

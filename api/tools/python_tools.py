@@ -1,0 +1,37 @@
+"""Python functions of installed packages as tools: entry points of the group `cuebook.tools`."""
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+
+from api.tools.python_tool import Tool
+from runtime.state.tool_ports import ToolCallFailed
+from scripts.expressions.values import Value
+
+GROUP = "cuebook.tools"
+
+
+class PythonTools:
+    """The functions by the name of their entry point, loaded on first use."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, Tool] = {}
+
+    async def call(self, name: str, arguments: Mapping[str, Value]) -> object:
+        """Call the function of an entry point. Raises ToolCallFailed."""
+        return await self._tool(name).call(arguments)
+
+    def _tool(self, name: str) -> Tool:
+        if name not in self._tools:
+            self._tools[name] = load_tool(name)
+        return self._tools[name]
+
+
+def load_tool(name: str) -> Tool:
+    """Return the tool of an entry point. Raises ToolCallFailed."""
+    found = next(iter(entry_points(group=GROUP, name=name)), None)
+    if found is None:
+        raise ToolCallFailed("unavailable", f"no installed package has an entry point {name} in the group {GROUP}")
+    loaded = found.load()
+    if not isinstance(loaded, Tool):
+        raise ToolCallFailed("unavailable", f"the entry point {name} is not a cuebook.Tool")
+    return loaded

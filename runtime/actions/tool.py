@@ -1,0 +1,84 @@
+"""`tool`: calls a tool and stores its result; a failure continues as `on_fail` says, or ends the turn."""
+
+from runtime.actions.outcomes import DONE, Enter, Finish, Jump, Outcome
+from runtime.state.scopes import WriteRefused
+from runtime.state.tool_ports import ToolCallFailed, ToolFailure
+from runtime.turn.context import ActionFailed, TurnContext
+from runtime.turn.model_requests import count_visit
+from runtime.turn.tool_use import ToolUse, use_tool
+from scripts.expressions.values import Value
+from scripts.model.actions import FAILURE, ON_FAIL, CallTool, FailureExit, Into, OnInterrupted
+from scripts.model.base import Template
+from scripts.model.tools import ToolDefinition, seconds_of
+
+
+async def call_tool(run: TurnContext, action: CallTool) -> Outcome:
+    """Call the tool and store its result.
+
+    Raises ToolCallFailed without `on_fail`, ToolCallInterrupted, LimitExceeded, ActionFailed.
+    """
+    tool = run.program.tools.get(action.tool)
+    if tool is None:
+        raise ActionFailed(f"there is no tool {action.tool}")
+    use = ToolUse(
+        tool=tool,
+        action_id=action.id,
+        visit=count_visit(run, action.id),
+        arguments=_arguments(run, action, tool),
+        timeout_s=tool.timeout_s if action.timeout is None else seconds_of(action.timeout),
+        on_interrupted=on_interrupted_of(tool, action.on_interrupted),
+        is_handled=action.on_fail is not None,
+    )
+    reply = await use_tool(run, use)
+    if reply.failure is not None:
+        return _failed(run, action, reply.failure)
+    if action.into is not None:
+        store(run, action.into, reply.result)
+    return DONE
+
+
+def on_interrupted_of(tool: ToolDefinition, written: OnInterrupted | None) -> OnInterrupted:
+    """Return whether an interrupted call is repeated: by default only if the tool changes nothing."""
+    return written or ("fail" if tool.makes_changes else "retry")
+
+
+def _arguments(run: TurnContext, action: CallTool, tool: ToolDefinition) -> dict[str, Value]:
+    """Return the arguments with the declared defaults; one that is null is left out."""
+    given: dict[str, Value] = {
+        name: run.text(value) if isinstance(value, Template) else run.value(value)
+        for name, value in action.given.items()
+    }
+    defaults = {name: schema["default"] for name, schema in tool.params.items() if "default" in schema}
+    return {name: value for name, value in (defaults | given).items() if value is not None}
+
+
+def store(run: TurnContext, into: Into, result: Value) -> None:
+    """Store a result in variables; one that cannot store its part stays unset, with a warning."""
+    for name, part in into.variables.items():
+        value = result if not part else result.get(part) if isinstance(result, dict) else None
+        try:
+            run.assign(name, value, "script")
+        except WriteRefused as refused:
+            run.warn("value_missing", f"`{name}` stays unset: {refused}")
+
+
+def _failed(run: TurnContext, action: CallTool, failure: ToolFailure) -> Outcome:
+    if action.on_fail is None:
+        raise ToolCallFailed(failure.kind, f"the tool {action.tool} failed: {failure.message}")
+    record: dict[str, Value] = {"kind": failure.kind, "message": failure.message}
+    if action.on_fail.say is not None:
+        run.say(run.text(action.on_fail.say, {FAILURE: record}))
+    if action.on_fail.actions:
+        return Enter(ON_FAIL, [record], FAILURE)
+    return exit_of(run, action, action.on_fail.then)
+
+
+def exit_of(run: TurnContext, action: CallTool, then: FailureExit) -> Outcome:
+    """Return the outcome of a failed tool after its actions."""
+    match then.policy:
+        case "goto":
+            return Jump(*run.target(then.target))
+        case "end":
+            return Finish(f"the tool {action.tool} failed", "end_action", action.id)
+        case "skip":
+            return DONE

@@ -1,0 +1,40 @@
+"""Whether arguments and results match the declaration of a tool."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from runtime.state.tool_ports import ToolCallFailed
+from scripts.expressions.values import Value, ValueRefused, bounded
+from scripts.model.json_schemas import SchemaInvalid, schema_problem
+from scripts.model.tools import JsonSchema, ToolDefinition
+
+ARGUMENT_BYTES_MAX = 100_000
+
+
+def check_arguments(tool: ToolDefinition, arguments: Mapping[str, Value]) -> None:
+    """Raise ToolCallFailed for arguments that do not match the declaration."""
+    if len(msgspec.json.encode(arguments)) > ARGUMENT_BYTES_MAX:
+        raise ToolCallFailed("arguments", f"the parameters have more than {ARGUMENT_BYTES_MAX:,} bytes")
+    problem = _problem(tool.arguments_schema, dict(arguments))
+    if problem:
+        raise ToolCallFailed("arguments", f"the parameters do not match the declaration: {problem}")
+
+
+def checked_result(tool: ToolDefinition, result: object) -> Value:
+    """Return a result within the limits of values that matches the declaration. Raises ToolCallFailed."""
+    try:
+        value = bounded(result)
+    except ValueRefused as refused:
+        raise ToolCallFailed("result", f"the result cannot be used: {refused}") from refused
+    problem = _problem(tool.result, value) if tool.result else ""
+    if problem:
+        raise ToolCallFailed("result", f"the result does not match the declaration: {problem}")
+    return value
+
+
+def _problem(schema: JsonSchema, value: object) -> str:
+    try:
+        return schema_problem(schema, value)
+    except SchemaInvalid as invalid:
+        return f"the schema is invalid: {invalid}"

@@ -1,0 +1,59 @@
+"""A call of a tool within a turn: checked against the declaration, limited, and recorded as events."""
+
+import asyncio
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from runtime.state.events import ToolAnswered, ToolCalled
+from runtime.state.tool_ports import CallOptions, ToolCallFailed, ToolReply, ToolRequest, ToolResult
+from runtime.tools.results import check_arguments
+from runtime.turn.context import LimitExceeded, TurnContext
+from scripts.expressions.values import Value
+from scripts.model.actions import OnInterrupted
+from scripts.model.tools import ToolDefinition
+
+
+class ToolUse(Struct, frozen=True, kw_only=True):
+    """A call as an action or a model asks for it; `number` tells it from others of the same visit of the action."""
+
+    tool: ToolDefinition
+    action_id: str
+    visit: int
+    number: int = 0
+    arguments: Mapping[str, Value]
+    timeout_s: float
+    on_interrupted: OnInterrupted
+    is_handled: bool = False  # whether the script or the model goes on after a failure
+
+
+async def use_tool(run: TurnContext, use: ToolUse) -> ToolReply:
+    """Call a tool and record the call and its result as events. Raises LimitExceeded, ToolCallInterrupted."""
+    finished = run.tool_calls.finished
+    run.record(ToolCalled(use.action_id, use.tool.id, use.arguments))
+    request = ToolRequest(
+        tool=use.tool.id,
+        action_id=use.action_id,
+        visit=use.visit,
+        round=run.progress.round,
+        number=use.number,
+        arguments=use.arguments,
+    )
+    digest = request.digest
+    try:
+        check_arguments(use.tool, use.arguments)
+        if digest not in finished:
+            finished[digest] = await _call(run, use, request)
+        reply = finished[digest].reply
+    except ToolCallFailed as failed:
+        reply = ToolReply(failure=failed.failure)
+    run.record(ToolAnswered(use.action_id, use.tool.id, reply.result, reply.failure))
+    return reply
+
+
+async def _call(run: TurnContext, use: ToolUse, request: ToolRequest) -> ToolResult:
+    if len(run.tool_calls.finished) >= run.limits.tool_calls_max:
+        raise LimitExceeded(f"more than {run.limits.tool_calls_max} calls of tools in one turn")
+    ends_at = min(run.calls.ends_at, asyncio.get_running_loop().time() + use.timeout_s)
+    options = CallOptions(ends_at=ends_at, on_interrupted=use.on_interrupted, is_handled=use.is_handled)
+    return await run.tool_calls.tools.call(use.tool, request, options)

@@ -1,0 +1,88 @@
+"""Read values in which `=` marks an expression at any depth: `{order: =order_id, text: "For {{ name }}", copies: 2}`.
+
+Everything else is a literal; `==` at the beginning of a text is one literal `=`. A value with expressions inside
+becomes one expression that builds it.
+"""
+
+import json
+import re
+
+from scripts.expressions.values import Value
+from scripts.model.base import Expression, Template
+from scripts.model.tools import Given
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+
+_PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+
+
+class GivenInvalid(Exception):
+    """A part that cannot be read; `expected` and `fix` are for the author."""
+
+    def __init__(self, tree: Tree, expected: str, fix: str) -> None:
+        super().__init__(expected)
+        self.tree = tree
+        self.expected = expected
+        self.fix = fix
+
+
+def read_given(tree: Tree) -> Given:
+    """Return a value as a text with placeholders or as an expression. Raises GivenInvalid."""
+    if isinstance(tree, Scalar) and isinstance(tree.value, str):
+        if tree.text.startswith("=") and not tree.text.startswith("=="):
+            return Expression(tree.text[1:].strip(), tree.content_at)
+        if "{" in tree.text:
+            return Template(_unescaped(tree.text), tree.content_at)
+    return Expression(_source(tree), tree.at)
+
+
+def given_text(given: Given) -> str:
+    """Return a value as it is written in YAML: the inverse of `read_given`."""
+    if isinstance(given, Expression):
+        return f"={given.source}"
+    return f"={given.source}" if given.source.startswith("=") else given.source
+
+
+def _source(tree: Tree) -> str:
+    match tree:
+        case Mapping():
+            return "{" + ", ".join(f"{json.dumps(key.text)}: {_source(value)}" for key, value in tree.pairs) + "}"
+        case Sequence():
+            return "[" + ", ".join(map(_source, tree.items)) + "]"
+        case Scalar() if isinstance(tree.value, str):
+            return _text_source(tree)
+        case Scalar():
+            return literal(tree.value)
+
+
+def _text_source(tree: Scalar) -> str:
+    if tree.text.startswith("=") and not tree.text.startswith("=="):
+        return f"({tree.text[1:].strip()})"
+    text = _unescaped(tree.text)
+    if "{%" in text:
+        fix = "Assign the text to a variable first, and write `=` and the variable."
+        raise GivenInvalid(tree, "a text with placeholders only", fix)
+    pieces = _PLACEHOLDER.split(text)  # texts at even places, expressions at odd ones
+    if len(pieces) == 1:
+        return literal(text)
+    return " ~ ".join(f"({piece})" if place % 2 else literal(piece) for place, piece in enumerate(pieces))
+
+
+def _unescaped(text: str) -> str:
+    return text[1:] if text.startswith("==") else text
+
+
+def literal(value: Value) -> str:
+    """Return the expression of a plain value."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return "[" + ", ".join(literal(item) for item in value) + "]"
+        case dict():
+            return "{" + ", ".join(f"{json.dumps(key)}: {literal(item)}" for key, item in value.items()) + "}"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)

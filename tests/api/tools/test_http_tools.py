@@ -1,0 +1,250 @@
+"""Tools over HTTP on a server: what a service gets, what the script sees of its failures, and what is recorded."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.catalog.catalog import Catalog
+from api.replay.recorded_session import ReplaySource, find_session
+from api.replay.replay_session import replay
+from api.settings import ToolSecret
+from runtime.models.hosted.settings import Secret
+from runtime.state.limits import Limits
+from tests.conftest import open_store
+from tests.support.api_client import ApiClient
+from tests.support.fixture_types import OpenApp
+from tests.support.tool_service import ServiceAnswer, ToolService
+
+SCRIPT = """
+script: shop
+tools:
+  - tool: lookup_order
+    http:
+      method: METHOD
+      url: "URL/orders/{{ order }}?language={{ language }}"
+      headers: {Authorization: "Bearer {{ secret('SHOP_KEY') }}"}
+    params: {order: {type: string}, language: {type: string, default: en}}
+    result: {type: object, properties: {status: {type: string}}, required: [status]}
+    timeout: TIMEOUT
+    example: {status: an example}
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {id: number, ask: Which order?, output: [{get: number, type: text}]}
+          - id: look_up
+            tool: lookup_order
+            with: {order: =number}
+            into: {status: status}
+            ON_FAIL
+          - {id: answer, ask: "It is {{ status }}."}
+"""
+SKIP = 'on_fail: {say: "{{ failure.kind }}: {{ failure.message }}"}'
+KEY = "k-secret-1"
+
+
+def script(service: ToolService, *, method: str = "GET", on_fail: str = SKIP, timeout: str = "5 s") -> str:
+    text = SCRIPT.replace("URL", service.url).replace("METHOD", method).replace("TIMEOUT", timeout)
+    return text.replace("ON_FAIL", on_fail)
+
+
+@asynccontextmanager
+async def shop_app(app: OpenApp, folder: Path, service: ToolService, **settings: Any) -> AsyncIterator[ApiClient]:
+    given: dict[str, Any] = {
+        "tools": "live",
+        "tool_private_targets": [service.target],
+        "tool_secrets": secrets(),
+    }
+    async with app(folder, **(given | settings)) as api:
+        yield api
+
+
+def secrets(*hosts: str) -> Any:
+    return {"SHOP_KEY": ToolSecret(hosts=list(hosts or ["127.0.0.1"]), value=Secret(KEY))}
+
+
+def said(turn: Any) -> list[str]:
+    return [message["content"] for message in turn["messages"]]
+
+
+async def asked(api: ApiClient, text: str, reply: str) -> tuple[Any, Any]:
+    """Start a session and send a reply; return the session and the answer."""
+    await api.publish_script(text)
+    session = await api.create_session("shop")
+    return session, await api.send_texts(session, reply)
+
+
+async def test_values_are_encoded_and_the_secret_is_in_the_header(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        session, turn = await asked(api, script(service), "a/b?c=d&é #%2e")
+        assert said(turn) == ["It is sent."]
+        (request,) = service.requests
+        assert request.method == "GET"
+        assert request.path == "/orders/a%2Fb%3Fc%3Dd%26%C3%A9%20%23%252e?language=en"
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert len(request.headers["idempotency-key"]) == 48
+        events = await api.read(f"/api/sessions/{session['sessionId']}/events")
+        calls = [each for each in events["data"] if each["kind"].startswith("tool_")]
+        assert [each["kind"] for each in calls] == ["tool_call", "tool_result"]
+        assert calls[1]["data"] == {"actionId": "look_up", "tool": "lookup_order", "result": {"status": "sent"}}
+        recorded = await api.read(f"/api/sessions/{session['sessionId']}/calls", debug=True)
+        (call,) = recorded["data"]
+        assert (call["purpose"], call["model"], call["outcome"], call["used"]) == ("tool", "lookup_order", "done", True)
+        assert call["reply"] == {"result": {"status": "sent"}}
+        assert KEY not in str((events, recorded))
+
+
+@pytest.mark.parametrize("value", [".", ".."])
+async def test_value_that_names_another_resource_is_not_sent(app: OpenApp, tmp_path: Path, value: str):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        _, turn = await asked(api, script(service), value)
+        assert said(turn)[0].startswith("arguments: a value in the URL is `.` or `..`")
+        assert service.requests == []
+
+
+async def test_post_sends_the_parameters_as_json(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        await asked(api, script(service, method="POST"), "17")
+        assert service.requests[0].json == {"order": "17", "language": "en"}
+
+
+@pytest.mark.parametrize(
+    ("programmed", "words"),
+    [
+        ({"body": {}, "status": 404}, "refused: the service refused the request with status 404"),
+        ({"body": {}, "status": 302}, "refused: the service redirects with status 302, which is not followed"),
+        ({"body": {"state": 1}}, "result: the result does not match the declaration: `status` is missing"),
+        ({"raw": "{"}, "result: the answer is not valid JSON or text"),
+        ({"raw": '"' + "x" * 70_000 + '"'}, "result: the answer is larger than 65,536 bytes"),
+        ({"hangs": True}, "timeout: the tool did not answer in time"),
+    ],
+)
+async def test_failure_of_the_service(app: OpenApp, tmp_path: Path, programmed: Any, words: str):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        service.will(**programmed)
+        _, turn = await asked(api, script(service, timeout="300 ms"), "17")
+        assert said(turn)[0].startswith(words)
+        assert len(service.requests) == 1
+
+
+async def test_only_a_tool_that_reads_is_called_again_at_once(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        service.will({}, 503)
+        _, turn = await asked(api, script(service), "17")
+        assert (said(turn), len(service.requests)) == (["It is sent."], 2)
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        service.will({}, 503)
+        _, turn = await asked(api, script(service, method="POST"), "17")
+        assert said(turn)[0] == "error: the service failed with status 503"
+        assert len(service.requests) == 1
+
+
+async def test_unhandled_failure_fails_the_turn_and_the_message_may_be_sent_again(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        await api.publish_script(script(service, method="POST", on_fail=""))
+        session = await api.create_session("shop")
+        service.will({}, 422)
+        refused = await api.send_message(session, {"content": "17"})
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"]) == (503, "TOOL_FAILED")
+        assert error["message"] == "the tool lookup_order failed: the service refused the request with status 422"
+        assert said(await api.send_texts(session, "17")) == ["It is sent."]
+        first, second = service.requests
+        assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+        calls = await api.read(f"/api/sessions/{session['sessionId']}/calls")
+        assert [(each["outcome"], each["used"]) for each in calls["data"]] == [("failed", False), ("done", True)]
+
+
+async def test_finished_call_is_not_made_again_by_another_attempt(app: OpenApp, tmp_path: Path):
+    second = """
+          - id: pay
+            tool: lookup_order
+            with: {order: B}
+          - {id: answer"""
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        text = script(service, method="POST").replace("\n          - {id: answer", second)
+        await api.publish_script(text)
+        session = await api.create_session("shop")
+        service.will({"status": "first"})
+        service.will({}, 500)
+        assert (await api.send_message(session, {"content": "A"})).json()["error"]["code"] == "TOOL_FAILED"
+        assert said(await api.send_texts(session, "A")) == ["It is first."]
+        assert [each.json["order"] for each in service.requests] == ["A", "B", "B"]
+
+
+async def test_carried_out_change_with_an_invalid_answer_is_not_made_again(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        await api.publish_script(script(service, method="POST", on_fail=""))
+        session = await api.create_session("shop")
+        service.will({"state": "done"})
+        for _ in range(2):
+            assert (await api.send_message(session, {"content": "A"})).json()["error"]["code"] == "TOOL_FAILED"
+        assert len(service.requests) == 1
+
+
+async def test_address_that_is_not_listed_is_refused(app: OpenApp, tmp_path: Path):
+    async with (
+        ToolService().serving() as service,
+        shop_app(app, tmp_path, service, tool_private_targets=[]) as api,
+    ):
+        _, turn = await asked(api, script(service), "17")
+        assert said(turn)[0].startswith("forbidden: the server does not permit this address")
+        assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "forbidden: the server's settings have no `[tool_secrets.SHOP_KEY]`"),
+        (
+            {"SHOP_KEY": ToolSecret(hosts=["127.0.0.1"], env="NO_SUCH_VARIABLE")},
+            "forbidden: the secret SHOP_KEY is empty; set the variable NO_SUCH_VARIABLE",
+        ),
+        (secrets("shop.example"), "forbidden: the secret SHOP_KEY may not be sent to 127.0.0.1; see its `hosts`"),
+    ],
+)
+async def test_secret_goes_to_its_hosts_only(app: OpenApp, tmp_path: Path, given: Any, words: str):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service, tool_secrets=given) as api:
+        _, turn = await asked(api, script(service), "17")
+        assert said(turn)[0] == words
+        assert service.requests == []
+
+
+async def test_service_that_fails_is_not_called_for_a_moment(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        service.answer = lambda _: ServiceAnswer({}, 500)
+        text = script(service, method="POST")
+        for number in range(6):
+            _, turn = await asked(api, text, str(number))
+        assert said(turn)[0].startswith("unavailable: the service failed several times")
+        assert len(service.requests) == 5
+
+
+async def test_offline_model_uses_examples(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service, tools=None) as api:
+        _, turn = await asked(api, script(service), "17")
+        assert said(turn) == ["It is an example."]
+        assert service.requests == []
+
+
+async def test_calls_of_tools_are_no_calls_of_models(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        session, _ = await asked(api, script(service), "17")
+        statistics = await api.read(f"/api/sessions/{session['sessionId']}/stats")
+        assert statistics["models"]["calls"] == 0
+
+
+async def test_recorded_session_replays_without_the_service(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        service.will({}, 404)
+        session, _ = await asked(api, script(service), "17")
+        await api.send_texts(session, "bye")
+    store = open_store(tmp_path)
+    source = ReplaySource(store, Catalog(store, None), Limits())
+    found = await find_session(source, "default", session["sessionId"])
+    assert [each.outcome async for each in replay(found)] == ["same", "same", "same"]
+    await store.close()

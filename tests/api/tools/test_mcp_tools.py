@@ -1,0 +1,54 @@
+"""Tools of an MCP server, which a server of ours starts as a command."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from api.settings import McpServer, ToolProvider
+from runtime.models.hosted.settings import Secret
+from tests.api.tools.test_python_tools import ORDER, SCRIPT
+from tests.support.fixture_types import OpenApp
+from tests.support.paths import PROCESSES
+
+pytest.importorskip("mcp", reason="needs the extra mcp")
+
+
+async def said(app: OpenApp, folder: Path, *tools: str, params: str = ORDER, given: str = "{order: =number}"):
+    """Return what a session says for each of these tools of the MCP server, one after the other."""
+    command = [sys.executable, str(PROCESSES / "mcp_server.py"), str(folder / "calls")]
+    servers = {"shop": McpServer(command=command, env={"SHOP_MOOD": Secret("happily")})}
+    providers = {f"lookup{number}": ToolProvider(mcp="shop", tool=tool) for number, tool in enumerate(tools)}
+    found: list[str] = []
+    async with app(folder, tools="live", mcp_servers=servers, tool_providers=providers) as api:
+        for number in range(len(tools)):
+            text = SCRIPT.replace("PARAMS", params).replace("GIVEN", given).replace("300 ms", "20 s")
+            text = text.replace("tool: lookup", f"tool: lookup{number}")
+            await api.publish_script(text.replace("20 s", "1 s") if tools[number] == "hang" else text)
+            turn = await api.send_texts(await api.create_session("shop"), "17")
+            found.append(turn["messages"][0]["content"])
+    return found
+
+
+async def test_tool_of_a_command_is_called(app: OpenApp, tmp_path: Path):
+    assert await said(app, tmp_path, "lookup_order", "lookup_order") == ["status: 17 happily."] * 2
+    assert (tmp_path / "calls").read_text() == "17\n17\n"
+
+
+async def test_failure_of_the_tool_shows_no_text_of_it(app: OpenApp, tmp_path: Path):
+    assert await said(app, tmp_path, "fail") == ["error: the MCP server reports that the tool failed"]
+
+
+async def test_server_that_hangs_or_ended_is_started_again(app: OpenApp, tmp_path: Path):
+    found = await said(app, tmp_path, "lookup_order", "end_process", "hang", params="{}", given="{}")
+    assert found[1] == "unreachable: the MCP server cannot be reached"
+    assert found[2] == "timeout: the tool did not answer in time"
+
+
+async def test_command_that_does_not_exist_is_unreachable(app: OpenApp, tmp_path: Path):
+    servers = {"shop": McpServer(command=["no-such-program"])}
+    providers = {"lookup": ToolProvider(mcp="shop")}
+    async with app(tmp_path, tools="live", mcp_servers=servers, tool_providers=providers) as api:
+        await api.publish_script(SCRIPT.replace("PARAMS", ORDER).replace("GIVEN", "{order: =number}"))
+        turn = await api.send_texts(await api.create_session("shop"), "17")
+        assert turn["messages"][0]["content"] == "unreachable: the MCP server cannot be started or reached"
