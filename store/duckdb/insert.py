@@ -20,9 +20,8 @@ def as_list(documents: Iterable[bytes]) -> str:
 def typed_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> str:
     """Return the SELECT that converts the parameter to rows, with the types of the table's columns."""
     empty = cursor.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608  (duckdb_columns() takes 9 times as long)
-    columns = {name: str(data_type) for name, data_type, *_ in empty.description}
-    shape = msgspec.json.encode([columns]).decode().replace("'", "''")
-    return f"SELECT unnest(from_json_strict(?::JSON, '{shape}'), max_depth := 2)"
+    columns = ", ".join(f'"{name}" {data_type}' for name, data_type, *_ in empty.description)
+    return f"SELECT unnest(?::JSON::STRUCT({columns})[], max_depth := 2)"  # from_json_strict() takes longer to plan
 
 
 def insert_statement(cursor: duckdb.DuckDBPyConnection, table: str) -> str:

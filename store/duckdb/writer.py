@@ -181,7 +181,11 @@ class Writer:
             self._checkpoint()
         finally:
             self._abandon(jobs)
-            self._cursor.close()
+            self._close_cursors()
+
+    def _close_cursors(self) -> None:
+        self._committer.close()
+        self._cursor.close()
 
     def _next_jobs(self) -> tuple[list[_Job], bool]:
         """Return the queued jobs, at least one unless closed, and whether these are the last jobs."""
@@ -214,7 +218,7 @@ class Writer:
 
         There is no time limit: `paused` always ends the pause.
         """
-        self._cursor.close()
+        self._close_cursors()
         _answer([(pause.done, None)])
         pause.over.wait()
         self._cursor = self._database.cursor()
