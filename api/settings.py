@@ -27,6 +27,7 @@ from runtime.models.hosted.settings import (
 )
 from runtime.state.limits import Amount, Bounds, Count, Limits
 from scripts.model.context_strategies import ContextSettings, read_settings
+from scripts.model.moments import zone_of
 from scripts.model.script import Locale
 from store.analytics.storage import OWN, StorageVersion
 from store.embedders.names import WORDLLAMA, parse_name
@@ -301,6 +302,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     turn_s: Amount = 120.0
     """Seconds of one turn."""
 
+    timezone: str = "UTC"
+    """The time zone of sessions, users and scripts without one, as a name of the IANA database."""
+    timer_concurrency: Count = 16
+    """Timers that fire at the same time; messages of users are answered meanwhile."""
+    catch_up_s: Amount = 3_600.0
+    """The greatest delay of a reminder, such as after a stop of the server; an older one is missed."""
+
     body_bytes_max: Count = 1_000_000
     """Size of a request's body."""
     import_bytes_max: Count = 50_000_000
@@ -433,6 +441,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
                     read_target(target)
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from None
+        if self.timezone != "UTC" and zone_of(self.timezone) is None:
+            raise ValueError(f"timezone: there is no time zone {self.timezone!r}")
         check_policies(self.retention)
         _ = self.own_model  # validates that its settings are consistent
         _ = parse_name(self.embedder), self.embedder_endpoint

@@ -14,6 +14,7 @@ from store.duckdb.repositories import (
     DuckDBRetention,
     DuckDBScripts,
     DuckDBSessions,
+    DuckDBTimers,
     DuckDBTurns,
 )
 from store.duckdb.writer import Writer
@@ -25,6 +26,7 @@ from store.interface.repositories.memory_repository import MemoryRepository
 from store.interface.repositories.retention_repository import RetentionRepository
 from store.interface.repositories.script_repository import ScriptRepository
 from store.interface.repositories.session_repository import SessionRepository
+from store.interface.repositories.timer_repository import TimerRepository
 from store.interface.repositories.turn_repository import TurnRepository
 from store.memory.duckdb_memory import DuckDBMemory
 from store.verification.verification_repository import VerificationRepository
@@ -49,6 +51,7 @@ class Store:
         self.sessions: SessionRepository = DuckDBSessions(readers, writer)
         self.scripts: ScriptRepository = DuckDBScripts(readers, writer)
         self.memory: MemoryRepository = DuckDBMemory(readers, writer)
+        self.timers: TimerRepository = DuckDBTimers(readers, writer)
         self.delivery: DeliveryRepository = DuckDBDelivery(readers, writer)
         self.keys: KeyRepository = DuckDBKeys(readers, writer)
         self.maintenance: MaintenanceRepository = DuckDBMaintenance(readers, writer, database)

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "schema": CommandEntry("graph:schema", "Print the JSON Schema of scripts, for editors."),
     "serve": CommandEntry("serve:serve", "Serve sessions over HTTP."),
     "sessions": CommandEntry("sessions:sessions", "List, search, change, export, import and delete sessions."),
+    "timers": CommandEntry("timers:timers", "List, fire or arm what sessions will do by themselves."),
     "memory": CommandEntry("memory.group:memory", "List, search and maintain what is stored about users."),
     "users": CommandEntry("users:users", "Read, export or erase everything that is recorded about a user."),
     "migrate": CommandEntry("migrate:migrate", "Move running sessions to another version of their script."),

@@ -13,7 +13,7 @@ from api.cli.models import check_recording, model_of, write_recording
 from api.cli.options import EXISTING_FILE, OUTPUT_FILE, SEED, LoadSettings, with_settings_loader
 from api.cli.output import end, errors, fail, failing, print_json
 from api.cli.script_arguments import script_of, variables_of
-from api.cli.terminal import ScriptedInput, Terminal
+from api.cli.terminal import PASSING, ScriptedInput, Terminal
 from api.ids import new_id
 from api.models import close_model
 from api.settings import SCRIPTED
@@ -29,6 +29,7 @@ from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES, RecordingTools, ScriptedTools
 from runtime.tools.replies_file import ToolFileInvalid, read_tool_file
 from scripts.expressions.values import Value
+from scripts.model.moments import parse_duration
 from scripts.parse.folder import read_path
 
 INPUT_LINES_MAX = 10_000
@@ -43,7 +44,7 @@ _NOT_STORED = "Nothing was stored; use `--inputs FILE` to play the same replies 
     "--inputs",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help='Read replies from a file, one per line. An empty line is an empty reply, {"choice": "A"} selects a choice, '
-    '{"form": {…}} fills in a form. `-` is standard input.',
+    '{"form": {…}} fills in a form, `/pass 3 days` lets time pass. `-` is standard input.',
 )
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set an initial variable; may be repeated."
@@ -145,6 +146,15 @@ def _parse_input(line: str) -> tuple[Input, Value]:
     return Reply(line), line
 
 
+async def _pass_time(player: Player, talk: ScriptedInput | Terminal, line: str) -> None:
+    """Let time pass. Raises InputRefused if the line has no duration, TurnFailed."""
+    duration = parse_duration(line.removeprefix(PASSING))
+    if duration is None:
+        raise InputRefused("write a duration after /pass, such as `/pass 3 days`")
+    async for turn in player.pass_time(duration, line):
+        talk.show(turn)
+
+
 def _converse(player: Player, talk: ScriptedInput | Terminal, runner: asyncio.Runner) -> None:
     """Play turn by turn; no event loop runs between turns, so that Ctrl-C at the prompt interrupts only the prompt."""
     try:
@@ -155,8 +165,11 @@ def _converse(player: Player, talk: ScriptedInput | Terminal, runner: asyncio.Ru
                 place = position_of(player.state)
                 talk.stop(f"stopped at {place}: the script still waits for {player.state.wait.kind}. {_NOT_STORED}")
                 return
-            reply, shown = _parse_input(line)
             try:
+                if line.startswith(PASSING) and player.program.has_time:
+                    runner.run(_pass_time(player, talk, line))
+                    continue
+                reply, shown = _parse_input(line)
                 talk.show(runner.run(player.take(reply, shown)))
             except InputRefused as refused:
                 talk.refuse(str(refused))

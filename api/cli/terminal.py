@@ -27,9 +27,12 @@ from scripts.model.script import Locale
 COMMANDS = {
     "/vars": "the variables, by scope",
     "/where": "the position in the script, and the input it waits for",
+    "/timers": "what the session will do by itself, and when",
+    "/pass 3 days": "let time pass; what is due then happens at once",
     "/quit": "stop (also Ctrl-D)",
     "/help": "this list",
 }
+PASSING = "/pass "
 Ask = Callable[[str], str]
 """Asks for a line with a prompt. Raises EOFError at the end of the input."""
 CLEARED = "-"  # the input that empties a field
@@ -104,7 +107,8 @@ class Terminal(_Dialogue):
             except (EOFError, KeyboardInterrupt):
                 errors.print()  # end the line of the prompt
                 return None
-            if not self._commands or line.strip() not in COMMANDS:
+            is_passing = line.startswith(PASSING) and player.program.has_time
+            if not self._commands or is_passing or line.strip() not in COMMANDS:
                 return line or wait.suggestion
             if line.strip() == "/quit":
                 return None
@@ -145,6 +149,9 @@ def _answer(command: str, player: Player, wait: Wait) -> None:
     if command == "/where":
         place = position_of(player.state)
         errors.print(f"turn {player.state.turn} at {escape(place)}, waiting for: {wait.kind}", style="dim")
+    elif command == "/timers":
+        for timer in player.timers:
+            errors.print(f"  {timer.due.isoformat()}  {timer.kind} of {escape(timer.action)}", style="dim")
     elif command == "/vars":
         scopes = Scopes(player.program, player.state)
         for scope in ("global", "session", "phase", "topic"):

@@ -41,6 +41,7 @@ from api.http.routes import (
     scripts,
     session_lists,
     sessions,
+    timers,
     transfers,
     users,
     webhooks,
@@ -67,7 +68,7 @@ def _router(tag: str, *modules: ModuleType, path: str = "/api") -> Router:
 
 
 ROUTERS = (
-    _router("Sessions", sessions, session_lists, lifecycle, contexts, events),
+    _router("Sessions", sessions, session_lists, lifecycle, contexts, events, timers),
     transfers.exports,
     _router("Analytics", analytics, path="/api/analytics"),
     _router("Memory", memory_units, memory_groups, memory),

@@ -32,6 +32,8 @@ from api.sessions.migration import SessionMigrator
 from api.sessions.session_creation import SessionCreation
 from api.sessions.turn_runner import ToolsOfTurn, TurnRunner
 from api.settings import Settings
+from api.timers.scheduler import Scheduler
+from api.timers.session_timers import SessionTimers
 from api.tools.session_tools import ToolJournal
 from api.tools.tool_caller import ToolCaller
 from api.transfer.session_import import SessionImporter
@@ -89,6 +91,8 @@ class Services:
         self.creation = SessionCreation(self.chat, self.turn_runner, self.catalog)
         self.guard = AuthMiddleware(authenticator, self.chat.owner, settings, self.requests)
         self.interventions = Interventions(self.chat, self.turn_runner)
+        self.session_timers = SessionTimers(self.chat, self.turn_runner)
+        self.scheduler = Scheduler(store, self.chat, self.session_timers, settings, clock)
         self.forks = Forks(self.chat, self.turn_runner)
         self.labels = Labels(self.creation, self.turn_runner)
         self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)

@@ -14,7 +14,7 @@ from api.sessions.row_mapping import origin_of
 from runtime.context.selection import Contexts
 from runtime.models.recorded_turn import RecordedCall
 from runtime.state import inputs
-from runtime.state.events import Intervened, Message, Recollected
+from runtime.state.events import Intervened, Message, Recollected, TimerFired
 from runtime.state.inputs import Input, Intervention
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, Purpose
@@ -147,12 +147,17 @@ def _first_state(session: RecordedSession, row: TurnRow, after: State) -> State:
         user_id=session.head.user_id,
         start_variables=initial if after.begun else dict(after.start_variables),
         context_settings=after.context_settings,
+        timezone=after.timezone,
     )
 
 
 async def _input_of(session: RecordedSession, row: TurnRow, before: State) -> Input | Intervention:
     """Return the input of a turn. Raises SessionUnknown."""
     first = row.events[0] if row.events else None
+    if first is not None and first.kind == "timer":
+        fired = msgspec.convert({"kind": first.kind, **first.data}, TimerFired)
+        is_missed = not fired.moment and not fired.is_by_hand
+        return inputs.TimerDue(fired.timer_id * fired.is_by_hand, row.started_at if is_missed else None)
     if first is None or first.kind != "intervention":
         return _user_input(row.messages)
     done = msgspec.convert({"kind": first.kind, **first.data}, Intervened)

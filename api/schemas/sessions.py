@@ -31,6 +31,8 @@ class NewSession(Body, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     """Data of the application."""
     locale: Locale | None = None
+    timezone: Annotated[str, Meta(max_length=100)] | None = None
+    """The time zone of the session, as a name of the IANA database; else that of the user, the script or the server."""
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     """The seed of random choices; the server chooses one if it is absent."""
     context: dict[str, Any] | str | UnsetType | None = UNSET
@@ -126,7 +128,7 @@ class FormView(View, frozen=True, kw_only=True):
 class WaitView(View, frozen=True, kw_only=True):
     """The input that the session waits for."""
 
-    kind: Literal["text", "choice", "form", "acknowledge", "suggestion"]
+    kind: Literal["text", "choice", "form", "acknowledge", "suggestion", "time"]
     """What is expected; a text is accepted in any case."""
     choices: list[ChoiceView] | UnsetType = UNSET
     """With `choice`: the choices to offer."""
@@ -134,6 +136,8 @@ class WaitView(View, frozen=True, kw_only=True):
     """With `suggestion`: a reply to offer as a button."""
     form: FormView | UnsetType = UNSET
     """With `form`: the form to show."""
+    until: datetime | UnsetType = UNSET
+    """With `time`: when the session continues by itself."""
 
 
 class MessageView(View, frozen=True, kw_only=True):

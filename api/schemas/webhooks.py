@@ -14,6 +14,7 @@ from store.interface.webhook_rows import DeliveryStatus, PausedBecause, WebhookS
 TURN = "turn"
 CREATED = "session.created"
 COMPLETED = "session.completed"
+PROACTIVE = "message.proactive"  # what the session says by itself
 PING: Final = "ping"  # a test delivery; no subscription selects it
 EMIT = "emit:"  # prefix of an event that a script emits
 
@@ -25,7 +26,7 @@ def problem_of(pattern: str) -> str:
     """Return what is wrong with a pattern; empty if it is valid."""
     if pattern.count("*") > STARS_MAX:
         return f"`{pattern}` has more than {STARS_MAX} stars"
-    fixed = (TURN, CREATED, COMPLETED)
+    fixed = (TURN, CREATED, COMPLETED, PROACTIVE)
     if pattern == EMIT or not (pattern.startswith(EMIT) or any(map(_compiled(pattern).fullmatch, fixed))):
         return f"there is no event `{pattern}`; there are {', '.join(fixed)}, {EMIT}NAME, and * for any characters"
     return ""

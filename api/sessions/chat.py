@@ -29,6 +29,7 @@ from api.sessions.session_cache import (
     require_not_redacted,
 )
 from api.sessions.streams import Streams
+from api.sessions.timer_rows import timer_rows
 from api.sessions.turn_runner import (
     Preconditions,
     TurnResult,
@@ -47,6 +48,7 @@ from scripts.model.memory_plan import DEFAULT_PLAN
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import KeyTaken, StoreError, TurnConflict
 from store.interface.rows import MigrationRow, TurnRow
+from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
 T = TypeVar("T")
@@ -87,6 +89,7 @@ class Chat:
         self._creations = CreationGuard(settings.queue_s)
         self._cache = SessionCache(runner.store, catalog, runner.contexts, settings.session_cache_max)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.timers_changed = asyncio.Event()
 
     async def close(self) -> None:
         """Wait for the running turns."""
@@ -244,6 +247,8 @@ class Chat:
             memory.worker.enqueue(session.tenant, session.user_id)
         if deliveries:
             self._webhooks.announce()
+        if cached.program.has_time:
+            self.timers_changed.set()
         return TurnResult(session, cached.program, turn.state, row, turn.model_calls)
 
     async def _save(
@@ -262,6 +267,7 @@ class Chat:
                 _used_calls(cached, turn),
                 _withheld_calls(turn),
                 deliveries,
+                self._timers(cached, turn, migration),
             )
         except Exception as error:
             note_turn(error, session, row.turn)
@@ -273,6 +279,12 @@ class Chat:
                 raise ApiError("SESSION_KEY_EXISTS", "a session with this key exists", context=context) from error
             raise
         return deliveries
+
+    def _timers(self, cached: CachedSession, turn: Turn, migration: MigrationRow | None) -> tuple[TimerRow, ...] | None:
+        """Return the timers of a session after a turn; None if the session has none and had none before."""
+        if not cached.program.has_time and migration is None:
+            return None
+        return timer_rows(cached.session, cached.program, turn.state, self._settings.timezone)
 
     async def fail(self, cached: CachedSession, failed: TurnFailed) -> ApiError:
         """Record that a turn failed, and return the error to raise; the session does not change."""

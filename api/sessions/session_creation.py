@@ -16,8 +16,16 @@ from runtime.state.inputs import Start
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes, WriteRefused
 from runtime.state.state import State, decode
+from scripts.model.moments import zone_of
 from scripts.model.script import Locale
 from store.interface.rows import SessionRow
+
+
+def timezone_of(name: str | None) -> str:
+    """Return the time zone of a request. Raises ApiError REQUEST_INVALID if it does not exist."""
+    if name and zone_of(name) is None:
+        raise ApiError("REQUEST_INVALID", f"timezone: there is no time zone {name!r}")
+    return name or ""
 
 
 class SessionCreation:
@@ -88,6 +96,7 @@ class SessionCreation:
             user_id=session.user_id,
             start_variables=variables,
             context_settings=context_settings_of(new.context),
+            timezone=timezone_of(new.timezone),
         )
         trial = Scopes(program, State(seed=0, locale=state.locale))
         for name, value in variables.items():

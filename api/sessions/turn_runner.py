@@ -166,6 +166,7 @@ class TurnRunner(Struct, frozen=True):
                 now=started,
                 contexts=self.contexts,
                 tools=EXAMPLES if not cached.program.tools else self.tools(session, state.turn + 1, cached.attempts),
+                default_zone=self.settings.timezone,
                 memory=SessionMemory(self.memory_system.memories, session.tenant, session.user_id, session.session_id),
             )
             outcome = "done"

@@ -128,6 +128,7 @@ def wait_view(wait: Wait | None) -> WaitView | None:
         choices=[ChoiceView(key=choice.key, text=choice.text) for choice in wait.choices] or UNSET,
         suggestion=wait.suggestion or UNSET,
         form=_form_view(wait.form) if wait.form is not None else UNSET,
+        until=wait.until or UNSET,
     )
 
 

@@ -1,6 +1,7 @@
 """A conversation without a server or a database: the same engine, with everything in memory."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct, structs
@@ -11,15 +12,18 @@ from runtime.engine.engine import Turn, TurnFailed, run_turn
 from runtime.memory.local_memory import LocalMemory
 from runtime.memory.units import MemoryUnit
 from runtime.state.events import ActionEntered, ActionSkipped, Detected, Emitted, Message, Warned
-from runtime.state.inputs import Input, Start
+from runtime.state.inputs import Input, Start, TimerDue
 from runtime.state.limits import Limits
 from runtime.state.ports import Clock, Ids, MemoryFailed, Model
 from runtime.state.program import Program
 from runtime.state.state import State
 from runtime.state.tool_ports import Tools
+from runtime.timers.due import after_duration
+from runtime.timers.timers import Timer, pending_timers, session_zone
 from runtime.tools.examples import EXAMPLES
 from scripts.expressions.values import Value
 from scripts.model.diagnostics import Problem
+from scripts.model.moments import Duration
 from store.interface.errors import FilterInvalid
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import UnitRow
@@ -43,6 +47,10 @@ def _row(unit: MemoryUnit) -> UnitRow:
 
 LOCAL = LocalMemory(matching=matching)
 """The memory of a user of whom nothing is known yet, without a database but with the same filters."""
+
+
+TIMER_TURNS_MAX = 1_000
+"""Maximum number of turns that timers cause while time passes once; a loop of waits may have no end."""
 
 
 class PlayedTurn(Struct, frozen=True):
@@ -72,14 +80,19 @@ class Player:
         self.played: list[PlayedTurn] = []
         self.failure: TurnFailed | None = None
         self.memory = memory
+        self.default_zone = "UTC"
         self._history: tuple[Message, ...] = ()
         self._model = model
         self._tools = tools
-        self._clock = clock
+        self._given_clock = clock
         self._ids = ids
         self._limits = limits
         self._contexts = contexts
         self._history_max = contexts.messages_max(program.script, state)
+        self._passed = timedelta()
+
+    def _clock(self) -> datetime:
+        return self._given_clock() + self._passed
 
     async def take(self, given: Input, shown: Value) -> Turn:
         """Run a turn; `shown` is its input in the report. Raises TurnFailed, InputRefused."""
@@ -96,6 +109,7 @@ class Player:
                 contexts=self._contexts,
                 memory=self.memory,
                 tools=self._tools,
+                default_zone=self.default_zone,
             )
         except TurnFailed as failed:
             self.failure = failed
@@ -109,6 +123,23 @@ class Player:
     async def begin(self) -> Turn:
         """Run the first turn. Raises TurnFailed."""
         return await self.take(Start(), None)
+
+    @property
+    def timers(self) -> tuple[Timer, ...]:
+        """Return what the session will do by itself, the earliest first."""
+        return pending_timers(self.program, self.state, self.default_zone)
+
+    async def pass_time(self, duration: Duration, shown: Value) -> AsyncIterator[Turn]:
+        """Let time pass on the virtual clock, and yield the turns that timers cause. Raises TurnFailed."""
+        start = self._clock()
+        end = after_duration(start, duration, session_zone(self.program, self.state, self.default_zone))
+        for _ in range(TIMER_TURNS_MAX):
+            timers = self.timers
+            if not timers or timers[0].due > end:
+                break
+            self._passed += max(timers[0].due - self._clock(), timedelta())
+            yield await self.take(TimerDue(), shown)
+        self._passed += max(end - self._clock(), timedelta())
 
     def report(self, problems: tuple[Problem, ...]) -> dict[str, Any]:
         """Return the whole conversation as one JSON document."""

@@ -14,6 +14,7 @@ from api.schemas.webhooks import (
     COMPLETED,
     CREATED,
     EMIT,
+    PROACTIVE,
     TURN,
     EmittedView,
     NewWebhook,
@@ -254,6 +255,8 @@ def notices(before: CachedSession, turn: Turn, row: TurnRow) -> Iterator[Notice]
             emitted = _emitted(event)
             kinds.append((f"{EMIT}{emitted.name}", msgspec.structs.replace(bare, event=emitted)))
     kinds.append((TURN, full))
+    if row.events and row.events[0].kind == "timer" and any(each.role == "assistant" for each in row.messages):
+        kinds.append((PROACTIVE, full))
     if row.status == "completed" and before.state.status != "completed":
         kinds.append((COMPLETED, full))
     for number, (kind, data) in enumerate(kinds, start=1):

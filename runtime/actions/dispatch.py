@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from runtime.actions import ask, blocks, chat, choose, form, own, remember, statements, tool
+from runtime.actions import ask, blocks, chat, choose, form, own, remember, sleep, statements, tool
 from runtime.actions.outcomes import DONE, Outcome
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value
@@ -56,6 +56,8 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
             return await chat.chat(run, action)
         case actions.Scene():
             return statements.scene(run, action)
+        case actions.Sleep():
+            return sleep.sleep(run, action)
         case actions.Goto():
             return statements.goto(run, action)
         case actions.End():
@@ -90,5 +92,7 @@ async def resume(
             return DONE
         case actions.OwnAction():
             return await own.carry_out(run, action, reply)
+        case actions.Sleep():
+            return sleep.answer_message(run, action)
         case _:
             raise ActionFailed(f"`{action_type(action)}` takes no reply")

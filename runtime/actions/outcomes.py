@@ -59,7 +59,13 @@ class Finish(Struct, frozen=True):
     action_id: str = ""
 
 
-Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish
+class Answer(Struct, frozen=True):
+    """Let a topic answer a message while the session sleeps; then the wait goes on."""
+
+    interrupt: str
+
+
+Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish | Answer
 DONE = Done()
 
 
@@ -76,11 +82,16 @@ USER_ENDED = "the user ended it"
 
 def reasons_of(action_id: str) -> tuple[str, ...]:
     """Return the end reasons that the runtime gives when the policy of an action ends the conversation."""
-    return _no_valid_answer(action_id), _no_answer(action_id)
+    return _no_valid_answer(action_id), _no_answer(action_id), expired(action_id)
 
 
 def _no_valid_answer(action_id: str) -> str:
     return f"no valid answer to {action_id}"
+
+
+def expired(action_id: str) -> str:
+    """Return the end reason of a conversation that ends because a question expired."""
+    return f"no answer to {action_id} in time"
 
 
 def _no_answer(action_id: str) -> str:

@@ -7,7 +7,7 @@ from runtime.actions import blocks, tool
 from runtime.actions.outcomes import DONE, CallSkill, Enter, Finish, Jump
 from runtime.state.events import ActionLeft, Ended, Jumped, ScopeEntered, ScopeLeft, ScopeSkipped
 from runtime.state.program import Place
-from runtime.state.state import Frame
+from runtime.state.state import Frame, Held
 from runtime.turn.context import LimitExceeded, TurnContext
 from scripts.model.actions import Action, Call, CallTool
 from scripts.model.script import Phase, Scope, Topic
@@ -59,6 +59,13 @@ class Cursor:
         rounds = frame.held.progress.round if frame.held is not None and frame.held.progress is not None else 0
         self._run.record(ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self.called()))
         return frame
+
+    def leave_interrupt(self) -> Held:
+        """Leave the current interrupt and all blocks in it; return the wait that it suspended."""
+        while True:
+            frame = self._leave_block()
+            if frame.held is not None:
+                return frame.held
 
     def leave_list(self) -> Frame | None:
         """Leave the current skill, which then returns nothing, or else the interrupt, or else the topic.

@@ -15,12 +15,24 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.actions import form
+from runtime.actions import form, sleep
 from runtime.actions.dispatch import enter, resume
-from runtime.actions.outcomes import CallSkill, Done, Enter, Finish, Jump, Leave, Outcome, Waits, outcome_after
+from runtime.actions.outcomes import (
+    DONE,
+    Answer,
+    CallSkill,
+    Done,
+    Enter,
+    Finish,
+    Jump,
+    Leave,
+    Outcome,
+    Waits,
+    outcome_after,
+)
 from runtime.answers.patterns import MatchWanted, matching, worded
 from runtime.context.selection import Contexts
-from runtime.engine import auto_capture, detection, interrupts, interventions, repairs
+from runtime.engine import auto_capture, detection, interrupts, interventions, repairs, timer_turns
 from runtime.engine.cursor import Cursor
 from runtime.engine.inline_actions import run_out
 from runtime.state.events import (
@@ -47,6 +59,7 @@ from runtime.state.inputs import (
     Reply,
     SetVariables,
     Start,
+    TimerDue,
     accepted,
     is_answer_to,
 )
@@ -56,14 +69,15 @@ from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Held, State, Wait, copy_of, encode, own_copy
 from runtime.state.tool_ports import ToolCallFailed, ToolCallInterrupted, Tools
+from runtime.timers.timers import pending_timers
 from runtime.tools.examples import EXAMPLES
-from runtime.turn import context_upkeep, turn_recall
+from runtime.turn import context_upkeep, timing, turn_recall
 from runtime.turn.calls import BudgetExceeded, CallInterrupted, ModelCall, NoJournal
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
 from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted, TurnRecalls
 from scripts.expressions.values import Value
-from scripts.model.actions import Action, ModelStep, action_type
+from scripts.model.actions import Action, Expiry, ModelStep, Question, Reminder, action_type
 from scripts.model.script import After, Interrupt, Scope
 
 AFTER_CALLS_S, AFTER_CALLS_PART = 1.0, 0.1  # minimum time after the last model call: seconds, part of the turn
@@ -128,20 +142,17 @@ async def run_turn(
     contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
     memory: Memory | None = None,
     tools: Tools = EXAMPLES,
+    default_zone: str = "UTC",
 ) -> Turn:
-    """Run one turn. `state` is not changed.
+    """Run one turn; `state` is not changed. Raises InputRefused, and TurnFailed for every other expected error.
 
     `global_cells` are the user's current global variables (None: those in the state); `history` are the messages so
     far. `journal` stores the model calls while the turn runs, `meter` counts them over all turns and sessions, `live`
-    receives the text of messages as it is produced. The script sees the time `now` (None: the clock's) in the whole
-    turn. `contexts` select the conversation for models; `memory` answers searches (None: the user has no memory).
-    Actions call `tools`.
-
-    Raises InputRefused, and TurnFailed for every other expected error.
+    receives the text of messages as it is produced. The script sees the time `now` (None: the clock's) in all of it.
+    `contexts` select the conversation for models, `memory` answers searches and `tools` calls. `default_zone` is the
+    time zone of sessions without one.
     """
-    content = accepted(state, turn_input)
-    ends_at = asyncio.get_running_loop().time() + limits.turn_s
-    recalls = TurnRecalls(memory, recalls_max=limits.recalls_max, recall_s=limits.recall_s)
+    content, ends_at = accepted(state, turn_input), asyncio.get_running_loop().time() + limits.turn_s
     new_context = partial(
         TurnContext,
         program,
@@ -155,8 +166,9 @@ async def run_turn(
         live=live,
         now=now or clock(),
         contexts=contexts,
-        recalls=recalls,
+        recalls=TurnRecalls(memory, recalls_max=limits.recalls_max, recall_s=limits.recall_s),
         tool_calls=ToolCalls(tools),
+        default_zone=default_zone,
         calls_end_at=ends_at - min(AFTER_CALLS_S, limits.turn_s * AFTER_CALLS_PART),
     )
     engine = _Engine(new_context(_working_copy(state, global_cells)))
@@ -169,7 +181,6 @@ async def run_turn(
         return engine.result(given_up)
     except Exception as error:
         if (failed := engine.failure_of(error)) is None:
-            vars(error)[PLACE] = engine.place  # a defect, or an error of the caller's code: its log names the place
             raise
         raise failed from error
 
@@ -208,7 +219,9 @@ class _Engine:
         return self._state.phase, self._state.topic, self._state.frames[0].action if is_call else self.run.action_id
 
     def failure_of(self, error: Exception) -> TurnFailed | None:
-        """Return the failure of the turn that an exception means, or None for a defect."""
+        """Return the failure that an exception means; None for a defect or an error of the caller's code, which then
+        names the place for the log.
+        """
         match error:
             case ModelFailed():
                 return self._failure("model", str(error), retryable=error.retryable)
@@ -230,6 +243,7 @@ class _Engine:
             case ActionFailed() | WriteRefused():
                 return self._failure("action", str(error))
             case _:
+                vars(error)[PLACE] = self.place
                 return None
 
     def _failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
@@ -291,6 +305,8 @@ class _Engine:
             self._move(turn_input)
         elif isinstance(turn_input, Start):
             self._start()
+        elif isinstance(turn_input, TimerDue):
+            self._fire(turn_input)
         else:
             await self._resume(turn_input, content)
 
@@ -309,7 +325,7 @@ class _Engine:
                 self._after_interrupt(self._cursor.advance())
                 continue
             run.record(ActionEntered(action.id, action_type(action), *self._cursor.called()))
-            state.progress = None
+            state.progress = state.timing = None
             if isinstance(action, ModelStep):
                 await self._carry_out(action, Wait("text", begins=True), enter(run, action))
             else:
@@ -350,7 +366,7 @@ class _Engine:
     def _draw(self, wait: Wait) -> None:
         """Rebuild the form that the session waits for, and record a new wait if the form has changed."""
         action = self._cursor.current()
-        wait = form.drawn(self.run, action, wait)
+        wait = sleep.awake_at(self.run, wait) if wait.kind == "time" else form.drawn(self.run, action, wait)
         if wait != self._state.wait:
             self._follow(action, Waits(wait))
 
@@ -370,6 +386,7 @@ class _Engine:
         metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, Filled) else {}
         self.run.hear(content, metadata)
         wait, state.wait = state.wait, None
+        timing.note_message(self.run)
         reaction = await detection.of_user(self.run) if program.watches_user else detection.NO_REACTION
         if reaction.finish is not None:
             self._follow(action, reaction.finish)
@@ -436,7 +453,8 @@ class _Engine:
 
     def _interrupt(self, action: Action, wait: Wait, interrupt: Interrupt, reaction: detection.Reaction) -> None:
         self.run.record(Interrupted(interrupt.id, action.id))
-        suspended, self._state.progress = Held(wait, self._state.progress), None
+        suspended = Held(wait, self._state.progress, self._state.timing)
+        self._state.progress = self._state.timing = None
         if interrupt.actions:
             frame = Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=suspended)
             self._state.frames.append(frame)
@@ -453,20 +471,68 @@ class _Engine:
     def _continue_after(self, then: After, suspended: Held) -> None:
         """Resume the action that an interrupt suspended, or leave it by the interrupt's exit policy."""
         action = self._cursor.current()
-        self._state.progress = own_copy(suspended.progress)
+        self._state.progress, self._state.timing = own_copy(suspended.progress), suspended.timing
         if then.policy == "skip":
             repairs.leave_open(self.run, action)  # the script's policy takes precedence over `required`
         if then.policy != "resume":
             self._follow(action, outcome_after(self.run, then))
             return
+        if self._expires(action, suspended):
+            return
         if suspended.progress is not None:
             self.run.say(suspended.progress.question)
         self._follow(action, Waits(form.drawn(self.run, action, suspended.wait)))
+
+    # -- timers -----------------------------------------------------------------------------------------------------
+
+    def _fire(self, turn_input: TimerDue) -> None:
+        """Carry out the timers that are due. Raises InputRefused if there is none."""
+        run, state = self.run, self._state
+        action = self._cursor.current()
+        firing = timer_turns.choose_timer(run, turn_input)
+        run.record(firing.event)
+        timer_turns.note_reminders(run, firing)
+        timer = firing.timer
+        if timer is None:
+            return
+        if isinstance(timer.moment, Reminder):
+            finish = timer_turns.remind(run, timer.moment)
+            if finish is not None:
+                state.wait = None
+                self._follow(action, finish)
+            return
+        state.wait = None
+        while len(state.frames) > timer.depth:  # the expiry of a suspended question closes the interrupt as well
+            held = self._cursor.leave_interrupt()
+            action = self._cursor.current()
+            state.progress, state.timing = own_copy(held.progress), held.timing
+        if isinstance(timer.moment, Expiry) and isinstance(action, Question):
+            self._follow(action, timer_turns.expire(run, action, timer.moment))
+        else:
+            self._follow(action, DONE)
+
+    def _expires(self, action: Action, suspended: Held) -> bool:
+        """Let a question expire whose time passed while an interrupt ran; return whether it did."""
+        if suspended.timing is None or not isinstance(action, Question):
+            return False
+        state = msgspec.structs.replace(self._state, wait=suspended.wait)
+        due = (
+            each.moment
+            for each in pending_timers(self.run.program, state, self.run.default_zone)
+            if each.kind == "expire" and each.depth == len(state.frames) and each.due <= self.run.now()
+        )
+        expiry = next(due, None)
+        if not isinstance(expiry, Expiry):
+            return False
+        self._follow(action, timer_turns.expire(self.run, action, expiry))
+        return True
 
     def _follow(self, action: Action, outcome: Outcome) -> None:
         match outcome:
             case Waits():
                 self._state.wait = outcome.wait
+                if self.run.program.has_time:
+                    timing.begin(self.run, action)
                 self.run.record(Waiting(action.id, outcome.wait))
             case Done():
                 self._cursor.leave_action(action)
@@ -475,6 +541,9 @@ class _Engine:
                 self._cursor.enter_arm(action.id, outcome)
             case CallSkill():
                 self._cursor.enter_skill(action.id, outcome)
+            case Answer():
+                answering = self.run.program.interrupt(outcome.interrupt)
+                self._interrupt(action, sleep.awake_at(self.run, Wait("time")), answering, detection.NO_REACTION)
             case Jump():
                 self._cursor.leave_action(action)
                 self._cursor.leave_blocks()

@@ -1,6 +1,6 @@
-"""Actions that run at once within a turn, outside the conversation: a detector's, or those of `on_budget`.
+"""Actions that run at once within a turn: a detector's, those of `on_budget`, or those of a reminder or an expiry.
 
-They see session and global variables. An error in them never fails the turn.
+The first two see session and global variables. An error in them never fails the turn.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class InlineActions:
 
 
 def perform(run: TurnContext, actions: tuple[Action, ...]) -> Finish | None:
-    """Run the inline actions of the current watcher; return how the conversation ends, if it is to end."""
+    """Run the inline actions of the current watcher or question; return how the conversation ends, if it is to end."""
     watcher = run.state.frames[-1].detector
     for action in actions:
         run.action_id = action.id
@@ -49,7 +49,7 @@ def perform(run: TurnContext, actions: tuple[Action, ...]) -> Finish | None:
         try:
             finish = _do(run, action)
         except (ActionFailed, WriteRefused) as error:
-            run.warn("detector_failed", str(error))
+            run.warn("detector_failed" if watcher else "timer_failed", str(error))
         run.record(ActionLeft(action.id, 0, detector=watcher))
         if finish is not None:
             return finish

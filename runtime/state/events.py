@@ -1,6 +1,7 @@
 """The events of a turn, in order: the single source of answers, streams and stored rows."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -275,9 +276,25 @@ class Resized(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="re
     tokens: int = 0  # estimated number of tokens of summary and memo
 
 
-EndedBy: TypeAlias = Literal["script", "end_action", "user", "application", "rounds"]
+class TimerFired(Struct, frozen=True, tag_field="kind", tag="timer"):
+    """A moment of the script has come: the first event of its turn, which no message and no application caused.
+
+    `missed` are the moments of the reminders that were due before and did not speak.
+    """
+
+    action_id: str
+    timer_id: str
+    timer: Literal["wait", "remind", "expire"]
+    due: datetime
+    moment: str = ""  # empty if all reminders that were due are missed
+    missed: tuple[str, ...] = ()
+    is_by_hand: bool = False  # the application fired it, perhaps before it was due
+    source: Literal["timer"] = "timer"
+
+
+EndedBy: TypeAlias = Literal["script", "end_action", "user", "application", "rounds", "expired"]
 """What ended a conversation: the end of the script; an `end` action; the user, by an interrupt or a repair; the
-application; or a question without a usable reply in its rounds.
+application; a question without a usable reply in its rounds; or a question that expired.
 """
 
 
@@ -316,6 +333,7 @@ Body: TypeAlias = (
     | Migrated
     | Intervened
     | Resized
+    | TimerFired
     | Ended
 )
 

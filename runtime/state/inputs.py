@@ -3,6 +3,7 @@ interventions.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -37,6 +38,16 @@ class Start(Struct, frozen=True):
     """The start of a session, with the `start_variables` of its state."""
 
 
+class TimerDue(Struct, frozen=True):
+    """Timers of the session are due. `timer_id` fires this one alone, whether or not it is due.
+
+    Reminders that were due before `missed_before` do not speak.
+    """
+
+    timer_id: str = ""
+    missed_before: datetime | None = None
+
+
 class Moved(Struct, frozen=True):
     """A migration of the session to another version of its script; the state is adapted already.
 
@@ -47,7 +58,7 @@ class Moved(Struct, frozen=True):
     restart: str = ""
 
 
-Input: TypeAlias = Start | Reply | Chosen | Filled
+Input: TypeAlias = Start | Reply | Chosen | Filled | TimerDue
 
 
 class Pause(Struct, frozen=True):
@@ -128,6 +139,8 @@ def accepted(state: State, turn_input: Input | Moved | Intervention) -> str:
         return ""
     if state.status != "active" or state.wait is None:
         raise InputRefused(f"the session is {state.execution_status} and waits for no input")
+    if isinstance(turn_input, TimerDue):
+        return ""
     if isinstance(turn_input, Reply):
         if not is_unicode(turn_input.content):
             raise InputRefused("the reply is not valid Unicode")

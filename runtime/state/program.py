@@ -7,7 +7,7 @@ from runtime.state.state import DETECTORS, INTERRUPTS
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
-from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, arms, walk
+from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, Question, Sleep, arms, walk
 from scripts.model.script import (
     FormDefinition,
     Interrupt,
@@ -16,6 +16,7 @@ from scripts.model.script import (
     Script,
     Skill,
     Topic,
+    Trigger,
     all_declarations,
     resolve_target,
 )
@@ -28,6 +29,11 @@ Place = tuple[str, str, str, str]
 The topic of a skill has an empty phase; an interrupt counts as a topic of the phase `INTERRUPTS`, a detector as one of
 `DETECTORS`.
 """
+
+
+def answering_id(place: tuple[str, str]) -> str:
+    """Return the id of the interrupt that a topic is while it answers messages to a sleeping session."""
+    return f":{'/'.join(place)}"
 
 
 class PlaceLost(LookupError):
@@ -43,6 +49,7 @@ class Program:
         self.topics: dict[tuple[str, str], Topic] = {}
         self._actions: dict[tuple[str, str, str], Action] = {}
         self._lists: dict[Place, tuple[Action, ...]] = {}
+        self._targets: dict[tuple[str, str], tuple[str, str] | None] = {}  # by the script's targets, and phase
         self._indices: dict[tuple[str, str, str], tuple[int, int, int]] = {}
         for phase_at, phase in enumerate(script.phases):
             self._indices[phase.id, "", ""] = phase_at, 0, 0
@@ -54,6 +61,11 @@ class Program:
         self.interrupts = {each.id: each for each in script.interrupts}
         for each in script.interrupts:
             self._add_actions(INTERRUPTS, each.id, each.actions)
+        for place in {self.target(each.on_message, home[0]) for home, each in self._sleeping_topics()}:
+            if place is not None:  # a topic that answers while the session sleeps is like an interrupt
+                answering = Interrupt(id=answering_id(place), on=Trigger(), actions=self.topics[place].actions)
+                self.interrupts[answering.id] = answering
+                self._add_actions(INTERRUPTS, answering.id, answering.actions)
         self.watches_user = any(each.watches_user for each in script.detectors)
         self.watches_assistant = any(each.watches_assistant for each in script.detectors)
         self.vocabularies = {each.id: Vocabulary(each.measures, each.signs) for each in script.detectors}
@@ -69,7 +81,7 @@ class Program:
         self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
         self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}
         # what a turn can leave out, because nothing in the script uses it
-        self.has_calls = bool(script.skills or script.interrupts or script.watchers)
+        self.has_calls = bool(script.skills or self.interrupts or script.watchers)
         self.has_auto_variables = any(each.auto for each in all_declarations(script))
         self.has_patterns = any(map(_has_pattern, self._actions.values())) or any(
             each.pattern is not None
@@ -80,7 +92,10 @@ class Program:
         self.has_context = script.context is not None or any(
             isinstance(each, Chat) and each.context is not None for each in self._actions.values()
         )
-        self._targets: dict[tuple[str, str], tuple[str, str] | None] = {}  # by the script's targets, and phase
+        holders: tuple[Script | Phase | Topic, ...] = (script, *script.phases, *self.topics.values())
+        self.has_time = any(_has_time(each) for each in self._actions.values()) or any(
+            each.remind or each.expire for each in holders
+        )
         self.typed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
         """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added
         when an action first runs.
@@ -94,6 +109,14 @@ class Program:
     def is_counted(self, home: tuple[str, str], name: str) -> bool:
         """Return whether the script counts with an answer of a topic or skill, so that the answer must be a number."""
         return (*home, name) in self._counted
+
+    def _sleeping_topics(self) -> list[tuple[tuple[str, str, str], Sleep]]:
+        """Return the waits in which a topic answers messages."""
+        return [
+            (home, each)
+            for home, each in self._actions.items()
+            if isinstance(each, Sleep) and each.on_message not in {"hold", "resume"}
+        ]
 
     def _add_topic(self, phase: Phase, topic: Topic, index: tuple[int, int]) -> None:
         self.topics[phase.id, topic.id] = topic
@@ -180,6 +203,10 @@ class Program:
         """Return the program with its texts in a language; the program itself if the script has no translation."""
         table = table_for(self.script, locale)
         return self if table is None else Program(localised(self.script, table))
+
+
+def _has_time(action: Action) -> bool:
+    return isinstance(action, Sleep) or (isinstance(action, Question) and bool(action.remind or action.expire))
 
 
 def _has_pattern(action: Action) -> bool:

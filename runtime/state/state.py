@@ -23,7 +23,7 @@ Status: TypeAlias = Literal["active", "paused", "completed"]
 ExecutionStatus: TypeAlias = Literal["running", "waiting_input", "paused", "completed", "error"]
 Source: TypeAlias = Literal["script", "user", "model", "api", "default", "migrated"]
 Opener: TypeAlias = Literal["user", "assistant"]
-WaitKind: TypeAlias = Literal["text", "choice", "form", "acknowledge", "suggestion"]
+WaitKind: TypeAlias = Literal["text", "choice", "form", "acknowledge", "suggestion", "time"]
 
 
 class Cell(Struct, omit_defaults=True):
@@ -83,6 +83,17 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     suggestion: str = ""
     form: RenderedForm | None = None
     begins: bool = False  # a budget prevented the start of the action; it begins after the next message
+    until: datetime | None = None  # for a time: when the session continues by itself
+
+
+class Timing(Struct, frozen=True, omit_defaults=True):
+    """What the timers of a wait are counted from; only scripts with moments have it."""
+
+    began: datetime
+    heard: datetime | None = None  # the user's last message since
+    reminded: tuple[str, ...] = ()  # the moments of the reminders that have spoken, or were missed
+    dates: Mapping[str, str] = {}  # the values of the dates of its moments, by kind and moment
+    is_announced: bool = False  # of a `wait`: the user knows when the session is back
 
 
 class Held(Struct, frozen=True, omit_defaults=True):
@@ -90,6 +101,7 @@ class Held(Struct, frozen=True, omit_defaults=True):
 
     wait: Wait
     progress: Progress | None = None
+    timing: Timing | None = None
 
 
 INTERRUPTS = ":interrupts"
@@ -182,6 +194,8 @@ class State(Struct, omit_defaults=True):
     frames: list[Frame] = []
     progress: Progress | None = None
     wait: Wait | None = None
+    timezone: str = ""  # of this session; empty: that of the user, the script or the server
+    timing: Timing | None = None
     global_cells: dict[str, Cell] = {}  # the user's, as of this turn; the database is authoritative
     session_cells: dict[str, Cell] = {}
     phase_cells: dict[str, Cell] = {}

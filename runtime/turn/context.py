@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,7 @@ from runtime.state.ports import Clock, Ids, Journal, MessageDelta, MessageReset,
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Progress, Source, State, copy_of, own_copy, restore_state
+from runtime.timers.timers import session_zone
 from runtime.tools.examples import EXAMPLES
 from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetTracker, Calls, merged
@@ -126,12 +127,13 @@ class TurnContext:
         now: datetime | None,
         contexts: Contexts,
         recalls: TurnRecalls,
+        default_zone: str = "UTC",
         calls_end_at: float = math.inf,
         before: "TurnContext | None" = None,
         tool_calls: ToolCalls | None = None,
     ) -> None:
         """`before` is the same turn up to its restart, which a missing search result caused. Model calls stop at
-        `calls_end_at`, by the event loop's clock.
+        `calls_end_at`, by the event loop's clock. `default_zone` is the time zone of sessions without another one.
         """
         self.program = program
         self.state = state
@@ -141,6 +143,7 @@ class TurnContext:
         self.events: list[Event] = []
         self.action_id = ""
         self.recalls = recalls
+        self.default_zone = default_zone
         self.tool_calls = tool_calls or ToolCalls(EXAMPLES)
         earlier = journal.spent
         if earlier.calls:
@@ -387,6 +390,14 @@ class TurnContext:
         """Return the time of the turn; it is constant, so that a replay gives the same results."""
         return self._now
 
+    def zone(self) -> tzinfo:
+        """Return the session's time zone."""
+        return session_zone(self.program, self.state, self.default_zone)
+
+    def local_now(self) -> datetime:
+        """Return the time of the turn in the session's time zone."""
+        return self._now.astimezone(self.zone())
+
     def history(self) -> tuple[Message, ...]:
         """Return the last messages of the session, oldest first."""
         return tuple(self._history[-HISTORY_MAX:])
@@ -485,8 +496,8 @@ def _speaker(roles: Mapping[str, SpeakerRole], role: str) -> Speaker:
 
 
 _BUILTINS: Mapping[str, Callable[[TurnContext], object]] = {
-    "now": lambda run: run.now(),
-    "today": lambda run: run.now().date(),
+    "now": lambda run: run.local_now(),
+    "today": lambda run: run.local_now().date(),
     "round": lambda run: run.state.progress.round if run.state.progress else 0,
     "user": lambda run: {"id": run.state.user_id},
     "role": lambda run: _speaker(run.program.roles, run.role),

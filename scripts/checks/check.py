@@ -14,6 +14,7 @@ from scripts.checks.detector_checks import check_detector, unable
 from scripts.checks.effects import Body, Branch, Each, LoopBack, Read, Run, Select, Straight, Write, effect_of
 from scripts.checks.personal_data import check_copies
 from scripts.checks.reachability import check_reachability
+from scripts.checks.time_checks import action_faults, default_faults, script_faults
 from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.unused import check_names
 from scripts.checks.variable_flow import Place, VariableFlow
@@ -40,6 +41,7 @@ from scripts.model.actions import (
     Say,
     Scene,
     Show,
+    Sleep,
     action_type,
     outputs_of,
     policies,
@@ -152,6 +154,8 @@ class _Checker:
             self.detector(detector)
         self.on_budget()
         self.context(script.context)
+        self.timed(script)
+        self.faults(script_faults(script))
         self.texts(*(repair.say for repair in script.repairs))
         self.forms()
         self.tools()
@@ -174,6 +178,7 @@ class _Checker:
             self.expression(phase.when)
             self.declarations(phase.declare)
             self.ids(phase.topics, "topic", "topic")
+            self.timed(phase)
             if not phase.topics:
                 self.add("NO_ACTIONS", f"phase {phase.id} has no topics", phase.at)
             for topic in phase.topics:
@@ -183,6 +188,7 @@ class _Checker:
         self.expression(topic.when)
         with self.within(Place(phase, topic)):
             self.declarations(topic.declare)
+            self.timed(topic)
             if not topic.actions:
                 self.add("NO_ACTIONS", f"topic {topic.id} has no actions", topic.at)
             self.actions(topic.actions)
@@ -226,6 +232,15 @@ class _Checker:
                     message = f"`on_budget` cannot `{action_type(action)}`: its actions run immediately, within a turn"
                     self.add("ON_BUDGET_WAITS", message, action.at)
                 self.actions(each.actions)
+
+    def timed(self, node: Script | Phase | Topic) -> None:
+        """Check the reminders and the expiry of all questions of a node."""
+        self.faults(default_faults(node))
+        self.texts(*(each.say for each in node.remind))
+        for each in (*node.remind, *((node.expire,) if node.expire is not None else ())):
+            self.expression(each.until.expression if each.until is not None else None)
+        if node.expire is not None and node.expire.then.policy == "goto":
+            self.target(node.expire.then.target, node.expire.then.at)
 
     # -- names --------------------------------------------------------------------------------------------------
 
@@ -339,6 +354,7 @@ class _Checker:
 
     def own(self, action: Action) -> None:
         """Check what only actions of this type have."""
+        self.faults(action_faults(action))
         match action:
             case Say() if not any(text.source.strip() for text in action.texts):
                 self.add("EMPTY_TEXT", "the text is empty", action.mark("say"))
@@ -362,6 +378,8 @@ class _Checker:
                 self.form(action)
             case Chat():
                 self.context(action.context)
+            case Sleep() if action.on_message not in {"hold", "resume"}:
+                self.target(action.on_message, action.mark("on_message"))
             case Scene():
                 for role in (action.speakers.ai, action.speakers.human):
                     self.role(role, action.speakers.at)

@@ -7,8 +7,18 @@ from msgspec import Struct
 
 from scripts.checks.abstract_state import ABSENT, VALUE, AbstractState, Key, Level, Sight
 from scripts.checks.effects import Run, effect_of
-from scripts.model.actions import Action, walk
-from scripts.model.script import FormDefinition, Phase, Script, Skill, Topic, declared_in, nodes, resolve_target
+from scripts.model.actions import Action, Sleep, walk
+from scripts.model.script import (
+    FormDefinition,
+    Phase,
+    Script,
+    Skill,
+    Topic,
+    all_actions,
+    declared_in,
+    nodes,
+    resolve_target,
+)
 from scripts.model.variables import Declaration
 
 Spot: TypeAlias = tuple[str, str]
@@ -164,9 +174,10 @@ class ControlFlowGraph:
         return frozenset(names.union(*(self._written(each.actions) for each in self.script.interrupts)))
 
     def interrupt_targets(self) -> list[Node]:
-        """Return the topics that interrupts and repairs may jump to from any place."""
+        """Return the topics that interrupts and repairs may jump to from any place, or that answer in a wait."""
         script = self.script
         targets = [each.then.target for each in script.interrupts]
+        targets += [each.on_message for each in all_actions(script) if isinstance(each, Sleep)]
         targets += [each.then.target for each in script.repairs if each.then is not None]
         for interrupt in script.interrupts:
             leaves = (leave for action in walk(interrupt.actions) for leave in effect_of(action).leaves)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.analysis import ExpressionInfo
 from scripts.expressions.condition_algebra import Unknown
@@ -34,6 +35,7 @@ from scripts.model.actions import (
     OnFail,
     Onward,
     OwnAction,
+    Question,
     Recall,
     Remember,
     Repeat,
@@ -41,9 +43,12 @@ from scripts.model.actions import (
     Scene,
     Set,
     Show,
+    Sleep,
     Step,
     UserSay,
     policies,
+    timed_arms,
+    walk,
 )
 from scripts.model.base import Expression, Location, Template, sources_below
 from scripts.model.memory_plan import sources_in
@@ -172,15 +177,43 @@ _EFFECTS: dict[int, tuple[Action, Effect]] = {}
 def effect_of(action: Action, sheets: tuple[FormDefinition, ...] = ()) -> Effect:
     """Return the effect of an action whose `when` is true; `sheets` are the script's forms, whose fields it sets."""
     if isinstance(action, Form):
-        return _filling(action, sheets)
+        return _with_time(action, _filling(action, sheets))
     known = _EFFECTS.get(id(action))
     if known is not None and known[0] is action:
         return known[1]
     if len(_EFFECTS) >= EFFECTS_MAX:
         _EFFECTS.clear()
-    effect = _effect_of(action)
+    effect = _with_time(action, _effect_of(action))
     _EFFECTS[id(action)] = action, effect
     return effect
+
+
+def _with_time(action: Action, effect: Effect) -> Effect:
+    """Add the reads and writes of reminders and expiry, which may happen before the reply."""
+    if not isinstance(action, Question) or not (action.remind or action.expire):
+        return effect
+    moments = (*action.remind, *((action.expire,) if action.expire else ()))
+    steps: list[Read | Write] = list(_looks(*(each.until.expression for each in moments if each.until is not None)))
+    steps += _looks(*(each.say for each in action.remind))
+    for inner in (inner for actions in timed_arms(action).values() for inner in walk(actions)):
+        steps += [replace(each, doubt=_NOT_YET) if isinstance(each, Write) else each for each in effect_of(inner).steps]
+    leaves = effect.leaves
+    if action.expire is not None:
+        then = action.expire.then
+        leaves += _leaves(OnFail(policy=then.policy, target=then.target, at=then.at)) if then.policy == "goto" else ()
+        if then.policy == "skip":
+            doubted = (_expired(each) if isinstance(each, Write) else each for each in effect.steps)
+            effect = replace(effect, steps=tuple(doubted))
+    return replace(effect, steps=(*steps, *effect.steps), leaves=leaves)
+
+
+_NOT_YET = "its time has not come"
+_EXPIRED = "there is no answer in time (`expire`)"
+
+
+def _expired(step: Write) -> Write:
+    """Return the write of an answer, which is missing if the question expires."""
+    return step if step.value is not None or step.doubt else replace(step, doubt=_EXPIRED)
 
 
 def _effect_of(action: Action) -> Effect:
@@ -222,11 +255,9 @@ def _effect_of(action: Action) -> Effect:
         case Emit():
             return Effect(_looks(*action.signal.data.values()))
         case Remember():
-            written = sources_in(dict(action.metadata), action.mark("metadata"))
-            return Effect(_looks(action.text, action.about, action.source, *written))
+            return _remembering(action)
         case Recall():
-            looks = _looks(action.query, *sources_in(dict(action.filters), action.mark("filters")))
-            return Effect((*looks, Write(action.into, action.mark("into"), null="memory has no result for it")))
+            return _recalling(action)
         case CallTool():
             return _using(action)
         case Form():
@@ -235,6 +266,8 @@ def _effect_of(action: Action) -> Effect:
             return _chatting(action)
         case Scene():
             return Effect()
+        case Sleep():
+            return _sleeping(action)
         case Goto():
             return Effect(leaves=(Leave(action.target, action.mark("goto")),), passes=False)
         case End():
@@ -243,6 +276,21 @@ def _effect_of(action: Action) -> Effect:
             return _of_package(action)
         case _:
             assert_never(action)
+
+
+def _sleeping(action: Sleep) -> Effect:
+    until = action.moment.until
+    return Effect(_looks(until.expression) if until is not None else (), waits="always")
+
+
+def _remembering(action: Remember) -> Effect:
+    metadata = sources_in(dict(action.metadata), action.mark("metadata"))
+    return Effect(_looks(action.text, action.about, action.source, *metadata))
+
+
+def _recalling(action: Recall) -> Effect:
+    looks = _looks(action.query, *sources_in(dict(action.filters), action.mark("filters")))
+    return Effect((*looks, Write(action.into, action.mark("into"), null="memory has no result for it")))
 
 
 def _of_package(action: OwnAction) -> Effect:

@@ -28,6 +28,7 @@ from scripts.model.actions import (
     Media,
     OnFail,
     Onward,
+    Question,
     Recall,
     Repeat,
     Signal,
@@ -39,6 +40,7 @@ from scripts.model.actions import (
     policies,
 )
 from scripts.model.base import Expression, Template
+from scripts.model.moments import Moment
 from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, resolve_target
 
 START = ":start"  # no id of a script contains a colon
@@ -47,8 +49,10 @@ SKILLS = ":skills"
 INTERRUPTS = ":interrupts"
 DETECTORS = ":detectors"
 
-EdgeKind: TypeAlias = Literal["order", "goto", "on_fail", "on_blocked", "on_off_topic", "end", "call", "detect"]
-FAILING: frozenset[EdgeKind] = frozenset({"on_fail", "on_blocked", "on_off_topic"})
+EdgeKind: TypeAlias = Literal[
+    "order", "goto", "on_fail", "on_blocked", "on_off_topic", "expire", "end", "call", "detect"
+]
+FAILING: frozenset[EdgeKind] = frozenset({"on_fail", "on_blocked", "on_off_topic", "expire"})
 
 
 class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -63,6 +67,7 @@ class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
     on_fail: str = ""  # as written, if it leads out of the topic
     on_blocked: str = ""  # the same
     on_off_topic: str = ""
+    expire: str = ""
 
 
 class StartNode(Struct, frozen=True, tag_field="kind", tag="start"):
@@ -271,6 +276,7 @@ def _item(step: _Step) -> ActionItem:
         on_fail=away.get("on_fail", ""),
         on_blocked=away.get("on_blocked", ""),
         on_off_topic=away.get("on_off_topic", ""),
+        expire=away.get("expire", ""),
     )
 
 
@@ -305,6 +311,8 @@ def _spelled(value: object) -> str:
             return f"{value.items.source} as {value.name}"
         case Signal():
             return value.event
+        case Moment():
+            return value.text
         case Speakers():
             return ", ".join(filter(None, (value.ai, value.human)))
         case _:
@@ -320,6 +328,8 @@ def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, OnFail | Onward | 
         found = [("on_fail", action.on_fail), *found]
     if isinstance(action, CallTool) and action.on_fail is not None:
         found = [("on_fail", action.on_fail.then)]
+    if isinstance(action, Question) and action.expire is not None:
+        found.append(("expire", action.expire.then))
     yield from ((kind, then) for kind, then in found if then.policy in {"goto", "end"})
 
 

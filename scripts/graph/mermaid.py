@@ -13,7 +13,7 @@ LABEL_EM_MAX = 30.0
 
 _ARROWS: Mapping[EdgeKind, str] = {
     "order": "-->", "goto": "==>", "on_fail": "-.->", "on_blocked": "-.->", "on_off_topic": "-.->",
-    "end": "-.->", "call": "-->", "detect": "-.->",
+    "expire": "-.->", "end": "-.->", "call": "-->", "detect": "-.->",
 }  # fmt: skip
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MARKUP = frozenset("!\"#$%&'*:;<>@[]\\^`{|}~")  # characters that may have a meaning in Mermaid, Markdown or HTML

@@ -38,13 +38,14 @@ _COLOURS: Mapping[EdgeKind, str] = {
     "on_fail": "#c2410c",
     "on_blocked": "#c2410c",
     "on_off_topic": "#c2410c",
+    "expire": "#c2410c",
     "end": "#1f2937",
     "call": "#7c3aed",
     "detect": "#be185d",
 }
 _FAMILIES = {
     "asks": ("ask", "ai_ask", "choose", "user_say", "form", "chat"),
-    "silent": ("set", "ai_think", "emit", "remember", "recall", "scene"),
+    "silent": ("set", "ai_think", "emit", "remember", "recall", "scene", "wait"),
     "flow": ("if", "foreach", "repeat", "call"),
     "goto": ("goto",),
     "end": ("end",),

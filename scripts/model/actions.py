@@ -10,6 +10,7 @@ from scripts.expressions.values import Value
 from scripts.model.base import Expression, Node, Template
 from scripts.model.context_config import Context
 from scripts.model.memory_plan import K, Score
+from scripts.model.moments import Moment
 from scripts.model.tools import Given, Timeout
 from scripts.model.variables import OutputItem
 
@@ -68,6 +69,20 @@ class Policy(Node, frozen=True, kw_only=True):
     after: Annotated[int, Meta(ge=1, le=ROUNDS_MAX)] = 1
 
 
+class Reminder(Moment, frozen=True, kw_only=True):
+    """What the session says or does at a moment while it waits for a reply; the wait goes on."""
+
+    say: Template | None = None
+    actions: "tuple[Action, ...]" = field(name="do", default=())
+
+
+class Expiry(Moment, frozen=True, kw_only=True):
+    """When a question expires, what is done then, and where the conversation continues."""
+
+    actions: "tuple[Action, ...]" = field(name="do", default=())
+    then: Onward = Onward(policy="skip")
+
+
 class Step(Node, frozen=True, kw_only=True):
     """The keys that every action may have."""
 
@@ -102,6 +117,8 @@ class AiSay(ModelStep, frozen=True, kw_only=True):
     max_rounds: Rounds | None = None
     require_acknowledgment: bool | None = None
     exit_criteria: ExitCriteria | None = None
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
     @property
     def utterances(self) -> int:
@@ -126,6 +143,8 @@ class Ask(Step, frozen=True, kw_only=True):
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class AiAsk(ModelStep, frozen=True, kw_only=True):
@@ -141,6 +160,8 @@ class AiAsk(ModelStep, frozen=True, kw_only=True):
     on_fail: OnFail = OnFail()
     on_blocked: Policy | None = None
     on_off_topic: Policy | None = None
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class AiThink(ModelStep, frozen=True, kw_only=True):
@@ -174,12 +195,16 @@ class Choose(Step, frozen=True, kw_only=True):
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class UserSay(Step, frozen=True, kw_only=True):
     """Suggests a reply as a button; any text is accepted."""
 
     text: Template = field(name="user_say")
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class Media(Node, frozen=True, kw_only=True):
@@ -333,6 +358,8 @@ class Form(Step, frozen=True, kw_only=True):
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class Chat(ModelStep, frozen=True, kw_only=True):
@@ -347,6 +374,8 @@ class Chat(ModelStep, frozen=True, kw_only=True):
     context: Context | None = None
     on_blocked: Policy | None = None
     on_off_topic: Policy | None = None
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class Speakers(Node, frozen=True, kw_only=True):
@@ -360,6 +389,13 @@ class Scene(Step, frozen=True, kw_only=True):
     """Sets the speakers from here on."""
 
     speakers: Speakers = field(name="scene")
+
+
+class Sleep(Step, frozen=True, kw_only=True):
+    """Waits for a moment. `on_message` is what a message does meanwhile: `hold`, `resume`, or a topic that answers."""
+
+    moment: Moment = field(name="wait")
+    on_message: str = "hold"
 
 
 class Goto(Step, frozen=True, kw_only=True):
@@ -400,6 +436,7 @@ Action: TypeAlias = (
     | Form
     | Chat
     | Scene
+    | Sleep
     | Goto
     | End
     | OwnAction
@@ -413,6 +450,10 @@ def _key_of(kind: type[Struct]) -> FieldInfo:
 
 _OF_LANGUAGE = tuple(kind for kind in get_args(Action) if kind is not OwnAction)
 ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in _OF_LANGUAGE}
+Question: TypeAlias = AiSay | Ask | AiAsk | Choose | UserSay | Form | Chat
+"""The actions that wait for a reply, and may remind of it or expire."""
+
+REMINDED, EXPIRED = "remind ", "expire"  # beginnings of the arms with the actions of reminders and expiry
 _TYPE_NAMES = {kind: name for name, kind in ACTION_TYPES.items()}
 _KEY_FIELDS = {kind: _key_of(kind).name for kind in _OF_LANGUAGE}
 
@@ -442,11 +483,20 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
         case Foreach() | Repeat():
             return {"do": action.do}
         case Choose():
-            return {choice.key: choice.actions for choice in action.choices if choice.actions}
+            chosen = {choice.key: choice.actions for choice in action.choices if choice.actions}
+            return {**chosen, **timed_arms(action)}
+        case AiSay() | Ask() | AiAsk() | UserSay() | Form() | Chat():
+            return timed_arms(action)
         case CallTool() if action.on_fail is not None and action.on_fail.actions:
             return {ON_FAIL: action.on_fail.actions}
         case _:
             return {}
+
+
+def timed_arms(action: Question) -> Mapping[str, "tuple[Action, ...]"]:
+    """Return the actions of reminders and expiry, by arm."""
+    found = {f"{REMINDED}{each.text}": each.actions for each in action.remind if each.actions}
+    return found | ({EXPIRED: action.expire.actions} if action.expire is not None and action.expire.actions else {})
 
 
 def outputs_of(action: Action) -> tuple[OutputItem, ...]:
@@ -478,11 +528,22 @@ def with_arms(action: Action, change: "Callable[[tuple[Action, ...]], tuple[Acti
             return replace(action, do=change(action.do))
         case Choose():
             choices = (replace(choice, actions=change(choice.actions)) for choice in action.choices)
-            return replace(action, choices=tuple(choices))
+            return with_timed_arms(replace(action, choices=tuple(choices)), change)
+        case AiSay() | Ask() | AiAsk() | UserSay() | Form() | Chat():
+            return with_timed_arms(action, change)
         case CallTool() if action.on_fail is not None:
             return replace(action, on_fail=replace(action.on_fail, actions=change(action.on_fail.actions)))
         case _:
             return action
+
+
+def with_timed_arms(action: Question, change: "Callable[[tuple[Action, ...]], tuple[Action, ...]]") -> Question:
+    """Return an action with the actions of its reminders and expiry replaced."""
+    if not timed_arms(action):
+        return action
+    remind = tuple(replace(each, actions=change(each.actions)) for each in action.remind)
+    expire = action.expire and replace(action.expire, actions=change(action.expire.actions))
+    return replace(action, remind=remind, expire=expire)
 
 
 def walk(actions: "tuple[Action, ...]") -> Iterator["Action"]:

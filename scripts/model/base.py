@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import FieldInfo, replace
 
 ID_CHARS_MAX = 200
 
@@ -33,6 +33,11 @@ class Node(Struct, frozen=True, kw_only=True):
     def mark(self, key: str) -> Location:
         """Return the location of a key's value, or of the node if the key is not written."""
         return self.marks.get(key, self.at)
+
+
+def written_key(field: FieldInfo) -> str:
+    """Return the key of a field in a script. `at` of a moment is a time, not the location of its node."""
+    return "at" if field.name == "clock" else field.encode_name
 
 
 class Template(Struct, frozen=True, gc=False):

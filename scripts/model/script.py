@@ -12,12 +12,13 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 
 from scripts.expressions.values import DeclaredType, Value
-from scripts.model.actions import Action, OnInterrupted, walk
+from scripts.model.actions import Action, Expiry, OnInterrupted, Reminder, walk
 from scripts.model.base import Expression, Node, Reference, Template
 from scripts.model.context_config import Context
 from scripts.model.detectors import Example, Measure, Pattern, Rule, Sign
 from scripts.model.experiments import ExperimentPlan, arm_variables
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
+from scripts.model.moments import QuietHours
 from scripts.model.tools import ToolDefinition
 from scripts.model.variables import Declaration, Output
 
@@ -198,6 +199,8 @@ class Topic(Node, frozen=True, kw_only=True):
     strategy: str = ""
     when: Expression | None = None
     interruptible: bool = True  # by words and intents; detectors always interrupt
+    remind: tuple[Reminder, ...] = ()  # of the questions without their own
+    expire: Expiry | None = None
     declare: tuple[Declaration, ...] = ()
     actions: tuple[Action, ...] = ()
 
@@ -209,6 +212,8 @@ class Phase(Node, frozen=True, kw_only=True):
     title: str = ""
     goal: str = ""
     when: Expression | None = None
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
     declare: tuple[Declaration, ...] = ()
     topics: tuple[Topic, ...] = field()
 
@@ -269,6 +274,10 @@ class Script(Node, frozen=True, kw_only=True):
     on_interrupted: OnInterrupted = "retry"
     context: Context | None = None  # which part of the conversation the model sees
     memory: MemoryPlan = DEFAULT_PLAN
+    timezone: str = ""  # an IANA name; of sessions and users without one
+    quiet_hours: QuietHours | None = None
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
     phases: tuple[Phase, ...] = field()

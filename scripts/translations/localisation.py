@@ -24,11 +24,14 @@ from scripts.model.actions import (
     Choose,
     Form,
     OwnAction,
+    Question,
+    Reminder,
     Say,
     Show,
     UserSay,
     policies,
     with_arms,
+    with_timed_arms,
 )
 from scripts.model.base import Location, Node, Template
 from scripts.model.script import (
@@ -67,6 +70,7 @@ Phrase: TypeAlias = Literal[
     "multichoice",
     "table",
     "busy",
+    "asleep",
 ]
 """The runtime's default texts: for invalid answers, by expected type, and for other situations."""
 
@@ -147,7 +151,12 @@ def _with_lines(script: Script, change: Change) -> Script:
 
     def topic(phase: Phase, topic: Topic) -> Topic:
         declared = session | _declared(phase.declare) | _declared(topic.declare)
-        return replace(topic, actions=translated(f"{phase.id}/{topic.id}", declared, topic.actions))
+        remind = texts.reminders(topic, f"{phase.id}/{topic.id}.remind")
+        return replace(topic, remind=remind, actions=translated(f"{phase.id}/{topic.id}", declared, topic.actions))
+
+    def phase(phase: Phase) -> Phase:
+        remind = texts.reminders(phase, f"{phase.id}.remind")
+        return replace(phase, remind=remind, topics=tuple(topic(phase, each) for each in phase.topics))
 
     def skill(skill: Skill) -> Skill:
         actions = translated(f"skill:{skill.id}", shared | _declared(declared_in(skill)), skill.actions)
@@ -164,9 +173,8 @@ def _with_lines(script: Script, change: Change) -> Script:
 
     return replace(
         script,
-        phases=tuple(
-            replace(each, topics=tuple(topic(each, inner) for inner in each.topics)) for each in script.phases
-        ),
+        remind=texts.reminders(script, "remind"),
+        phases=tuple(map(phase, script.phases)),
         skills=tuple(map(skill, script.skills)),
         interrupts=tuple(map(interrupt, script.interrupts)),
         detectors=tuple(map(detector, script.detectors)),
@@ -203,6 +211,15 @@ class _Texts:
     def changed(self, node: Node, id: str, *fields: str) -> dict[str, Template | None]:
         """Return the replaced texts in these fields of a node, whose ids are those of the node and the field."""
         return {field: self.maybe(f"{id}.{field}", getattr(node, field), node.at) for field in fields}
+
+    def reminder(self, reminder: Reminder, id: str, owner: Location) -> Reminder:
+        """Replace the text of a reminder, whose id is that of the action or node and its moment."""
+        id = f"{id}.{reminder.text}" if id else ""
+        return replace(reminder, say=self.maybe(id, reminder.say, owner))
+
+    def reminders(self, node: Script | Phase | Topic, id: str) -> tuple[Reminder, ...]:
+        """Replace the texts of the reminders of all questions of a node."""
+        return tuple(self.reminder(each, id, node.at) for each in node.remind)
 
     def labels(self, id: str, choices: tuple[str, ...], at: Location, owner: Location) -> Mapping[str, str]:
         """Return the labels of choices whose text differs from the value."""
@@ -274,9 +291,13 @@ class _Walker:
                     name: self.maybe(action, name, text) for name, text in texts.items() if isinstance(text, Template)
                 }
             case Choose():
-                return replace(action, **changed, choices=tuple(self.choice(action, each) for each in action.choices))
+                changed["choices"] = tuple(self.choice(action, each) for each in action.choices)
+                changed["remind"] = self.reminders(action)
+                return with_timed_arms(replace(action, **changed), self.actions)
             case _:
                 pass
+        if isinstance(action, Question):
+            changed["remind"] = self.reminders(action)
         for key, policy in policies(action).items():
             changed[key] = replace(policy, say=self.maybe(action, key, policy.say))
         return with_arms(replace(action, **changed), self.actions)
@@ -284,6 +305,10 @@ class _Walker:
     def choice(self, action: Choose, choice: ChoiceItem) -> ChoiceItem:
         text = self._texts.text(self.id(action, f"choices.{choice.key}"), choice.text, action.at)
         return replace(choice, text=text, actions=self.actions(choice.actions))
+
+    def reminders(self, action: Question) -> tuple[Reminder, ...]:
+        id = self.id(action, "remind")
+        return tuple(self._texts.reminder(each, id, action.at) for each in action.remind)
 
     def item(self, action: Ask | AiAsk, item: OutputItem) -> OutputItem:
         match item:

@@ -29,8 +29,9 @@ from scripts.model.actions import (
     OwnAction,
     Policy,
 )
-from scripts.model.base import Expression, Location, Node, Reference, Template, Variable
+from scripts.model.base import Expression, Location, Node, Reference, Template, Variable, written_key
 from scripts.model.diagnostics import Problems, Severity
+from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
 from scripts.yaml.given_values import GivenInvalid, read_given
@@ -57,6 +58,7 @@ SHORTHANDS = {
     "Context": "strategy",
     "MemoryPlan": "strategy",
     "CaseMemory": "text",
+    "Moment": "after",
 }
 """For these types, a text stands for a mapping with only this key."""
 
@@ -98,7 +100,8 @@ def _fields(kind: type[Struct]) -> dict[str, _Field]:
         instead = ""
         for meta in _metas(each.type):
             instead = (meta.extra or {}).get("instead", instead)
-        found[each.encode_name] = _Field(each.name, each.encode_name, each.type, each.required, instead)
+        key = written_key(each)
+        found[key] = _Field(each.name, key, each.type, each.required, instead)
     return found
 
 
@@ -499,6 +502,16 @@ class Reader:
         spelled = ((Scalar("key", True, key.at), label), (Scalar("text", True, key.at), text), *tree.pairs[1:])
         return self._struct(Mapping(spelled, tree.at), ChoiceItem)
 
+    def _moment_part(self, tree: Tree, code: str, parse: Callable[[str], Any], expected: str) -> Any:
+        """Read a text that `parse` understands."""
+        text = tree.text.strip() if isinstance(tree, Scalar) else ""
+        part = parse(text)
+        if part is not None:
+            return part
+        found = shorten(text) if isinstance(tree, Scalar) else "a mapping or list"
+        self.add(code, f"expected {expected}, found {found}", tree.at)
+        return _FAILED
+
     def _mismatch(self, tree: Tree, expected: str, fix: str = "") -> Any:
         found = {Mapping: "a mapping", SequenceTree: "a list"}.get(type(tree), "")
         if isinstance(tree, Scalar):
@@ -530,6 +543,13 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Variable: Reader._variable,
     Loop: Reader._loop,
     ChoiceItem: Reader._choice,
+    Duration: partial(
+        Reader._moment_part, code="DURATION_INVALID", parse=parse_duration, expected="a duration such as 3 days"
+    ),
+    Clock: partial(Reader._moment_part, code="CLOCK_INVALID", parse=parse_clock, expected="a time such as 9:00"),
+    DateValue: partial(
+        Reader._moment_part, code="DATE_INVALID", parse=parse_until, expected="a date such as 2026-01-31, or `=NAME`"
+    ),
 }
 
 

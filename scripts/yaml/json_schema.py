@@ -26,7 +26,8 @@ from scripts.model.actions import (
     Policy,
     own_key,
 )
-from scripts.model.base import Expression, Reference, Template, Variable
+from scripts.model.base import Expression, Reference, Template, Variable, written_key
+from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Trigger
 from scripts.yaml.decoder import ALIASES, SHORTHANDS, policy_words
@@ -83,6 +84,9 @@ class _Definitions:
             FailureExit: _FAILURE_EXIT,
             Loop: _LOOP,
             Into: _INTO,
+            Duration: _DURATION,
+            Clock: _CLOCK,
+            DateValue: _WORD,
         }.get(kind)
         if special is not None:
             return _describe_type(kind) | special
@@ -102,7 +106,7 @@ class _Definitions:
 
     def _object(self, kind: type[Struct]) -> Schema:
         fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
-        properties = {field.encode_name: self._property(kind, field) for field in fields}
+        properties = {written_key(field): self._property(kind, field) for field in fields}
         aliases = {alias: name for alias, name in ALIASES.items() if name in properties and alias not in properties}
         for alias, name in aliases.items():
             properties[alias] = properties[name] | {"deprecated": True, "description": f"The same as `{name}`."}
@@ -117,7 +121,7 @@ class _Definitions:
     def _property(self, kind: type[Struct], field: msgspec.structs.FieldInfo) -> Schema:
         schema = self.of(field.type)
         is_verb = kind in _ACTIONS and field.required and ACTION_TYPES.get(field.encode_name) is kind
-        about = _documentation(kind) if is_verb else self._descriptions.get(field.encode_name, "")
+        about = _documentation(kind) if is_verb else self._descriptions.get(written_key(field), "")
         if about:
             schema = {"description": about} | schema
         if isinstance(field.default, bool | int | str) and field.default != "":
@@ -227,4 +231,6 @@ _ON_FAIL, _AFTER, _ONWARD, _FAILURE_EXIT = (
     _leading(*policy_words(kind)) for kind in (OnFail, After, Onward, FailureExit)
 )
 _INTO: Schema = {"anyOf": [_WORD, {"type": "object", "additionalProperties": _WORD}]}
+_DURATION: Schema = {"type": "string", "pattern": r"^\s*(\d{1,9}\s*(second|minute|hour|day|week)s?\s*)+$"}
+_CLOCK: Schema = {"type": "string", "pattern": r"^\s*([01]?\d|2[0-3]):[0-5]\d\s*$"}
 _LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}

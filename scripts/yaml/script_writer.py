@@ -25,9 +25,20 @@ from scripts.model.actions import (
     Policy,
     Step,
 )
-from scripts.model.base import NOWHERE, Expression, Location, Node, Reference, Template, Variable, rebuilt
+from scripts.model.base import (
+    NOWHERE,
+    Expression,
+    Location,
+    Node,
+    Reference,
+    Template,
+    Variable,
+    rebuilt,
+    written_key,
+)
 from scripts.model.detectors import Example, Line
 from scripts.model.experiments import Arm
+from scripts.model.moments import Clock, DateValue, Duration, Moment
 from scripts.model.script import (
     SHARED,
     After,
@@ -136,7 +147,7 @@ class _Writer:
                 value = _own(node, value)
             if field.required or not _is_default(value, field):
                 given = field.name in _GIVEN and isinstance(node, CallTool | HttpRequest)
-                found.append((field.encode_name, _given(value) if given else self.layout(value)))
+                found.append((written_key(field), _given(value) if given else self.layout(value)))
         return tuple(found)
 
     def layout(self, value: Any) -> Layout:
@@ -162,6 +173,10 @@ class _Writer:
                 return self.tuple(words)
             case Trigger(keywords=(), match="anywhere", detector=""):
                 return value.intent
+            case Duration() | Clock() | DateValue():
+                return value.text
+            case Moment(after=Duration(text=text), clock=None, days=(), until=None) if type(value) is Moment:
+                return text
             case Loop():
                 return f"{value.items.source} as {value.name}"
             case ChoiceItem():

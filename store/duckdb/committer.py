@@ -10,6 +10,7 @@ from cachetools import LRUCache
 
 from store.duckdb.calls import settle
 from store.duckdb.insert import as_list, insert_statement, roll_back
+from store.duckdb.timers import replace_timers
 from store.duckdb.variables import merge_statement
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import StoreError
@@ -71,7 +72,8 @@ class TurnCommitter:
 
     def _insert(self, group: TurnGroup) -> None:
         documents = group.all_documents()
-        if len(documents) == 1 and not group.settlements:  # one statement is a transaction by itself, and costs less
+        # one statement is a transaction by itself, and costs less
+        if len(documents) == 1 and not group.settlements and not group.timers:
             ((table, rows),) = documents.items()
             self._inserting.execute(self._statements[table], [as_list(rows)])
             return
@@ -79,6 +81,10 @@ class TurnCommitter:
         try:
             for table, rows in documents.items():
                 self._cursor.execute(self._statements[table], [as_list(rows)])
+            if group.timers:
+                replace_timers(
+                    self._cursor, list(group.timers), [row for rows in group.timers.values() for row in rows]
+                )
             if group.settlements:
                 settle(self._cursor, group.settlements)
             self._cursor.execute("COMMIT")

@@ -41,6 +41,7 @@ OWNED = (
     Owned("settled_calls", {"calls": _ROWS}),
     Owned("call_journal", {"calls": "count(DISTINCT call_id)"}),
     Owned("webhook_deliveries", {"deliveries": _ROWS}),
+    Owned("timers", {"timers": _ROWS}),
     Owned("user_variables", {"variables": _ROWS}, by_session=False),
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
     Owned("api_keys", {"keys": _ROWS}, by_session=False),

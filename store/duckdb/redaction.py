@@ -91,7 +91,8 @@ def redact_sessions(cursor: Cursor, tenant: str, session_ids: list[str], at: dat
     users = delete_memory_of(cursor, tenant, session_ids)
     for table, changes in REWRITTEN.items():
         _rewrite(cursor, table, changes, parameters)
-    cursor.execute(f"DELETE FROM webhook_deliveries WHERE {OF_SESSIONS}", parameters)  # noqa: S608
+    for table in ("webhook_deliveries", "timers"):
+        cursor.execute(f"DELETE FROM {table} WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(f"UPDATE turn_failures SET message = '' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(f"UPDATE session_migrations SET why = '[]' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(

@@ -19,6 +19,7 @@ from store.duckdb import failures as failures_sql
 from store.duckdb import import_session as import_sql
 from store.duckdb import search as search_sql
 from store.duckdb import statistics as statistics_sql
+from store.duckdb import timers as timers_sql
 from store.duckdb.compaction import Compaction, require_room
 from store.duckdb.database import Database
 from store.duckdb.readers import Readers
@@ -28,6 +29,7 @@ from store.interface.admission import ProposedTurn
 from store.interface.errors import CompactionRunning
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow
+from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
 
@@ -43,10 +45,11 @@ class DuckDBTurns(Repository):
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
         deliveries: tuple[DeliveryRow, ...] = (),
+        timers: tuple[TimerRow, ...] | None = None,
     ) -> None:
         """Commit a turn in a group with the other waiting turns."""
         await self._writer.commit(
-            ProposedTurn(turn, expected_turn, session, migration, calls_used, calls_withheld, deliveries)
+            ProposedTurn(turn, expected_turn, session, migration, calls_used, calls_withheld, deliveries, timers)
         )
 
     async def note_call(self, call: CallRow) -> None:
@@ -116,6 +119,15 @@ class DuckDBDelivery(Repository):
     ahead = reads(webhooks.deliveries_ahead)
     page = reads(webhooks.deliveries)
     get = reads(webhooks.delivery)
+
+
+class DuckDBTimers(Repository):
+    """Read timers, and note failed attempts to fire them."""
+
+    ahead = reads(timers_sql.ahead)
+    page = reads(timers_sql.page)
+    replace = writes(timers_sql.replace)
+    note_failure = writes(timers_sql.note_failure)
 
 
 class DuckDBKeys(Repository):

@@ -85,6 +85,8 @@ _RULES = """SELECT unnest(from_json_strict($rules::JSON, '[{"number": "INTEGER",
 def _due(*, named: bool = False) -> str:
     """Return common table expressions; `due` has the due sessions. The latest turn of every session is read.
 
+    A session that will continue by itself is not due.
+
     Sessions that were never created, of which only journaled calls of models exist, are included.
     """
     of = f"WHERE {OF_SESSIONS}" if named else ""
@@ -109,6 +111,7 @@ def _due(*, named: bool = False) -> str:
             AND (rules.status IS NULL OR rules.status = s.status)
         QUALIFY row_number() OVER (PARTITION BY s.tenant, s.session_id, rules.action ORDER BY rules.number) = 1
     ), due AS (
-        SELECT * FROM fitting WHERE active_at < before AND (action = 'delete' OR redacted_at IS NULL)
+        SELECT * FROM fitting ANTI JOIN (FROM timers WHERE status = 'pending') USING (tenant, session_id)
+        WHERE active_at < before AND (action = 'delete' OR redacted_at IS NULL)
         QUALIFY row_number() OVER (PARTITION BY tenant, session_id ORDER BY action = 'redact') = 1
     )"""  # noqa: S608

@@ -7,6 +7,7 @@ import msgspec
 
 from store.interface.errors import RowRefused, TurnConflict
 from store.interface.rows import NO_TURN, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, is_uuid
+from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
 SessionId: TypeAlias = tuple[str, str]
@@ -40,6 +41,7 @@ class ProposedTurn(NamedTuple):
     calls_used: tuple[str, ...] | None = None  # if set, the session's journal is settled: the turn used these calls
     calls_withheld: tuple[str, ...] = ()  # the texts of these calls are not stored
     deliveries: tuple[DeliveryRow, ...] = ()  # the events for webhooks
+    timers: tuple[TimerRow, ...] | None = None  # those of the session after the turn; None: it never has any
 
     @property
     def session_id(self) -> SessionId:
@@ -106,6 +108,8 @@ def _require_well_formed(proposal: ProposedTurn) -> None:
         raise RowRefused("a migration and its turn name different sessions or turns")
     if any((delivery.tenant, delivery.session_id, delivery.turn) != number for delivery in proposal.deliveries):
         raise RowRefused("a delivery and its turn name different sessions or turns")
+    if any((timer.tenant, timer.session_id, timer.turn) != number for timer in proposal.timers or ()):
+        raise RowRefused("a timer and its turn name different sessions or turns")
 
 
 def require_numbers(turn: TurnRow, head: Head) -> None:

@@ -22,7 +22,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "exit": ("action_id", "source"),
     "judged": ("action_id", "round", "progress", "understanding", "has_questions", "exit"),
     "jump": ("action_id", "phase_id", "topic_id"),
-    "wait": ("action_id", "wait.kind", "wait.begins"),
+    "wait": ("action_id", "wait.kind", "wait.begins", "wait.until"),
     "warning": ("code", "action_id"),
     "interrupted": ("interrupt", "action_id"),
     "repaired": ("repair", "action_id", "variables"),
@@ -36,6 +36,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "migrated": ("verdict", "old_place", "new_place"),
     "intervention": ("what", "scope", "turn", "first", "last", "keep"),
     "resized": ("strategy", "type", "after", "summary_to", "memo_to", "by", "tokens"),
+    "timer": ("action_id", "timer_id", "timer", "due", "moment", "missed", "is_by_hand", "source"),
     "ended": ("by", "action_id"),
 }
 """The retained fields of the data, by kind; `a.b` is a field of an object, `a[].b` one of each object in a list."""

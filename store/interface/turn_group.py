@@ -48,6 +48,7 @@ class TurnGroup:
         self.turns: list[TurnRow] = []
         self.documents: dict[str, list[bytes]] = {}  # the encoded rows to insert, by table
         self.settlements: list[Settlement] = []
+        self.timers: dict[SessionId, list[bytes]] = {}  # the encoded timers by session, after its last turn
 
     def validate(self, entry: Entry) -> StoreError | None:
         """Add the turn or call to the group and return None, or return the error if it is refused."""
@@ -83,6 +84,8 @@ class TurnGroup:
                 "webhook_deliveries": proposal.deliveries,
             }
         )
+        if proposal.timers is not None:
+            self.timers[proposal.session_id] = list(map(encode, proposal.timers))
         self.turns.append(turn)
         self.heads[proposal.session_id] = advanced
         self._keys.update(dict.fromkeys(keys, turn.session_id))

@@ -3,7 +3,7 @@
 import itertools
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import msgspec
@@ -14,13 +14,14 @@ from runtime.models.cassette_file import ScriptedReply
 from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
 from runtime.state.events import Message, Warned
-from runtime.state.inputs import Chosen, Input, Intervention, Reply, Start
+from runtime.state.inputs import Chosen, Input, Intervention, Reply, Start, TimerDue
 from runtime.state.limits import Limits
 from runtime.state.ports import Memory, Meter, Model, OnDelta
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Cell, State, decode, encode
 from runtime.state.tool_ports import Tools
+from runtime.timers.timers import pending_timers
 from runtime.tools.examples import EXAMPLES
 from scripts.expressions.values import Value
 from scripts.parse.read_script import Source, read_script
@@ -43,6 +44,7 @@ class Session:
         self.memory: Memory | None = None
         self.tools: Tools = EXAMPLES
         self.turns: list[Turn] = []
+        self.now = NOON
         self._saved = saved
 
     async def turn(self, given: Input | Intervention) -> Turn:
@@ -54,7 +56,7 @@ class Session:
             state,
             given,
             model=self.model,
-            clock=lambda: NOON,
+            clock=lambda: self.now,
             ids=lambda: f"{len(self.turns)}.{next(ids)}",
             limits=self.limits,
             meter=self.meter,
@@ -82,6 +84,27 @@ class Session:
     async def choose(self, key: str) -> "Session":
         """Run a turn for a choice of the user."""
         await self.turn(Chosen(key))
+        return self
+
+    @property
+    def timers(self) -> list[tuple[str, str]]:
+        """Return what the session does by itself: kind and time in UTC, the earliest first."""
+        found = pending_timers(self.program, self.state, "UTC")
+        return [(each.kind, f"{each.due:%Y-%m-%d %H:%M}") for each in found]
+
+    async def pass_time(self, **duration: float) -> "Session":
+        """Let a time pass, and run a turn at each moment when a timer is due."""
+        end = self.now + timedelta(**duration)
+        while (timers := pending_timers(self.program, self.state, "UTC")) and timers[0].due <= end:
+            self.now = max(self.now, timers[0].due)
+            await self.turn(TimerDue())
+        self.now = end
+        return self
+
+    async def wake(self, **late: float) -> "Session":
+        """Run one turn for all timers that are due a time later."""
+        self.now += timedelta(**late)
+        await self.turn(TimerDue())
         return self
 
     @property

@@ -22,6 +22,7 @@ from store.interface.rows import (
     Value,
     VariableRow,
 )
+from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow, WebhookRow
 from store.store import Store
 
@@ -309,3 +310,19 @@ def memory_call_of(tenant: str, user_id: str, call_id: str, **changes: object) -
         started_at=MOMENT,
     )
     return msgspec.structs.replace(row, **changes)
+
+
+def timer_of(tenant: str, user_id: str, session_id: str) -> TimerRow:
+    """Return a timer of a session."""
+    return TimerRow(
+        tenant=tenant,
+        session_id=session_id,
+        user_id=user_id,
+        turn=0,
+        timer_id="1:pause:wait:3 days",
+        kind="wait",
+        action_id="pause",
+        moment="3 days",
+        due=MOMENT,
+        next_attempt_at=MOMENT,
+    )

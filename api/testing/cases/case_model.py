@@ -15,6 +15,7 @@ from runtime.tools.examples import ToolReplies
 from scripts.expressions.values import Value, text_of
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problem
+from scripts.model.moments import Duration
 from scripts.model.script import Locale
 from scripts.parse.folder import CASE_SUFFIX
 from scripts.parse.read_script import Reading
@@ -41,6 +42,7 @@ class CaseTurn(Struct, frozen=True):
     say: str | None = None
     choose: str | None = None  # the key of a choice, as a button sends it
     form: Mapping[str, Value] | None = None  # the values of a form by field
+    time: Duration | None = field(name="pass", default=None)  # the time that passes; timers that are due fire
     expect: tuple[str, ...] | None = None  # a glob pattern for each message
     not_said: tuple[str, ...] = ()  # patterns that no message may match
     show: tuple[Mapping[str, str], ...] | None = None  # patterns for image, url or caption of each media message
@@ -55,6 +57,8 @@ class CaseTurn(Struct, frozen=True):
     @property
     def input_text(self) -> str:
         """Return the input as text: ``say: Ana``, or ``the beginning`` for the first turn."""
+        if self.time is not None:
+            return f"pass: {self.time.text}"
         if self.form is not None:
             return f"form: {text_of(dict(self.form))}"
         if self.choose is not None:
@@ -104,6 +108,7 @@ class Case(Struct, frozen=True):
     end: CaseEnd = CaseEnd()
     seed: int = 0
     now: str = NOON
+    timezone: str = ""  # of the session
     locale: Locale | None = None
     variables: Mapping[str, Value] = {}
     replies: Mapping[str, tuple[Value, ...]] = {}  # replies of the model by action id

@@ -35,6 +35,7 @@ from scripts.model.actions import Call, Choose, Into, Recall, Set, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.experiments import ExperimentPlan
+from scripts.model.moments import zone_of
 from scripts.model.script import FormField, Script
 from scripts.model.variables import Assignment, Declaration, Output, Records
 from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path, shown_files
@@ -113,6 +114,8 @@ def _found(
         cassette = beside(path, case.model) if case.model is not None else None
         model = _model(case, part, reader, cassette, recording=recording)
         now = _moment(case.now, place(part, "now"), reader)
+        if case.timezone and zone_of(case.timezone) is None:
+            reader.add("TIMEZONE_UNKNOWN", f"there is no time zone {case.timezone!r}", place(part, "timezone"))
         before = _earlier(case, part, earlier, reader)
         if now is not None:
             memories = tuple(_memories(case, part, now, reader))
@@ -163,14 +166,14 @@ def _check_turns(case: Case, tree: Tree, reader: Reader) -> None:
         reader.add("REQUIRED_FIELD_MISSING", "a case has at least one turn", place(tree, "turns"), "- expect: [Hello.]")
     for index, turn in enumerate(case.turns):
         at = place(tree, "turns", index)
-        if sum(value is not None for value in (turn.say, turn.choose, turn.form)) > 1:
-            message = "a turn either says or chooses something, or fills in a form"
-            reader.add("KEY_CONFLICT", message, at, "Keep one of `say`, `choose` and `form`.")
+        if sum(value is not None for value in (turn.say, turn.choose, turn.form, turn.time)) > 1:
+            message = "a turn either says or chooses something, fills in a form, or lets time pass"
+            reader.add("KEY_CONFLICT", message, at, "Keep one of `say`, `choose`, `form` and `pass`.")
         elif index == 0 and turn.input_text != "the beginning":
             message = "the first turn is the script's own beginning, before anything is said"
             reader.add("KEY_CONFLICT", message, at, "Begin with `- expect: [...]`.")
         elif index > 0 and turn.input_text == "the beginning":
-            message = "every turn but the first has `say`, `choose` or `form`"
+            message = "every turn but the first has `say`, `choose`, `form` or `pass`"
             reader.add("REQUIRED_FIELD_MISSING", message, at, 'Add e.g. `say: hello`; a blank reply is `say: ""`.')
 
 

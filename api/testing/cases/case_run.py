@@ -9,11 +9,13 @@ from api.testing.cases.case_model import CaseTurn, FoundCase
 from api.testing.cases.expectations import CaseFailure, end_failures, turn_failures
 from api.testing.player import Player
 from runtime.engine.engine import Turn, TurnFailed
+from runtime.state.events import Event
 from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.state.limits import Limits
 from runtime.state.ports import Model
 from runtime.state.state import State, decode, encode
 from runtime.tools.examples import ScriptedTools
+from runtime.turn.calls import ModelCall
 
 
 class CaseRunFailed(Exception):
@@ -41,19 +43,21 @@ async def run_case(found: FoundCase, *, model: Model | None = None, to_the_end: 
     """
     player = await player_after(found, model or found.model)
     failures: list[CaseFailure] = []
+    turns: list[Turn] = []
     for number, expected in enumerate(found.case.turns):
         try:
-            turn = await step(player, input_of(expected), first=number == 0)
+            turn = await take(player, expected, first=number == 0)
         except (TurnFailed, InputRefused, CaseRunFailed) as failed:
             failures.append(_not_taken(found, number, expected, failed))
             break
+        turns.append(turn)
         failures += turn_failures(found, number, expected, turn)
         if failures and not to_the_end:
             break
-    whole = len(player.played) == len(found.case.turns)
+    whole = len(turns) == len(found.case.turns)
     if whole and (to_the_end or not failures):
         failures += end_failures(found, player)
-    return CaseResult(found, tuple(played.turn for played in player.played), tuple(failures), whole)
+    return CaseResult(found, tuple(turns), tuple(failures), whole)
 
 
 def _not_taken(found: FoundCase, number: int, expected: CaseTurn, failed: Exception) -> CaseFailure:
@@ -79,7 +83,7 @@ async def player_after(found: FoundCase, model: Model) -> Player:
         before = await player_after(found.earlier, found.earlier.model)
         with contextlib.suppress(TurnFailed, InputRefused, CaseRunFailed):  # the earlier case reports it itself
             for number, turn in enumerate(found.earlier.case.turns):
-                await step(before, input_of(turn), first=number == 0)
+                await take(before, turn, first=number == 0)
         player.memory = before.memory.in_session(str(found))
         player.state.global_cells = before.state.global_cells
     for unit in found.memories:
@@ -92,7 +96,7 @@ def player_of(found: FoundCase, model: Model) -> Player:
     case, numbers = found.case, itertools.count(1)
     locale = case.locale or found.script.program.locale
     program = found.script.program.in_locale(locale)
-    state = State(case.seed, locale, "visitor", start_variables=dict(case.variables))
+    state = State(case.seed, locale, "visitor", start_variables=dict(case.variables), timezone=case.timezone)
     return Player(
         program,
         state,
@@ -102,6 +106,27 @@ def player_of(found: FoundCase, model: Model) -> Player:
         Limits(),
         tools=ScriptedTools(found.tools),
     )
+
+
+async def take(player: Player, turn: CaseTurn, *, first: bool) -> Turn:
+    """Run a turn of a case; all turns that timers cause while time passes count as one.
+
+    Raises TurnFailed, InputRefused, CaseRunFailed.
+    """
+    if turn.time is None:
+        return await step(player, input_of(turn), first=first)
+    player.state = decode(encode(player.state))
+    events: list[Event] = []
+    calls: list[ModelCall] = []
+    try:
+        async for each in player.pass_time(turn.time, None):
+            events += each.events
+            calls += each.model_calls
+    except (TurnFailed, InputRefused):
+        raise
+    except Exception as error:  # an internal error fails this case only, not the others
+        raise CaseRunFailed(f"{type(error).__name__}: {error}") from error
+    return Turn(player.state, encode(player.state), tuple(events), tuple(calls))
 
 
 async def step(player: Player, turn_input: Input, *, first: bool) -> Turn:

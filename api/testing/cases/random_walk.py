@@ -24,12 +24,13 @@ from api.testing.cases.walk_replies import ScriptValues, answer, script_values_o
 from api.testing.player import Player
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.models.offline_model import OfflineModel
-from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start
+from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start, TimerDue
 from runtime.state.limits import Limits
 from runtime.state.program import Program
 from runtime.state.state import State
 from scripts.expressions.values import Value
 from scripts.model.actions import ROUNDS_MAX
+from scripts.model.moments import parse_duration
 
 TURNS_MAX = 200  # per walk
 SAME_MAX = 40  # replies at one position without progress, before a search for a way out
@@ -305,6 +306,9 @@ def case_text(script: Prepared, finding: WalkFinding) -> str:
 
 
 def _turn(reply: Input) -> str:
+    if isinstance(reply, TimerDue):  # the id ends with the moment
+        written = reply.timer_id.rpartition(":")[2]
+        return f"pass: {written if parse_duration(written) is not None else '7 days'}"
     if isinstance(reply, Chosen):
         return f"choose: {_quoted(reply.choice)}"
     if isinstance(reply, Filled):

@@ -10,9 +10,10 @@ from msgspec import Struct, structs
 
 from runtime.answers.patterns import PatternGivenUp, searched
 from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
-from runtime.state.inputs import Chosen, Filled, Input, Reply
+from runtime.state.inputs import Chosen, Filled, Input, Reply, TimerDue
 from runtime.state.program import Program
 from runtime.state.state import State
+from runtime.timers.timers import pending_timers
 from scripts.expressions.values import Value, number_in, text_of
 from scripts.model.actions import Action, AiAsk, Ask
 from scripts.model.base import Expression
@@ -77,6 +78,9 @@ def _expressions(part: object) -> Iterator[Expression]:
 def answer(chance: random.Random, program: Program, state: State, words: ScriptValues, today: date) -> Input:
     """Return a reply to the current wait of a session."""
     wait = state.wait
+    if wait is not None and wait.kind == "time" and chance.random() < PLAUSIBLE:
+        timers = pending_timers(program, state, "UTC")
+        return TimerDue(timers[0].timer_id) if timers else Reply("ok")
     if wait is not None and wait.form is not None and chance.random() < PLAUSIBLE:
         return Filled(_filled(chance, wait.form, words, today))
     if wait is not None and wait.choices and chance.random() < PLAUSIBLE:

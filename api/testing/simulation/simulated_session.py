@@ -17,8 +17,9 @@ from runtime.context.selection import Contexts
 from runtime.engine.engine import Turn, TurnFailed, run_turn
 from runtime.memory.local_memory import LocalMemory
 from runtime.models.offline_model import OfflineModel
-from runtime.state.inputs import Input, Start
+from runtime.state.inputs import Input, Start, TimerDue
 from runtime.state.limits import Limits
+from runtime.timers.timers import pending_timers
 from store.interface.rows import NO_TURN, FailureRow, SessionRow, TurnRow, UserVariableRow
 
 LEAVE = 0.03  # probability that a user leaves instead of replying
@@ -137,7 +138,13 @@ class SimulatedSession(Struct):
         cached, wait, rng = self.cached, self.cached.state.wait, self.rng
         is_over = self.failures > FAILURES_MAX if self.failures else wait is None
         self.due = None if is_over or rng.random() < LEAVE else finished + draw_pause(rng)
-        if self.due is not None and not self.failures and wait is not None:
+        if self.failures:
+            return
+        timers = pending_timers(cached.program, cached.state, "UTC") if cached.program.has_time else ()
+        sleeps = wait is not None and wait.kind == "time"
+        if timers and (sleeps or self.due is None or timers[0].due <= self.due):
+            self.due, self.input = max(timers[0].due, finished), TimerDue()
+        elif self.due is not None and wait is not None:
             self.input = draw_reply(cached.program, cached.state, wait, finished.date(), rng)
 
 

@@ -20,6 +20,7 @@ from store.interface.rows import (
     UserMessageRow,
     VariableWriteRow,
 )
+from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
 
@@ -35,6 +36,7 @@ class TurnRepository(Protocol):
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
         deliveries: tuple[DeliveryRow, ...] = (),
+        timers: tuple[TimerRow, ...] | None = None,
     ) -> None:
         """Commit a turn atomically; return after it is on disk.
 
@@ -42,6 +44,7 @@ class TurnRepository(Protocol):
         turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
         of models in the session's journal are settled: those with these ids were used, the others were not. The texts
         of `calls_withheld`, and of calls that were not used, are not stored. `deliveries` are the events for webhooks.
+        `timers` replace those of the session; None leaves them as they are.
 
         Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
         session, RowRefused for an invalid row.

@@ -38,6 +38,9 @@ POST /api/sessions/{sessionId}/rewind                          401  yes 403    4
 POST /api/sessions/{sessionId}/clear                           401  yes 403    403     403    yes   yes    yes 404
 POST /api/sessions/{sessionId}/messages/append                 401  yes 403    403     403    yes   yes    yes 404
 POST /api/sessions/{sessionId}/fork                            401  yes 403    403     403    yes   yes    yes 404
+GET /api/timers                                                 401  yes 403    403     yes    yes   yes    yes 403
+POST /api/sessions/{sessionId}/timers/fire                     401  yes 403    403     403    yes   yes    yes 404
+POST /api/sessions/{sessionId}/timers/arm                      401  yes 403    403     403    yes   yes    yes 404
 GET /api/sessions/{sessionId}/snapshots                        401  yes 403    403     yes    yes   yes    yes 404
 GET /api/sessions/{sessionId}/snapshots/{turn}                 401  yes 403    403     yes    yes   yes    yes 404
 GET /api/sessions/{sessionId}/export                           401  403 yes    403     yes    yes   yes    yes 404

@@ -72,7 +72,7 @@ async def test_a_model_that_never_answers_ends_with_the_time_of_the_turn(drive: 
         async def complete(self, request, hear=None):
             await asyncio.sleep(60)
 
-    session = await drive(SCRIPT, limits=Limits(turn_s=0.5))
+    session = await drive(SCRIPT, limits=Limits(turn_s=2))
     session.model = Silent()
     failure = await failed_turn(session, Reply("Ana"))
     assert (failure.kind, failure.retryable) == ("model", True)

@@ -26,6 +26,7 @@ from tests.support.store_rows import (
     memory_of,
     script_of,
     text_of,
+    timer_of,
     write_of,
 )
 
@@ -76,6 +77,7 @@ async def everything(store: Store, global_of: Any) -> Any:
         settled = (f"settled-{talked.session_id}",)
         await talked.say(store, [write], {"said": word}, calls_used=settled, deliveries=(delivery,))
         await talked.migrate(store)
+        await store.timers.replace(tenant, talked.session_id, [timer_of(tenant, user_id, talked.session_id)])
         await store.turns.save_failure(failure_of(talked, code=word))
         await talked.ask(store, f"open-{talked.session_id}", error=word)
         unbegun = Conversation(tenant, user_id)
@@ -142,6 +144,7 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
         "failures": 1,
         "calls": 4,
         "deliveries": 1,
+        "timers": 1,
         "keys": 1,
         "units": 1,
         "groups": 1,

@@ -1,0 +1,60 @@
+"""``cuebook timers``: what sessions will do by themselves."""
+
+from typing import Any
+
+import click
+
+from api.cli.backend import backend
+from api.cli.options import shown_by, with_settings
+from api.cli.output import print_rows
+from api.client.url import in_path
+from api.settings import Settings
+
+COLUMNS = ("due", "kind", "sessionId", "userId", "timerId", "status", "attempts")
+
+
+@click.group()
+def timers() -> None:
+    """List, fire or arm what sessions will do by themselves, also while a server runs."""
+
+
+def _print_timers(found: list[dict[str, Any]]) -> None:
+    print_rows(COLUMNS, found)
+
+
+@timers.command("list", epilog="Example: cuebook timers list --session 01920000-0000-7000-8000-000000000000")
+@click.option("--session", help="Only the timers of this session.")
+@click.option("--user", help="Only the timers of sessions of this user.")
+@click.option("--failed", is_flag=True, help="Only timers that failed in all attempts.")
+@click.option("--limit", type=click.IntRange(1, 100), default=50, help="The number of timers [50].")
+@shown_by(_print_timers)
+@with_settings("data", "host", "port")
+async def list_timers(settings: Settings, session: str | None, user: str | None, failed: bool, limit: int) -> Any:
+    """List timers, the earliest first."""
+    status = "failed" if failed else None
+    async with backend(settings) as api:
+        found = await api.get("/api/timers", sessionId=session, userId=user, status=status, limit=limit)
+    return found["data"]
+
+
+@timers.command("fire", epilog="Example: cuebook timers fire SESSION '1:pause:wait:3 days'")
+@click.argument("session")
+@click.argument("timer")
+@shown_by(lambda messages: print_rows(("role", "content"), messages))
+@with_settings("data", "host", "port")
+async def fire(settings: Settings, session: str, timer: str) -> Any:
+    """Fire a timer of a session now, also before it is due, and show what the session says."""
+    async with backend(settings, writing=True) as api:
+        answer = await api.send("POST", f"/api/sessions/{in_path(session)}/timers/fire", {"timerId": timer})
+    return answer["messages"]
+
+
+@timers.command("arm", epilog="Example: cuebook timers arm SESSION")
+@click.argument("session")
+@shown_by(_print_timers)
+@with_settings("data", "host", "port")
+async def arm(settings: Settings, session: str) -> Any:
+    """Let the timers of a fork or an import fire; they are held until then, or until the session's next turn."""
+    async with backend(settings, writing=True) as api:
+        answer = await api.send("POST", f"/api/sessions/{in_path(session)}/timers/arm", None)
+    return answer["data"]

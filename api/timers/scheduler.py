@@ -1,0 +1,130 @@
+"""The scheduler: fires the timers of sessions when they are due, while the server runs.
+
+The table of timers says what is due; whether a timer still exists is decided by the session's state when it fires, and
+its turn is committed like any other. A timer therefore fires once, also after a crash.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+
+import structlog
+
+from api.background import cancel_all, start_background
+from api.errors import ApiError
+from api.sessions.chat import Chat
+from api.sessions.turn_runner import Preconditions
+from api.settings import Settings
+from api.timers.session_timers import SessionTimers
+from runtime.state.inputs import TimerDue
+from runtime.state.ports import Clock
+from store.interface.errors import StoreError
+from store.interface.timer_rows import TimerRow
+from store.store import Store
+
+READ_MAX = 256  # sessions in one reading of the table
+IDLE_S = 60.0  # interval of reading the table without a signal; a change of the system's clock is noticed after it
+TROUBLE_S = 1.0  # delay after the database could not be read or written
+DELAY_S, DELAY_GROWTH, DELAY_MAX_S = 5.0, 4.0, 21_600.0
+ATTEMPTS_MAX = 8  # about 30 hours
+STOP_S = 5.0  # for firing timers when the server stops; their turns are committed or have no effect
+_NOTHING_DUE = frozenset({"INTERVENTION_REFUSED", "SESSION_NOT_FOUND", "SESSION_REDACTED"})
+_SOON = frozenset({"SESSION_BUSY", "TURN_CONFLICT", "SERVER_BUSY"})
+
+log = structlog.get_logger()
+
+
+class Scheduler:
+    """Fires at most `timer_concurrency` timers at the same time, those of one session one after the other."""
+
+    def __init__(self, store: Store, chat: Chat, timers: SessionTimers, settings: Settings, clock: Clock) -> None:
+        self._store = store
+        self._timers = timers
+        self._settings = settings
+        self._clock = clock
+        self._changed = chat.timers_changed
+        self._firing: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Fire timers while the context lasts."""
+        work = start_background(self._run(), "timers have stopped until the server is restarted")
+        try:
+            yield
+        finally:
+            await cancel_all(work)
+            if self._firing:
+                await asyncio.wait(self._firing.values(), timeout=STOP_S)
+            await cancel_all(*self._firing.values())
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                wait_s = await self._fire_due()
+            except StoreError as error:
+                log.warning("timers cannot be read", error=str(error))
+                wait_s = TROUBLE_S
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), wait_s)
+
+    async def _fire_due(self) -> float:
+        """Start the turns of timers that are due, as far as there is room; return how long to wait."""
+        places = self._settings.timer_concurrency - len(self._firing)
+        if places <= 0:
+            return IDLE_S  # a turn that ends wakes the scheduler
+        now = self._clock()
+        found = await self._store.timers.ahead(now, min(places + len(self._firing), READ_MAX))
+        for timer in found.due:
+            place = timer.tenant, timer.session_id
+            if place not in self._firing and len(self._firing) < self._settings.timer_concurrency:
+                self._firing[place] = asyncio.create_task(self._fire(timer))
+        if found.next_due is None:
+            return IDLE_S
+        return min(max((found.next_due - self._clock()).total_seconds(), 0.0), IDLE_S)
+
+    async def _fire(self, timer: TimerRow) -> None:
+        try:
+            await self._attempt(timer)
+        except StoreError as error:
+            log.warning("a timer waits for the database", session=timer.session_id, error=str(error))
+            await asyncio.sleep(TROUBLE_S)
+        finally:
+            del self._firing[timer.tenant, timer.session_id]
+            self._changed.set()
+
+    async def _attempt(self, timer: TimerRow) -> None:
+        """Fire a timer, or note that it failed. Raises StoreError."""
+        missed_before = self._clock() - timedelta(seconds=self._settings.catch_up_s)
+        due = TimerDue(missed_before=missed_before)
+        try:
+            await self._timers.fire(timer.tenant, timer.session_id, due, Preconditions(queue=True))
+        except ApiError as error:
+            if error.code in _SOON:
+                await asyncio.sleep(TROUBLE_S)
+            elif error.code in _NOTHING_DUE:
+                await self._correct(timer)
+            else:
+                await self._note_failure(timer, error)
+
+    async def _correct(self, timer: TimerRow) -> None:
+        """Store the timers as the state has them: the row does not belong to it, or the session is gone."""
+        await asyncio.sleep(TROUBLE_S)
+        try:
+            await self._timers.arm(timer.tenant, timer.session_id)
+        except ApiError:
+            await self._store.timers.replace(timer.tenant, timer.session_id, ())
+
+    async def _note_failure(self, timer: TimerRow, error: ApiError) -> None:
+        attempts = timer.attempts + 1
+        is_final = attempts >= ATTEMPTS_MAX
+        delay = timedelta(seconds=min(DELAY_S * DELAY_GROWTH ** (attempts - 1), DELAY_MAX_S))
+        fields = {"session": timer.session_id, "timer": timer.timer_id, "attempts": attempts, "code": error.code}
+        log.warning("timer_failed" if is_final else "a timer will be tried again", **fields)
+        await self._store.timers.note_failure(
+            timer,
+            status="failed" if is_final else "pending",
+            next_attempt_at=self._clock() + delay,
+            error=error.code,
+        )

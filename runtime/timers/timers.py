@@ -1,0 +1,117 @@
+"""The timers of a session: a pure function of its state and its script."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from runtime.state.program import Program
+from runtime.state.state import State, Timing, Wait
+from runtime.timers.due import after_quiet_hours, due_moment
+from scripts.model.actions import Action, Expiry, Question, Reminder, Say, Show, Sleep, walk
+from scripts.model.moments import DateValue, Moment, zone_of
+from scripts.model.script import Phase, Script, Topic
+
+TimerKind: TypeAlias = Literal["wait", "remind", "expire"]
+ZONE_VARIABLE = "timezone"
+"""The user's variable with the name of the user's time zone."""
+
+
+class Timer(Struct, frozen=True):
+    """A moment that a session waits for. `timer_id` is unique among those of its state."""
+
+    timer_id: str
+    kind: TimerKind
+    due: datetime
+    action: str
+    moment: Moment
+    depth: int  # the number of frames of the session at the action that waits
+
+
+def zone_name(program: Program, state: State, default: str) -> str:
+    """Return the session's time zone: its own, else the user's, else the script's, else `default`."""
+    cell = state.global_cells.get(ZONE_VARIABLE)
+    user = cell.value if cell is not None and isinstance(cell.value, str) else ""
+    names = (state.timezone, user, program.script.timezone, default)
+    return next((name for name in names if name and zone_of(name) is not None), "UTC")
+
+
+def session_zone(program: Program, state: State, default: str) -> tzinfo:
+    """Return the session's time zone."""
+    return zone_of(zone_name(program, state, default)) or UTC
+
+
+def pending_timers(program: Program, state: State, default_zone: str) -> tuple[Timer, ...]:
+    """Return the timers of a session, the earliest first; none while it is paused or over."""
+    if state.wait is None or state.status != "active" or not state.frames:
+        return ()
+    zone = session_zone(program, state, default_zone)
+    found = list(_of_wait(program, state, len(state.frames), state.wait, state.timing, zone, "remind"))
+    for depth, frame in enumerate(state.frames):
+        if frame.held is not None:  # reminders of the suspended question rest
+            found += _of_wait(program, state, depth, frame.held.wait, frame.held.timing, zone, "expire")
+    return tuple(sorted(found, key=lambda each: (each.due, _RANK[each.kind], each.timer_id)))
+
+
+_RANK: Mapping[TimerKind, int] = {"remind": 0, "expire": 1, "wait": 2}
+
+
+def _of_wait(
+    program: Program,
+    state: State,
+    depth: int,
+    wait: Wait,
+    timing: Timing | None,
+    zone: tzinfo,
+    least: TimerKind,
+) -> Iterator[Timer]:
+    """Yield the timers of the wait of the innermost of `depth` frames; `least` is the least important kind."""
+    if timing is None or wait.begins:
+        return
+    action = program.action(*state.home(depth), state.frames[depth - 1].action)
+    quiet = program.script.quiet_hours
+    for kind, moment in _moments(program, state, depth, action):
+        if _RANK[kind] < _RANK[least] or (kind == "remind" and moment.text in timing.reminded):
+            continue
+        start = timing.began if kind == "wait" or timing.heard is None else timing.heard
+        due = due_moment(moment, start, zone, timing.dates.get(f"{kind} {moment.text}", ""))
+        if due is None:
+            continue
+        if quiet is not None and _speaks(moment):
+            due = after_quiet_hours(due, quiet, zone)
+        yield Timer(f"{depth}:{action.id}:{kind}:{moment.text}", kind, due, action.id, moment, depth)
+
+
+def _speaks(moment: Moment) -> bool:
+    """Return whether the session speaks when a moment has come; an expiry may be silent."""
+    if isinstance(moment, Expiry):
+        return any(isinstance(action, Say | Show) for action in walk(moment.actions))
+    return True
+
+
+def _moments(program: Program, state: State, depth: int, action: Action) -> Iterator[tuple[TimerKind, Moment]]:
+    if isinstance(action, Sleep):
+        yield "wait", action.moment
+    elif isinstance(action, Question):
+        remind, expire = timed(program, state, depth, action)
+        yield from (("remind", each) for each in remind)
+        if expire is not None:
+            yield "expire", expire
+
+
+def timed(program: Program, state: State, depth: int, action: Question) -> tuple[Sequence[Reminder], Expiry | None]:
+    """Return the reminders and the expiry of a question: its own, else those of its topic, phase or script."""
+    holders: list[Question | Topic | Phase | Script] = [action]
+    if state.call(depth) is None:
+        holders += [program.topic(state.phase, state.topic), program.phases[state.phase]]
+    holders.append(program.script)
+    remind = next((each.remind for each in holders if "remind" in each.marks), ())
+    return remind, next((each.expire for each in holders if each.expire is not None), None)
+
+
+def dates_wanted(program: Program, state: State, action: Action) -> Iterator[tuple[str, DateValue]]:
+    """Yield the dates of the moments of the current action, by their key in `Timing.dates`."""
+    for kind, moment in _moments(program, state, len(state.frames), action):
+        if moment.until is not None:
+            yield f"{kind} {moment.text}", moment.until

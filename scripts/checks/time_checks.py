@@ -1,0 +1,86 @@
+"""Check the moments of a script: waits, reminders and expiry, quiet hours, and the time zone."""
+
+from collections.abc import Iterator, Sequence
+
+from scripts.checks.detector_checks import unable
+from scripts.model.actions import Action, Expiry, Question, Reminder, Sleep, action_type
+from scripts.model.diagnostics import Fault
+from scripts.model.moments import Moment, zone_of
+from scripts.model.script import Phase, Script, Topic, all_actions
+
+_IS_CLOCK = "Write `timezone: Europe/Berlin` at the top of the script; it holds for sessions and users without a zone."
+
+
+def action_faults(action: Action) -> Iterator[Fault]:
+    """Yield the problems of the moments of an action."""
+    if isinstance(action, Sleep):
+        yield from _moment(action.moment)
+    elif isinstance(action, Question):
+        yield from _timed(action.remind, action.expire)
+        for actions in (*(each.actions for each in action.remind), action.expire.actions if action.expire else ()):
+            for inner in unable(actions):
+                message = f"`remind` and `expire` cannot `{action_type(inner)}`: their actions run at once"
+                yield Fault("TIMER_WAITS", message, inner.at)
+
+
+def default_faults(node: Script | Phase | Topic) -> Iterator[Fault]:
+    """Yield the problems of the reminders and the expiry of all questions of a script, phase or topic."""
+    yield from _timed(node.remind, node.expire)
+    for each in (*node.remind, *((node.expire,) if node.expire is not None else ())):
+        if each.actions:
+            yield Fault("TIMER_DO_SHARED", "`do` is not allowed here, only at an action", each.mark("do"))
+
+
+def script_faults(script: Script) -> Iterator[Fault]:
+    """Yield the problems of the time zone of a script."""
+    if script.timezone and zone_of(script.timezone) is None:
+        message = f"there is no time zone {script.timezone!r}"
+        yield Fault("TIMEZONE_UNKNOWN", message, script.mark("timezone"))
+    if not script.timezone:
+        clock = next((each for each in moments_of(script) if each.clock is not None), None)
+        if clock is not None:
+            yield Fault("TIMEZONE_MISSING", "a clock time, but the script has no `timezone`", clock.at, _IS_CLOCK)
+
+
+def moments_of(script: Script) -> Iterator[Moment]:
+    """Yield every moment of a script."""
+    holders: list[Script | Phase | Topic] = [script, *script.phases]
+    for node in (*holders, *(topic for phase in script.phases for topic in phase.topics)):
+        yield from _moments(node.remind, node.expire)
+    for action in all_actions(script):
+        if isinstance(action, Sleep):
+            yield action.moment
+        elif isinstance(action, Question):
+            yield from _moments(action.remind, action.expire)
+
+
+def _moments(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Moment]:
+    yield from remind
+    if expire is not None:
+        yield expire
+
+
+def _timed(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for each in remind:
+        yield from _moment(each)
+        if each.say is None and not each.actions:
+            yield Fault("REQUIRED_FIELD_MISSING", "a reminder needs `say` or `do`", each.at, "Add `say:`.")
+        if each.text in seen:
+            yield Fault("MOMENT_INVALID", f"two reminders at the same moment, {each.text}", each.at)
+        seen.add(each.text)
+    if expire is not None:
+        yield from _moment(expire)
+        if expire.then.policy == "continue":
+            message = "a question that expires cannot continue"
+            yield Fault("ENUM_VALUE_INVALID", message, expire.then.at, "Write `skip`, `end` or `goto phase/topic`.")
+
+
+def _moment(moment: Moment) -> Iterator[Fault]:
+    written = {key for key in ("after", "at", "until") if key in moment.marks}  # an invalid one has its own problem
+    if len(written) + (moment.after is not None and not written) != 1 and written != {"at", "until"}:
+        yield Fault("MOMENT_INVALID", "a moment has one of `after`, `at` and `until`", moment.at)
+    elif moment.days and moment.clock is None:
+        yield Fault("MOMENT_INVALID", "`days` needs a clock time", moment.mark("days"), "Add `at: 9:00`.")
+    elif moment.days and moment.until is not None:
+        yield Fault("MOMENT_INVALID", "`days` and `until` in one moment", moment.mark("days"), "Remove `days`.")

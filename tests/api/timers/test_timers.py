@@ -1,0 +1,172 @@
+"""Timers of a server: what is due happens by itself, once, and can be listed and fired by hand."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.support.api_client import ApiClient, Json
+from tests.support.effort import repeats
+from tests.support.fixture_types import OpenApp
+
+NAP = """
+script: nap
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - {say: See you., id: bye}
+    - {wait: 3 days, id: pause}
+    - {ask: Are you there?, id: there, output: [there], remind: [{after: 1 hour, say: Hello?}]}
+"""
+SOON = NAP.replace("3 days", "1 second").replace("nap", "soon")
+
+
+class Calendar:
+    """A clock that the test sets forward."""
+
+    def __init__(self) -> None:
+        self.passed = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.passed
+
+
+@pytest.fixture
+def calendar() -> Calendar:
+    return Calendar()
+
+
+@pytest.fixture
+async def sleeping(app: OpenApp, tmp_path: Path, calendar: Calendar) -> AsyncIterator[ApiClient]:
+    """Open the application with the scripts of this module, on the clock of the test."""
+    async with app(tmp_path / "data", clock=calendar) as api:
+        await api.publish_script(NAP, strict=False)
+        await api.publish_script(SOON, strict=False)
+        yield api
+
+
+async def turn_of(api: ApiClient, session: Json, turn: int) -> Json:
+    """Wait until a session has had a turn; return it."""
+    path = f"/api/sessions/{session['sessionId']}"
+    async with asyncio.timeout(30):
+        while (found := await api.read(path))["turn"] < turn:  # noqa: ASYNC110  (the server takes the turn)
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def events_of(api: ApiClient, session: Json) -> list[Json]:
+    return (await api.read(f"/api/sessions/{session['sessionId']}/events", limit=100))["data"]
+
+
+async def test_the_answer_says_until_when_the_session_sleeps(sleeping: ApiClient) -> None:
+    session = await sleeping.create_session("nap")
+    assert session["executionStatus"] == "waiting_input"
+    assert session["wait"]["kind"] == "time"
+    due = datetime.fromisoformat(session["wait"]["until"])
+    assert timedelta(days=2, hours=23) < due - datetime.now(UTC) <= timedelta(days=3)
+    (timer,) = (await sleeping.read("/api/timers"))["data"]
+    assert timer["sessionId"] == session["sessionId"]
+    assert (timer["kind"], timer["moment"], timer["status"]) == ("wait", "3 days", "pending")
+    assert datetime.fromisoformat(timer["due"]) == due
+
+
+async def test_a_session_continues_by_itself_when_its_moment_has_come(sleeping: ApiClient) -> None:
+    session = await sleeping.create_session("soon")
+    after = await turn_of(sleeping, session, 1)
+    assert after["wait"]["kind"] == "text"
+    said = await sleeping.read(f"/api/sessions/{session['sessionId']}/messages")
+    assert [each["content"] for each in said["data"]] == ["See you.", "Are you there?"]
+    fired = [each for each in await events_of(sleeping, session) if each["kind"] == "timer"]
+    assert [each["data"]["source"] for each in fired] == ["timer"]
+    assert [each["kind"] for each in (await sleeping.read("/api/timers"))["data"]] == ["remind"]
+
+
+async def test_a_timer_is_fired_by_hand(sleeping: ApiClient) -> None:
+    session = await sleeping.create_session("nap")
+    (timer,) = (await sleeping.read("/api/timers", sessionId=session["sessionId"]))["data"]
+    path = f"/api/sessions/{session['sessionId']}/timers/fire"
+    answer = await sleeping.post(path, json={"timerId": timer["timerId"]})
+    assert answer.status_code == 200, answer.text
+    assert [each["content"] for each in answer.json()["messages"]] == ["Are you there?"]
+    again = await sleeping.post(path, json={"timerId": timer["timerId"]})
+    assert again.json()["error"]["code"] == "INTERVENTION_REFUSED"
+
+
+async def test_a_session_of_a_script_without_moments_has_no_timers(sleeping: ApiClient) -> None:
+    await sleeping.create_session("visit")
+    assert (await sleeping.read("/api/timers"))["data"] == []
+
+
+async def test_the_timers_of_a_fork_are_held_until_they_are_armed(sleeping: ApiClient) -> None:
+    session = await sleeping.create_session("nap")
+    fork = (await sleeping.post(f"/api/sessions/{session['sessionId']}/fork")).json()
+    assert (await sleeping.read("/api/timers", sessionId=fork["sessionId"]))["data"] == []
+    armed = (await sleeping.post(f"/api/sessions/{fork['sessionId']}/timers/arm")).json()["data"]
+    assert [each["kind"] for each in armed] == ["wait"]
+    assert (await sleeping.read("/api/timers", sessionId=fork["sessionId"]))["data"] == armed
+
+
+async def test_a_deleted_session_has_no_timers(sleeping: ApiClient) -> None:
+    session = await sleeping.create_session("nap")
+    assert (await sleeping.delete(f"/api/sessions/{session['sessionId']}")).status_code == 204
+    assert (await sleeping.read("/api/timers"))["data"] == []
+
+
+async def test_what_was_due_while_the_server_was_stopped_happens_at_the_start(
+    app: OpenApp, tmp_path: Path, calendar: Calendar
+) -> None:
+    async with app(tmp_path, clock=calendar) as api:
+        await api.publish_script(NAP, strict=False)
+        session = await api.create_session("nap")
+    calendar.passed += timedelta(days=30)
+    async with app(tmp_path, clock=calendar) as api:
+        await turn_of(api, session, 1)
+    calendar.passed += timedelta(days=1)
+    async with app(tmp_path, clock=calendar) as api:  # its reminder is too old to be of use
+        await turn_of(api, session, 2)
+        fired = [each["data"] for each in await events_of(api, session) if each["kind"] == "timer"]
+        assert [(each["moment"], each["missed"]) for each in fired] == [("3 days", []), ("", ["1 hour"])]
+        said = await api.read(f"/api/sessions/{session['sessionId']}/messages")
+        assert [each["content"] for each in said["data"]] == ["See you.", "Are you there?"]
+
+
+async def test_a_session_has_a_time_zone_of_its_own(sleeping: ApiClient) -> None:
+    await sleeping.publish_script(NAP.replace("3 days", "{at: '9:00'}").replace("nap", "morning"), strict=False)
+    session = await sleeping.create_session("morning", timezone="Asia/Kolkata")
+    assert datetime.fromisoformat(session["wait"]["until"]).strftime("%H:%M") == "03:30"
+    refused = await sleeping.post("/api/sessions", json={"userId": "a", "scriptId": "morning", "timezone": "Nowhere"})
+    assert refused.json()["error"]["message"] == "timezone: there is no time zone 'Nowhere'"
+
+
+async def test_messages_of_others_are_answered_while_many_timers_fire(sleeping: ApiClient, calendar: Calendar) -> None:
+    sessions = [await sleeping.create_session("nap", user=f"user{number}") for number in range(repeats(100))]
+    other = await sleeping.create_session("visit")
+    calendar.passed += timedelta(days=3)
+    sessions.append(await sleeping.create_session("nap"))  # the change of a timer wakes the scheduler
+    await sleeping.send_texts(other, "Ana")
+    for session in sessions[:-1]:
+        await turn_of(sleeping, session, 1)
+    for session in sessions[:-1]:
+        kinds = [each["kind"] for each in await events_of(sleeping, session)]
+        assert kinds.count("timer") == 1
+
+
+@pytest.mark.slow
+async def test_ten_thousand_timers_of_one_moment_each_fire_once(sleeping: ApiClient, calendar: Calendar) -> None:
+    count = repeats(10_000)
+    places = asyncio.Semaphore(64)
+
+    async def create(number: int) -> Json:
+        async with places:
+            return await sleeping.create_session("nap", user=f"user{number}")
+
+    sessions = await asyncio.gather(*map(create, range(count)))
+    calendar.passed += timedelta(days=3)
+    await sleeping.create_session("nap")
+    for session in sessions:
+        await turn_of(sleeping, session, 1)
+    assert {(await sleeping.read(f"/api/sessions/{each['sessionId']}"))["turn"] for each in sessions} == {1}

@@ -1,0 +1,234 @@
+"""What a session does by itself: waits, reminders and expiry, on the virtual clock of the test."""
+
+from datetime import timedelta
+
+import pytest
+
+from runtime.state.events import Ended, TimerFired, Waiting
+from runtime.state.inputs import InputRefused, Pause, Resume, SetVariables, TimerDue
+from tests.support.runtime_session import NOON, NewSession, StartSession
+
+WAIT = """
+- {say: See you., id: bye}
+- {wait: 3 days, id: pause}
+- {say: Hello again., id: back}
+"""
+QUESTION = """
+script: diary
+timezone: Europe/Berlin
+declare: [{var: missed, value: 0}, {var: mood}]
+interrupts:
+- {interrupt: help, on: [help], do: [{ask: Which help?, id: which, output: [kind]}]}
+phases:
+- phase: p
+  topics:
+  - topic: day
+    actions:
+    - ask: How was your day?
+      id: day
+      output: [{get: mood, type: number}]
+      remind:
+      - {after: 1 hour, say: Are you there?}
+      - {after: 2 hours, do: [{emit: nudge, id: nudge}, {say: Still here., id: still}]}
+      expire: {after: 8 hours, do: [{set: {missed: missed + 1}, id: count}], then: goto next}
+  - topic: next
+    actions:
+    - {say: "Missed: {{ missed }}", id: total}
+    - {ask: Anything else?, id: more, output: [more]}
+"""
+
+
+async def test_a_session_sleeps_and_continues_by_itself(drive: StartSession) -> None:
+    session = await drive(WAIT)
+    assert session.state.wait.kind == "time"
+    assert session.state.wait.until == NOON + timedelta(days=3)
+    assert session.timers == [("wait", "2026-03-07 12:00")]
+    await session.pass_time(days=2)
+    assert session.said == ["See you."]
+    await session.pass_time(days=1)
+    assert session.said == ["Hello again."]
+    assert [each.timer for each in session.happened(TimerFired)] == ["wait"]
+    assert session.state.status == "completed"
+    assert session.timers == []
+
+
+async def test_nothing_fires_before_it_is_due(drive: StartSession) -> None:
+    session = await drive(WAIT)
+    with pytest.raises(InputRefused, match="no timer of the session is due"):
+        await session.wake(days=2, hours=23)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+async def test_a_message_to_a_sleeper_is_held_and_answered_once(prepare: NewSession, saved) -> None:
+    session = await prepare(WAIT, saved=saved).start()
+    await session.reply("hi")
+    assert session.said == ["I am not here just now. We continue on 2026-03-07 12:00."]
+    await session.reply("hello?")
+    assert session.said == []
+    await session.pass_time(days=3)
+    assert session.said == ["Hello again."]
+
+
+async def test_a_message_may_wake_the_session(drive: StartSession) -> None:
+    session = await drive("- {wait: 3 days, on_message: resume, id: pause}\n- {ask: Well?, id: well, output: [well]}")
+    await session.reply("I am early")
+    assert session.said == ["Well?"]
+    assert "well" not in session.values  # the message only woke it
+
+
+async def test_a_topic_may_answer_while_the_wait_goes_on(drive: StartSession) -> None:
+    session = await drive("""
+script: t
+phases:
+- phase: p
+  topics:
+  - topic: main
+    actions: [{wait: 3 days, on_message: talk, id: pause}, {say: Back., id: back}, {end: done, id: over}]
+  - topic: talk
+    actions: [{ask: What is it?, id: what, output: [what]}, {say: "Noted: {{ what }}", id: noted}]
+""")
+    await session.reply("hello")
+    assert session.said == ["What is it?"]
+    await session.reply("a pain")
+    assert session.said == ["Noted: a pain"]
+    assert session.timers == [("wait", "2026-03-07 12:00")]
+    await session.pass_time(days=3)
+    assert session.said == ["Back."]
+
+
+async def test_a_wait_whose_moment_is_past_passes(drive: StartSession) -> None:
+    session = await drive('- {wait: {until: "2026-01-01"}, id: pause}\n- {say: At once., id: back}')
+    assert session.said == ["At once."]
+
+
+async def test_a_wait_until_a_variable_without_a_date_passes_with_a_warning(drive: StartSession) -> None:
+    session = await drive("- {wait: {until: =day}, id: pause}\n- {say: At once., id: back}", variables={"day": "soon"})
+    assert session.said == ["At once."]
+    assert ("date_missing", "`day` is not a date") in session.warnings
+
+
+async def test_reminders_speak_once_a_visit_and_take_no_round(drive: StartSession) -> None:
+    session = await drive(QUESTION)
+    await session.pass_time(hours=1)
+    assert session.said == ["Are you there?"]
+    assert session.state.progress.round == 0
+    assert session.happened(Waiting) == []  # the question was put once
+    await session.reply("bad")
+    assert session.timers == [("remind", "2026-03-04 15:00"), ("expire", "2026-03-04 21:00")]  # from the last message
+    await session.pass_time(hours=2)
+    assert session.said == ["Still here."]
+    assert session.timers == [("expire", "2026-03-04 21:00")]
+
+
+async def test_of_several_reminders_that_are_due_the_last_speaks(drive: StartSession) -> None:
+    session = await drive(QUESTION)
+    await session.wake(hours=3)
+    assert session.said == ["Still here."]
+    assert session.happened(TimerFired)[0].missed == ("1 hour",)
+    assert session.timers == [("expire", "2026-03-04 20:00")]
+
+
+async def test_reminders_that_are_too_old_are_missed(drive: StartSession) -> None:
+    session = await drive(QUESTION)
+    session.now += timedelta(hours=3)
+    await session.turn(TimerDue(missed_before=session.now - timedelta(minutes=5)))
+    assert session.said == []
+    fired = session.happened(TimerFired)[0]
+    assert (fired.moment, fired.missed) == ("", ("1 hour", "2 hours"))
+
+
+async def test_a_question_expires_and_clears_its_variables(drive: StartSession) -> None:
+    session = await drive(QUESTION, variables={"mood": 3})
+    await session.pass_time(hours=8)
+    assert session.said == ["Missed: 1", "Anything else?"]
+    assert session.values["mood"] is None
+    assert session.values["missed"] == 1
+
+
+async def test_an_expired_question_may_end_the_conversation(drive: StartSession) -> None:
+    session = await drive("- {ask: Well?, id: well, output: [well], expire: {after: 1 day, then: end}}")
+    await session.pass_time(days=1)
+    assert [(each.by, each.reason) for each in session.happened(Ended)] == [("expired", "no answer to well in time")]
+
+
+async def test_outer_reminders_rest_while_an_interrupt_asks_and_outer_expiry_closes_both(drive: StartSession) -> None:
+    session = await drive(QUESTION)
+    await session.reply("help")
+    assert session.timers == [("expire", "2026-03-04 20:00")]
+    await session.pass_time(hours=8)
+    assert session.said == ["Missed: 1", "Anything else?"]
+    assert not session.state.interrupted
+
+
+async def test_a_question_that_expired_during_an_interrupt_is_not_put_again(drive: StartSession) -> None:
+    session = await drive(QUESTION)
+    await session.reply("help")
+    session.now += timedelta(hours=9)
+    await session.reply("yours")
+    assert session.said == ["Missed: 1", "Anything else?"]
+
+
+async def test_timers_rest_while_the_session_is_paused(drive: StartSession) -> None:
+    session = await drive(WAIT)
+    await session.turn(Pause())
+    assert session.timers == []
+    await session.turn(Resume())
+    assert session.timers == [("wait", "2026-03-07 12:00")]
+
+
+async def test_a_timer_can_be_fired_by_hand(drive: StartSession) -> None:
+    session = await drive(WAIT)
+    await session.turn(TimerDue("1:pause:wait:3 days"))
+    assert session.said == ["Hello again."]
+    assert session.happened(TimerFired)[0].is_by_hand
+
+
+async def test_the_zone_of_the_user_moves_pending_clock_times(drive: StartSession) -> None:
+    session = await drive(
+        "script: t\nuse: [globals.yaml]\ntimezone: Europe/Berlin\nphases:\n- phase: p\n  topics:\n  - topic: t\n"
+        "    actions: [{wait: {at: '9:00'}, id: pause}, {say: Good morning., id: back}]\n",
+        global_variables="globals: [{var: timezone}]",
+    )
+    assert session.timers == [("wait", "2026-03-05 08:00")]
+    await session.turn(SetVariables({"timezone": "America/New_York"}, "global"))
+    assert session.timers == [("wait", "2026-03-04 14:00")]
+    assert session.state.wait.until.isoformat() == "2026-03-04T14:00:00+00:00"
+
+
+async def test_quiet_hours_delay_what_the_session_says_but_no_silent_end(drive: StartSession) -> None:
+    session = await drive("""
+script: t
+timezone: Europe/Berlin
+quiet_hours: {from: "13:30", to: "8:00"}
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - {ask: Well?, id: well, output: [well], remind: [{after: 1 hour, say: Hey.}], expire: {after: 2 hours, then: end}}
+""")
+    assert session.timers == [("expire", "2026-03-04 14:00"), ("remind", "2026-03-05 07:00")]
+
+
+async def test_reminders_of_a_script_hold_for_questions_without_their_own(drive: StartSession) -> None:
+    session = await drive("""
+script: t
+remind: [{after: 1 day, say: Hello?}]
+phases:
+- phase: p
+  expire: {after: 3 days, then: skip}
+  topics:
+  - topic: t
+    actions:
+    - {ask: One?, id: one, output: [one]}
+    - {ask: Two?, id: two, output: [two], remind: []}
+""")
+    assert session.timers == [("remind", "2026-03-05 12:00"), ("expire", "2026-03-07 12:00")]
+    await session.reply("x")
+    assert session.timers == [("expire", "2026-03-07 12:00")]
+
+
+async def test_a_script_without_moments_stores_nothing_for_them(drive: StartSession) -> None:
+    session = await drive("- {ask: Well?, id: well, output: [well]}")
+    assert session.state.timing is None
+    assert b"timing" not in session.turns[-1].saved
