@@ -67,6 +67,8 @@ BODIES: dict[str, Any] = {
     "POST /api/sessions/{sessionId}/rewind": {"turn": 0},
     "POST /api/sessions/{sessionId}/fork": {"turn": 0},
     "POST /api/sessions/{sessionId}/messages/append": {"messages": [{"role": "user", "content": "of the thief"}]},
+    "POST /api/sessions/{sessionId}/timers/fire": {"timerId": "0:ask_it:wait:1 day"},
+    "POST /api/sessions/{sessionId}/timers/arm": None,
     "POST /api/sessions/{sessionId}/migrate": {"version": 1},
     "POST /api/sessions/{sessionId}/migrate/undo": None,
     "POST /api/scripts": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},

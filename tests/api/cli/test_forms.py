@@ -114,7 +114,7 @@ def test_a_case_fills_in_a_form(cuebook: RunCommand, sheet: Path, write: WriteFi
 def test_a_turn_of_a_case_does_one_thing(cuebook: RunCommand, sheet: Path, write: WriteFile) -> None:
     result = cuebook("test", write("sheet.case.yaml", (CASE % 40).replace("{form:", "{say: a, form:")))
     assert result.exit_code == 2
-    assert "Keep one of `say`, `choose` and `form`." in result.output
+    assert "Keep one of `say`, `choose`, `form` and `pass`." in result.output
 
 
 def test_random_visitors_fill_in_forms_and_a_finding_is_a_case_with_one(cuebook: RunCommand, write: WriteFile) -> None:

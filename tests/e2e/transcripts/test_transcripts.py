@@ -1,8 +1,9 @@
 """Every example script played over HTTP: what a client sends and gets is as the `.json` file beside this module says.
 
-A file holds its own inputs (`send`), so it is both: the conversation to play and the exchange to expect. For a new one
-write `script` and `conversations` with the turns' `send` alone; `make transcripts` plays all files and writes what came
-of them. Ids are left out, times are of a fixed clock, random choices of a fixed seed, and no language model is asked.
+A file holds its own inputs (`send`, a message or a timer to fire), so it is both: the conversation to play and the
+exchange to expect. For a new one write `script` and `conversations` with the turns' `send` alone; `make transcripts`
+plays all files and writes what came of them. Ids are left out, times are of a fixed clock, random choices of a fixed
+seed, and no language model is asked.
 """
 
 import asyncio
@@ -133,7 +134,8 @@ async def play(api: ApiClient, clock: Clock, script: str, user: str, written: Js
     transcript.add(None, begun)
     for turn in written["turns"][1:]:
         clock.now += timedelta(minutes=1)
-        transcript.add(turn["send"], await api.post(f"{path}/messages", json=turn["send"]))
+        route = "timers/fire" if "timerId" in turn["send"] else "messages"
+        transcript.add(turn["send"], await api.post(f"{path}/{route}", json=turn["send"]))
     return written | {"turns": transcript.turns, "end": await end_of(api, path, transcript)}
 
 
