@@ -90,6 +90,9 @@ class Scheduler:
         except StoreError as error:
             log.warning("a timer waits for the database", session=timer.session_id, error=str(error))
             await asyncio.sleep(TROUBLE_S)
+        except Exception:  # (the outermost handler of a background task)
+            log.exception("a timer could not be fired", session=timer.session_id, timer=timer.timer_id)
+            await asyncio.sleep(IDLE_S)  # it is still due, and would begin again at once
         finally:
             del self._firing[timer.tenant, timer.session_id]
             self._changed.set()

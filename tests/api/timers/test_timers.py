@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.models.offline_model import OfflineModel
+from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.api_client import ApiClient, Json
 from tests.support.effort import repeats
 from tests.support.fixture_types import OpenApp
@@ -132,6 +134,33 @@ async def test_what_was_due_while_the_server_was_stopped_happens_at_the_start(
         assert [(each["moment"], each["missed"]) for each in fired] == [("3 days", []), ("", ["1 hour"])]
         said = await api.read(f"/api/sessions/{session['sessionId']}/messages")
         assert [each["content"] for each in said["data"]] == ["See you.", "Are you there?"]
+
+
+class Defective(OfflineModel):
+    """A model with a defect, which no error of the API describes."""
+
+    calls = 0
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        self.calls += 1
+        raise RuntimeError("a defect")
+
+
+async def test_a_defect_is_not_repeated_without_a_pause(app: OpenApp, tmp_path: Path, calendar: Calendar) -> None:
+    model = Defective()
+    async with app(tmp_path, model, clock=calendar) as api:
+        await api.publish_script(
+            NAP.replace("ask: Are you there?, id: there, output: [there],", "ai_ask: x, id: there,")
+        )
+        await api.create_session("nap")
+        calendar.passed += timedelta(days=4)
+        other = await api.create_session("nap")  # wakes the scheduler, which then finds the first due
+        async with asyncio.timeout(30):
+            while not model.calls:  # noqa: ASYNC110  (the server takes the turn)
+                await asyncio.sleep(0.02)
+        for _ in range(10):
+            await api.send_texts(other, "hello")
+    assert model.calls == 1
 
 
 async def test_a_session_has_a_time_zone_of_its_own(sleeping: ApiClient) -> None:
