@@ -5,6 +5,7 @@ its turn is committed like any other. A timer therefore fires once, also after a
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -23,7 +24,7 @@ from store.interface.errors import StoreError
 from store.interface.timer_rows import TimerRow
 from store.store import Store
 
-READ_MAX = 256  # sessions in one reading of the table
+READ_MAX = 512  # sessions in one reading of the table; they wait in memory for their turn
 IDLE_S = 60.0  # interval of reading the table without a signal; a change of the system's clock is noticed after it
 TROUBLE_S = 1.0  # delay after the database could not be read or written
 DELAY_S, DELAY_GROWTH, DELAY_MAX_S = 5.0, 4.0, 21_600.0
@@ -44,6 +45,7 @@ class Scheduler:
         self._settings = settings
         self._clock = clock
         self._changed = chat.timers_changed
+        self._due: deque[TimerRow] = deque()  # read, but not begun
         self._firing: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     @asynccontextmanager
@@ -71,18 +73,23 @@ class Scheduler:
 
     async def _fire_due(self) -> float:
         """Start the turns of timers that are due, as far as there is room; return how long to wait."""
-        places = self._settings.timer_concurrency - len(self._firing)
-        if places <= 0:
+        self._begin()
+        if self._due:
             return IDLE_S  # a turn that ends wakes the scheduler
-        now = self._clock()
-        found = await self._store.timers.ahead(now, min(places + len(self._firing), READ_MAX))
-        for timer in found.due:
-            place = timer.tenant, timer.session_id
-            if place not in self._firing and len(self._firing) < self._settings.timer_concurrency:
-                self._firing[place] = asyncio.create_task(self._fire(timer))
-        if found.next_due is None:
+        found = await self._store.timers.ahead(self._clock(), READ_MAX)
+        self._due.extend(each for each in found.due if (each.tenant, each.session_id) not in self._firing)
+        self._begin()
+        if self._due or found.next_due is None:
             return IDLE_S
         return min(max((found.next_due - self._clock()).total_seconds(), 0.0), IDLE_S)
+
+    def _begin(self) -> None:
+        """Start the turns of the timers that were read. What has changed since is found by the turn itself."""
+        while self._due and len(self._firing) < self._settings.timer_concurrency:
+            timer = self._due.popleft()
+            place = timer.tenant, timer.session_id
+            if place not in self._firing:
+                self._firing[place] = asyncio.create_task(self._fire(timer))
 
     async def _fire(self, timer: TimerRow) -> None:
         try:

@@ -189,6 +189,7 @@ class Turns:
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
         deliveries: tuple[Any, ...] = (),
+        timers: tuple[Any, ...] | None = None,
     ) -> Awaitable[None]:
         return self._store.commit(ProposedTurn(turn, expected_turn, session))
 
