@@ -59,8 +59,8 @@ class RecordedCalls:
         return functools.reduce(added, map(usage_of, of_models), self._dropped)
 
 
-class CallJournal(Struct):
-    """The journal of one attempt at a turn; `attempts` receives its calls, too."""
+class CallLog(Struct):
+    """Writes the calls of one attempt at a turn; `attempts` receives them, too."""
 
     store: Store
     session: SessionRow
@@ -68,6 +68,41 @@ class CallJournal(Struct):
     attempts: RecordedCalls
     clock: Clock
     ids: Ids
+
+    def new_row(self, purpose: str, action_id: str, round_: int, model: str, digest: str) -> CallRow:
+        """Return the row of a call that is about to be made; `model` names the model or the tool."""
+        return CallRow(
+            tenant=self.session.tenant,
+            session_id=self.session.session_id,
+            user_id=self.session.user_id,
+            script_id=self.session.script_id,
+            script_version=self.session.script_version,
+            turn=self.turn,
+            number=self.attempts.count + 1,
+            call_id=self.ids(),
+            purpose=purpose,
+            action_id=action_id,
+            round=round_,
+            model=model,
+            request_digest=digest,
+            started_at=self.clock(),
+        )
+
+    async def note_interruption(self, row: CallRow) -> None:
+        """Record durably that a call of an earlier attempt was interrupted and that the user got an error."""
+        error = "interrupted; the user got an error"
+        await self.save(msgspec.structs.replace(row, ended_at=self.clock(), error=error))
+
+    async def save(self, row: CallRow) -> None:
+        """Record a call durably as it is now."""
+        self.attempts.add(row)
+        await self.store.turns.note_call(row)
+
+
+class CallJournal(Struct):
+    """The journal of the model calls of one attempt at a turn."""
+
+    calls: CallLog
     metrics: Metrics
     earlier: list[CallRow]
     """The calls of earlier attempts that have not been used in this one."""
@@ -76,8 +111,11 @@ class CallJournal(Struct):
 
     def known(self, digest: str) -> RecordedResult | None:
         """Return the next recorded call for the same request; calls with a reply come first, failed ones never."""
-        same = [row for row in self.earlier if row.request_digest == digest]
-        same = [row for row in same if row.outcome == "done" or row.ended_at is None]
+        same = [
+            row
+            for row in self.earlier
+            if row.request_digest == digest and (row.outcome == "done" or row.ended_at is None)
+        ]
         for row in sorted(same, key=lambda row: row.outcome != "done"):
             self.earlier.remove(row)
             if row.outcome != "done":
@@ -88,26 +126,11 @@ class CallJournal(Struct):
 
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
         """Record durably that a call is about to be made."""
-        row = CallRow(
-            tenant=self.session.tenant,
-            session_id=self.session.session_id,
-            user_id=self.session.user_id,
-            script_id=self.session.script_id,
-            script_version=self.session.script_version,
-            turn=self.turn,
-            number=self.attempts.count + 1,
-            call_id=self.ids(),
-            purpose=request.purpose,
-            action_id=request.action_id,
-            round=request.round,
-            model=model,
-            request_digest=digest,
-            started_at=self.clock(),
-        )
+        row = self.calls.new_row(request.purpose, request.action_id, request.round, model, digest)
         try:
-            await self._save(row)
+            await self.calls.save(row)
         except asyncio.CancelledError:
-            await self._save(_ended_row(row, self.clock(), None, "not made: the turn took too long", None))
+            await self.calls.save(_ended_row(row, self.calls.clock(), None, "not made: the turn took too long", None))
             raise
         return _intent(row)
 
@@ -115,12 +138,12 @@ class CallJournal(Struct):
         self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None
     ) -> CallResult:
         """Record the result of a call durably; a reply that cannot be stored becomes an error."""
-        row, now = self.attempts.rows[intent.call_id], self.clock()
+        row, now = self.calls.attempts.rows[intent.call_id], self.calls.clock()
         try:
-            await self._save(_ended_row(row, now, reply, error, usage))
+            await self.calls.save(_ended_row(row, now, reply, error, usage))
         except RowRefused:
             reply, error, usage = None, "the model's reply contains values that cannot be stored", None
-            await self._save(_ended_row(row, now, reply, error, usage))
+            await self.calls.save(_ended_row(row, now, reply, error, usage))
         self.metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
         if is_debugging():
             self._log_call(intent, now, usage, outcome="done" if reply is not None else "failed")
@@ -129,7 +152,7 @@ class CallJournal(Struct):
     def _log_call(self, intent: Intent, now: datetime, usage: Usage | None, *, outcome: str) -> None:
         log.debug(
             "a model was called",
-            **fields_of_turn(self.session, self.turn),
+            **fields_of_turn(self.calls.session, self.calls.turn),
             action_id=intent.action_id,
             purpose=intent.purpose,
             round=intent.round,
@@ -142,14 +165,7 @@ class CallJournal(Struct):
 
     async def note_interruption(self, intent: Intent) -> None:
         """Record durably that a call of an earlier attempt was interrupted and that the user got an error."""
-        row = self.attempts.rows[intent.call_id]
-        await self._save(
-            msgspec.structs.replace(row, ended_at=self.clock(), error="interrupted; the user got an error")
-        )
-
-    async def _save(self, row: CallRow) -> None:
-        self.attempts.add(row)
-        await self.store.turns.note_call(row)
+        await self.calls.note_interruption(self.calls.attempts.rows[intent.call_id])
 
 
 def _intent(row: CallRow) -> Intent:

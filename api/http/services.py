@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
+from functools import partial
 
 import msgspec
 
@@ -34,7 +35,7 @@ from api.sessions.turn_runner import ToolsOfTurn, TurnRunner
 from api.settings import Settings
 from api.timers.scheduler import Scheduler
 from api.timers.session_timers import SessionTimers
-from api.tools.session_tools import ToolJournal
+from api.tools.session_tools import SessionTools
 from api.tools.tool_caller import ToolCaller
 from api.transfer.session_import import SessionImporter
 from api.webhooks.dispatcher import Dispatcher
@@ -112,8 +113,8 @@ class Services:
     def _tools(self) -> ToolsOfTurn:
         """Return the tools of turns: those of the server, or the examples of their declarations."""
         if not self.settings.calls_tools:
-            return lambda session, turn, attempts: EXAMPLES
-        return ToolJournal(self.tool_caller, self.store, self.clock, self.ids, self.metrics).of_turn
+            return lambda calls: EXAMPLES
+        return partial(SessionTools, self.tool_caller, self.metrics)
 
     def _watch(self) -> None:
         """Register the gauges that are read when the metrics are collected."""

@@ -16,7 +16,7 @@ from api.logs.turn_fields import note_turn
 from api.memory.memory_system import MemorySystem
 from api.memory.session_memory import SessionMemory
 from api.metrics import Metrics
-from api.model_calls import CallJournal, RecordedCalls, Spending
+from api.model_calls import CallJournal, CallLog, Spending
 from api.schemas.sessions import NewMessage
 from api.sessions import row_mapping
 from api.sessions.session_cache import CachedSession
@@ -100,8 +100,8 @@ class TurnResult(Struct, frozen=True):
     model_calls: tuple[ModelCall, ...] = ()
 
 
-ToolsOfTurn: TypeAlias = Callable[[SessionRow, int, RecordedCalls], Tools]
-"""A function that returns the tools of one attempt at a turn, with the recorded calls of earlier attempts."""
+ToolsOfTurn: TypeAlias = Callable[[CallLog], Tools]
+"""A function that returns the tools of one attempt at a turn, which write their calls there."""
 
 _CODES: dict[FailureKind, str] = {
     "tool": "TOOL_FAILED",
@@ -148,6 +148,7 @@ class TurnRunner(Struct, frozen=True):
         cells = None if has_globals else await self.global_cells(cached)
         has_budgets = bool(self.spending.bounds)
         meter = await self.spending.meter(session.tenant, session.user_id, started) if has_budgets else None
+        calls = CallLog(self.store, session, state.turn + 1, cached.attempts, self.clock, self.ids)
         outcome, began = "refused", time.perf_counter()
         try:
             turn = await run_turn(
@@ -160,12 +161,12 @@ class TurnRunner(Struct, frozen=True):
                 limits=self.settings.limits,
                 global_cells=cells,
                 history=cached.history,
-                journal=self._journal(cached, state.turn + 1),
+                journal=self._journal(calls),
                 meter=meter,
                 live=live,
                 now=started,
                 contexts=self.contexts,
-                tools=EXAMPLES if not cached.program.tools else self.tools(session, state.turn + 1, cached.attempts),
+                tools=self.tools(calls) if cached.program.tools else EXAMPLES,
                 default_zone=self.settings.timezone,
                 memory=SessionMemory(self.memory_system.memories, session.tenant, session.user_id, session.session_id),
             )
@@ -180,15 +181,10 @@ class TurnRunner(Struct, frozen=True):
             self.metrics.turn_seconds.observe(time.perf_counter() - began)
         return turn
 
-    def _journal(self, cached: CachedSession, turn: int) -> CallJournal:
-        attempts = cached.attempts
+    def _journal(self, calls: CallLog) -> CallJournal:
+        attempts = calls.attempts
         return CallJournal(
-            self.store,
-            cached.session,
-            turn,
-            attempts,
-            self.clock,
-            self.ids,
+            calls,
             self.metrics,
             earlier=list(attempts.rows.values()),
             spent=attempts.spent() if attempts.rows else Spent(),

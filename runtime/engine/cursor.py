@@ -145,16 +145,20 @@ class Cursor:
 
     def _left_after_failure(self, action: CallTool) -> bool:
         """Leave the topic after the actions of a failed tool, if its `on_fail` says so; return whether it did."""
-        then = action.on_fail.then if action.on_fail is not None else None
-        outcome = tool.exit_of(self._run, action, then) if then is not None else DONE
-        if isinstance(outcome, Jump):
-            self.leave_blocks()
+        outcome = tool.exit_of(self._run, action, action.on_fail.then) if action.on_fail is not None else DONE
+        if not isinstance(outcome, Jump | Finish):
+            return False
+        self.exit_topic(action, outcome)
+        return True
+
+    def exit_topic(self, action: Action, outcome: Jump | Finish) -> None:
+        """Leave the topic with everything entered in it, and continue elsewhere or end; the action has been left."""
+        self.leave_blocks()
+        if isinstance(outcome, Finish):
+            self.complete(outcome)
+        else:
             self._run.record(Jumped(action.id, outcome.phase, outcome.topic))
             self.jump(outcome.phase, outcome.topic)
-        elif isinstance(outcome, Finish):
-            self.leave_blocks()
-            self.complete(outcome)
-        return isinstance(outcome, Jump | Finish)
 
     def _to_next_topic(self) -> None:
         following = self._topics_after(self._state.topic)

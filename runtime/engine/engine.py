@@ -41,7 +41,6 @@ from runtime.state.events import (
     ActionSkipped,
     Event,
     Interrupted,
-    Jumped,
     Message,
     VariableChanged,
     Waiting,
@@ -264,7 +263,8 @@ class _Engine:
         saved, bytes_max = encode(run.state), run.limits.state_bytes_max
         if len(saved) > bytes_max:
             raise LimitExceeded(f"the session's variables would take {len(saved):,} bytes; the limit is {bytes_max:,}")
-        return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made), run.tool_calls.call_ids)
+        used = run.tool_calls.call_ids if run.program.tools else ()
+        return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made), used)
 
     async def attempt(
         self, turn_input: Input | Moved | Intervention, content: str, ends_at: float
@@ -386,7 +386,8 @@ class _Engine:
         metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, Filled) else {}
         self.run.hear(content, metadata)
         wait, state.wait = state.wait, None
-        timing.note_message(self.run)
+        if program.has_time:
+            timing.note_message(self.run)
         reaction = await detection.of_user(self.run) if program.watches_user else detection.NO_REACTION
         if reaction.finish is not None:
             self._follow(action, reaction.finish)
@@ -544,15 +545,9 @@ class _Engine:
             case Answer():
                 answering = self.run.program.interrupt(outcome.interrupt)
                 self._interrupt(action, sleep.awake_at(self.run, Wait("time")), answering, detection.NO_REACTION)
-            case Jump():
+            case Jump() | Finish():
                 self._cursor.leave_action(action)
-                self._cursor.leave_blocks()
-                self.run.record(Jumped(action.id, outcome.phase, outcome.topic))
-                self._cursor.jump(outcome.phase, outcome.topic)
+                self._cursor.exit_topic(action, outcome)
             case Leave():
                 self._cursor.leave_action(action)
                 self._after_interrupt(self._cursor.leave_list())
-            case Finish():
-                self._cursor.leave_action(action)
-                self._cursor.leave_blocks()
-                self._cursor.complete(outcome)

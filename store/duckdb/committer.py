@@ -10,7 +10,7 @@ from cachetools import LRUCache
 
 from store.duckdb.calls import settle
 from store.duckdb.insert import as_list, insert_statement, roll_back
-from store.duckdb.timers import replace_timers
+from store.duckdb.timers import delete_timers
 from store.duckdb.variables import merge_statement
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import StoreError
@@ -21,7 +21,7 @@ HEADS_MAX = 10_000
 """Sessions whose head is cached in memory, about 3 MB."""
 
 
-_TABLES = ("turns", "session_starts", "session_migrations", "call_journal", "webhook_deliveries")
+_TABLES = ("turns", "session_starts", "session_migrations", "call_journal", "webhook_deliveries", "timers")
 
 
 class TurnCommitter:
@@ -79,12 +79,10 @@ class TurnCommitter:
             return
         self._cursor.execute("BEGIN")
         try:
+            if group.timers:
+                delete_timers(self._cursor, group.timers)
             for table, rows in documents.items():
                 self._cursor.execute(self._statements[table], [as_list(rows)])
-            if group.timers:
-                replace_timers(
-                    self._cursor, list(group.timers), [row for rows in group.timers.values() for row in rows]
-                )
             if group.settlements:
                 settle(self._cursor, group.settlements)
             self._cursor.execute("COMMIT")

@@ -1,6 +1,6 @@
 """The timers of sessions: which are due, and failed attempts to fire them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from store.duckdb.fetch import Cursor, Parameters, fetch, fetch_page, utc
@@ -57,20 +57,21 @@ def page(
     )
 
 
-def replace_timers(cursor: Cursor, sessions: Sequence[SessionId], timers: Sequence[bytes]) -> None:
-    """Replace the timers of these sessions by encoded rows. Within a transaction."""
+def delete_timers(cursor: Cursor, sessions: Iterable[SessionId]) -> None:
+    """Delete the timers of these sessions. Within a transaction."""
+    tenants, session_ids = zip(*sessions, strict=True)
     cursor.execute(
         """DELETE FROM timers WHERE session_id IN (SELECT unnest($sessions::UUID[]))
             AND (tenant, session_id::VARCHAR) IN (SELECT (unnest($tenants), unnest($sessions)))""",
-        {"tenants": [tenant for tenant, _ in sessions], "sessions": [session_id for _, session_id in sessions]},
+        {"tenants": list(tenants), "sessions": list(session_ids)},
     )
-    if timers:
-        cursor.execute(insert_statement(cursor, "timers"), [as_list(timers)])
 
 
 def replace(cursor: Cursor, tenant: str, session_id: str, timers: Sequence[TimerRow]) -> None:
     """Replace the timers of a session. Within a transaction."""
-    replace_timers(cursor, [(tenant, session_id)], list(map(encode, timers)))
+    delete_timers(cursor, [(tenant, session_id)])
+    if timers:
+        cursor.execute(insert_statement(cursor, "timers"), [as_list(map(encode, timers))])
 
 
 def note_failure(

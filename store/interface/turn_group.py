@@ -63,9 +63,13 @@ class TurnGroup:
         return None
 
     def all_documents(self) -> dict[str, list[bytes]]:
-        """Return the encoded rows by table, with the last write of each global variable; a null value deletes it."""
+        """Return the encoded rows by table, with the last write of each global variable (a null value deletes it), and
+        the timers after the last turn of each session.
+        """
         variables = list(map(encode, _global_writes(self.turns)))
-        return self.documents | ({"user_variables": variables} if variables else {})
+        timers = [row for rows in self.timers.values() for row in rows]
+        last = {"user_variables": variables, "timers": timers}
+        return self.documents | {table: rows for table, rows in last.items() if rows}
 
     def _add_turn(self, proposal: ProposedTurn) -> None:
         turn, session = proposal.turn, proposal.session

@@ -1,8 +1,8 @@
 """This checkout beside another commit, by turns in the same run; BENCH_AGAINST names the commit. Run by `make bench`.
 
 The other commit is extracted into a temporary folder. It runs with the packages of this checkout, or, if it needs
-others, with the interpreter BENCH_AGAINST_PYTHON. A figure is the
-median of three rounds; each round starts both servers, one after the other.
+others, with the interpreter BENCH_AGAINST_PYTHON. A figure is the median of three rounds; each round starts both
+servers, one after the other.
 """
 
 import asyncio

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench_turns import SCRIPT
 from httpx import ASGITransport, AsyncClient
+from measured_server import SCRIPT
 
 from api.app import create_app
 from api.settings import Settings

@@ -34,3 +34,11 @@ def test_a_benchmark_ends_with_a_table_of_its_figures(name: str, figures: int) -
     table = finished.stdout.partition("\nfigure ")[2].splitlines()[1:]
     assert len(table) == figures
     assert {row.split()[-1] for row in table} <= {"aim", "must", "MISSED"}
+
+
+def test_the_path_of_a_message_is_printed() -> None:
+    finished = subprocess.run(
+        [sys.executable, BENCHMARKS / "trace_turn.py"], capture_output=True, text=True, timeout=120
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "9 frames" in finished.stdout and "runtime/actions/statements.py:say" in finished.stdout
