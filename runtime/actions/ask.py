@@ -315,7 +315,8 @@ def _complaint(
     """Return the text for an invalid answer: the output's own, the action's, or the runtime's."""
     outputs = [output for output in expected_outputs(run, action) if output.get in refused] or missing
     first = outputs[0]
-    written = first.invalid or action.invalid
+    own = refused[first.get].say if first.get in refused else None
+    written = own or first.invalid or action.invalid
     if written is not None:
         return run.text(written)
     name = refused[first.get].phrase if first.get in refused else first.kind or "text"

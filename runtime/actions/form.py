@@ -113,7 +113,7 @@ def _keep(run: TurnContext, fields: tuple[FormField, ...], values: Mapping[str, 
     for field in fields:
         if field.name not in values:
             continue
-        by_itself = msgspec.structs.replace(field, validate=None)
+        by_itself = msgspec.structs.replace(field, validate=())
         value = accepted(run, by_itself, values[field.name], _whole(run, fields, pending))
         if not isinstance(value, FieldFault) and unfit(run, field.name, value):
             value = FieldFault(words_for(run, field, "invalid"))
@@ -137,11 +137,11 @@ def _disproved(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[
     still_open = {field.name for field in _missing(run, fields)} | errors.keys()
     found: dict[str, str] = {}
     for field in fields:
-        if field.validate is None or field.name not in whole:
-            continue
-        if not still_open & compile_expression(field.validate.source).reads and not run.holds(field.validate, whole):
-            found[field.name] = words_for(run, field, "invalid")
-            run.progress.values.pop(field.name, None)
+        for each in field.validate if field.name in whole else ():
+            if not still_open & compile_expression(each.unless.source).reads and not run.holds(each.unless, whole):
+                found[field.name] = run.text(each.say) if each.say is not None else words_for(run, field, "invalid")
+                run.progress.values.pop(field.name, None)
+                break
     return found
 
 

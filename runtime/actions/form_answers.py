@@ -54,7 +54,9 @@ def accepted(run: TurnContext, field: FormField, value: Value, others: Mapping[s
         except ValueRefused:
             return FieldFault(words_for(run, field, "multichoice"))
     outcome = checked(as_output(field), value, others, run.holds)
-    return FieldFault(words_for(run, field, outcome.phrase)) if isinstance(outcome, AnswerRefused) else outcome
+    if not isinstance(outcome, AnswerRefused):
+        return outcome
+    return FieldFault(run.text(outcome.say) if outcome.say is not None else words_for(run, field, outcome.phrase))
 
 
 def unfit(run: TurnContext, name: str, value: Value) -> str:
@@ -70,7 +72,7 @@ def unfit(run: TurnContext, name: str, value: Value) -> str:
 
 def fitting(run: TurnContext, field: FormField, value: Value) -> Value | AnswerRefused:
     """Return the value as the field stores it, or the refusal; `validate` is checked for the form as a whole."""
-    return checked(msgspec.structs.replace(as_output(field), validate=None), value, {}, run.holds)
+    return checked(msgspec.structs.replace(as_output(field), validate=()), value, {}, run.holds)
 
 
 def as_named_output(run: TurnContext, field: FormField) -> Output | None:

@@ -22,7 +22,7 @@ from runtime.answers.numbers import parse_number
 from runtime.answers.patterns import PatternGivenUp, is_match, searched
 from runtime.state.state import Choice
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, bounded, coerce, is_given, number_in
-from scripts.model.base import Expression
+from scripts.model.base import Expression, Template
 from scripts.model.script import Locale
 from scripts.model.variables import Output
 from scripts.translations.localisation import Phrase
@@ -236,6 +236,8 @@ class AnswerRefused(Struct, frozen=True):
 
     reason: str
     phrase: Phrase
+    say: Template | None = None
+    """The script's own text for this reason, if it has one."""
 
 
 def checked(output: Output, value: object, values: Mapping[str, Value], holds: Holds) -> Value | AnswerRefused:
@@ -255,8 +257,9 @@ def checked(output: Output, value: object, values: Mapping[str, Value], holds: H
     reason = _mismatch(output, plain) or _limits(output, plain)
     if reason:
         return AnswerRefused(reason, "invalid")
-    if output.validate is not None and not holds(output.validate, {**values, output.get: plain}):
-        return AnswerRefused(f"`{output.validate.source}` does not hold", "invalid")
+    for each in output.validate:
+        if not holds(each.unless, {**values, output.get: plain}):
+            return AnswerRefused(f"`{each.unless.source}` does not hold", "invalid", each.say)
     return plain
 
 

@@ -302,4 +302,5 @@ def _refusal(run: TurnContext, named: NamedAnswer) -> str:
 
 def _complaint(run: TurnContext, output: Output, refused: AnswerRefused) -> str:
     texts = tuple(choice.text for choice in choices_of(output))
-    return run.text(output.invalid) if output.invalid else _phrase(run, refused.phrase, texts)
+    written = refused.say or output.invalid
+    return run.text(written) if written is not None else _phrase(run, refused.phrase, texts)

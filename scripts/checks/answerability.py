@@ -75,7 +75,8 @@ def _conditions(action: Action) -> list[Expression]:
             found.append(again.until)
         case _:
             pass
-    false_here = {each.validate for item in outputs_of(action) for each in item.questions}
+    outputs = [output for item in outputs_of(action) for output in item.questions]
+    false_here = {each.unless for output in outputs for each in output.validate}
     return [each for each in dict.fromkeys(found) if each not in false_here or facts_in(each).value]
 
 
@@ -102,10 +103,9 @@ def _output(output: Output, problems: Problems, path: str) -> None:
 
 
 def _no_validation(output: Output) -> tuple[str, str] | None:
-    if output.validate is None:
-        return None
-    value = facts_in(output.validate).value
-    return None if isinstance(value, Unknown) or value else ("`validate` is never true", "validate")
+    values = (facts_in(each.unless).value for each in output.validate)
+    is_never_true = any(not isinstance(value, Unknown) and not value for value in values)
+    return ("`validate` is never true", "validate") if is_never_true else None
 
 
 def _no_choice(output: Output) -> tuple[str, str] | None:

@@ -537,7 +537,9 @@ class _Checker:
         if output.pattern is not None:
             self.pattern(output.pattern, output.mark("pattern"))
         with self.names(output.get):  # the answer itself is visible while it is validated
-            self.expression(output.validate)
+            for each in output.validate:
+                self.expression(each.unless)
+                self.texts(each.say)
 
     def pattern(self, pattern: str, at: Location) -> None:
         try:

@@ -423,7 +423,8 @@ def _outputs(items: tuple[OutputItem, ...], on_fail: OnFail, skipped: str = "") 
     steps: list[Read | Write] = []
     for output in (output for item in items for output in item.questions):
         steps += _looks(output.invalid)
-        steps += [Read(output.validate, _output_names(items), is_condition=True)] if output.validate is not None else []
+        steps += [Read(each.unless, _output_names(items), is_condition=True) for each in output.validate]
+        steps += _looks(*(each.say for each in output.validate))
     for item in items:
         if not isinstance(item, Assignment):
             has_default = isinstance(item, Output) and item.default is not None

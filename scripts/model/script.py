@@ -20,7 +20,7 @@ from scripts.model.experiments import ExperimentPlan, arm_variables
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
 from scripts.model.moments import QuietHours
 from scripts.model.tools import ToolDefinition
-from scripts.model.variables import Declaration, Output
+from scripts.model.variables import Declaration, Output, Validation
 
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
 DefaultScope: TypeAlias = Literal["topic", "session"]
@@ -84,7 +84,7 @@ class FormField(Node, frozen=True, kw_only=True):
     pattern: str | None = None
     min: int | float | str | None = None
     max: int | float | str | None = None
-    validate: Expression | None = None
+    validate: tuple[Validation, ...] = ()
     invalid: Template | None = None
     computed: Expression | None = None
     columns: "tuple[FormField, ...]" = ()  # of a table

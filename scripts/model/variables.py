@@ -25,6 +25,13 @@ class Declaration(Node, frozen=True, kw_only=True, dict=True):
         return "choice" if self.choices and self.type is None else self.type
 
 
+class Validation(Node, frozen=True, kw_only=True):
+    """A condition that a value must hold, and what the session says if it does not; by default `invalid`."""
+
+    unless: Expression
+    say: Template | None = None
+
+
 class Output(Node, frozen=True, kw_only=True, dict=True):
     """A value that an action extracts from the conversation."""
 
@@ -37,7 +44,7 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
     max: int | float | str | None = None
     required: bool | None = None
     default: Value = None
-    validate: Expression | None = None
+    validate: tuple[Validation, ...] = ()
     invalid: Template | None = None
     fallback: Literal["raw"] | None = None
     labels: Mapping[str, str] = {}  # labels of the choices by value, in a translated script

@@ -47,7 +47,7 @@ from scripts.model.script import (
     Topic,
     declared_in,
 )
-from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
+from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records, Validation
 
 Phrase: TypeAlias = Literal[
     "invalid",
@@ -217,6 +217,13 @@ class _Texts:
         id = f"{id}.{reminder.text}" if id else ""
         return replace(reminder, say=self.maybe(id, reminder.say, owner))
 
+    def validations(self, id: str, validate: tuple[Validation, ...], owner: Location) -> tuple[Validation, ...]:
+        """Replace the texts of conditions, which are numbered."""
+        ids = [f"{id}.validate.{number}" if id else "" for number in range(1, len(validate) + 1)]
+        return tuple(
+            replace(each, say=self.maybe(line, each.say, owner)) for line, each in zip(ids, validate, strict=True)
+        )
+
     def reminders(self, node: Script | Phase | Topic, id: str) -> tuple[Reminder, ...]:
         """Replace the texts of the reminders of all questions of a node."""
         return tuple(self.reminder(each, id, node.at) for each in node.remind)
@@ -240,6 +247,7 @@ def _with_field(field: FormField, id: str, texts: _Texts) -> FormField:
     return replace(
         field,
         **texts.changed(field, id, "label", "placeholder", "invalid"),
+        validate=texts.validations(id, field.validate, field.at),
         labels=texts.labels(id, field.choices, field.mark("choices"), field.at),
         columns=tuple(_with_field(column, f"{id}/{column.name}", texts) for column in field.columns),
     )
@@ -329,6 +337,7 @@ class _Walker:
         return replace(
             output,
             invalid=self.maybe(action, f"{what}.invalid", output.invalid),
+            validate=self._texts.validations(self.id(action, what), output.validate, action.at),
             labels=self._texts.labels(self.id(action, what), choices, at, action.at),
         )
 

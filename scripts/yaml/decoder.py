@@ -21,6 +21,7 @@ from scripts.model.actions import (
     ACTION_TYPES,
     ChoiceItem,
     FailureExit,
+    If,
     Into,
     Loop,
     OnFail,
@@ -34,6 +35,8 @@ from scripts.model.diagnostics import Problems, Severity
 from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
+from scripts.model.variables import Validation
+from scripts.yaml.branches import nested
 from scripts.yaml.given_values import GivenInvalid, read_given
 from scripts.yaml.given_values import literal as literal
 from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
@@ -59,6 +62,7 @@ SHORTHANDS = {
     "MemoryPlan": "strategy",
     "CaseMemory": "text",
     "Moment": "after",
+    "Validation": "unless",
 }
 """For these types, a text stands for a mapping with only this key."""
 
@@ -69,9 +73,7 @@ _PII = "Declare the variable in its scope: `declare: [{var: NAME, pii: true}]`."
 _FULL_WIDTH = "Replace the full-width ： with a plain colon and a space."
 _QUOTES = "'\""
 _BRANCHES = {
-    "elif": "Write a nested `if` in the list of `else`: `else: [{if: …, then: […]}]`.",
-    "elseif": "Write a nested `if` in the list of `else`: `else: [{if: …, then: […]}]`.",
-    "else if": "Write a nested `if` in the list of `else`: `else: [{if: …, then: […]}]`.",
+    **dict.fromkeys(("elif", "elseif", "else if"), "Write `elif: [{if: …, then: […]}]` directly below the `then`."),
     "else": "Write `else` directly below the `then` of its `if`, without a dash.",
     "then": "Write `then` directly below its `if`, without a dash.",
 }
@@ -288,8 +290,8 @@ class Reader:
         return _FAILED
 
     def _tuple(self, tree: Tree, item: Any) -> Any:
-        if isinstance(tree, Scalar) and item in {str, Template} and tree.value is not None:
-            part = self._any(tree, item)  # a single text needs no dash
+        if isinstance(tree, Scalar) and item in {str, Template, Validation} and tree.value is not None:
+            part = self._any(tree, item)  # a single one needs no dash
             return part if part is _FAILED else (part,)
         if isinstance(tree, Scalar) and tree.value is None:
             return ()
@@ -336,6 +338,8 @@ class Reader:
             return self._mismatch(tree, f"a mapping with {_names([f.key for f in fields.values() if f.required])}")
         if kind in self._respell:
             tree = self._respell[kind](tree)
+        if kind is If:
+            tree = nested(tree, self._mismatch)
         values, marks, complete = self._members(tree, fields)
         for field in fields.values():
             if field.required and field.name not in values and field.key not in marks:

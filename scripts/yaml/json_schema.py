@@ -17,6 +17,7 @@ from scripts.model.actions import (
     ACTION_TYPES,
     ChoiceItem,
     FailureExit,
+    If,
     Into,
     Loop,
     OnFail,
@@ -30,6 +31,8 @@ from scripts.model.base import Expression, Reference, Template, Variable, writte
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Trigger
+from scripts.model.variables import Validation
+from scripts.yaml.branches import BRANCH_KEYS, BRANCHES_MAX
 from scripts.yaml.decoder import ALIASES, SHORTHANDS, policy_words
 
 Schema: TypeAlias = dict[str, Any]
@@ -107,6 +110,8 @@ class _Definitions:
     def _object(self, kind: type[Struct]) -> Schema:
         fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
         properties = {written_key(field): self._property(kind, field) for field in fields}
+        if kind is If:
+            properties["elif"] = self._elif(properties)
         aliases = {alias: name for alias, name in ALIASES.items() if name in properties and alias not in properties}
         for alias, name in aliases.items():
             properties[alias] = properties[name] | {"deprecated": True, "description": f"The same as `{name}`."}
@@ -117,6 +122,11 @@ class _Definitions:
         if aliases:
             shape["not"] = _any_with(list(pair) for pair in aliases.items())
         return shape
+
+    def _elif(self, properties: Mapping[str, Schema]) -> Schema:
+        branch: Schema = {"properties": {key: properties[key] for key in BRANCH_KEYS}, "required": ["if", "then"]}
+        items = {"type": "object", "additionalProperties": False} | branch
+        return {"description": self._descriptions["elif"], "type": "array", "items": items, "maxItems": BRANCHES_MAX}
 
     def _property(self, kind: type[Struct], field: msgspec.structs.FieldInfo) -> Schema:
         schema = self.of(field.type)
@@ -187,7 +197,7 @@ class _Definitions:
 
     def _list(self, item: Any) -> Schema:
         several: Schema = {"type": "array", "items": self.of(item)}
-        alone = [_WORD] if item in {str, Template} else []  # a single text needs no dash
+        alone = [_WORD] if item in {str, Template, Validation} else []  # a single one needs no dash
         return {"anyOf": [several, *alone, {"type": "null"}]}
 
 

@@ -16,6 +16,7 @@ from scripts.model.actions import (
     ChoiceItem,
     Choose,
     FailureExit,
+    If,
     Into,
     Loop,
     Media,
@@ -53,7 +54,8 @@ from scripts.model.script import (
     Trigger,
 )
 from scripts.model.tools import HttpRequest
-from scripts.model.variables import Assignment, Declaration, OutputItem
+from scripts.model.variables import Assignment, Declaration, OutputItem, Validation
+from scripts.yaml.branches import branches
 from scripts.yaml.given_values import given_text
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
@@ -150,6 +152,20 @@ class _Writer:
                 found.append((written_key(field), _given(value) if given else self.layout(value)))
         return tuple(found)
 
+    def branches(self, action: If) -> tuple[tuple[str, Layout], ...]:
+        """Return the keys of an `if`, with the branches that its `else` contains as `elif`."""
+        further, last = branches(action)
+        if not further:
+            return self.pairs(action)
+        own = self.pairs(msgspec.structs.replace(action, otherwise=()))
+        items = []
+        for branch in further:
+            notes = tuple(self._notes.pop(branch.at, ()))
+            bare = msgspec.structs.replace(branch, id="", otherwise=())
+            items.append(Item(Record(self.pairs(bare), flow=False), notes))
+        otherwise = (("else", self.tuple(last.otherwise)),) if last.otherwise else ()
+        return (*own, ("elif", Items(tuple(items))), *otherwise)
+
     def layout(self, value: Any) -> Layout:
         match value:
             case Template():
@@ -179,8 +195,12 @@ class _Writer:
                 return text
             case Loop():
                 return f"{value.items.source} as {value.name}"
+            case Validation(say=None):
+                return Source(value.unless.source)
             case ChoiceItem():
                 return self.choice(value)
+            case If():
+                return Record(self.branches(value), flow=False)
             case Arm(weight=1, define=""):
                 return value.id
             case Line(role="user"):
@@ -205,8 +225,13 @@ class _Writer:
                 return plain(value)
 
     def tuple(self, value: tuple[Any, ...]) -> Layout:
-        if len(value) == 1 and isinstance(value[0], Template):
-            return value[0].source
+        match value:
+            case (Template(source=text),):
+                return text
+            case (Validation(say=None) as only,):
+                return self.layout(only)
+            case _:
+                pass
         items = []
         for part in value:
             notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, Node) else ()

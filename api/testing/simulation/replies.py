@@ -146,7 +146,8 @@ def _number(output: Output, rng: Random) -> int | float:
 
 def _date(output: Output, today: date, rng: Random) -> str:
     """Draw a day before or after today, or the date that the rule of an output names, as that rule requires."""
-    rule = output.validate.source if output.validate is not None else f"< {output.max}" * (output.max is not None)
+    limit = f"< {output.max}" if output.max is not None else ""
+    rule = " ".join(each.unless.source for each in output.validate) or limit
     start = today
     with suppress(ValueError, IndexError):  # a rule may name no date, or another text of this form
         start = date.fromisoformat(_ISO_DATE.findall(rule)[0])

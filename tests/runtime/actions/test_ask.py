@@ -281,3 +281,25 @@ async def test_an_answer_takes_the_type_its_variable_is_declared_with(drive: Sta
     assert [choice.key for choice in session.state.wait.choices] == ["low", "ok"]
     await session.reply("OK")
     assert session.values == {"age": 30, "mood": "ok"}
+
+
+async def test_the_first_condition_that_does_not_hold_says_its_text(drive: StartSession) -> None:
+    session = await drive("""
+        - ask: How many?
+          output:
+          - get: n
+            type: number
+            invalid: Another number, please.
+            validate:
+            - {unless: n > 0, say: "More than none, please."}
+            - {unless: n < 10, say: Fewer than ten.}
+            - n != 5
+          max_rounds: 10
+        - user_say: go on
+    """)
+    said = []
+    for reply in ("-3", "12", "5", "many", "7"):
+        await session.reply(reply)
+        said += session.said
+    assert said == ["More than none, please.", "Fewer than ten.", *["Another number, please."] * 2]
+    assert session.values == {"n": 7}

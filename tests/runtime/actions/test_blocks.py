@@ -42,6 +42,28 @@ async def test_if_takes_one_of_two_ways(drive: StartSession, condition, said) ->
     assert session.said == said
 
 
+@pytest.mark.parametrize(("age", "said"), [(8, "child"), (15, "young"), (40, "adult"), (80, "old")])
+async def test_the_first_branch_whose_condition_holds_is_taken(drive: StartSession, age, said) -> None:
+    session = await drive(f"""
+        - set: {{age: {age}}}
+        - if: age < 12
+          then: [{{say: child}}]
+          elif:
+          - {{if: age < 20, then: [{{say: young}}]}}
+          - {{if: age < 65, then: [{{say: adult}}]}}
+          else: [{{say: old}}]
+    """)
+    assert session.said == [said]
+
+
+async def test_no_branch_is_taken_if_no_condition_holds_and_there_is_no_else(drive: StartSession) -> None:
+    session = await drive("""
+        - {if: false, then: [{say: one}], elif: [{if: false, then: [{say: two}]}]}
+        - say: end
+    """)
+    assert session.said == ["end"]
+
+
 async def test_an_arm_that_is_not_written_is_passed_over(drive: StartSession) -> None:
     session = await drive("- {if: false, then: [{say: never}]}\n- say: end")
     assert session.said == ["end"]

@@ -122,6 +122,7 @@ async def test_wrong_fields_are_reported_and_right_ones_retained(drive: StartSes
         ("max: 3", "long", " ab ", "ab"),
         ("type: file", "x" * 2001, "scan-1.pdf", "scan-1.pdf"),
         ("validate: x != 'no'", "no", "yes", "yes"),
+        ("validate: [{unless: x != 'no', say: Not that.}]", "no", "yes", "yes"),
         ("type: table, columns: [a, {{field: n, type: number}}]", [{"a": "b", "n": "c"}], [{"n": "1"}, {}], [{"n": 1}]),
         ("type: table, columns: [{{field: a, required: true}}, b]", [{"b": "c"}], [{"a": 1}], [{"a": "1"}]),
         (
