@@ -5,7 +5,7 @@ durable. A turn that fails before that leaves no trace.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -60,8 +60,9 @@ Take: TypeAlias = Callable[[CachedSession, PendingTurn[TurnResult]], Awaitable[T
 class Deliveries(Protocol):
     """Sends turns elsewhere: the webhooks."""
 
-    def wants_turns_of(self, tenant: str) -> bool:
-        """Return whether turns of a tenant may have deliveries."""
+    @property
+    def tenants(self) -> Set[str] | None:
+        """The tenants whose turns may have deliveries; None until they are loaded."""
 
     async def deliveries_for(self, before: CachedSession, turn: Turn, row: TurnRow) -> tuple[DeliveryRow, ...]:
         """Return the deliveries of a turn that is about to be committed; `before` is the session before it."""
@@ -257,8 +258,9 @@ class Chat:
         """Commit a turn to the database with its webhook deliveries, and return these. Raises ApiError, StoreError."""
         session = cached.session
         try:
-            wants = self._webhooks.wants_turns_of(session.tenant)
-            deliveries = await self._webhooks.deliveries_for(cached, turn, row) if wants else ()
+            tenants = self._webhooks.tenants
+            has_webhooks = tenants is None or session.tenant in tenants
+            deliveries = await self._webhooks.deliveries_for(cached, turn, row) if has_webhooks else ()
             await self._store.turns.commit(
                 row,
                 cached.state.turn,

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -55,7 +55,7 @@ class WebhookRegistry:
         self._clock = clock
         self._ids = ids
         self._changing = asyncio.Lock()
-        self.is_loaded = False
+        self.tenants: Set[str] | None = None
         self.by_tenant: dict[str, dict[str, tuple[WebhookRow, re.Pattern[str]]]] = {}
 
     async def load(self) -> None:
@@ -63,15 +63,11 @@ class WebhookRegistry:
         rows = await self._store.delivery.webhooks_of_all()
         for webhook in rows:
             self._cache_webhook(webhook)
-        self.is_loaded = True
+        self.tenants = self.by_tenant.keys()
         if rows:
             self.keyring.warn_if_lost()
 
     # -- turns ------------------------------------------------------------------------------------------------------
-
-    def wants_turns_of(self, tenant: str) -> bool:
-        """Return whether turns of a tenant may have deliveries."""
-        return not self.is_loaded or bool(self.by_tenant.get(tenant))
 
     def announce(self) -> None:
         """Tell the dispatcher that there may be more to send."""
@@ -79,7 +75,7 @@ class WebhookRegistry:
 
     async def deliveries_for(self, before: CachedSession, turn: Turn, row: TurnRow) -> tuple[DeliveryRow, ...]:
         """Return the deliveries of a turn that is about to be committed; `before` is the session before it."""
-        if not self.is_loaded:  # a command runs the turn without a server
+        if self.tenants is None:  # a command runs the turn without a server
             await self.load()
         of_tenant = self.by_tenant.get(row.tenant)
         return tuple(self._deliveries(of_tenant.values(), before, turn, row)) if of_tenant else ()
@@ -187,6 +183,8 @@ class WebhookRegistry:
             self.find(tenant, webhook_id)
             await self._store.delivery.remove_webhook(tenant, webhook_id)
             del self.by_tenant[tenant][webhook_id]
+            if not self.by_tenant[tenant]:
+                del self.by_tenant[tenant]
 
     async def note_health(self, tenant: str, webhook_id: str, health: Health) -> None:
         """Record the health of a webhook. Pause one whose URL is gone or that has failed for a whole day; skip one that

@@ -423,7 +423,8 @@ class _Paths:
                 self._look(Read(put.value), on)
                 self._assign(put, on)
             return self._either(on, off, _doubts(put.when)) or known
-        if put.value is not None and put.when is None:
+        if put.value is not None:
+            self._look(Read(put.value), known)
             self._assign(put, known)
             return known
         key = self._sight.key(put.name)

@@ -232,7 +232,7 @@ def _effect_of(action: Action) -> Effect:
         case AiThink():
             return Effect((*_looks(action.task), *_outputs(action.outputs, OnFail())))
         case Set():
-            return Effect(tuple(step for name, value in action.assignments.items() for step in _set(name, value)))
+            return Effect(tuple(Write(name, value.at, value) for name, value in action.assignments.items()))
         case Choose():
             return _choosing(action)
         case UserSay():
@@ -368,17 +368,12 @@ def _looks(*sources: Template | Expression | None) -> tuple[Read, ...]:
     return tuple(Read(source) for source in sources if source is not None)
 
 
-def _set(name: str, value: Expression) -> Iterator[Read | Write]:
-    yield Read(value)
-    yield Write(name, value.at, value)
-
-
 def _filling(action: Form, sheets: tuple[FormDefinition, ...]) -> Effect:
-    steps = (*_looks(action.invalid), *_fields(action, sheets))
+    steps: tuple[Read | Write, ...] = (*_looks(action.invalid), *_fields(action, sheets))
     return Effect(steps, leaves=_leaves(action.on_fail), waits="always", says=True)
 
 
-def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Read | Write]:
+def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Write]:
     """Return the writes of the fields that the user fills in, then those of computed fields.
 
     A field with an explicit `required: false` may stay empty; all others count as filled in.
@@ -392,7 +387,6 @@ def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Read |
             )
     for each in fields:
         if each.computed is not None:
-            yield Read(each.computed)
             yield Write(each.name, each.mark("field"), each.computed)
 
 

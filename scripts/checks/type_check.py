@@ -95,6 +95,7 @@ class _Sense:
                 case Read():
                     self._compared(facts_in(step.source).comparisons, step.source.at)
                 case Write() if step.value is not None:
+                    self._compared(facts_in(step.value).comparisons, step.value.at)
                     self._assigned(step.name, step.value)
                 case Write():
                     pass

@@ -7,7 +7,7 @@ from store.duckdb.insert import as_list
 from store.interface.encoding import encode
 from store.interface.pages import Page
 from store.interface.rows import CallRow, SpentRow
-from store.interface.turn_group import Settlement
+from store.interface.settlement import Settlement, last_rows, settled_calls
 
 UNSETTLED_MAX = 500
 """Maximum number of calls of one turn that are read: the latest ones."""
@@ -25,21 +25,27 @@ def journaled(which: str = "true") -> str:
         QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY call_journal.ended_at NULLS LAST) = 1"""  # noqa: S608
 
 
-def settle(cursor: Cursor, settlements: list[Settlement]) -> None:
-    """Move the journaled calls of these turns' sessions to the settled calls. Within a transaction."""
-    parameter = [as_list(map(encode, settlements))]
-    cursor.execute(_SETTLE, parameter)
-    cursor.execute(_CLEAR, parameter)
+def settle(cursor: Cursor, settlements: list[Settlement], insert: str) -> None:
+    """Move the journaled calls of these turns' sessions to the settled calls. Within a transaction.
+
+    `insert` is the INSERT statement of the settled calls. The rows pass through Python, because DuckDB 2.0 damaged its
+    memory now and then when one INSERT joined, numbered and changed the journal's rows.
+    """
+    # the columns are compared, not the pair of them: with a list of pairs, DuckDB joins the table
+    sessions = " OR ".join(["(tenant = ? AND session_id = ?::UUID)"] * len(settlements))
+    values = [value for each in settlements for value in (each.tenant, each.session_id)]
+    logged = fetch(cursor, CallRow, f"SELECT * {_TIMES} FROM call_journal WHERE {sessions}", values)  # noqa: S608
+    if not logged:
+        return
+    cursor.execute(insert, [as_list(map(encode, settled_calls(logged, settlements)))])
+    cursor.execute(f"DELETE FROM call_journal WHERE {sessions}", values)  # noqa: S608
 
 
 def unsettled_calls(cursor: Cursor, tenant: str, session_id: str) -> list[CallRow]:
     """Return the last calls that attempts at a session's next turn have made, in order; at most UNSETTLED_MAX."""
-    parameters: Parameters = {"tenant": tenant, "session_id": session_id}
-    # Nearly all sessions have none, and the statement below takes five times as long as this one.
-    if not cursor.execute(f"SELECT true FROM call_journal WHERE {_OF_SESSION} LIMIT 1", parameters).fetchall():  # noqa: S608
-        return []
-    select = f"SELECT * {_TIMES} FROM ({journaled(_OF_SESSION)}) AS logged ORDER BY number DESC LIMIT {UNSETTLED_MAX}"  # noqa: S608
-    return fetch(cursor, CallRow, select, parameters)[::-1]
+    select = f"SELECT * {_TIMES} FROM call_journal WHERE {_OF_SESSION} ORDER BY number DESC LIMIT {2 * UNSETTLED_MAX}"  # noqa: S608
+    logged = fetch(cursor, CallRow, select, {"tenant": tenant, "session_id": session_id})
+    return last_rows(logged)[:UNSETTLED_MAX][::-1]
 
 
 def calls(
@@ -73,29 +79,3 @@ def spent(cursor: Cursor, tenant: str, since: datetime, until: datetime, user_id
         )"""  # noqa: S608
     between: Parameters = {"since": since.isoformat(), "until": until.isoformat()}
     return fetch(cursor, SpentRow, select, between | {"tenant": tenant, "user_id": user_id})[0]
-
-
-_SETTLING = """
-SELECT unnest(from_json_strict(?::JSON, '[{"tenant": "VARCHAR", "session_id": "UUID", "turn": "INTEGER",
-    "used": ["VARCHAR"], "withheld": ["VARCHAR"]}]'), max_depth := 2)
-"""
-_WITHHELD = """(
-    (list_contains(settling.withheld, logged.call_id) OR NOT list_contains(settling.used, logged.call_id))
-    AND concat(logged.reply ->> 'text', logged.reply ->> 'raw') != ''
-)"""
-_SETTLE = f"""
-INSERT INTO settled_calls BY NAME
-SELECT logged.* REPLACE (
-    settling.turn AS turn,
-    list_contains(settling.used, logged.call_id) AS used,
-    {_WITHHELD} AS withheld,
-    CASE WHEN {_WITHHELD} THEN json_merge_patch(logged.reply, '{{"text": "", "raw": ""}}')
-        ELSE logged.reply END AS reply
-)
-FROM ({journaled()}) AS logged
-JOIN ({_SETTLING}) AS settling USING (tenant, session_id)
-"""  # noqa: S608
-_CLEAR = f"""
-DELETE FROM call_journal USING ({_SETTLING}) AS settling
-WHERE call_journal.tenant = settling.tenant AND call_journal.session_id = settling.session_id
-"""  # noqa: S608

@@ -21,7 +21,15 @@ HEADS_MAX = 10_000
 """Sessions whose head is cached in memory, about 3 MB."""
 
 
-_TABLES = ("turns", "session_starts", "session_migrations", "call_journal", "webhook_deliveries", "timers")
+_TABLES = (
+    "settled_calls",
+    "turns",
+    "session_starts",
+    "session_migrations",
+    "call_journal",
+    "webhook_deliveries",
+    "timers",
+)
 
 
 class TurnCommitter:
@@ -84,7 +92,7 @@ class TurnCommitter:
             for table, rows in documents.items():
                 self._cursor.execute(self._statements[table], [as_list(rows)])
             if group.settlements:
-                settle(self._cursor, group.settlements)
+                settle(self._cursor, group.settlements, self._statements["settled_calls"])
             self._cursor.execute("COMMIT")
         except duckdb.Error:
             roll_back(self._cursor)

@@ -29,7 +29,7 @@ def utc(*columns: str) -> str:
     return f"REPLACE ({', '.join(f'{iso(column)} AS {column}' for column in columns)})"
 
 
-def fetch(cursor: Cursor, row: type[R], select: str, parameters: Parameters) -> list[R]:
+def fetch(cursor: Cursor, row: type[R], select: str, parameters: Sequence[str | int] | Parameters) -> list[R]:
     """Return the rows of a SELECT whose columns are the row's fields; other columns are ignored."""
     found = cursor.execute(f"SELECT to_json(found)::VARCHAR FROM ({select}) AS found", parameters).fetchall()  # noqa: S608
     return decode(list[row], f"[{','.join(text for (text,) in found)}]")  # type: ignore[valid-type]

@@ -19,23 +19,10 @@ from store.interface.admission import (
 from store.interface.encoding import encode
 from store.interface.errors import KeyTaken, StoreError
 from store.interface.rows import CallRow, TurnRow, UserVariableRow
+from store.interface.settlement import Settlement
 
 Entry: TypeAlias = ProposedTurn | CallRow
 """An entry of a group: a turn, or a call for the journal."""
-
-
-class Settlement(msgspec.Struct, frozen=True):
-    """A committed turn that settles the calls in its session's journal.
-
-    `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user. The
-    texts of withheld calls, and of calls that were not used, are not stored.
-    """
-
-    tenant: str
-    session_id: str
-    turn: int
-    used: tuple[str, ...]
-    withheld: tuple[str, ...] = ()
 
 
 class TurnGroup:

@@ -53,6 +53,13 @@ def test_a_name_that_some_paths_set_is_reported_with_the_condition(read: ReadScr
     assert all(doubt in message for message in messages), messages
 
 
+@pytest.mark.parametrize("value", ["x", "z + x"])
+def test_a_value_computed_from_an_answer_is_a_read(read: ReadScript, value: str) -> None:
+    asking = f"- {{ask: Well?, id: write, output: [{{get: z}}, {{set: x, value: {value}}}]}}"
+    messages = found(read, whole(asking, "declare: [{var: x}]"))
+    assert messages == ["`x` has no value here: no path to this place sets it"]
+
+
 @pytest.mark.parametrize(
     "writing",
     [
