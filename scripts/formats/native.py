@@ -1,8 +1,10 @@
 """The native format: the types of the model are its grammar."""
 
+from scripts.model.diagnostics import Problems
+from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import Script
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping
+from scripts.yaml.parser import Mapping, plain_value
 
 _NOT_WRITTEN = {
     "globals": "Write global variables to a separate file and list it in `use`.",
@@ -17,8 +19,20 @@ def recognises(tree: Mapping) -> bool:
     return tree.get("script") is not None or (tree.get("phases") is not None and tree.get("session") is None)
 
 
-def read(tree: Mapping, reader: Reader) -> Script | None:
-    """Read the script, or None; the reader collects the problems."""
+def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:
+    """Return the tree without `cuebook`, and a reader of the language that this key names."""
+    written = tree.get(LANGUAGE_KEY)
+    if written is None:
+        return tree, Reader(problems, lenient=False)
+    if plain_value(written) != 1:
+        problems.add("ENUM_VALUE_INVALID", "this version of Cuebook reads `cuebook: 1`", written.at)
+    pairs = tuple((key, value) for key, value in tree.pairs if key.text != LANGUAGE_KEY)
+    return Mapping(pairs, tree.at), Reader(problems, lenient=False, language="1")
+
+
+def read(whole: Mapping, problems: Problems) -> Script | None:
+    """Read the script, or None; `problems` collects what is wrong."""
+    tree, reader = reader_of(whole, problems)
     written = []
     for key, value in tree.pairs:
         if key.text in _NOT_WRITTEN:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import FieldInfo, fields, replace
 
 from scripts.expressions.values import Value
-from scripts.model.base import Expression, Node, Template
+from scripts.model.base import Assigned, Expression, Node, Template
 from scripts.model.context_config import Context
 from scripts.model.memory_plan import K, Score
 from scripts.model.moments import Moment
@@ -134,6 +134,12 @@ class AiSay(ModelStep, frozen=True, kw_only=True):
             return self.max_rounds == 1
         return self.require_acknowledgment
 
+    @property
+    def shortest(self) -> "AiSay":
+        """The same action, in which a single utterance waits only if an acknowledgment is required."""
+        rounds = self.max_rounds if self.utterances > 1 else None
+        return replace(self, max_rounds=rounds, require_acknowledgment=self.waits_after or None)
+
 
 class Ask(Step, frozen=True, kw_only=True):
     """Asks a fixed question and validates the typed answers."""
@@ -174,7 +180,7 @@ class AiThink(ModelStep, frozen=True, kw_only=True):
 class Set(Step, frozen=True, kw_only=True):
     """Assigns variables, in the order written."""
 
-    assignments: Mapping[str, Expression] = field(name="set")
+    assignments: Mapping[str, Assigned] = field(name="set")
 
 
 class ChoiceItem(Node, frozen=True, kw_only=True):
@@ -272,7 +278,7 @@ class Call(Step, frozen=True, kw_only=True):
     """
 
     skill: str = field(name="call")
-    input: Mapping[str, Expression] = {}
+    input: Mapping[str, Assigned] = {}
     output: Mapping[str, str] = {}
     loop: Loop | None = field(name="foreach", default=None)
 
@@ -286,7 +292,7 @@ class Signal(Node, frozen=True, kw_only=True):
     """The event that `emit` sends to the application: its name and its data."""
 
     event: str
-    data: Mapping[str, Expression] = {}
+    data: Mapping[str, Assigned] = {}
 
 
 class Emit(Step, frozen=True, kw_only=True):

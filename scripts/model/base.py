@@ -1,9 +1,9 @@
 """The base types of the script model: locations in files, nodes, texts and expressions."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, replace
 
 ID_CHARS_MAX = 200
@@ -52,6 +52,11 @@ class Expression(Struct, frozen=True, gc=False):
 
     source: str
     at: Location = NOWHERE
+
+
+ASSIGNED = Meta(extra={"assigned": True})
+Assigned: TypeAlias = Annotated[Expression, ASSIGNED]
+"""An expression that is a value; in a file with `cuebook: 1` it begins with `=`, and everything else is a literal."""
 
 
 class Variable(Struct, frozen=True, gc=False):

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, ValueType, coerce, infer_type
-from scripts.model.base import Expression, Node, Template
+from scripts.model.base import Assigned, Expression, Node, Template
 
 
 class Declaration(Node, frozen=True, kw_only=True, dict=True):
@@ -82,7 +82,7 @@ class Assignment(Node, frozen=True, kw_only=True):
     """A value that an action computes after it has set its outputs."""
 
     set: str
-    value: Expression
+    value: Assigned
     when: Expression | None = None
 
     @property

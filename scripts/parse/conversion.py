@@ -25,7 +25,7 @@ from scripts.parse.read_script import Reading, Source, read_include_file, read_s
 from scripts.versions.rename_variables import with_names, written_names
 from scripts.yaml.comments import attach
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, plain_value, read_tree
-from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, without_places
+from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, simplified, without_places
 from scripts.yaml.writer import pair_lines, plain, printable
 
 _LOST_KEY_CODES = {"UNKNOWN_KEY", "KEY_IGNORED", "KEY_CONFLICT", "ACTION_TYPE_UNKNOWN"}
@@ -64,7 +64,7 @@ def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
     `folder` is the path of the side files relative to the location of the text; empty: the same folder.
     """
     source = reading.source
-    script, losses = _renamed(with_sides(script, source))
+    script, losses = _renamed(simplified(with_sides(script, source)))
     if folder:
         script = msgspec.structs.replace(script, use=tuple(posixpath.join(folder, name) for name in script.use))
         files = {posixpath.join(folder, name): text for name, text in source.side_files.items()}

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from scripts.formats import technique
+from scripts.formats import native, technique
 from scripts.formats.detector_config import detector_file
 from scripts.formats.session.session_format import RESPELL
 from scripts.formats.stage import sections
@@ -137,7 +137,6 @@ class _IncludeReader:
 
     def _read(self, name: str, tree: MappingTree, reader: Reader) -> IncludeFile | None:
         """Read a side file in any format."""
-        strict = Reader(reader.problems, lenient=False)
         if technique.recognises(tree):
             found = technique.read(tree, Reader(reader.problems, lenient=self._lenient, respell=RESPELL))
             return IncludeFile(skills=(found[0],), forms=found[1]) if found is not None else None
@@ -145,13 +144,14 @@ class _IncludeReader:
             detector = detector_file.read(tree, reader)
             return IncludeFile(detectors=(detector,)) if detector is not None else None
         if tree.get("strings") is not None:
-            table = read_table(tree, strict)
+            table = read_table(tree, Reader(reader.problems, lenient=False))
             return IncludeFile(strings=(table,)) if table is not None else None
         if self._in_stages or sections.recognises(tree):
             self.stage_files.add(name)
             return sections.read(tree, reader)
-        spelled = tuple((_globals_key(key), value) for key, value in tree.pairs)
-        return strict.read(MappingTree(spelled, tree.at), IncludeFile)
+        written, native_reader = native.reader_of(tree, reader.problems)
+        spelled = tuple((_globals_key(key), value) for key, value in written.pairs)
+        return native_reader.read(MappingTree(spelled, tree.at), IncludeFile)
 
 
 def _is_known(tree: MappingTree) -> bool:

@@ -169,7 +169,7 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     if tree is None:
         return None
     if isinstance(tree, MappingTree) and native.recognises(tree):
-        return native.read(tree, Reader(problems, lenient=False))
+        return native.read(tree, problems)
     if isinstance(tree, MappingTree) and session_format.recognises(tree):
         return session_format.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
     if isinstance(tree, MappingTree) and stage_format.recognises(tree):
@@ -179,7 +179,7 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     if isinstance(tree, MappingTree) and detector_file.recognises(tree):
         return detector_file.read_as_script(tree, Reader(problems, lenient=mode == "compat"))
     if isinstance(tree, MappingTree) and detector_file.holds_detectors(tree):
-        return detector_file.read_detectors(tree, Reader(problems, lenient=False))
+        return detector_file.read_detectors(*native.reader_of(tree, problems))
     problems.add("UNRECOGNISED_SCRIPT", "unrecognised script type: no `script:` and no `session:` at the top", tree.at)
     return None
 

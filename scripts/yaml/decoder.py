@@ -4,6 +4,7 @@ The types are the grammar: a Struct's fields are the keys, their annotations the
 `msgspec.convert`, the reader continues after the first problem and records the location of every node.
 """
 
+import itertools
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import ValueRefused, bounded, number_in, shorten
 from scripts.model.actions import (
     ACTION_TYPES,
+    AiSay,
     ChoiceItem,
     FailureExit,
     If,
@@ -30,14 +32,15 @@ from scripts.model.actions import (
     OwnAction,
     Policy,
 )
-from scripts.model.base import Expression, Location, Node, Reference, Template, Variable, written_key
+from scripts.model.base import ASSIGNED, Expression, Location, Node, Reference, Template, Variable, written_key
 from scripts.model.diagnostics import Problems, Severity
+from scripts.model.languages import Language, key_in, takes_literals
 from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
-from scripts.model.variables import Validation
+from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import nested
-from scripts.yaml.given_values import GivenInvalid, read_given
+from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
 from scripts.yaml.given_values import literal as literal
 from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
 from scripts.yaml.parser import Sequence as SequenceTree
@@ -90,10 +93,12 @@ class _Field(Struct, frozen=True):
     annotation: Any
     required: bool
     instead: str  # the key that replaces this obsolete key
+    older: str  # the key in the older native language
+    takes_literals: bool
 
 
 @cache
-def _fields(kind: type[Struct]) -> dict[str, _Field]:
+def _fields(kind: type[Struct], language: Language = "older") -> dict[str, _Field]:
     """Return the fields of a Struct by their keys."""
     found = {}
     for each in msgspec.structs.fields(kind):
@@ -102,8 +107,8 @@ def _fields(kind: type[Struct]) -> dict[str, _Field]:
         instead = ""
         for meta in _metas(each.type):
             instead = (meta.extra or {}).get("instead", instead)
-        key = written_key(each)
-        found[key] = _Field(each.name, key, each.type, each.required, instead)
+        key = key_in(language, kind, each)
+        found[key] = _Field(each.name, key, each.type, each.required, instead, written_key(each), takes_literals(each))
     return found
 
 
@@ -116,9 +121,14 @@ def _metas(annotation: Any) -> Sequence[Meta]:
 
 
 @cache
-def _verb(kind: type[Struct]) -> str:
-    """Return the key that identifies this type within a union: its first required key."""
-    return next(field.key for field in _fields(kind).values() if field.required)
+def _verb(kind: type[Struct], language: Language) -> str:
+    """Return the key that identifies this type within a union: its first required key.
+
+    `choose` identifies its action in both languages, also where it is not the key of the variable.
+    """
+    fields = _fields(kind, language)
+    first = next(field for field in fields.values() if field.required)
+    return first.older if first.older in fields else first.key
 
 
 def policy_words(kind: type[OnFail | After | Onward | FailureExit]) -> tuple[str, ...]:
@@ -127,8 +137,8 @@ def policy_words(kind: type[OnFail | After | Onward | FailureExit]) -> tuple[str
 
 
 @cache
-def _by_verb(members: tuple[type[Struct], ...]) -> dict[str, type[Struct]]:
-    return {_verb(member): member for member in members if member is not OwnAction}
+def _by_verb(members: tuple[type[Struct], ...], language: Language) -> dict[str, type[Struct]]:
+    return {_verb(member, language): member for member in members if member is not OwnAction}
 
 
 class Reader:
@@ -140,9 +150,11 @@ class Reader:
         *,
         lenient: bool,
         respell: MappingType[Any, Callable[[Mapping], Mapping]] | None = None,
+        language: Language = "older",
     ) -> None:
         self.problems = problems
         self.lenient = lenient
+        self._language: Language = language
         self._respell = respell or {}  # functions that convert other spellings of a type to its own keys
         self._path: list[str] = []
 
@@ -184,6 +196,8 @@ class Reader:
     def _any(self, tree: Tree, annotation: Any) -> Any:
         origin = get_origin(annotation)
         if origin is Annotated:
+            if self._language == "1" and ASSIGNED in _metas(annotation):
+                return self._given(tree, read_assigned)
             part = self._any(tree, get_args(annotation)[0])
             return part if part is _FAILED else self._limits(tree, part, _metas(annotation))
         if origin in {Union, types.UnionType}:
@@ -236,14 +250,14 @@ class Reader:
         return self._mismatch(tree, " or ".join(_KIND_NAMES[member] for member in members))
 
     def _tagged(self, tree: Tree, members: tuple[type[Struct], ...]) -> Any:
-        by_verb = _by_verb(members)
+        by_verb = _by_verb(members, self._language)
         if isinstance(tree, Scalar) and tree.plain and (kind := _shorthand(members)) is not None:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
             fix = space_missing(tree.text) if isinstance(tree, Scalar) else ""
             return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
-        known = _fields(by_verb[verbs[0]]) if verbs else {}
+        known = self._fields(by_verb[verbs[0]]) if verbs else {}
         if OwnAction in members and any(key.text not in known and key.text not in ALIASES for key, _ in tree.pairs):
             by_verb = by_verb | self._installed(tree)  # looked up only where a key is unknown
             own = [key.text for key, _ in tree.pairs if key.text in by_verb and key.text not in ACTION_TYPES]
@@ -252,7 +266,7 @@ class Reader:
         if not verbs:
             return self._no_verb(tree, by_verb)
         verb = verbs[0]
-        extra = [other for other in verbs[1:] if other not in _fields(by_verb[verb])]
+        extra = [other for other in verbs[1:] if other not in self._fields(by_verb[verb])]
         if extra:
             self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at)
             return _FAILED
@@ -267,8 +281,12 @@ class Reader:
             return {}
 
     def _no_verb(self, tree: Mapping, by_verb: dict[str, type[Struct]]) -> Any:
-        common = set.intersection(*(set(_fields(kind)) for kind in by_verb.values())) | set(ALIASES)
+        common = set.intersection(*(set(self._fields(kind)) for kind in by_verb.values())) | set(ALIASES)
         unknown = [key for key, _ in tree.pairs if key.text not in common]
+        older = {_verb(kind, "older"): verb for verb, kind in by_verb.items()}
+        if unknown and unknown[0].text in older:
+            self._replaced(unknown[0], older[unknown[0].text])
+            return _FAILED
         at = unknown[0].at if unknown else tree.at
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
@@ -295,6 +313,8 @@ class Reader:
             return part if part is _FAILED else (part,)
         if isinstance(tree, Scalar) and tree.value is None:
             return ()
+        if self._language == "1" and item is OutputItem and not isinstance(tree, SequenceTree):
+            tree = SequenceTree((tree,), tree.at)  # one result needs no list
         if not isinstance(tree, SequenceTree):
             return self._mismatch(tree, "a list", _dash_fix(tree))
         parts = []
@@ -306,6 +326,9 @@ class Reader:
     def _mapping(self, tree: Tree, item: Any) -> Any:
         if not isinstance(tree, Mapping):
             return self._mismatch(tree, "a mapping of names to values")
+        if self._language == "1" and (cut := _cut_expression(tree)) is not None:
+            fix = "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."
+            return self._mismatch(cut, "a whole expression", fix)
         parts = {}
         for key, value in tree.pairs:
             with self.inside(f".{key.text}"):
@@ -327,13 +350,14 @@ class Reader:
     # -- structs --------------------------------------------------------------------------------------------
 
     def _struct(self, tree: Tree, kind: type[Struct]) -> Any:
-        fields = _fields(kind)
+        fields = self._fields(kind)
         short = SHORTHANDS.get(kind.__name__)
         if isinstance(tree, Scalar) and short is not None and tree.value is not None:
-            part = self._any(tree, fields[short].annotation)
+            shown = _fields(kind)[short]
+            part = self._any(tree, shown.annotation)
             if part is _FAILED:
                 return _FAILED
-            return kind(**{fields[short].name: part} | ({"at": tree.at} if issubclass(kind, Node) else {}))
+            return kind(**{shown.name: part} | ({"at": tree.at} if issubclass(kind, Node) else {}))
         if not isinstance(tree, Mapping):
             return self._mismatch(tree, f"a mapping with {_names([f.key for f in fields.values() if f.required])}")
         if kind in self._respell:
@@ -342,14 +366,20 @@ class Reader:
             tree = nested(tree, self._mismatch)
         values, marks, complete = self._members(tree, fields)
         for field in fields.values():
-            if field.required and field.name not in values and field.key not in marks:
+            if field.required and field.name not in values and field.older not in marks:
                 with self.inside(f".{field.key}"):
                     self.missing(field.key, tree.at)
                 complete = False
         if not complete:
             return _FAILED
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
-        return kind(**values, **located)
+        if self._language == "1" and kind is AiSay:
+            values.setdefault("require_acknowledgment", False)  # waits only where it says so
+        part = kind(**values, **located)
+        return part.shortest if self._language == "1" and isinstance(part, AiSay) else part
+
+    def _fields(self, kind: type[Struct]) -> dict[str, _Field]:
+        return _fields(kind, self._language)
 
     def _members(self, tree: Mapping, fields: dict[str, _Field]) -> tuple[dict[str, Any], dict[str, Location], bool]:
         values: dict[str, Any] = {}
@@ -361,14 +391,14 @@ class Reader:
             if field is None:
                 self._unknown(key, value, fields)
                 continue
-            if name in marks:
+            if field.older in marks:
                 self.add("KEY_CONFLICT", f"`{name}` occurs twice, under two names", key.at, f"Use only `{name}`.")
                 continue
             if field.instead:
                 self._older(key, field)
-            marks[name] = value.at
+            marks[field.older] = value.at
             with self.inside(f".{key.text}"):
-                part = self._any(value, field.annotation)
+                part = self._any(self._literals(value) if field.takes_literals else value, field.annotation)
             if part is not _FAILED:
                 values[field.name] = part
             elif field.required:
@@ -381,6 +411,10 @@ class Reader:
             self.slip("PYTHON_REFUSED", message, key.at)
             return
         allowed = [field.key for field in fields.values() if not field.instead]
+        replaced = {field.older: field.key for field in fields.values()}
+        if key.text in replaced:
+            self._replaced(key, replaced[key.text])
+            return
         empty = isinstance(value, Scalar) and value.plain and not value.text
         comma = "A comma inside { } ends a value; put quotes around a text with a comma."
         fix = _character_fix(key.text) or self._elsewhere(key.text, fields)
@@ -400,6 +434,10 @@ class Reader:
         if key in _INSIDE and "phases" in fields:
             return _INSIDE[key]
         return _PII if key == "pii" else ""
+
+    def _replaced(self, key: Scalar, new: str) -> None:
+        message = f"`{key.text}` is not a key of `cuebook: 1`"
+        self.add("DEPRECATED_KEY", message, key.at, f"Write `{new}` instead.")
 
     def _older(self, key: Scalar, field: _Field) -> None:
         self.slip("DEPRECATED_KEY", f"`{key.text}` is obsolete", key.at, f"Write {field.instead} instead.")
@@ -423,6 +461,8 @@ class Reader:
 
     def _expression(self, tree: Tree) -> Any:
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
+            if self._language == "1" and tree.text.startswith("="):
+                return self._mismatch(tree, "an expression without `=`", "Remove the `=`.")
             return Expression(tree.text, tree.content_at)
         if isinstance(tree, Mapping) and tree.pairs and all(_is_empty(value) for _, value in tree.pairs):
             return self._mismatch(tree, "an expression", "Write it without { }.")
@@ -454,12 +494,22 @@ class Reader:
         policy = self._literal(tree, (*policy_words(kind), "goto phase/topic"))
         return policy if policy is _FAILED else kind(policy=policy, at=tree.at)
 
-    def _given(self, tree: Tree) -> Any:
+    def _literals(self, tree: Tree) -> Tree:
+        """Return plain values as they are read: `==` at the beginning of a text is one `=`, and `=` is a mistake."""
+        if self._language == "older":
+            return tree
+        try:
+            return plain_literals(tree)
+        except GivenInvalid as invalid:
+            self._mismatch(invalid.tree, invalid.expected, invalid.fix)
+            return tree
+
+    def _given(self, tree: Tree, read: Callable[[Tree], Any] = read_given) -> Any:
         """Read a value in which `=` marks expressions, at any depth."""
         if self._value(tree) is _FAILED:
             return _FAILED
         try:
-            return read_given(tree)
+            return read(tree)
         except GivenInvalid as invalid:
             return self._mismatch(invalid.tree, invalid.expected, invalid.fix)
 
@@ -488,7 +538,7 @@ class Reader:
 
     def _loop(self, tree: Tree) -> Any:
         match = _LOOP.fullmatch(tree.text.strip()) if isinstance(tree, Scalar) else None
-        if match is None:
+        if match is None or (self._language == "1" and match["items"].startswith("=")):
             return self._mismatch(tree, "`LIST as NAME`", "Write e.g. `foreach: symptoms as symptom`.")
         return Loop(items=Expression(match["items"], tree.at), name=match["name"], at=tree.at)
 
@@ -563,6 +613,14 @@ def _convert_text(written: str, kind: type) -> int | float | bool | None:
         return _TRUTHS.get(written.strip().lower())
     number = number_in(written)
     return number if kind is float or isinstance(number, int) else None
+
+
+def _cut_expression(tree: Mapping) -> Tree | None:
+    """Return the value, an expression without quotes, that a comma ended: the key after it has no value."""
+    for (_, value), (_, following) in itertools.pairwise(tree.pairs):
+        if isinstance(value, Scalar) and value.plain and value.text.startswith("=") and _is_empty(following):
+            return value
+    return None
 
 
 def _is_empty(tree: Tree) -> bool:

@@ -6,12 +6,17 @@ becomes one expression that builds it.
 
 import json
 import re
+from collections.abc import Mapping as MappingType
+
+import msgspec
 
 from scripts.expressions.values import Value
 from scripts.model.base import Expression, Template
 from scripts.model.tools import Given
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
+_QUOTED = re.compile(r"'[^'\"\\\n]*'")
+_CONSTANTS: MappingType[str, Value] = {"none": None, "true": True, "false": False}
 _PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
@@ -28,11 +33,67 @@ class GivenInvalid(Exception):
 def read_given(tree: Tree) -> Given:
     """Return a value as a text with placeholders or as an expression. Raises GivenInvalid."""
     if isinstance(tree, Scalar) and isinstance(tree.value, str):
-        if tree.text.startswith("=") and not tree.text.startswith("=="):
+        if _is_marked(tree):
             return Expression(tree.text[1:].strip(), tree.content_at)
         if "{" in tree.text:
             return Template(_unescaped(tree.text), tree.content_at)
     return Expression(_source(tree), tree.at)
+
+
+def read_assigned(tree: Tree) -> Expression:
+    """Return a value as an expression. Raises GivenInvalid."""
+    if isinstance(tree, Scalar) and _is_marked(tree):
+        return Expression(tree.text[1:].strip(), tree.content_at)
+    return Expression(_source(tree), tree.at)
+
+
+def plain_literals(tree: Tree) -> Tree:
+    """Return a value without expressions, with each `==` at the beginning of a text as `=`. Raises GivenInvalid."""
+    match tree:
+        case Mapping():
+            return Mapping(tuple((key, plain_literals(value)) for key, value in tree.pairs), tree.at)
+        case Sequence():
+            return Sequence(tuple(map(plain_literals, tree.items)), tree.at)
+        case Scalar() if _is_marked(tree):
+            fix = "Set the variable with `set`, or write `==` for a text that begins with `=`."
+            raise GivenInvalid(tree, "a value, not an expression", fix)
+        case Scalar() if tree.text.startswith("=="):
+            return msgspec.structs.replace(tree, text=tree.text[1:])
+        case _:
+            return tree
+
+
+def _is_marked(tree: Scalar) -> bool:
+    return isinstance(tree.value, str) and tree.text.startswith("=") and not tree.text.startswith("==")
+
+
+def assigned_value(expression: Expression) -> Value:
+    """Return an expression as the value to write in YAML: the inverse of `read_assigned`."""
+    try:
+        value = _CONSTANTS[expression.source] if expression.source in _CONSTANTS else json.loads(expression.source)
+    except (ValueError, RecursionError):
+        return f"={expression.source}"
+    is_same = "{{" not in expression.source and "{%" not in expression.source and literal(value) == expression.source
+    return escaped(value) if is_same else f"={expression.source}"
+
+
+def escaped(value: Value) -> Value:
+    """Return a plain value with each `=` at the beginning of a text as `==`."""
+    match value:
+        case str():
+            return f"={value}" if value.startswith("=") else value
+        case list():
+            return [escaped(each) for each in value]
+        case dict():
+            return {key: escaped(each) for key, each in value.items()}
+        case _:
+            return value
+
+
+def simplest(expression: Expression) -> Expression:
+    """Return an expression without space around it, a text in double quotes, so that it is written without `=`."""
+    source = expression.source.strip()
+    return Expression(literal(source[1:-1]) if _QUOTED.fullmatch(source) else source, expression.at)
 
 
 def given_text(given: Given) -> str:
@@ -55,7 +116,7 @@ def _source(tree: Tree) -> str:
 
 
 def _text_source(tree: Scalar) -> str:
-    if tree.text.startswith("=") and not tree.text.startswith("=="):
+    if _is_marked(tree):
         return f"({tree.text[1:].strip()})"
     text = _unescaped(tree.text)
     if "{%" in text:

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from scripts.model.actions import (
     ACTION_TYPES,
     ChoiceItem,
+    Choose,
     FailureExit,
     If,
     Into,
@@ -27,11 +28,12 @@ from scripts.model.actions import (
     Policy,
     own_key,
 )
-from scripts.model.base import Expression, Reference, Template, Variable, written_key
+from scripts.model.base import Expression, Reference, Template, Variable
+from scripts.model.languages import LANGUAGE_KEY, Language, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Trigger
-from scripts.model.variables import Validation
+from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import BRANCH_KEYS, BRANCHES_MAX
 from scripts.yaml.decoder import ALIASES, SHORTHANDS, policy_words
 
@@ -54,22 +56,30 @@ _UNWRITTEN = frozenset({"at", "marks", "labels", "globals", "strings", "phrases"
 def json_schema() -> Schema:
     """Return the schema of a script."""
     descriptions = Path(__file__).with_name("key_descriptions.yaml").read_text("utf-8")
-    definitions = _Definitions(msgspec.yaml.decode(descriptions, type=dict[str, str]))
-    definitions.reference(Script)
-    schemas = definitions.schemas
-    return {"$schema": SCHEMA_DRAFT, "title": "Cuebook script", **schemas.pop("Script"), "$defs": schemas}
+    by_key = msgspec.yaml.decode(descriptions, type=dict[str, str])
+    older, first = _Definitions(by_key, "older"), _Definitions(by_key, "1")
+    return {
+        "$schema": SCHEMA_DRAFT,
+        "title": "Cuebook script",
+        "if": {"type": "object", "required": [LANGUAGE_KEY]},
+        "then": first.reference(Script),
+        "else": older.reference(Script),
+        "$defs": older.schemas | first.schemas,
+    }
 
 
 class _Definitions:
-    """The definitions of the schema, one per type."""
+    """The definitions of the schema in one language, one per type."""
 
-    def __init__(self, descriptions: Mapping[str, str]) -> None:
+    def __init__(self, descriptions: Mapping[str, str], language: Language) -> None:
+        self._language: Language = language
+        self._suffix = "" if language == "older" else f".{language}"
         self.schemas: dict[str, Schema] = {}
         self._descriptions = descriptions  # of keys
 
     def reference(self, kind: type[Struct]) -> Schema:
         """Return a reference to the definition of a type; add the definition if it is new."""
-        name = kind.__name__
+        name = kind.__name__ + self._suffix
         if name not in self.schemas:
             self.schemas[name] = {}  # a placeholder, for types that contain themselves
             self.schemas[name] = self._describe(kind)
@@ -109,14 +119,18 @@ class _Definitions:
 
     def _object(self, kind: type[Struct]) -> Schema:
         fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
-        properties = {written_key(field): self._property(kind, field) for field in fields}
+        properties = {key_in(self._language, kind, field): self._property(kind, field) for field in fields}
+        if kind is Script and self._language == "1":
+            properties[LANGUAGE_KEY] = {"description": self._descriptions[LANGUAGE_KEY], "const": 1}
         if kind is If:
             properties["elif"] = self._elif(properties)
         aliases = {alias: name for alias, name in ALIASES.items() if name in properties and alias not in properties}
         for alias, name in aliases.items():
             properties[alias] = properties[name] | {"deprecated": True, "description": f"The same as `{name}`."}
         shape: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-        required = [field.encode_name for field in fields if field.required]
+        required = [key_in(self._language, kind, field) for field in fields if field.required]
+        if kind is Choose and self._language == "1":
+            required.append("choose")
         if required:
             shape["required"] = required
         if aliases:
@@ -130,8 +144,11 @@ class _Definitions:
 
     def _property(self, kind: type[Struct], field: msgspec.structs.FieldInfo) -> Schema:
         schema = self.of(field.type)
-        is_verb = kind in _ACTIONS and field.required and ACTION_TYPES.get(field.encode_name) is kind
-        about = _documentation(kind) if is_verb else self._descriptions.get(written_key(field), "")
+        if self._language == "1" and field.name == "outputs":
+            schema = {"anyOf": [self.of(OutputItem), schema]}  # one result needs no list
+        key = key_in(self._language, kind, field)
+        is_verb = kind in _ACTIONS and ACTION_TYPES.get(key) is kind
+        about = _documentation(kind) if is_verb else self._descriptions.get(key, "")
         if about:
             schema = {"description": about} | schema
         if isinstance(field.default, bool | int | str) and field.default != "":
@@ -192,8 +209,9 @@ class _Definitions:
 
     def _actions(self, parts: list[Schema]) -> Schema:
         """Define the union of all actions once, because many types contain lists of actions."""
-        self.schemas.setdefault("Action", {"title": "Action", "anyOf": parts})
-        return {"$ref": "#/$defs/Action"}
+        name = f"Action{self._suffix}"
+        self.schemas.setdefault(name, {"title": "Action", "anyOf": parts})
+        return {"$ref": f"#/$defs/{name}"}
 
     def _list(self, item: Any) -> Schema:
         several: Schema = {"type": "array", "items": self.of(item)}

@@ -1,7 +1,7 @@
 """Write a script in the native format, for people to read and edit.
 
 The types of the model are the grammar, as in `scripts.yaml.decoder`: a key is written if its value is not the default,
-so `read(native_yaml(script))` is the same script, except for its locations and `form`.
+so `read(native_yaml(script))` is the simplified script, except for its locations and `form`.
 """
 
 import itertools
@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from scripts.model.actions import (
+    AiSay,
     CallTool,
     ChoiceItem,
     Choose,
@@ -28,6 +29,7 @@ from scripts.model.actions import (
 )
 from scripts.model.base import (
     NOWHERE,
+    Assigned,
     Expression,
     Location,
     Node,
@@ -35,10 +37,10 @@ from scripts.model.base import (
     Template,
     Variable,
     rebuilt,
-    written_key,
 )
 from scripts.model.detectors import Example, Line
 from scripts.model.experiments import Arm
+from scripts.model.languages import LANGUAGE_KEY, key_in, takes_literals
 from scripts.model.moments import Clock, DateValue, Duration, Moment
 from scripts.model.script import (
     SHARED,
@@ -54,9 +56,9 @@ from scripts.model.script import (
     Trigger,
 )
 from scripts.model.tools import HttpRequest
-from scripts.model.variables import Assignment, Declaration, OutputItem, Validation
+from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Validation
 from scripts.yaml.branches import branches
-from scripts.yaml.given_values import given_text
+from scripts.yaml.given_values import assigned_value, escaped, given_text, simplest
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
 S = TypeVar("S", bound=Struct)
@@ -68,7 +70,7 @@ _ORDER: Mapping[type[Node], tuple[str, ...]] = {
     Declaration: ("var", "define", "type", "choices", "value", "pii"),
     Assignment: ("set", "value", "when"),
     Example: ("name", "messages", "detected", "label", "score", "severity", "measured"),
-    Choose: ("choose", "id", "when", "tone", "role", "question", "choices"),
+    Choose: ("question", "id", "when", "tone", "role", "choose", "choices"),
 }
 _GIVEN = frozenset({"given", "body"})  # fields whose values are written with `=` before expressions
 _ONE_TEXT_IS_KEY = {"key", "text", "value", "actions"}  # a choice with such a key cannot be written as `{key: text}`
@@ -76,13 +78,32 @@ _ONE_TEXT_IS_KEY = {"key", "text", "value", "actions"}  # a choice with such a k
 
 def native_yaml(script: Script, notes: Notes | None = None) -> str:
     """Return the YAML of a script. `notes` are comment lines (with their `#`) by location of the node."""
-    return _Writer(notes or {}).script(script)
+    return _Writer(notes or {}).script(simplified(script))
 
 
 def noted_places(script: Script) -> list[Location]:
     """Return the locations of nodes that can have comments above, in file order; the script's is first."""
     found = {node.at for node in _items_below(script) if node.at.file == script.at.file} - {NOWHERE}
     return [script.at, *sorted(found - {script.at}, key=lambda at: (at.line, at.column))]
+
+
+def simplified(node: Any) -> Any:
+    """Return a node in which values are spelled in the way in which `native_yaml` writes them.
+
+    What the script does is the same: texts have double quotes, and a message waits only where it says so.
+    """
+    part = rebuilt(node, simplified)
+    if isinstance(part, AiSay):
+        return part.shortest
+    if not isinstance(part, Node):
+        return part
+    values: dict[str, Any] = {}
+    for field in msgspec.structs.fields(part):
+        if field.type == Assigned:
+            values[field.name] = simplest(getattr(part, field.name))
+        elif field.type == Mapping[str, Assigned]:
+            values[field.name] = {name: simplest(each) for name, each in getattr(part, field.name).items()}
+    return msgspec.structs.replace(part, **values) if values else part
 
 
 def without_places(node: S) -> S:
@@ -136,7 +157,7 @@ class _Writer:
         if script.form in FILES_OF_DETECTORS:
             pairs = tuple(pair for pair in pairs if pair[0] in {"use", "detectors"})
         apart = {"declare", "phases", "on_budget", *SHARED}
-        parts = [Record(tuple(pair for pair in pairs if pair[0] not in apart))]
+        parts = [Record(((LANGUAGE_KEY, 1), *(pair for pair in pairs if pair[0] not in apart)))]
         parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
         return document(*parts)
 
@@ -147,9 +168,9 @@ class _Writer:
             value = getattr(node, field.name)
             if isinstance(node, Script) and field.name in SHARED:
                 value = _own(node, value)
-            if field.required or not _is_default(value, field):
-                given = field.name in _GIVEN and isinstance(node, CallTool | HttpRequest)
-                found.append((written_key(field), _given(value) if given else self.layout(value)))
+            is_verb = isinstance(node, Choose) and field.name == "question"
+            if field.required or is_verb or not _is_default(value, field):
+                found.append((key_in("1", type(node), field), self.field(node, field, value)))
         return tuple(found)
 
     def branches(self, action: If) -> tuple[tuple[str, Layout], ...]:
@@ -165,6 +186,19 @@ class _Writer:
             items.append(Item(Record(self.pairs(bare), flow=False), notes))
         otherwise = (("else", self.tuple(last.otherwise)),) if last.otherwise else ()
         return (*own, ("elif", Items(tuple(items))), *otherwise)
+
+    def field(self, node: Node, field: msgspec.structs.FieldInfo, value: Any) -> Layout:
+        if field.name in _GIVEN and isinstance(node, CallTool | HttpRequest):
+            return _given(value)
+        if field.type == Assigned:
+            return plain(assigned_value(value))
+        if field.type == Mapping[str, Assigned]:
+            return _assignments(value)
+        if takes_literals(field):
+            return plain([escaped(each) for each in value] if isinstance(value, tuple) else escaped(value))
+        if field.name == "outputs" and len(value) == 1 and value[0].at not in self._notes:
+            return self.layout(value[0])
+        return self.layout(value)
 
     def layout(self, value: Any) -> Layout:
         match value:
@@ -205,6 +239,8 @@ class _Writer:
                 return value.id
             case Line(role="user"):
                 return value.content
+            case Output() if len(pairs := self.pairs(value)) == 1:
+                return pairs[0][1]
             case Media(image=Template() as image, url=None, caption=None):
                 return image.source
             case Node():
@@ -215,8 +251,6 @@ class _Writer:
                 return Record(tuple((key, item.id) for key, item in value.items()))
             case dict() if any(isinstance(item, Template) for item in value.values()):
                 return Record(tuple((key, item.source) for key, item in value.items()))
-            case dict() if any(isinstance(item, Expression) for item in value.values()):
-                return _assignments(value)
             case dict() if any(isinstance(item, tuple) and _holds_nodes(item) for item in value.values()):
                 return Record(tuple((key, self.tuple(item)) for key, item in value.items()), flow=False)
             case dict():
@@ -259,9 +293,10 @@ def _given(value: Any) -> Layout:
 
 def _assignments(expressions: Mapping[str, Expression]) -> Record:
     """Allow one line, unless brackets would force an expression into quotes."""
-    sources = [Source(each.source) for each in expressions.values()]
-    awkward = any(needs_quotes(each, in_flow=True) and not needs_quotes(each, in_flow=False) for each in sources)
-    return Record(tuple(zip(expressions, sources, strict=True)), flow=not awkward)
+    values = {name: assigned_value(each) for name, each in expressions.items()}
+    marked = [each for each in values.values() if isinstance(each, str) and each.startswith("=")]
+    awkward = any(needs_quotes(each, in_flow=True) and not needs_quotes(each, in_flow=False) for each in marked)
+    return Record(tuple((name, plain(each)) for name, each in values.items()), flow=not awkward)
 
 
 def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:

@@ -11,6 +11,7 @@ from scripts.formats.detector_config.responses import response_of
 from scripts.model.actions import Chat
 from scripts.model.base import Location, Node, Template
 from scripts.model.detectors import Example, Line, Rule
+from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
@@ -33,7 +34,7 @@ def recognises(tree: MappingTree) -> bool:
 
 def holds_detectors(tree: MappingTree) -> bool:
     """Whether a file is a native side file with detectors only."""
-    return tree.get("detectors") is not None and set(tree.keys()) <= {"detectors", "use"}
+    return tree.get("detectors") is not None and set(tree.keys()) <= {"detectors", "use", LANGUAGE_KEY}
 
 
 def read(tree: MappingTree, reader: Reader) -> Detector | None:

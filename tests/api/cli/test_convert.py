@@ -17,6 +17,7 @@ LOSSY = FINE.replace("content: Hi.", "content: Hi., say_goal: ease")
 OLDER = FINE.replace("content:", "content_template:")
 NATIVE = """\
 # Converted from talk.yaml, which is in the session form.
+cuebook: 1
 script: talk
 default_scope: session
 
@@ -27,7 +28,7 @@ phases:
         actions:
           - ai_say: Hi.
             id: a
-            require_acknowledgment: true
+            acknowledge: true
 """
 
 

@@ -19,7 +19,7 @@ from scripts.parse.conversion import Conversion, convert
 from scripts.parse.folder import read_path
 from scripts.parse.read_script import Reading, Source, read_script
 from scripts.yaml.comments import comments
-from scripts.yaml.script_writer import native_yaml, without_places
+from scripts.yaml.script_writer import native_yaml, simplified, without_places
 from tests.support.effort import repeats
 from tests.support.paths import LIBRARY, ROOT
 from tests.support.runtime_session import new_session
@@ -52,8 +52,8 @@ def script_of(text: str, reading: Reading) -> Script:
 
 
 def same(script: Script) -> bytes:
-    """Return a script without its places and form, to the type of every value."""
-    return msgspec.json.encode(msgspec.structs.replace(without_places(script), form="native"))
+    """Return a simplified script without its places and form, to the type of every value."""
+    return msgspec.json.encode(msgspec.structs.replace(simplified(without_places(script)), form="native"))
 
 
 def assert_same(reading: Reading) -> str:
@@ -224,6 +224,7 @@ def test_numbers_as_limits_keep_their_kind() -> None:
 
 def test_it_is_written_as_a_person_would() -> None:
     text = """\
+cuebook: 1
 script: talk
 title: A talk
 version: "1.0"
@@ -251,13 +252,13 @@ phases:
           - ask: "{{ mood }}?"
             id: ask
             when: mood is defined
-            output:
-              - {get: mood, required: true}
-              - {set: tired, value: mood == "low"}
+            into:
+              - {var: mood, required: true}
+              - {set: tired, value: =mood == "low"}
             on_fail: goto first
-          - choose: drink
+          - choose: "Tea or coffee? Say # to skip."
             id: drink
-            question: "Tea or coffee? Say # to skip."
+            into: drink
             choices:
               - yes
               - t: Tea
@@ -266,10 +267,10 @@ phases:
                 actions:
                   - end: no
                     id: stop
-          - set: {a: 1, b: a + 1}
+          - set: {a: 1, b: =a + 1}
             id: plain
           - set:
-              c: a | default([1, 2])
+              c: =a | default([1, 2])
             id: brackets
           - repeat: {until: c > 3, max: 5}
             id: again
@@ -333,6 +334,7 @@ def test_comments_stay_with_what_they_are_about() -> None:
 # About it all.
 
 # More about it all.
+cuebook: 1
 script: talk
 
 phases:
@@ -350,12 +352,12 @@ phases:
           # max_rounds: no more
           - ask: Who?
             id: b
-            output:
+            into:
               # The first.
-              - {get: x}
+              - x
               # the second
-              - {get: y}
-            max_rounds: 2
+              - y
+            rounds: 2
           # in lines
           - say: |
               # a text

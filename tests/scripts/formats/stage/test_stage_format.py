@@ -82,19 +82,19 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- user_say: Yes", {"user_say": "Yes"}),
         ("- think: about {age}", {"ai_think": "about {{ age }}"}),
         ("- ai_ask: why\n  exit: a reason\n  tone: warm\n  max_rounds: '4'", {
-            "ai_ask": "why", "tone": "warm", "exit": "a reason", "max_rounds": 4}),
+            "ai_ask": "why", "tone": "warm", "exit": "a reason", "rounds": 4}),
         ("- ai_ask: why\n  exit: \"{age} != ''\"", {"ai_ask": "why", "exit_when": '(age|default("") ~ "") != ""'}),
-        ("- ai_ask: why\n  output: city", {"ai_ask": "why", "output": [{"get": "city"}]}),
+        ("- ai_ask: why\n  output: city", {"ai_ask": "why", "into": "city"}),
         ("- ai_ask: why\n  output: {get: age, type: int}", {
-                "ai_ask": "why", "output": [{"get": "age", "type": "number"}]}),
+                "ai_ask": "why", "into": {"var": "age", "type": "number"}}),
         ("- ai_ask: why\n  output: [age, {city: where}]", {
-            "ai_ask": "why", "output": [{"get": "age"}, {"get": "city", "define": "where"}]}),
+            "ai_ask": "why", "into": ["age", {"var": "city", "define": "where"}]}),
         ("- ai_ask: why\n  output:\n  - set: city\n    value: 'in {age}'\n    if: '{age} > 3'", {
-            "ai_ask": "why", "output": [{"set": "city", "value": '"in " ~ age', "when": "age > 3"}]}),
-        ("- set: age\n  value: '{age} + 1'", {"set": {"age": "age + 1"}}),
+            "ai_ask": "why", "into": {"set": "city", "value": '="in " ~ age', "when": "age > 3"}}),
+        ("- set: age\n  value: '{age} + 1'", {"set": {"age": "=age + 1"}}),
         ("- set: age\n  value: 3", {"set": {"age": 3}}),
-        ("- set: {age: [1], city: '{age} years'}", {"set": {"age": "[1]", "city": 'age ~ " years"'}}),
-        ("- set: city = Rome", {"set": {"city": '"Rome"'}}),
+        ("- set: {age: [1], city: '{age} years'}", {"set": {"age": [1], "city": '=age ~ " years"'}}),
+        ("- set: city = Rome", {"set": {"city": "Rome"}}),
         ("- show: {image: a.png, caption: Here}", {"show": {"image": "a.png", "caption": "Here"}}),
         ("- say: a\n  when: {age}", {"say": "a", "when": "age"}),
         ("- say: a\n  if: '{age} ＞＝ 20 且 {city} 等于 “罗马”'", {"say": "a", "when": 'age >= 20 and city == "罗马"'}),
@@ -113,13 +113,13 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- {type: say, content: Hello, when: '{age} > 3'}", {"say": "Hello", "when": "age > 3"}),
         ("- action: user_say\n  text: Yes", {"user_say": "Yes"}),
         ("- action_type: ai_ask\n  action_id: q\n  config:\n    content: why\n    output: [get: city]", {
-            "ai_ask": "why", "output": [{"get": "city"}]}),
+            "ai_ask": "why", "into": "city"}),
         ("- type: ai_ask\n  question_template: why\n  target_variable: city\n  extraction_prompt: where", {
-            "ai_ask": "why", "output": [{"get": "city", "define": "where"}]}),
+            "ai_ask": "why", "into": {"var": "city", "define": "where"}}),
         ("- type: ai_think\n  think_goal: about it\n  output: city", {
-            "ai_think": "about it", "output": [{"get": "city"}]}),
+            "ai_think": "about it", "into": "city"}),
         ("- type: user_option\n  variable: city\n  choices: [{A: a}, {B: b}]", {
-            "choose": "city", "choices": [{"A": "a"}, {"B": "b"}]}),
+            "choose": None, "into": "city", "choices": [{"A": "a"}, {"B": "b"}]}),
         ("- {type: set, variable: age, value: 3}", {"set": {"age": 3}}),
         ("- {type: goto, target: first, when: '{age} > 3'}", {"goto": "first", "when": "age > 3"}),
         ("- {type: show, image: a.png, caption: Here}", {"show": {"image": "a.png", "caption": "Here"}}),
@@ -133,7 +133,7 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- fromlist: people\n  as: one\n  do: [{say: '{one.name}'}]", {
             "foreach": "people as one", "do": [{"say": "{{ one.name }}"}]}),
         ("- ai_ask:\n  content: why\n  exit: known", {"ai_ask": "why", "exit": "known"}),
-        ("- set: [age = 3, {var: city, value: Rome}]", {"set": {"age": 3, "city": '"Rome"'}}),
+        ("- set: [age = 3, {var: city, value: Rome}]", {"set": {"age": 3, "city": "Rome"}}),
         ("- if: '{age} > 1'\n  do: [{say: a}]\n  elif: [{if: '{age} > 0', do: [{say: b}]}]\n  else: [{say: c}]", {
             "if": "age > 1", "then": [{"say": "a"}], "else": [
                 {"if": "age > 0", "then": [{"say": "b"}], "else": [{"say": "c"}]}]}),
@@ -154,7 +154,7 @@ def test_an_action_means(native, written, meant) -> None:
 )
 def test_choices_may_be_written_in_any_way(native, choices) -> None:
     assert native(f"- user_option: city\n  choices: {choices}") == [
-        {"choose": "city", "choices": [{"A": "one"}, {"B": "two"}]}
+        {"choose": None, "into": "city", "choices": [{"A": "one"}, {"B": "two"}]}
     ]
 
 
@@ -171,7 +171,8 @@ def test_a_choice_carries_its_own_actions(native) -> None:
     """
     assert native(written) == [
         {
-            "choose": "city",
+            "choose": None,
+            "into": "city",
             "choices": [
                 {"A": "one", "actions": [{"say": "first"}]},
                 {"B": "two", "actions": [{"goto": "first"}]},
@@ -192,10 +193,8 @@ def test_a_choice_carries_its_own_actions(native) -> None:
     ],
 )
 def test_the_fields_of_a_list_become_one_record(native, beside) -> None:
-    fields = [{"get": "name"}, {"get": "job"}]
-    assert native(f"- ai_ask: who\n  {beside}") == [
-        {"ai_ask": "who", "output": [{"tolist": "people", "fields": fields}]}
-    ]
+    fields = ["name", "job"]
+    assert native(f"- ai_ask: who\n  {beside}") == [{"ai_ask": "who", "into": {"add_to": "people", "fields": fields}}]
 
 
 def test_in_a_loop_a_placeholder_means_a_field_of_the_loop_record(native) -> None:
@@ -214,9 +213,9 @@ def test_in_a_loop_a_placeholder_means_a_field_of_the_loop_record(native) -> Non
     _, loop, after = native(written, skills_yaml=skills)
     assert loop["do"] == [
         {"say": "{{ item.name }} of {{ item.city }}, {{ item.name }}, {{ people|length }}, {{ age }}"},
-        {"call": "greet", "input": {"name": "item.name", "age": "age"}},
+        {"call": "greet", "with": {"name": "=item.name", "age": "=age"}},
     ]
-    assert after == {"set": {"age": "name"}}
+    assert after == {"set": {"age": "=name"}}
 
 
 def test_a_field_that_is_a_variable_with_a_value_as_well_stays_the_variable(native) -> None:

@@ -1,0 +1,47 @@
+"""The keys that differ between the language of the first release (`cuebook: 1`) and the older native one.
+
+The fields of the model have the older keys; `KEYS` is the only list of those that differ.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import FieldInfo
+
+from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, Choose, Form
+from scripts.model.base import Assigned, written_key
+from scripts.model.variables import Output, Records
+
+Language: TypeAlias = Literal["older", "1"]
+"""What a native file is written in: `cuebook: 1`, or the native language before it."""
+
+LANGUAGE_KEY = "cuebook"
+_ASKING = {"output": "into", "max_rounds": "rounds"}
+KEYS: Mapping[type[Struct], Mapping[str, str]] = {
+    AiSay: {"max_rounds": "utterances", "require_acknowledgment": "acknowledge"},
+    Ask: _ASKING,
+    AiAsk: _ASKING,
+    AiThink: {"output": "into"},
+    Choose: {"choose": "into", "question": "choose", "max_rounds": "rounds"},
+    Form: {"max_rounds": "rounds"},
+    Chat: {"max_rounds": "rounds"},
+    Call: {"input": "with", "output": "into"},
+    Output: {"get": "var"},
+    Records: {"tolist": "add_to"},
+}
+"""By type, the keys of the first release by the older key."""
+
+_LITERAL_KEYS = frozenset({"value", "default", "metadata", "filters", "min", "max", "choices"})
+
+
+def key_in(language: Language, kind: type[Struct], field: FieldInfo) -> str:
+    """Return the key of a field in a file of this language."""
+    key = written_key(field)
+    return KEYS.get(kind, {}).get(key, key) if language == "1" else key
+
+
+def takes_literals(field: FieldInfo) -> bool:
+    """Whether a field has plain values, so that an expression marked by `=` is a mistake there."""
+    has_texts = field.encode_name != "choices" or field.type == tuple[str, ...]
+    return field.encode_name in _LITERAL_KEYS and has_texts and field.type != Assigned

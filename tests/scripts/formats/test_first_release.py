@@ -1,0 +1,93 @@
+"""Files with `cuebook: 1`: the keys of the first release, read into the same model as the older ones."""
+
+import pytest
+
+from scripts.model.script import Script
+from scripts.parse.read_script import Reading, Source, read_script
+from scripts.yaml.script_writer import native_yaml, simplified, without_places
+
+HEAD = "script: talk\nphases:\n  - phase: main\n    topics:\n      - topic: first\n        actions:\n"
+
+
+def reading(action: str, *, first_release: bool = True) -> Reading:
+    """Read a script with one action."""
+    return read_script(Source(f"{'cuebook: 1' if first_release else ''}\n{HEAD}          - {action}\n"))
+
+
+def script(action: str, *, first_release: bool = True) -> Script:
+    found = reading(action, first_release=first_release)
+    assert found.script is not None, [str(problem) for problem in found.errors]
+    return without_places(simplified(found.script))
+
+
+@pytest.mark.parametrize(
+    ("written", "older"),
+    [
+        ("{ask: Who?, into: name}", "{ask: Who?, output: [{get: name}]}"),
+        ("{ask: Who?, into: {var: age, type: number}, rounds: 2}",
+         "{ask: Who?, output: [{get: age, type: number}], max_rounds: 2}"),
+        ("{ai_ask: Who?, into: [a, {var: b, define: B}]}", "{ai_ask: Who?, output: [{get: a}, {get: b, define: B}]}"),
+        ("{ai_think: Who?, into: {add_to: people, fields: [name]}}",
+         "{ai_think: Who?, output: [{tolist: people, fields: [{get: name}]}]}"),
+        ("{ai_think: Sum, into: [a, {set: b, value: =a}]}", "{ai_think: Sum, output: [{get: a}, {set: b, value: a}]}"),
+        ("{choose: Tea?, into: plan, choices: [a, b]}", "{choose: plan, question: Tea?, choices: [a, b]}"),
+        ("{choose: , into: plan, choices: [a, b]}", "{choose: plan, choices: [a, b]}"),
+        ("{chat: Talk, rounds: 4}", "{chat: Talk, max_rounds: 4}"),
+        ("{ai_say: Hi}", "{ai_say: Hi}"),
+        ("{ai_say: Hi, utterances: 1}", "{ai_say: Hi}"),
+        ("{ai_say: Hi, utterances: 3}", "{ai_say: Hi, max_rounds: 3}"),
+        ("{ai_say: Hi, acknowledge: true}", "{ai_say: Hi, max_rounds: 1}"),
+        ("{set: {a: tea, b: 2, c: null}}", "{set: {a: \"'tea'\", b: 2, c: null}}"),
+        ("{set: {a: ==, b: =now, c: [1, =now]}}", "{set: {a: \"'='\", b: now, c: '[1, (now)]'}}"),
+        ("{set: {a: 'At {{ now }}!'}}", "{set: {a: '\"At \" ~ ( now ) ~ \"!\"'}}"),
+        ("{emit: {event: e, data: {a: =now, b: text}}}", "{emit: {event: e, data: {a: now, b: \"'text'\"}}}"),
+    ],
+)  # fmt: skip
+def test_it_reads_as_the_older_spelling(written, older) -> None:
+    assert script(written) == script(older, first_release=False)
+
+
+@pytest.mark.parametrize(
+    ("action", "code", "fix"),
+    [
+        ("{ask: Who?, output: [{get: name}]}", "DEPRECATED_KEY", "Write `into` instead."),
+        ("{ask: Who?, into: {get: name}}", "DEPRECATED_KEY", "Write `var` instead."),
+        ("{ask: Who?, into: name, max_rounds: 2}", "DEPRECATED_KEY", "Write `rounds` instead."),
+        ("{choose: plan, choices: [a, b]}", "REQUIRED_FIELD_MISSING", "Add `into:`."),
+        ("{say: Hi, when: =x}", "TYPE_MISMATCH", "Remove the `=`."),
+        ("{ask: Who?, into: {var: a, default: =b}}", "TYPE_MISMATCH",
+         "Set the variable with `set`, or write `==` for a text that begins with `=`."),
+        ("{set: {a: =round(2, 1)}}", "TYPE_MISMATCH",
+         "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."),
+        ("{ask: Who?, into: name, round: 2}", "UNKNOWN_KEY", "Did you mean `rounds`?"),
+        ("{say: Hi, acknowledge: true}", "UNKNOWN_KEY", None),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_the_key_of_this_language(action, code, fix) -> None:
+    problem = reading(action).errors[0]
+    assert problem.code == code
+    assert fix is None or problem.fix == fix
+
+
+def test_a_key_of_the_first_release_is_unknown_in_an_older_file() -> None:
+    assert "UNKNOWN_KEY" in [problem.code for problem in reading("{ask: Who?, into: a}", first_release=False).errors]
+
+
+def test_another_version_of_the_language_is_an_error() -> None:
+    found = read_script(Source(f"cuebook: 2\n{HEAD}          - say: Hi\n"))
+    assert [problem.message for problem in found.errors] == ["this version of Cuebook reads `cuebook: 1`"]
+
+
+def test_an_include_file_has_its_own_language() -> None:
+    skill = "skills: [{skill: greet, params: [{var: who}], actions: [{set: {a: =who}}, {say: '{{ a }}'}]}]\n"
+    text = f"cuebook: 1\nuse: [skills.yaml]\n{HEAD}          - {{call: greet, with: {{who: Ana}}}}\n"
+    of_first = read_script(Source(text, "talk.yaml", {"skills.yaml": "cuebook: 1\n" + skill}))
+    of_older = read_script(Source(text, "talk.yaml", {"skills.yaml": skill.replace("=who", "who")}))
+    assert of_first.script is not None
+    assert of_older.script is not None
+    assert without_places(of_first.script) == without_places(of_older.script)
+
+
+def test_what_is_written_is_read_again() -> None:
+    action = "{choose: Tea?, into: plan, choices: [a, b], rounds: 2, when: plan is undefined}"
+    assert script(action) == without_places(read_script(Source(native_yaml(script(action)))).script)
