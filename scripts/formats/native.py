@@ -1,16 +1,17 @@
 """The native format: the types of the model are its grammar."""
 
 from scripts.model.diagnostics import Problems
-from scripts.model.languages import LANGUAGE_KEY
+from scripts.model.languages import LANGUAGE_KEY, MAIN
 from scripts.model.script import Script
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, plain_value
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, plain_value, word
 
 _NOT_WRITTEN = {
     "globals": "Write global variables to a separate file and list it in `use`.",
     "strings": "Write a string table to a separate file and list it in `use`.",
     "phrases": "Write translations of the runtime's texts to a string table, a separate file.",
     "form": "Remove it; the format is detected from the keys.",
+    "actions": "Put the actions into a topic; only a file with `cuebook: 1` and without `phases` has `actions` itself.",
 }
 
 
@@ -30,9 +31,26 @@ def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:
     return Mapping(pairs, tree.at), Reader(problems, lenient=False, language="1")
 
 
+def _with_phases(tree: Mapping) -> Mapping:
+    """Return the tree with the `actions` of a script without `phases` in the topic `main` of the phase `main`."""
+    if tree.get("phases") is not None:
+        return tree
+    return Mapping(
+        tuple(_phase_of(key, value) if key.text == "actions" else (key, value) for key, value in tree.pairs), tree.at
+    )
+
+
+def _phase_of(key: Scalar, actions: Tree) -> tuple[Scalar, Tree]:
+    topic = Mapping(((word("topic", key), word(MAIN, key)), (key, actions)), key.at)
+    phase = Mapping(((word("phase", key), word(MAIN, key)), (word("topics", key), Sequence((topic,), key.at))), key.at)
+    return word("phases", key), Sequence((phase,), key.at)
+
+
 def read(whole: Mapping, problems: Problems) -> Script | None:
     """Read the script, or None; `problems` collects what is wrong."""
     tree, reader = reader_of(whole, problems)
+    if tree is not whole:
+        tree = _with_phases(tree)
     written = []
     for key, value in tree.pairs:
         if key.text in _NOT_WRITTEN:

@@ -17,6 +17,8 @@ Language: TypeAlias = Literal["older", "1"]
 """What a native file is written in: `cuebook: 1`, or the native language before it."""
 
 LANGUAGE_KEY = "cuebook"
+MAIN = "main"
+"""The id of the phase, and of its topic, in a script of the first release with `actions` instead of `phases`."""
 _ASKING = {"output": "into", "max_rounds": "rounds"}
 KEYS: Mapping[type[Struct], Mapping[str, str]] = {
     AiSay: {"max_rounds": "utterances", "require_acknowledgment": "acknowledge"},

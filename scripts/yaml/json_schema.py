@@ -32,7 +32,7 @@ from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.languages import LANGUAGE_KEY, Language, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
-from scripts.model.script import After, Script, Trigger
+from scripts.model.script import After, Script, Topic, Trigger
 from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import BRANCH_KEYS, BRANCHES_MAX
 from scripts.yaml.decoder import ALIASES, SHORTHANDS, policy_words
@@ -122,6 +122,7 @@ class _Definitions:
         properties = {key_in(self._language, kind, field): self._property(kind, field) for field in fields}
         if kind is Script and self._language == "1":
             properties[LANGUAGE_KEY] = {"description": self._descriptions[LANGUAGE_KEY], "const": 1}
+            properties["actions"] = self._object(Topic)["properties"]["actions"]
         if kind is If:
             properties["elif"] = self._elif(properties)
         aliases = {alias: name for alias, name in ALIASES.items() if name in properties and alias not in properties}
@@ -131,6 +132,9 @@ class _Definitions:
         required = [key_in(self._language, kind, field) for field in fields if field.required]
         if kind is Choose and self._language == "1":
             required.append("choose")
+        if kind is Script and self._language == "1":
+            required.remove("phases")
+            shape["oneOf"] = [{"required": ["phases"]}, {"required": ["actions"]}]
         if required:
             shape["required"] = required
         if aliases:

@@ -40,7 +40,7 @@ from scripts.model.base import (
 )
 from scripts.model.detectors import Example, Line
 from scripts.model.experiments import Arm
-from scripts.model.languages import LANGUAGE_KEY, key_in, takes_literals
+from scripts.model.languages import LANGUAGE_KEY, MAIN, key_in, takes_literals
 from scripts.model.moments import Clock, DateValue, Duration, Moment
 from scripts.model.script import (
     SHARED,
@@ -153,13 +153,27 @@ class _Writer:
         self._notes = dict(notes)
 
     def script(self, script: Script) -> str:
-        pairs = self.pairs(script)
+        topic = self._only_topic(script)
+        pairs = self.pairs(script if topic is None else msgspec.structs.replace(script, phases=()))
+        if topic is not None:
+            actions = ("actions", self.tuple(topic.actions))
+            pairs = tuple(actions if pair[0] == "phases" else pair for pair in pairs)
         if script.form in FILES_OF_DETECTORS:
             pairs = tuple(pair for pair in pairs if pair[0] in {"use", "detectors"})
-        apart = {"declare", "phases", "on_budget", *SHARED}
+        apart = {"declare", "phases", "actions", "on_budget", *SHARED}
         parts = [Record(((LANGUAGE_KEY, 1), *(pair for pair in pairs if pair[0] not in apart)))]
         parts += [Record((pair,), flow=False) for pair in pairs if pair[0] in apart]
         return document(*parts)
+
+    def _only_topic(self, script: Script) -> Topic | None:
+        """Return the topic of a script that can be written as a list of actions."""
+        if len(script.phases) != 1 or len(script.phases[0].topics) != 1:
+            return None
+        phase = script.phases[0]
+        topic = phase.topics[0]
+        bare = Phase(id=MAIN, topics=(Topic(id=MAIN, actions=topic.actions),))
+        is_bare = without_places(phase) == without_places(bare) and not {phase.at, topic.at} & self._notes.keys()
+        return topic if topic.actions and is_bare else None
 
     def pairs(self, node: Node) -> tuple[tuple[str, Layout], ...]:
         """Return the keys of a node with their values, without defaults."""

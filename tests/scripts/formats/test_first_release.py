@@ -91,3 +91,47 @@ def test_an_include_file_has_its_own_language() -> None:
 def test_what_is_written_is_read_again() -> None:
     action = "{choose: Tea?, into: plan, choices: [a, b], rounds: 2, when: plan is undefined}"
     assert script(action) == without_places(read_script(Source(native_yaml(script(action)))).script)
+
+
+ACTIONS = "actions:\n- {ask: Who?, into: name, id: who}\n- {say: 'Hello {{ name }}.', id: hello}\n"
+TOPIC = ACTIONS.replace("\n- ", "\n    - ").replace(
+    "actions", "phases:\n- phase: main\n  topics:\n  - topic: main\n    actions"
+)
+
+
+def test_actions_of_a_script_are_its_only_topic() -> None:
+    short = read_script(Source(f"cuebook: 1\nscript: talk\n{ACTIONS}"))
+    whole = read_script(Source(f"cuebook: 1\nscript: talk\n{TOPIC}"))
+    assert short.script is not None
+    assert whole.script is not None
+    assert without_places(short.script) == without_places(whole.script)
+    assert short.script.phases[0].topics[0].actions[0].at.line == 4
+    assert native_yaml(whole.script) == native_yaml(short.script)
+    assert "\nactions:\n" in native_yaml(whole.script)
+
+
+@pytest.mark.parametrize("setting", ["title: First", "goal: Know the name", "interruptible: false"])
+def test_a_topic_with_settings_is_written_with_its_phase(setting: str) -> None:
+    whole = read_script(
+        Source(f"cuebook: 1\nscript: talk\n{TOPIC.replace('topic: main', f'topic: main{chr(10)}    {setting}')}")
+    )
+    assert whole.script is not None
+    written = native_yaml(whole.script)
+    assert "phases:" in written
+    again = read_script(Source(written))
+    assert again.script is not None
+    assert without_places(again.script) == without_places(whole.script)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (f"script: talk\n{ACTIONS}", "only a file with `cuebook: 1`"),
+        (f"cuebook: 1\nscript: talk\n{ACTIONS}phases: []\n", "without `phases`"),
+    ],
+)
+def test_actions_beside_phases_or_in_an_older_file_are_an_error_with_the_cure(text: str, fix: str) -> None:
+    found = read_script(Source(text))
+    assert found.script is None
+    problem = next(each for each in found.errors if each.code == "UNKNOWN_KEY")
+    assert fix in problem.fix
