@@ -347,7 +347,7 @@ def _write(run: TurnContext, items: Iterable[OutputItem], source: Source) -> Non
                 if found := records.list_of(values, item):
                     known = run.scopes.find(item.tolist)
                     before = known[1] if known is not None and isinstance(known[1], list) else []
-                    run.assign(item.tolist, [*before, *found], source)
+                    run.assign(item.tolist, records.extended(before, found, item), source)
             case _:
                 pass
 

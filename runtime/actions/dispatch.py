@@ -26,6 +26,8 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
             return await ask.ai_think(run, action)
         case actions.Set():
             return statements.assign(run, action)
+        case actions.Add():
+            return statements.add(run, action)
         case actions.Choose():
             return choose.choose(run, action)
         case actions.UserSay():

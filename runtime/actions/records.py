@@ -29,7 +29,22 @@ def list_of(values: Mapping[str, Value], item: Records) -> list[Value]:
     """List all records of the action, the current one last."""
     current = _current(values, item)
     known = _complete(values, item)
-    return [*known, current] if current and not any(_same(current, each) for each in known) else known
+    if not current or any(_same(current, each) for each in known):
+        return known
+    return extended(known, [current], item)
+
+
+def extended(known: Iterable[Value], records: Iterable[Value], item: Records) -> list[Value]:
+    """Return a list with further records; a record with the key of an earlier one changes the fields of that one."""
+    found = list(known)
+    for record in records:
+        at = next((at for at, each in enumerate(found) if _same_key(record, each, item)), None)
+        earlier = found[at] if at is not None else None
+        if at is not None and isinstance(earlier, dict) and isinstance(record, dict):
+            found[at] = {**earlier, **record}
+        else:
+            found.append(record)
+    return found
 
 
 def with_lists(values: Mapping[str, Value], items: Iterable[OutputItem]) -> Mapping[str, Value]:
@@ -55,7 +70,11 @@ def take_list(run: TurnContext, item: Records, data: object) -> None:
     values = run.progress.values
     found = [record for part in (data if isinstance(data, list) else []) if (record := _record(run, item, part))]
     current = _current(values, item)
-    if current and any(_extends(each, current) for each in found):
+    at = next((at for at, each in enumerate(found) if _same_key(each, current, item)), None)
+    if at is not None:
+        found[at] = {**current, **found[at]}
+        _release(values, item)
+    elif current and any(_extends(each, current) for each in found):
         _release(values, item)
     elif current and len(found) == 1 and _agree(current, found[0]):
         found = [{**current, **found[0]}]
@@ -69,7 +88,7 @@ def take_list(run: TurnContext, item: Records, data: object) -> None:
         elif not any(_same(record, each) for each in added):
             added.append(record)
     if earlier or added:
-        values[item.tolist] = [*earlier, *added]
+        values[item.tolist] = extended(earlier, added, item)
 
 
 def take_fields(run: TurnContext, item: Records, before: Mapping[str, Value]) -> None:
@@ -123,6 +142,18 @@ def _agree(left: Mapping[str, Value], right: Mapping[str, Value]) -> bool:
 
 def _extends(record: Mapping[str, Value], other: object) -> bool:
     return isinstance(other, dict) and other.keys() <= record.keys() and _agree(record, other)
+
+
+def _same_key(record: Value, other: Value, item: Records) -> bool:
+    """Whether two records have the same key; letter case and the space around a text make no difference."""
+    if not item.key or not isinstance(record, dict) or not isinstance(other, dict):
+        return False
+    left, right = (_comparable(each.get(item.key)) for each in (record, other))
+    return left is not None and _equal(left, right)
+
+
+def _comparable(value: Value) -> Value:
+    return value.strip().casefold() if isinstance(value, str) else value
 
 
 def _same(record: Mapping[str, Value], other: object) -> bool:

@@ -2,9 +2,9 @@
 
 from runtime.actions.outcomes import DONE, Finish, Jump, Outcome
 from runtime.state.events import Emitted, VariantChosen
-from runtime.turn.context import TurnContext
-from scripts.expressions.values import Value
-from scripts.model.actions import Emit, End, Goto, Say, Scene, Set, Show
+from runtime.turn.context import ActionFailed, TurnContext
+from scripts.expressions.values import Value, shorten
+from scripts.model.actions import Add, Emit, End, Goto, Say, Scene, Set, Show
 
 
 def say(run: TurnContext, action: Say) -> Outcome:
@@ -37,6 +37,17 @@ def assign(run: TurnContext, action: Set) -> Outcome:
     """Assign each variable in the order written, so that later ones may use earlier ones."""
     for name, expression in action.assignments.items():
         run.assign(name, run.value(expression), "script")
+    return DONE
+
+
+def add(run: TurnContext, action: Add) -> Outcome:
+    """Append a value to each list, in the order written. Raises ActionFailed for a variable that is not a list."""
+    for name, expression in action.additions.items():
+        known = run.scopes.find(name)
+        before = known[1] if known is not None else None
+        if before is not None and not isinstance(before, list):
+            raise ActionFailed(f"`{name}` is {shorten(before)}, not a list")
+        run.assign(name, [*(before or []), run.value(expression)], "script")
     return DONE
 
 

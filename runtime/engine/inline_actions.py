@@ -13,7 +13,7 @@ from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Wait
 from runtime.turn.calls import BudgetExceeded
 from runtime.turn.context import ActionFailed, TurnContext
-from scripts.model.actions import Action, Emit, End, Experiment, If, Remember, Say, Scene, Set, Show, action_type
+from scripts.model.actions import Action, Add, Emit, End, Experiment, If, Remember, Say, Scene, Set, Show, action_type
 from scripts.model.script import ON_BUDGET
 
 
@@ -71,6 +71,8 @@ def _do(run: TurnContext, action: Action) -> Finish | None:
             statements.scene(run, action)
         case Set():
             statements.assign(run, action)
+        case Add():
+            statements.add(run, action)
         case Emit():
             statements.emit(run, action)
         case Remember():

@@ -523,9 +523,17 @@ class _Checker:
                 if isinstance(item, Records):
                     self.name(each.get, each.mark("get"))
                 self.output(each, seen)
+            if isinstance(item, Records) and item.key:
+                self.record_key(item)
         criteria = action.exit_criteria if isinstance(action, AiSay | AiAsk | Chat) else None
         for condition in criteria.custom_conditions if criteria else ():
             self.flow.read(condition.variable, condition.mark("variable"), self.place)
+
+    def record_key(self, item: Records) -> None:
+        names = [each.get for each in item.fields]
+        if item.key not in names:
+            fix = suggest(item.key, names) or f"Write one of the fields: {', '.join(names)}."
+            self.add("ENUM_VALUE_INVALID", f"`{item.key}` is no field of these records", item.mark("key"), fix)
 
     def output(self, output: Output, seen: set[str]) -> None:
         if output.get in seen:

@@ -7,6 +7,7 @@ from scripts.detectors.judge import WORDS_MAX
 from scripts.expressions.suggestions import suggest
 from scripts.model.actions import (
     Action,
+    Add,
     Emit,
     End,
     Experiment,
@@ -23,7 +24,7 @@ from scripts.model.detectors import Rule, Sign
 from scripts.model.diagnostics import Fault
 from scripts.model.script import Detector
 
-_AT_ONCE = Say | Set | Emit | Remember | Show | If | Experiment | Scene | End
+_AT_ONCE = Say | Set | Add | Emit | Remember | Show | If | Experiment | Scene | End
 
 
 def check_detector(detector: Detector) -> Iterator[Fault]:

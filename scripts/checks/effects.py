@@ -3,6 +3,7 @@
 A new action needs only be added to `effect_of`.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, assert_never
 
@@ -16,6 +17,7 @@ from scripts.expressions.values import Value
 from scripts.model.actions import (
     FAILURE,
     Action,
+    Add,
     AiAsk,
     AiSay,
     AiThink,
@@ -233,6 +235,9 @@ def _effect_of(action: Action) -> Effect:
             return Effect((*_looks(action.task), *_outputs(action.outputs, OnFail())))
         case Set():
             return Effect(tuple(Write(name, value.at, value) for name, value in action.assignments.items()))
+        case Add():
+            added = ((Read(value), Write(name, value.at)) for name, value in action.additions.items())
+            return Effect(tuple(itertools.chain.from_iterable(added)))
         case Choose():
             return _choosing(action)
         case UserSay():

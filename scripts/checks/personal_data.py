@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.model.actions import Action, AiAsk, AiThink, Ask, Call, Choose, Form, Set
+from scripts.model.actions import Action, Add, AiAsk, AiThink, Ask, Call, Choose, Form, Set
 from scripts.model.base import Expression
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, all_actions, all_declarations
@@ -88,6 +88,8 @@ def _written(action: Action) -> Iterator[tuple[str, Expression]]:
     match action:
         case Set():
             yield from action.assignments.items()
+        case Add():
+            yield from action.additions.items()
         case Call():
             yield from action.input.items()
         case Ask() | AiAsk() | AiThink():

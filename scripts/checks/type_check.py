@@ -21,7 +21,20 @@ from scripts.expressions.values import (
     number_in,
     shorten,
 )
-from scripts.model.actions import Action, AiAsk, AiSay, Call, CallTool, Chat, Loop, OwnAction, Recall, outputs_of, walk
+from scripts.model.actions import (
+    Action,
+    Add,
+    AiAsk,
+    AiSay,
+    Call,
+    CallTool,
+    Chat,
+    Loop,
+    OwnAction,
+    Recall,
+    outputs_of,
+    walk,
+)
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.own_actions import variables_of
@@ -107,6 +120,9 @@ class _Sense:
                     self._option(pick.put.name, option, pick.put.at)
             case _:
                 pass
+        if isinstance(action, Add):
+            for name, value in action.additions.items():
+                self._appended(name, value.at)
         if isinstance(action, Call) and action.loop is not None:
             self._loop(action.loop)
         for output in outputs_of(action):
@@ -133,6 +149,11 @@ class _Sense:
         except ValueRefused as refused:
             fix = suggest(str(value), declared.choices, "") if declared.choices else ""
             self._add(f"`{name}` cannot store this value: {refused}", at, fix)
+
+    def _appended(self, name: str, at: Location) -> None:
+        declared = self._sight.declaration(name)
+        if declared is not None and declared.kind not in {None, "list"}:
+            self._add(f"`add` needs a list, but `{name}` is a {declared.kind}", at)
 
     def _option(self, name: str, option: Option, at: Location) -> None:
         declared = self._sight.declaration(name)
@@ -254,6 +275,8 @@ def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
             yield pick.put.name, InferredType("choice", texts) if is_text else None
         case _:
             pass
+    if isinstance(action, Add):
+        yield from ((name, InferredType("list")) for name in action.additions)
     if isinstance(action, Call):
         yield from ((name, None) for name in action.assigned)
     if isinstance(action, OwnAction):

@@ -11,7 +11,6 @@ _NOT_WRITTEN = {
     "strings": "Write a string table to a separate file and list it in `use`.",
     "phrases": "Write translations of the runtime's texts to a string table, a separate file.",
     "form": "Remove it; the format is detected from the keys.",
-    "actions": "Put the actions into a topic; only a file with `cuebook: 1` and without `phases` has `actions` itself.",
 }
 
 

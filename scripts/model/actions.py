@@ -183,6 +183,12 @@ class Set(Step, frozen=True, kw_only=True):
     assignments: Mapping[str, Assigned] = field(name="set")
 
 
+class Add(Step, frozen=True, kw_only=True):
+    """Appends a value to each list, in the order written; a list without a value begins with it."""
+
+    additions: Mapping[str, Assigned] = field(name="add")
+
+
 class ChoiceItem(Node, frozen=True, kw_only=True):
     """One choice of a closed list; `value` is stored in the variable, by default the key."""
 
@@ -427,6 +433,7 @@ Action: TypeAlias = (
     | AiAsk
     | AiThink
     | Set
+    | Add
     | Choose
     | UserSay
     | Show

@@ -99,11 +99,12 @@ class Assignment(Node, frozen=True, kw_only=True):
 class Records(Node, frozen=True, kw_only=True):
     """Fields of a record; each time they are filled, the record is appended to a list.
 
-    A model may find several records in one reply.
+    A model may find several records in one reply. A record whose `key` field equals that of an earlier one updates it.
     """
 
     tolist: str
     fields: tuple[Output, ...]
+    key: str = ""
     define: str = ""
     required: bool | None = None
 

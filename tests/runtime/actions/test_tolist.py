@@ -181,3 +181,46 @@ async def test_another_question_goes_on_after_a_record(drive: StartSession) -> N
     await session.reply("what: 3")
     await session.reply("7")
     assert session.values == {"symptoms": [{"what": 3}], "mood": 7}
+
+
+BY_NAME = FAMILY.replace("- tolist: family", "- tolist: family\n          key: name")
+FOUND_BY_NAME = REPORTS.replace("- tolist: symptoms", "- tolist: symptoms\n        key: what")
+
+
+@pytest.mark.parametrize("saved", [False, True])
+async def test_a_record_with_the_key_of_an_earlier_one_updates_it(prepare: NewSession, saved) -> None:
+    session = await prepare(BY_NAME, saved=saved).start()
+    await session.reply("name: Ana, age: 28", "name: ana, age: 29")
+    assert session.values["family"] == [{"name": "ana", "age": 29}]
+
+
+async def test_an_update_keeps_the_fields_that_it_does_not_name(drive: StartSession) -> None:
+    session = await drive(BY_NAME)
+    await session.reply("name: Ana, age: 28", "name: Ana")
+    assert session.values["family"] == [{"name": "Ana", "age": 28}]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+async def test_a_model_updates_records_by_their_key_over_rounds(prepare: NewSession, saved) -> None:
+    replies = [
+        "What?",
+        _listed({"what": "cough", "since": "Monday"}, {"what": "fever"}),
+        _listed({"what": "Cough", "bad": True}),
+        _listed({"what": "cough", "since": "Sunday"}, {"what": "rash"}, done=True),
+    ]
+    session = await prepare(FOUND_BY_NAME, saved=saved, replies={"ask": replies}).start()
+    await session.reply(
+        "I cough since Monday, and have a fever", "the cough is bad", "since Sunday in fact, and a rash"
+    )
+    assert session.values["symptoms"] == [
+        {"what": "cough", "since": "Sunday", "bad": True},
+        {"what": "fever"},
+        {"what": "rash"},
+    ]
+
+
+async def test_records_of_one_reply_with_the_same_key_are_one(drive: StartSession) -> None:
+    replies = ["What?", _listed({"what": "cough", "since": "Monday"}, {"what": "cough", "bad": True}, done=True)]
+    session = await drive(FOUND_BY_NAME, replies={"ask": replies})
+    await session.reply("a cough since Monday, it is bad")
+    assert session.values["symptoms"] == [{"what": "cough", "since": "Monday", "bad": True}]
