@@ -94,6 +94,7 @@ class _Field(Struct, frozen=True):
     required: bool
     instead: str  # the key that replaces this obsolete key
     older: str  # the key in the older native language
+    newer: str  # the key in a file with `cuebook: 1`
     takes_literals: bool
 
 
@@ -108,7 +109,8 @@ def _fields(kind: type[Struct], language: Language = "older") -> dict[str, _Fiel
         for meta in _metas(each.type):
             instead = (meta.extra or {}).get("instead", instead)
         key = key_in(language, kind, each)
-        found[key] = _Field(each.name, key, each.type, each.required, instead, written_key(each), takes_literals(each))
+        older, newer = written_key(each), key_in("1", kind, each)
+        found[key] = _Field(each.name, key, each.type, each.required, instead, older, newer, takes_literals(each))
     return found
 
 
@@ -433,6 +435,9 @@ class Reader:
             return _BRANCHES[key]
         if key in _INSIDE and "phases" in fields:
             return _INSIDE[key]
+        older = next((field.key for field in fields.values() if key == field.newer != field.key), "")
+        if older and not self._respell:
+            return f"Write `{older}`, or begin the file with `cuebook: 1`: `cuebook convert` rewrites it."
         return _PII if key == "pii" else ""
 
     def _replaced(self, key: Scalar, new: str) -> None:

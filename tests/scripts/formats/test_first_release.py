@@ -129,3 +129,18 @@ def test_actions_beside_phases_or_in_an_older_file_are_an_error_with_the_cure(te
     assert found.script is None
     problem = next(each for each in found.errors if each.code == "UNKNOWN_KEY")
     assert "Write actions in a topic" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("action", "older"),
+    [
+        ("{ask: Who?, into: name}", "output"),
+        ("{ask: Who?, output: [name], rounds: 2}", "max_rounds"),
+        ("{ask: Who?, output: [{get: name, var: name}]}", "get"),
+        ("{ai_say: Hi, acknowledge: true}", "require_acknowledgment"),
+    ],
+)
+def test_a_new_key_in_an_older_file_is_an_error_with_both_cures(action: str, older: str) -> None:
+    (problem,) = reading(action, first_release=False).errors
+    assert problem.code == "UNKNOWN_KEY"
+    assert problem.fix == f"Write `{older}`, or begin the file with `cuebook: 1`: `cuebook convert` rewrites it."
