@@ -17,6 +17,7 @@ from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
 _QUOTED = re.compile(r"'[^'\"\\\n]*'")
 _CONSTANTS: MappingType[str, Value] = {"none": None, "true": True, "false": False}
+_JOINT = re.compile(r" ~ \((.*?)\) ~ ", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
@@ -72,9 +73,23 @@ def assigned_value(expression: Expression) -> Value:
     try:
         value = _CONSTANTS[expression.source] if expression.source in _CONSTANTS else json.loads(expression.source)
     except (ValueError, RecursionError):
-        return f"={expression.source}"
+        text = _placeholder_text(expression)
+        return f"={expression.source}" if text is None else text
     is_same = "{{" not in expression.source and "{%" not in expression.source and literal(value) == expression.source
     return escaped(value) if is_same else f"={expression.source}"
+
+
+def _placeholder_text(expression: Expression) -> str | None:
+    """Return the text with placeholders that is read as this expression, or None."""
+    pieces = _JOINT.split(expression.source)  # quoted texts at even places, expressions at odd ones
+    try:
+        pieces[::2] = [json.loads(piece) for piece in pieces[::2]]
+        text = "".join(f"{{{{{piece}}}}}" if place % 2 else piece for place, piece in enumerate(pieces))
+        written = f"={text}" if text.startswith("=") else text
+        is_same = _text_source(Scalar(written, False, expression.at)) == expression.source
+    except (ValueError, TypeError, GivenInvalid):
+        return None
+    return written if is_same and len(pieces) > 1 else None
 
 
 def escaped(value: Value) -> Value:

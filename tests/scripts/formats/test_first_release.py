@@ -1,6 +1,9 @@
 """Files with `cuebook: 1`: the keys of the first release, read into the same model as the older ones."""
 
+import json
+
 import pytest
+import yaml
 
 from scripts.model.script import Script
 from scripts.parse.read_script import Reading, Source, read_script
@@ -144,3 +147,23 @@ def test_a_new_key_in_an_older_file_is_an_error_with_both_cures(action: str, old
     (problem,) = reading(action, first_release=False).errors
     assert problem.code == "UNKNOWN_KEY"
     assert problem.fix == f"Write `{older}`, or begin the file with `cuebook: 1`: `cuebook convert` rewrites it."
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hello {{ name }}", "{{ a }}{{ b }}", "==x {{ a | join(', ') }}!", '"{{ a }}"', "{{ a }}\\ {{ b }}"],
+)
+def test_a_text_with_placeholders_is_written_as_it_was(text: str) -> None:
+    found = read_script(Source(f"cuebook: 1\nscript: talk\nactions:\n- set:\n    x: {json.dumps(text)}\n"))
+    assert found.script is not None
+    written = yaml.safe_load(native_yaml(found.script))
+    assert written["actions"][0]["set"] == {"x": text}
+
+
+def test_a_placeholder_that_reads_like_two_is_written_as_an_expression() -> None:
+    text = '{{ a ~ (b) ~ "c" }}'
+    found = read_script(Source(f"cuebook: 1\nscript: talk\nactions:\n- set: {{x: {json.dumps(text)}}}\n"))
+    assert found.script is not None
+    again = read_script(Source(native_yaml(found.script)))
+    assert again.script is not None
+    assert without_places(again.script) == without_places(found.script)
