@@ -17,7 +17,7 @@ from runtime.state.ports import ModelReply, Purpose
 from runtime.state.state import Source, Wait
 from runtime.turn import exits
 from runtime.turn.context import TurnContext
-from runtime.turn.exits import ExitDecision, Judgement
+from runtime.turn.exits import ExitDecision, Judgement, words_of
 from runtime.turn.model_requests import always, complete
 from scripts.expressions.values import is_given
 from scripts.model.actions import AiAsk, AiThink, Ask, Policy, rounds_of
@@ -241,7 +241,7 @@ async def _complete(
         action,
         run.wording(task),
         outputs=outputs,
-        until=run.wording(action.exit if purpose == "ask" and isinstance(action, AiAsk) else None),
+        until=run.wording(words_of(action) if purpose == "ask" and isinstance(action, AiAsk) else None),
         reply=reply,
         records=records.records_of(action.outputs),
         speak=speak,

@@ -8,7 +8,7 @@ from runtime.state.ports import ModelReply
 from runtime.state.state import Wait
 from runtime.turn import exits
 from runtime.turn.context import TurnContext
-from runtime.turn.exits import decide_exit, says_done
+from runtime.turn.exits import decide_exit, words_of
 from runtime.turn.model_requests import always, complete
 from scripts.model.actions import AiSay, Chat, rounds_of
 
@@ -21,25 +21,18 @@ async def ai_say(run: TurnContext, action: AiSay, reply: str | None) -> Outcome:
         run.progress.replies.append(reply)
         if action.utterances == 1:
             return DONE
-    may_stop = reply is not None and action.exit_criteria is not None
-    speak = None if may_stop else always
-    answered = await complete(run, "say", action, run.wording(action.task), reply=reply, speak=speak)
+    tried = action.exits if reply is not None else ()
+    task, until = run.wording(action.task), run.wording(words_of(action))
+    answered = await complete(run, "say", action, task, until=until, reply=reply, speak=None if tried else always)
+    decision = decide_exit(
+        round_number=run.progress.round, rounds_max=action.utterances, reply=answered, exits=tried, holds=run.holds
+    )
     run.progress.round += 1
-    if reply is not None and action.exit_criteria is not None:
-        decision = decide_exit(
-            round_number=run.progress.round - 1,
-            rounds_max=action.utterances,
-            reply=answered,
-            exit_when=False,
-            criteria=action.exit_criteria,
-            scopes=run.scopes,
-            values={},
-        )
-        if decision.exit and decision.source != "model":
-            run.record(Exited(action.id, decision.source, decision.reason))
-            return DONE
+    if decision.exit and decision.source != "model":
+        run.record(Exited(action.id, decision.source, decision.reason))
+        return DONE
     run.say(answered.text)
-    if says_done(answered):
+    if decision.exit:
         run.record(Exited(action.id, "model", answered.exit_reason))
         return DONE
     return ACKNOWLEDGE if run.progress.round < action.utterances or action.waits_after else DONE
@@ -84,7 +77,7 @@ def _are_said(run: TurnContext, action: Chat, verdict: ModelReply) -> bool:
 
 
 async def _complete(run: TurnContext, action: Chat, reply: str | None) -> ModelReply:
-    task, until = run.wording(action.task), run.wording(action.exit)
+    task, until = run.wording(action.task), run.wording(words_of(action))
     speak = always if reply is None else lambda verdict: _are_said(run, action, verdict)
     return await complete(run, "chat", action, task, until=until, reply=reply, speak=speak)
 

@@ -6,21 +6,20 @@ answers. The script's policy for such replies applies after enough of them in a 
 after everything else that ends the action.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from runtime.state.events import Judged
 from runtime.state.ports import Advance, ModelReply
-from runtime.state.scopes import Scopes
 from runtime.turn.context import TurnContext
-from scripts.expressions.values import Value, compare
-from scripts.model.actions import AiAsk, Chat, CustomCondition, ExitCriteria, Policy, PolicyKey, policies, rounds_of
+from scripts.expressions.values import Value
+from scripts.model.actions import AiAsk, Chat, Leading, Policy, PolicyKey, policies, rounds_of
+from scripts.model.base import Expression, Template
+from scripts.model.exits import Exit
 
 ExitSource: TypeAlias = Literal["exit_when", "model", "exit_criteria", "on_blocked", "on_off_topic", "max_rounds", ""]
-
-_SIGNS = {"==": "eq", "!=": "ne", ">": "gt", "<": "lt", ">=": "gteq", "<=": "lteq"}
 
 
 class ExitDecision(Struct, frozen=True):
@@ -36,24 +35,26 @@ def decide_exit(
     round_number: int,
     rounds_max: int,
     reply: ModelReply,
-    exit_when: bool,
-    criteria: ExitCriteria | None,
-    scopes: Scopes,
-    values: Mapping[str, Value],
+    exits: Iterable[Exit],
+    holds: Callable[[Expression], bool],
     given_up: PolicyKey | Literal[""] = "",
 ) -> ExitDecision:
-    """Return the exit decision of a round: `exit_when`, the model, the criteria, a policy that gives up, the rounds.
+    """Return the exit decision of a round: a condition, the model, other exits, a policy that gives up, the rounds.
 
-    `values` are the action's own values so far, which are written only once it is done. `given_up` is the policy that
-    ends the action if nothing else does.
+    `holds` evaluates a condition. `given_up` is the policy that ends the action if nothing else does.
     """
-    if exit_when:
+    exits = tuple(exits)
+    if any(each.when is not None and each.has_only_condition and holds(each.when) for each in exits):
         return ExitDecision(True, "exit_when", "the condition holds")
-    if says_done(reply):
+    worded = [each for each in exits if each.said is not None]
+    if says_done(reply) and (not worded or any(each.has_only_words for each in worded)):
         return ExitDecision(True, "model", reply.exit_reason or "the task is done")
-    unmet = _unmet(criteria, round_number, reply, scopes, values) if criteria is not None else "no criteria"
-    if not unmet:
-        return ExitDecision(True, "exit_criteria", "all criteria are met")
+    unmet = "no criteria"
+    for each in exits:
+        if not each.has_only_condition and not each.has_only_words:
+            unmet = _unmet(each, round_number, reply, holds)
+            if not unmet:
+                return ExitDecision(True, "exit_criteria", "all criteria are met")
     if given_up:
         return ExitDecision(True, given_up, reply.exit_reason or f"the reply is {reply.progress}")
     if round_number >= rounds_max:
@@ -66,33 +67,24 @@ def says_done(reply: ModelReply) -> bool:
     return reply.exit if reply.exit is not None else reply.progress == "completed"
 
 
-def _unmet(
-    criteria: ExitCriteria, round_number: int, reply: ModelReply, scopes: Scopes, values: Mapping[str, Value]
-) -> str:
+def words_of(action: Leading) -> Template | None:
+    """Return what the model is to judge for the action to end."""
+    return next((each.said for each in action.exits if each.said is not None), None)
+
+
+def _unmet(exit: Exit, round_number: int, reply: ModelReply, holds: Callable[[Expression], bool]) -> str:
     """Return the first criterion that is not met, or an empty string."""
-    if round_number < criteria.min_rounds:
-        return f"round {round_number} of at least {criteria.min_rounds}"
-    threshold = criteria.understanding_threshold
-    if threshold is not None and (reply.understanding is None or reply.understanding < threshold):
-        return f"understanding {reply.understanding or 0} below {threshold}"
-    if criteria.has_questions is not None and reply.has_questions is not criteria.has_questions:
-        return "has no questions" if criteria.has_questions else "still has questions"
-    for condition in criteria.custom_conditions:
-        if not _holds(condition, scopes, values):
-            return f"{condition.variable} {condition.operator} {condition.value} does not hold"
-    if threshold is None and criteria.has_questions is None and not criteria.custom_conditions:
-        return "only a minimum of rounds is given"
+    if round_number < exit.min_rounds:
+        return f"round {round_number} of at least {exit.min_rounds}"
+    if exit.understanding is not None and (reply.understanding or 0) < exit.understanding:
+        return f"understanding {reply.understanding or 0} below {exit.understanding}"
+    if exit.no_questions is not None and reply.has_questions is not (not exit.no_questions):
+        return "still has questions" if exit.no_questions else "has no questions"
+    if exit.said is not None and not says_done(reply):
+        return "the model does not say that it is done"
+    if exit.when is not None and not holds(exit.when):
+        return f"{exit.when.source} does not hold"
     return ""
-
-
-def _holds(condition: CustomCondition, scopes: Scopes, values: Mapping[str, Value]) -> bool:
-    found = scopes.find(condition.variable)
-    value = values.get(condition.variable, None if found is None else found[1])
-    if value is None:
-        return False
-    if condition.operator == "contains":
-        return bool(compare("in", condition.value, value))
-    return bool(compare(_SIGNS[condition.operator], value, condition.value))
 
 
 # -- judgement of a reply ---------------------------------------------------------------------------------------------
@@ -124,10 +116,8 @@ def judge(run: TurnContext, action: AiAsk | Chat, reply: ModelReply, values: Map
         round_number=run.progress.round,
         rounds_max=rounds_of(action),
         reply=reply,
-        exit_when=action.exit_when is not None and run.holds(action.exit_when, values),
-        criteria=action.exit_criteria,
-        scopes=run.scopes,
-        values=values,
+        exits=action.exits,
+        holds=lambda condition: run.holds(condition, values),
         given_up=key if key is not None and policy is not None and policy.then.policy != "continue" else "",
     )
     is_done = decision.exit and decision.source != key

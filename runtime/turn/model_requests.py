@@ -87,7 +87,7 @@ async def complete(
         outputs=outputs,
         exit=until.text,
         exit_spans=until.spans,
-        criteria=isinstance(action, AiSay | AiAsk | Chat) and action.exit_criteria is not None,
+        criteria=isinstance(action, AiSay | AiAsk | Chat) and any(each.is_judged for each in action.exits),
         reply=reply,
         known=dict(run.progress.values),
         replies=tuple(run.progress.replies),

@@ -28,7 +28,6 @@ from scripts.expressions.values import Value, ValueRefused, coerce, number_in
 from scripts.model.actions import (
     Action,
     AiAsk,
-    AiSay,
     Call,
     CallTool,
     Chat,
@@ -36,6 +35,7 @@ from scripts.model.actions import (
     Emit,
     Experiment,
     Form,
+    Leading,
     Recall,
     Remember,
     Say,
@@ -355,6 +355,7 @@ class _Checker:
     def own(self, action: Action) -> None:
         """Check what only actions of this type have."""
         self.faults(action_faults(action))
+        self.exits(action)
         match action:
             case Say() if not any(text.source.strip() for text in action.texts):
                 self.add("EMPTY_TEXT", "the text is empty", action.mark("say"))
@@ -385,6 +386,13 @@ class _Checker:
                     self.role(role, action.speakers.at)
             case _:
                 pass
+
+    def exits(self, action: Action) -> None:
+        """Check that the model has one thing to judge, because it answers whether it is done only once."""
+        worded = [each for each in action.exits if each.said is not None] if isinstance(action, Leading) else []
+        if len(worded) > 1:
+            fix = "Write both in one `said`: the model gives one judgement."
+            self.add("KEY_CONFLICT", "`said` occurs in two exits", worded[1].mark("said"), fix)
 
     def context(self, context: Context | None) -> None:
         self.faults(faults_of(context) if context is not None else ())
@@ -525,9 +533,6 @@ class _Checker:
                 self.output(each, seen)
             if isinstance(item, Records) and item.key:
                 self.record_key(item)
-        criteria = action.exit_criteria if isinstance(action, AiSay | AiAsk | Chat) else None
-        for condition in criteria.custom_conditions if criteria else ():
-            self.flow.read(condition.variable, condition.mark("variable"), self.place)
 
     def record_key(self, item: Records) -> None:
         names = [each.get for each in item.fields]

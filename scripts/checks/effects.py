@@ -53,6 +53,7 @@ from scripts.model.actions import (
     walk,
 )
 from scripts.model.base import Expression, Location, Template, sources_below
+from scripts.model.exits import Exit
 from scripts.model.memory_plan import sources_in
 from scripts.model.own_actions import variables_of
 from scripts.model.script import FormDefinition
@@ -224,7 +225,7 @@ def _effect_of(action: Action) -> Effect:
             return Effect(_looks(*action.texts), says=True)
         case AiSay():
             waits: Waits = "always" if action.waits_after else "maybe" if action.utterances > 1 else "never"
-            return Effect(_looks(action.task), waits=waits, says=True)
+            return Effect((*_looks(action.task), *_exiting(action.exits)), waits=waits, says=True)
         case Ask():
             steps = (*_looks(action.question, action.invalid), *_outputs(action.outputs, action.on_fail))
             return Effect(steps, leaves=_leaves(action.on_fail), waits="always", says=True)
@@ -400,14 +401,19 @@ def _skipped(action: Form) -> str:
 
 
 def _leading(action: AiAsk) -> tuple[Read | Write, ...]:
-    looks = list(_looks(action.task, action.invalid, action.exit, *(each.say for each in policies(action).values())))
-    if action.exit_when is not None:
-        looks.append(Read(action.exit_when, _output_names(action.outputs), is_condition=True))
+    looks = list(_looks(action.task, action.invalid, *(each.say for each in policies(action).values())))
+    looks += _exiting(action.exits, _output_names(action.outputs))
     skipped = next((f"`{key}: skip`" for key, each in policies(action).items() if each.then.policy == "skip"), "")
     return (
         *looks,
         *_outputs(action.outputs, action.on_fail, f"there is no valid answer ({skipped})" if skipped else ""),
     )
+
+
+def _exiting(exits: tuple[Exit, ...], names: frozenset[str] = frozenset()) -> tuple[Read, ...]:
+    """Return what exits read; `names` have a value while they are tried."""
+    conditions = tuple(Read(each.when, names, is_condition=True) for each in exits if each.when is not None)
+    return (*_looks(*(each.said for each in exits)), *conditions)
 
 
 def _output_names(items: tuple[OutputItem, ...]) -> frozenset[str]:
@@ -458,8 +464,8 @@ def _leaves(*thens: OnFail | Onward) -> tuple[Leave, ...]:
 
 def _chatting(action: Chat) -> Effect:
     after = tuple(policies(action).values())
-    looks = _looks(action.task, action.exit, *(each.say for each in after))
-    conditions = [Read(action.exit_when, is_condition=True)] if action.exit_when is not None else []
+    looks = _looks(action.task, *(each.say for each in after))
+    conditions = _exiting(action.exits)
     leaves = _leaves(*(each.then for each in after))
     return Effect((*looks, *conditions), leaves=leaves, waits="always", says=True)
 

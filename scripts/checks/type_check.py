@@ -24,11 +24,8 @@ from scripts.expressions.values import (
 from scripts.model.actions import (
     Action,
     Add,
-    AiAsk,
-    AiSay,
     Call,
     CallTool,
-    Chat,
     Loop,
     OwnAction,
     Recall,
@@ -128,10 +125,6 @@ class _Sense:
         for output in outputs_of(action):
             if isinstance(output, Output):
                 self._output(output)
-        if isinstance(action, AiAsk | AiSay | Chat) and action.exit_criteria is not None:
-            for condition in action.exit_criteria.custom_conditions:
-                sign = {"==": "eq", "!=": "ne", "contains": ""}.get(condition.operator, "gt")
-                self._compared((Comparison(condition.variable, sign, condition.value),), condition.at)
 
     def _expression(self, expression: Expression) -> None:
         self._compared(facts_in(expression).comparisons, expression.at)

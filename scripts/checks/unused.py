@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from scripts.checks.abstract_state import Level
 from scripts.checks.control_flow import ControlFlowGraph, names_written
 from scripts.checks.effects import Each, Run, effect_of, facts_in
-from scripts.model.actions import Action, Choose, CustomCondition, Loop, arms, outputs_of, walk
+from scripts.model.actions import Action, Choose, Loop, arms, outputs_of, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script
@@ -83,10 +83,8 @@ def _loop_of(action: Action) -> Loop | None:
 
 def _all_read(script: Script) -> tuple[set[str], bool]:
     """Return every name that is read, and whether some text reads names that it computes."""
-    reads = list(reads_below(script))
-    facts = [facts_in(each) for each in reads if not isinstance(each, CustomCondition)]
+    facts = [facts_in(each) for each in reads_below(script)]
     names = {name for skill in script.skills for name in skill.returns}
-    names |= {each.variable for each in reads if isinstance(each, CustomCondition)}
     names |= {name for each in facts for name in (*each.names, *each.quoted)}
     return names, any(each.reads_any for each in facts)
 

@@ -1,5 +1,6 @@
 """Values of variables: JSON values, their types, their limits, and lossless conversions between types."""
 
+import json
 import math
 import operator
 import re
@@ -326,3 +327,20 @@ def text_of(value: object) -> str:
             return ", ".join(text_of(item) for item in value)
         case _:
             raise TypeError(f"{type(value).__name__} cannot be converted to text")
+
+
+def literal(value: Value) -> str:
+    """Return the expression of a plain value."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return "[" + ", ".join(literal(item) for item in value) + "]"
+        case dict():
+            return "{" + ", ".join(f"{json.dumps(key)}: {literal(item)}" for key, item in value.items()) + "}"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)

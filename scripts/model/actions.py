@@ -9,12 +9,12 @@ from msgspec.structs import FieldInfo, fields, replace
 from scripts.expressions.values import Value
 from scripts.model.base import Assigned, Expression, Node, Template
 from scripts.model.context_config import Context
+from scripts.model.exits import ROUNDS_MAX, Exit, Rounds
 from scripts.model.memory_plan import K, Score
 from scripts.model.moments import Moment
 from scripts.model.tools import Given, Timeout
 from scripts.model.variables import OutputItem
 
-ROUNDS_MAX = 10
 ROUNDS_DEFAULT = 3
 CHAT_ROUNDS_MAX = 100
 LOOP_TURNS_MAX = 1_000
@@ -22,25 +22,6 @@ ON_FAIL = "on_fail"
 """The arm of a tool's actions after a failure."""
 FAILURE = "failure"
 """The name of a tool's failure in what its `on_fail` says and does."""
-
-Rounds: TypeAlias = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
-
-
-class CustomCondition(Node, frozen=True, kw_only=True):
-    """A comparison of a variable in exit criteria."""
-
-    variable: str
-    operator: Literal["==", "!=", ">", "<", ">=", "<=", "contains"]
-    value: Value
-
-
-class ExitCriteria(Node, frozen=True, kw_only=True):
-    """When an action that leads a conversation may stop, beside `exit` and `exit_when`."""
-
-    understanding_threshold: Annotated[int, Meta(ge=0, le=100)] | None = None
-    has_questions: bool | None = None
-    min_rounds: Rounds = 0
-    custom_conditions: tuple[CustomCondition, ...] = ()
 
 
 class OnFail(Node, frozen=True, kw_only=True):
@@ -116,7 +97,7 @@ class AiSay(ModelStep, frozen=True, kw_only=True):
     task: Template = field(name="ai_say")
     max_rounds: Rounds | None = None
     require_acknowledgment: bool | None = None
-    exit_criteria: ExitCriteria | None = None
+    exits: tuple[Exit, ...] = field(name="exit", default=())
     remind: tuple[Reminder, ...] = ()
     expire: Expiry | None = None
 
@@ -158,9 +139,7 @@ class AiAsk(ModelStep, frozen=True, kw_only=True):
 
     task: Template = field(name="ai_ask")
     outputs: tuple[OutputItem, ...] = field(name="output", default=())
-    exit: Template | None = None
-    exit_when: Expression | None = None
-    exit_criteria: ExitCriteria | None = None
+    exits: tuple[Exit, ...] = field(name="exit", default=())
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
@@ -379,9 +358,7 @@ class Chat(ModelStep, frozen=True, kw_only=True):
 
     task: Template = field(name="chat")
     opens: Literal["ai", "user"] = "ai"
-    exit: Template | None = None
-    exit_when: Expression | None = None
-    exit_criteria: ExitCriteria | None = None
+    exits: tuple[Exit, ...] = field(name="exit", default=())
     max_rounds: Annotated[int, Meta(ge=1, le=CHAT_ROUNDS_MAX)] = ROUNDS_MAX
     context: Context | None = None
     on_blocked: Policy | None = None
@@ -465,6 +442,8 @@ _OF_LANGUAGE = tuple(kind for kind in get_args(Action) if kind is not OwnAction)
 ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in _OF_LANGUAGE}
 Question: TypeAlias = AiSay | Ask | AiAsk | Choose | UserSay | Form | Chat
 """The actions that wait for a reply, and may remind of it or expire."""
+Leading: TypeAlias = AiSay | AiAsk | Chat
+"""The actions in which the model leads, which have exits."""
 
 REMINDED, EXPIRED = "remind ", "expire"  # beginnings of the arms with the actions of reminders and expiry
 _TYPE_NAMES = {kind: name for name, kind in ACTION_TYPES.items()}

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import FieldInfo
+from msgspec.structs import FieldInfo, fields
 
 from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, Choose, Form
 from scripts.model.base import Assigned, written_key
+from scripts.model.exits import OlderCriteria, OlderExits
 from scripts.model.variables import Output, Records
 
 Language: TypeAlias = Literal["older", "1"]
@@ -34,6 +35,20 @@ KEYS: Mapping[type[Struct], Mapping[str, str]] = {
 }
 """By type, the keys of the first release by the older key."""
 
+EXITS = "exits"
+"""The field that older files write with the keys of another type."""
+OLDER_EXITS: Mapping[type[Struct], type[OlderCriteria]] = {AiSay: OlderCriteria, AiAsk: OlderExits, Chat: OlderExits}
+"""By action, the older keys for its exits."""
+
+REPLACED: Mapping[str, str] = {
+    "exit_when": "exit: {when: …}",
+    "exit_criteria": "exit: {said, when, understanding, no_questions, min_rounds}",
+    "understanding_threshold": "understanding",
+    "has_questions": "no_questions",
+    "custom_conditions": "when",
+}
+"""What the first release has instead of older keys with another form."""
+
 _LITERAL_KEYS = frozenset({"value", "default", "metadata", "filters", "min", "max", "choices"})
 
 
@@ -41,6 +56,15 @@ def key_in(language: Language, kind: type[Struct], field: FieldInfo) -> str:
     """Return the key of a field in a file of this language."""
     key = written_key(field)
     return KEYS.get(kind, {}).get(key, key) if language == "1" else key
+
+
+def fields_in(language: Language, kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    """Return the fields that a file of this language may give to a type."""
+    own = fields(kind)
+    if language == "1" or kind not in OLDER_EXITS:
+        return own
+    older = [each for each in fields(OLDER_EXITS[kind]) if each.name not in {"at", "marks"}]
+    return (*(each for each in own if each.name != EXITS), *older)
 
 
 def takes_literals(field: FieldInfo) -> bool:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scripts.expressions.expressions import compile_expression, compile_template
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.model.actions import CustomCondition, Recall, Remember
+from scripts.model.actions import Recall, Remember
 from scripts.model.base import Expression, Template, parts
 from scripts.model.experiments import ExperimentPlan
 from scripts.model.memory_plan import sources_in
@@ -19,13 +19,13 @@ _NAMES: Mapping[type[Struct], str] = {FormField: "name", ExperimentPlan: "id"}  
 _UNSEEN = frozenset({"at", "marks", "strings", "tools"})
 
 
-def reads_below(node: Any) -> Iterator[Template | Expression | CustomCondition]:
-    """Yield every text, expression and comparison of a node and its children."""
+def reads_below(node: Any) -> Iterator[Template | Expression]:
+    """Yield every text and expression of a node and its children."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
         match node:
-            case Template() | Expression() | CustomCondition():
+            case Template() | Expression():
                 yield node
                 continue
             case Remember(metadata=values) | Recall(filters=values):
@@ -40,7 +40,7 @@ def reads_below(node: Any) -> Iterator[Template | Expression | CustomCondition]:
 def read_names(node: Any) -> Iterator[str]:
     """Yield every name that a node or its children read, with repetitions; invalid expressions yield nothing."""
     for each in reads_below(node):
-        yield from (each.variable,) if isinstance(each, CustomCondition) else _reads(each)
+        yield from _reads(each)
 
 
 def names_in(script: Script) -> frozenset[str]:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from scripts.formats.placeholders import reference
-from scripts.model.actions import Call, Choose, CustomCondition, Into, Loop, OwnAction, Set
+from scripts.model.actions import Call, Choose, Into, Loop, OwnAction, Set
 from scripts.model.base import NOWHERE, Expression, Location, Template, Variable, rebuilt
 from scripts.model.own_actions import variables_of
 from scripts.model.script import FormField, Script, Skill
@@ -18,7 +18,6 @@ _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _NAMED: Mapping[type[Struct], str] = {
     Output: "get",
-    CustomCondition: "variable",
     Assignment: "set",
     Records: "tolist",
     Choose: "variable",

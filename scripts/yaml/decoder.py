@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
-import msgspec
 from msgspec import Meta, Struct
 
 from scripts.expressions.suggestions import SURE, likeness, suggest
-from scripts.expressions.values import ValueRefused, bounded, number_in, shorten
+from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
 from scripts.model.actions import (
     ACTION_TYPES,
     AiSay,
@@ -34,14 +33,14 @@ from scripts.model.actions import (
 )
 from scripts.model.base import ASSIGNED, Expression, Location, Node, Reference, Template, Variable, written_key
 from scripts.model.diagnostics import Problems, Severity
-from scripts.model.languages import Language, key_in, takes_literals
+from scripts.model.exits import Exit, exits_of
+from scripts.model.languages import EXITS, OLDER_EXITS, REPLACED, Language, fields_in, key_in, takes_literals
 from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
 from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
-from scripts.yaml.given_values import literal as literal
 from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.syntax_hints import hidden_character, space_missing
@@ -66,6 +65,7 @@ SHORTHANDS = {
     "CaseMemory": "text",
     "Moment": "after",
     "Validation": "unless",
+    "Exit": "said",
 }
 """For these types, a text stands for a mapping with only this key."""
 
@@ -102,7 +102,7 @@ class _Field(Struct, frozen=True):
 def _fields(kind: type[Struct], language: Language = "older") -> dict[str, _Field]:
     """Return the fields of a Struct by their keys."""
     found = {}
-    for each in msgspec.structs.fields(kind):
+    for each in fields_in(language, kind):
         if each.name in {"at", "marks", "labels"}:
             continue
         instead = ""
@@ -310,7 +310,8 @@ class Reader:
         return _FAILED
 
     def _tuple(self, tree: Tree, item: Any) -> Any:
-        if isinstance(tree, Scalar) and item in {str, Template, Validation} and tree.value is not None:
+        is_text = isinstance(tree, Scalar) and item in {str, Template, Validation, Exit} and tree.value is not None
+        if is_text or (item is Exit and isinstance(tree, Mapping)):
             part = self._any(tree, item)  # a single one needs no dash
             return part if part is _FAILED else (part,)
         if isinstance(tree, Scalar) and tree.value is None:
@@ -375,8 +376,14 @@ class Reader:
         if not complete:
             return _FAILED
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
+        if self._language == "older" and kind in OLDER_EXITS:
+            written = {name: values.pop(name) for name in _fields(OLDER_EXITS[kind]) if name in values}
+            values[EXITS] = exits_of(**written)
         if self._language == "1" and kind is AiSay:
             values.setdefault("require_acknowledgment", False)  # waits only where it says so
+        if self._language == "1" and kind is Exit and not marks.keys() - {"min_rounds"}:
+            self.missing("said", tree.at, "Add `said`, `when`, `understanding` or `no_questions`.")
+            return _FAILED
         part = kind(**values, **located)
         return part.shortest if self._language == "1" and isinstance(part, AiSay) else part
 
@@ -414,6 +421,8 @@ class Reader:
             return
         allowed = [field.key for field in fields.values() if not field.instead]
         replaced = {field.older: field.key for field in fields.values()}
+        if self._language == "1":
+            replaced |= REPLACED
         if key.text in replaced:
             self._replaced(key, replaced[key.text])
             return

@@ -10,7 +10,7 @@ from collections.abc import Mapping as MappingType
 
 import msgspec
 
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, literal
 from scripts.model.base import Expression, Template
 from scripts.model.tools import Given
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
@@ -85,7 +85,7 @@ def _placeholder_text(expression: Expression) -> str | None:
     try:
         pieces[::2] = [json.loads(piece) for piece in pieces[::2]]
         text = "".join(f"{{{{{piece}}}}}" if place % 2 else piece for place, piece in enumerate(pieces))
-        written = f"={text}" if text.startswith("=") else text
+        written = _escaped_text(text)
         is_same = _text_source(Scalar(written, False, expression.at)) == expression.source
     except (ValueError, TypeError, GivenInvalid):
         return None
@@ -96,13 +96,17 @@ def escaped(value: Value) -> Value:
     """Return a plain value with each `=` at the beginning of a text as `==`."""
     match value:
         case str():
-            return f"={value}" if value.startswith("=") else value
+            return _escaped_text(value)
         case list():
             return [escaped(each) for each in value]
         case dict():
             return {key: escaped(each) for key, each in value.items()}
         case _:
             return value
+
+
+def _escaped_text(text: str) -> str:
+    return f"={text}" if text.startswith("=") else text
 
 
 def simplest(expression: Expression) -> Expression:
@@ -115,7 +119,7 @@ def given_text(given: Given) -> str:
     """Return a value as it is written in YAML: the inverse of `read_given`."""
     if isinstance(given, Expression):
         return f"={given.source}"
-    return f"={given.source}" if given.source.startswith("=") else given.source
+    return _escaped_text(given.source)
 
 
 def _source(tree: Tree) -> str:
@@ -145,20 +149,3 @@ def _text_source(tree: Scalar) -> str:
 
 def _unescaped(text: str) -> str:
     return text[1:] if text.startswith("==") else text
-
-
-def literal(value: Value) -> str:
-    """Return the expression of a plain value."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "true" if value else "false"
-        case list():
-            return "[" + ", ".join(literal(item) for item in value) + "]"
-        case dict():
-            return "{" + ", ".join(f"{json.dumps(key)}: {literal(item)}" for key, item in value.items()) + "}"
-        case str():
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return str(value)

@@ -29,7 +29,8 @@ from scripts.model.actions import (
     own_key,
 )
 from scripts.model.base import Expression, Reference, Template, Variable
-from scripts.model.languages import LANGUAGE_KEY, Language, key_in
+from scripts.model.exits import Exit
+from scripts.model.languages import LANGUAGE_KEY, Language, fields_in, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Topic, Trigger
@@ -118,7 +119,7 @@ class _Definitions:
         return _describe_type(kind) | whole
 
     def _object(self, kind: type[Struct]) -> Schema:
-        fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
+        fields = [field for field in fields_in(self._language, kind) if field.name not in _UNWRITTEN]
         properties = {key_in(self._language, kind, field): self._property(kind, field) for field in fields}
         if kind is Script and self._language == "1":
             properties[LANGUAGE_KEY] = {"description": self._descriptions[LANGUAGE_KEY], "const": 1}
@@ -220,6 +221,8 @@ class _Definitions:
     def _list(self, item: Any) -> Schema:
         several: Schema = {"type": "array", "items": self.of(item)}
         alone = [_WORD] if item in {str, Template, Validation} else []  # a single one needs no dash
+        if item is Exit:
+            alone = [self.of(item)]
         return {"anyOf": [several, *alone, {"type": "null"}]}
 
 

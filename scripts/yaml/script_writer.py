@@ -39,6 +39,7 @@ from scripts.model.base import (
     rebuilt,
 )
 from scripts.model.detectors import Example, Line
+from scripts.model.exits import Exit
 from scripts.model.experiments import Arm
 from scripts.model.languages import LANGUAGE_KEY, MAIN, key_in, takes_literals
 from scripts.model.moments import Clock, DateValue, Duration, Moment
@@ -245,6 +246,8 @@ class _Writer:
                 return f"{value.items.source} as {value.name}"
             case Validation(say=None):
                 return Source(value.unless.source)
+            case Exit(said=Template(source=text)) if value.has_only_words:
+                return text
             case ChoiceItem():
                 return self.choice(value)
             case If():
@@ -276,7 +279,7 @@ class _Writer:
         match value:
             case (Template(source=text),):
                 return text
-            case (Validation(say=None) as only,):
+            case (Validation(say=None) | Exit() as only,):
                 return self.layout(only)
             case _:
                 pass

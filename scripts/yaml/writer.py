@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, literal
 from scripts.model.base import NOWHERE
-from scripts.yaml.decoder import literal
 from scripts.yaml.parser import Scalar as _Scalar
 
 WIDTH = 120

@@ -141,9 +141,14 @@ def _is_in(gaps: tuple[tuple[int, int], ...], number: int) -> bool:
 
 
 def read_program(text: str, global_variables: str = "") -> Program:
-    """Read a script; a bare list of actions becomes the only topic `talk` of the only phase `only`."""
+    """Read a script; a bare list of actions becomes the only topic `talk` of the only phase `only`.
+
+    A text that begins with `actions:` is a script with one topic in the language of the first release.
+    """
     text = textwrap.dedent(text)
-    if text.lstrip().startswith("-"):
+    if text.lstrip().startswith("actions:"):
+        text = f"cuebook: 1\nscript: test\n{text.lstrip()}"
+    elif text.lstrip().startswith("-"):
         head = "script: test\nphases:\n- phase: only\n  topics:\n  - topic: talk\n    actions:\n"
         text = head + textwrap.indent(text, "    ")
     sides = {"globals.yaml": textwrap.dedent(global_variables)} if global_variables else {}

@@ -7,12 +7,13 @@ from msgspec import Struct
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
+from scripts.expressions.values import literal
 from scripts.formats.detector_config.parts import degree_of, id_of, pass_over
 from scripts.formats.placeholders import to_expression, to_template
 from scripts.model.actions import Action, Emit, End, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
-from scripts.yaml.decoder import Reader, literal
+from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree, plain_value
 from scripts.yaml.unknown_keys import is_ignorable

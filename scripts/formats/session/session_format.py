@@ -6,7 +6,7 @@ from typing import Any, TypeVar, assert_never
 
 import msgspec
 
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, literal
 from scripts.formats.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
 from scripts.formats.session import spellings
 from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
@@ -17,17 +17,16 @@ from scripts.model.actions import (
     AiSay,
     AiThink,
     Call,
-    CustomCondition,
-    ExitCriteria,
     Form,
     Media,
     Show,
 )
 from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
+from scripts.model.exits import CustomCondition, ExitCriteria, exits_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration, Output
-from scripts.yaml.decoder import Reader, literal
+from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping
 
 _N = TypeVar("_N", bound=Node)
@@ -208,8 +207,7 @@ class _Translator:
             return AiAsk(
                 task=task,
                 outputs=self.outputs(config),
-                exit=self.text(config.exit),
-                exit_criteria=config.exit_criteria,
+                exits=exits_of(exit=self.text(config.exit), exit_criteria=config.exit_criteria),
                 max_rounds=config.max_rounds or ROUNDS_DEFAULT,
                 **common,
             )
@@ -217,7 +215,7 @@ class _Translator:
             task=task,
             max_rounds=config.max_rounds or None,
             require_acknowledgment=config.require_acknowledgment is not False,
-            exit_criteria=config.exit_criteria,
+            exits=exits_of(exit_criteria=config.exit_criteria),
             **common,
         )
 

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from typing import Any
 
+from scripts.expressions.values import literal
 from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
-from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
+from scripts.model.actions import ROUNDS_DEFAULT, Action, Ask, Call, ChoiceItem, Choose, Loop
 from scripts.model.base import Expression, Location, Template
+from scripts.model.exits import ROUNDS_MAX
 from scripts.model.variables import Output
-from scripts.yaml.decoder import literal
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
 _CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<parameters>[^()（）]+)[)）]")

@@ -12,7 +12,6 @@ from scripts.formats.stage.stage_reader import Item, StageReader, braced, conten
 from scripts.model.actions import (
     CHAT_ROUNDS_MAX,
     ROUNDS_DEFAULT,
-    ROUNDS_MAX,
     Action,
     AiAsk,
     AiSay,
@@ -21,7 +20,6 @@ from scripts.model.actions import (
     Chat,
     Emit,
     End,
-    ExitCriteria,
     Form,
     Goto,
     Media,
@@ -34,6 +32,7 @@ from scripts.model.actions import (
     UserSay,
 )
 from scripts.model.base import Expression, Template
+from scripts.model.exits import ROUNDS_MAX, Exit, ExitCriteria, exits_of
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
 
@@ -59,7 +58,7 @@ def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
     }
 
 
-def _exits(notation: StageReader, item: Item) -> dict[str, Any]:
+def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
     """Read when to stop: words, or a condition if it compares variables."""
     written, when = item.take("exit", "exit_condition", "exit_if"), item.take("exit_when")
     criteria = item.take("exit_criteria")
@@ -70,7 +69,7 @@ def _exits(notation: StageReader, item: Item) -> dict[str, Any]:
         found["exit_when"] = notation.computed(written.text, content_at(written))
     elif written is not None and not (isinstance(written, Scalar) and written.value is None):
         found["exit"] = notation.template(written)
-    return found
+    return exits_of(**found)
 
 
 def _compares(notation: StageReader, written: Scalar) -> bool:
@@ -79,7 +78,7 @@ def _compares(notation: StageReader, written: Scalar) -> bool:
 
 
 def ai_ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    return AiAsk(task=notation.template(tree), **_asking(notation, item), **_exits(notation, item), **common)
+    return AiAsk(task=notation.template(tree), **_asking(notation, item), exits=_exits(notation, item), **common)
 
 
 def ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
@@ -191,7 +190,7 @@ def _speakers(item: Item, tree: Tree) -> Speakers:
 
 def chat_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
     rounds = notation.number(item.take("max_rounds"), 1, CHAT_ROUNDS_MAX) or ROUNDS_MAX
-    return Chat(task=notation.template(tree), max_rounds=rounds, **_exits(notation, item), **common)
+    return Chat(task=notation.template(tree), max_rounds=rounds, exits=_exits(notation, item), **common)
 
 
 def emit_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:

@@ -1,71 +1,96 @@
-"""When an action that leads a conversation is done: `exit_when`, the model, the criteria, the rounds, in this order."""
+"""When an action that leads a conversation is done: conditions, the model, criteria, the rounds, in this order."""
 
 import pytest
 
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply
-from runtime.state.scopes import Scopes
-from runtime.state.state import Cell, State
 from runtime.turn.exits import decide_exit
-from scripts.model.actions import CustomCondition, ExitCriteria
-from tests.support.runtime_session import ReadProgram, StartSession
+from scripts.model.base import Expression, Template
+from scripts.model.exits import Exit
+from tests.support.runtime_session import StartSession
 
-SURE = ExitCriteria(understanding_threshold=80, has_questions=False)
+SURE = Exit(understanding=80, no_questions=True)
+WORDS = Exit(said=Template("they agree"))
+TRUE, FALSE = Exit(when=Expression("true")), Exit(when=Expression("false"))
 
 
-@pytest.fixture
-def decide(program_of: ReadProgram):
-    def decided(round_number, rounds_max, reply=None, *, criteria=None, exit_when=False, variables=None, values=None):
-        state = State(seed=1, locale="en", phase="only", topic="talk")
-        for name, value in (variables or {}).items():
-            state.session_cells[name] = Cell(value, "text", None, "script")
-        return decide_exit(
-            round_number=round_number,
-            rounds_max=rounds_max,
-            reply=reply or ModelReply(),
-            exit_when=exit_when,
-            criteria=criteria,
-            scopes=Scopes(program_of("- say: hi"), state),
-            values=values or {},
-        )
-
-    return decided
+def decide(round_number, rounds_max, reply=None, *exits):
+    return decide_exit(
+        round_number=round_number,
+        rounds_max=rounds_max,
+        reply=reply or ModelReply(),
+        exits=exits,
+        holds=lambda condition: condition.source == "true",
+    )
 
 
 @pytest.mark.parametrize(
-    ("round_number", "reply", "criteria", "exit_when", "source"),
+    ("round_number", "reply", "exits", "source"),
     [
-        (1, ModelReply(), None, False, ""),
-        (3, ModelReply(exit=False), None, False, "max_rounds"),
-        (1, ModelReply(exit=True), None, False, "model"),
-        (1, ModelReply(exit=True, understanding=10), SURE, False, "model"),
-        (3, ModelReply(exit=True), None, False, "model"),
-        (1, ModelReply(exit=True), None, True, "exit_when"),
-        (3, ModelReply(), None, True, "exit_when"),
-        (1, ModelReply(understanding=85, has_questions=False), SURE, False, "exit_criteria"),
-        (1, ModelReply(understanding=80, has_questions=False), SURE, False, "exit_criteria"),
-        (1, ModelReply(understanding=75, has_questions=False), SURE, False, ""),
-        (1, ModelReply(understanding=85, has_questions=True), SURE, False, ""),
-        (1, ModelReply(understanding=85), SURE, False, ""),
-        (1, ModelReply(has_questions=False), SURE, False, ""),
-        (3, ModelReply(understanding=75, has_questions=False), SURE, False, "max_rounds"),
-        (3, ModelReply(understanding=85, has_questions=False), SURE, False, "exit_criteria"),
-        (1, ModelReply(), ExitCriteria(has_questions=True), False, ""),
-        (1, ModelReply(has_questions=True), ExitCriteria(has_questions=True), False, "exit_criteria"),
-        (2, ModelReply(), ExitCriteria(min_rounds=1), False, ""),
-        (1, ModelReply(understanding=90), ExitCriteria(understanding_threshold=80, min_rounds=3), False, ""),
+        (1, ModelReply(), [], ""),
+        (3, ModelReply(exit=False), [], "max_rounds"),
+        (1, ModelReply(exit=True), [], "model"),
+        (1, ModelReply(progress="completed"), [], "model"),
+        (1, ModelReply(exit=True, understanding=10), [SURE], "model"),
+        (3, ModelReply(exit=True), [], "model"),
+        (1, ModelReply(exit=True), [TRUE], "exit_when"),
+        (1, ModelReply(exit=True), [WORDS, TRUE], "exit_when"),
+        (1, ModelReply(exit=True), [FALSE], "model"),
+        (3, ModelReply(), [TRUE], "exit_when"),
+        (1, ModelReply(exit=True), [WORDS], "model"),
+        (1, ModelReply(exit=False), [WORDS], ""),
+        (1, ModelReply(understanding=85, has_questions=False), [SURE], "exit_criteria"),
+        (1, ModelReply(understanding=80, has_questions=False), [SURE], "exit_criteria"),
+        (1, ModelReply(understanding=75, has_questions=False), [SURE], ""),
+        (1, ModelReply(understanding=85, has_questions=True), [SURE], ""),
+        (1, ModelReply(understanding=85), [SURE], ""),
+        (1, ModelReply(has_questions=False), [SURE], ""),
+        (3, ModelReply(understanding=75, has_questions=False), [SURE], "max_rounds"),
+        (3, ModelReply(understanding=85, has_questions=False), [SURE], "exit_criteria"),
+        (1, ModelReply(), [Exit(no_questions=False)], ""),
+        (1, ModelReply(has_questions=True), [Exit(no_questions=False)], "exit_criteria"),
+        (1, ModelReply(understanding=90), [Exit(understanding=80, min_rounds=3)], ""),
     ],
 )
-def test_what_decides(decide, round_number, reply, criteria, exit_when, source) -> None:
-    decision = decide(round_number, 3, reply, criteria=criteria, exit_when=exit_when)
+def test_what_decides(round_number, reply, exits, source) -> None:
+    decision = decide(round_number, 3, reply, *exits)
     assert (decision.source, decision.exit) == (source, source != "")
 
 
-def test_the_reason_is_said(decide) -> None:
+@pytest.mark.parametrize(
+    ("round_number", "said", "condition", "source"),
+    [
+        (1, True, "true", ""),
+        (2, True, "true", "exit_criteria"),
+        (2, True, "false", ""),
+        (2, False, "true", ""),
+    ],
+)
+def test_all_criteria_of_one_exit_must_be_met(round_number, said, condition, source) -> None:
+    exit = Exit(said=Template("they agree"), when=Expression(condition), min_rounds=2)
+    assert decide(round_number, 3, ModelReply(exit=said), exit).source == source
+
+
+def test_one_of_several_exits_is_enough() -> None:
+    exits = (Exit(said=Template("they agree"), min_rounds=2), SURE)
+    assert decide(1, 3, ModelReply(exit=True), *exits).source == ""
+    assert decide(1, 3, ModelReply(understanding=90, has_questions=False), *exits).source == "exit_criteria"
+
+
+def test_the_reason_is_said() -> None:
     assert decide(1, 5, ModelReply(exit=True, exit_reason="said so")).reason == "said so"
-    still = decide(1, 5, ModelReply(understanding=85, has_questions=True), criteria=SURE)
-    assert still.reason == "still has questions"
+    assert decide(1, 5, ModelReply(understanding=85, has_questions=True), SURE).reason == "still has questions"
     assert decide(3, 3).reason == "round 3 of 3"
+
+
+LEAD = """
+- ai_ask: How are you?
+  id: lead
+  output: [{get: mood}, {get: energy, type: number}]
+  max_rounds: 4
+  %s
+- say: "{{ mood }}"
+"""
 
 
 @pytest.mark.parametrize(
@@ -85,21 +110,15 @@ def test_the_reason_is_said(decide) -> None:
         (7, "contains", "7", False),
     ],
 )
-def test_conditions_on_variables(decide, value, operator, wanted, exits) -> None:
-    criteria = ExitCriteria(custom_conditions=(CustomCondition(variable="mood", operator=operator, value=wanted),))
-    variables = {} if value is None else {"mood": value}
-    assert decide(1, 5, criteria=criteria, variables=variables).exit is exits
-    assert decide(1, 5, criteria=criteria, values=variables).exit is exits
-
-
-LEAD = """
-- ai_ask: How are you?
-  id: lead
-  output: [{get: mood}, {get: energy, type: number}]
-  max_rounds: 4
-  %s
-- say: "{{ mood }}"
-"""
+async def test_older_comparisons_of_variables(drive: StartSession, value, operator, wanted, exits) -> None:
+    condition = f"{{variable: known, operator: '{operator}', value: {wanted!r}}}"
+    session = await drive(
+        LEAD % f"exit_criteria: {{custom_conditions: [{condition}]}}",
+        variables={} if value is None else {"known": value},
+        replies={"lead": ["How are you?", {"text": "And?", "values": {"mood": "low"}}]},
+    )
+    await session.reply("so so")
+    assert bool(session.happened(Exited)) is exits
 
 
 async def test_the_action_itself_may_say_when_it_is_done(drive: StartSession) -> None:
@@ -142,3 +161,24 @@ async def test_the_last_round_ends_it_whatever_the_model_says(drive: StartSessio
     assert (session.said, session.state.progress.round) == (["More?"], 3)
     await session.reply("d")
     assert session.happened(Exited) == [Exited("lead", "max_rounds", "round 4 of 4")]
+
+
+async def test_each_of_several_exits_has_its_own_criteria(drive: StartSession) -> None:
+    script = """
+    actions:
+      - ai_ask: How are you?
+        id: lead
+        into: [mood, {var: energy, type: number}]
+        rounds: 4
+        exit: [{when: energy > 5}, {said: the mood is known, min_rounds: 2}]
+    """
+    done = {"text": "Go on.", "exit": True, "values": {"mood": "low"}}
+    session = await drive(script, replies={"lead": ["How are you?", done, done]})
+    await session.reply("low")
+    assert session.said == ["Go on."]
+    assert session.turns[-1].model_calls[0].request.exit == "the mood is known"
+    await session.reply("low")
+    assert [exited.source for exited in session.happened(Exited)] == ["exit_criteria"]
+    fit = await drive(script, replies={"lead": ["How are you?", {"values": {"energy": 6}}]})
+    await fit.reply("fit")
+    assert [exited.source for exited in fit.happened(Exited)] == ["exit_when"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scripts.expressions.expressions import compile_expression, compile_template
 from scripts.expressions.sandbox import MISSING, ExpressionFailed, ExpressionInvalid
-from scripts.yaml.decoder import literal
+from scripts.expressions.values import literal
 
 NAMES = {"age": 28, "city": "Paris", "typed": "28", "moods": ["low", "ok"], "person": {"name": "Ann"}, "empty": ""}
 JSON = st.recursive(

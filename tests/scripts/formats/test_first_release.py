@@ -36,6 +36,15 @@ def script(action: str, *, first_release: bool = True) -> Script:
         ("{choose: Tea?, into: plan, choices: [a, b]}", "{choose: plan, question: Tea?, choices: [a, b]}"),
         ("{choose: , into: plan, choices: [a, b]}", "{choose: plan, choices: [a, b]}"),
         ("{chat: Talk, rounds: 4}", "{chat: Talk, max_rounds: 4}"),
+        ("{ai_ask: Who?, into: a, exit: a name}", "{ai_ask: Who?, output: [{get: a}], exit: a name}"),
+        ("{chat: Talk, exit: {when: a > 1}}", "{chat: Talk, exit_when: a > 1}"),
+        ("{chat: Talk, exit: [{when: a > 1}, enough]}", "{chat: Talk, exit_when: a > 1, exit: enough}"),
+        ("{ai_say: Talk, utterances: 3, exit: {understanding: 80, no_questions: true, min_rounds: 2}}",
+         "{ai_say: Talk, max_rounds: 3,"
+         " exit_criteria: {understanding_threshold: 80, has_questions: false, min_rounds: 2}}"),
+        ('{chat: Talk, exit: {when: a is defined and a >= 3 and b is defined and "x" in b}}',
+         "{chat: Talk, exit_criteria: {custom_conditions: [{variable: a, operator: '>=', value: 3},"
+         " {variable: b, operator: contains, value: x}]}}"),
         ("{ai_say: Hi}", "{ai_say: Hi}"),
         ("{ai_say: Hi, utterances: 1}", "{ai_say: Hi}"),
         ("{ai_say: Hi, utterances: 3}", "{ai_say: Hi, max_rounds: 3}"),
@@ -64,6 +73,15 @@ def test_it_reads_as_the_older_spelling(written, older) -> None:
          "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."),
         ("{ask: Who?, into: name, round: 2}", "UNKNOWN_KEY", "Did you mean `rounds`?"),
         ("{say: Hi, acknowledge: true}", "UNKNOWN_KEY", None),
+        ("{chat: Talk, exit_when: a > 1}", "DEPRECATED_KEY", "Write `exit: {when: …}` instead."),
+        ("{chat: Talk, exit_criteria: {min_rounds: 1}}", "DEPRECATED_KEY",
+         "Write `exit: {said, when, understanding, no_questions, min_rounds}` instead."),
+        ("{chat: Talk, exit: {min_rounds: 2}}", "REQUIRED_FIELD_MISSING",
+         "Add `said`, `when`, `understanding` or `no_questions`."),
+        ("{chat: Talk, exit: {when: =a}}", "TYPE_MISMATCH", "Remove the `=`."),
+        ("{chat: Talk, exit: [done, {said: enough}]}", "KEY_CONFLICT",
+         "Write both in one `said`: the model gives one judgement."),
+        ("{chat: Talk, exit: {understanding: 101}}", "CONSTRAINT_VIOLATION", None),
     ],
 )  # fmt: skip
 def test_a_mistake_names_the_key_of_this_language(action, code, fix) -> None:
@@ -91,8 +109,16 @@ def test_an_include_file_has_its_own_language() -> None:
     assert without_places(of_first.script) == without_places(of_older.script)
 
 
-def test_what_is_written_is_read_again() -> None:
-    action = "{choose: Tea?, into: plan, choices: [a, b], rounds: 2, when: plan is undefined}"
+@pytest.mark.parametrize(
+    "action",
+    [
+        "{choose: Tea?, into: plan, choices: [a, b], rounds: 2, when: plan is undefined}",
+        "{chat: Talk, exit: enough}",
+        "{ai_ask: Who?, into: a, exit: {said: a name, when: a is defined, min_rounds: 1}}",
+        "{chat: Talk, exit: [{when: a > 1}, {said: enough, understanding: 80, no_questions: false}]}",
+    ],
+)
+def test_what_is_written_is_read_again(action: str) -> None:
     assert script(action) == without_places(read_script(Source(native_yaml(script(action)))).script)
 
 

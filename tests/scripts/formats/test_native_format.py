@@ -110,7 +110,9 @@ def test_outputs_are_taken_or_assigned(action: FirstAction) -> None:
     age, mood, adult = read.outputs
     assert (age.get, mood.choices, mood.default, mood.required) == ("age", ("low", "ok"), "ok", True)
     assert (adult.set, adult.value.source, adult.when.source) == ("adult", "age >= 18", "age")
-    assert (read.max_rounds, read.exit_criteria.custom_conditions[0].value) == (3, 5)
+    condition, criteria = read.exits
+    assert (read.max_rounds, condition.when.source) == (3, "age > 0")
+    assert (criteria.understanding, criteria.when.source) == (80, "age is defined and age > 5")
 
 
 @pytest.mark.parametrize(

@@ -200,8 +200,9 @@ def test_understanding_may_be_written_as_a_part_of_one_and_comparisons_in_words(
                       understanding_threshold: 0.8
                       custom_conditions: [{variable: n, operator: gte, value: 3}]
     """)
-    assert read.exit_criteria.understanding_threshold == 80
-    assert read.exit_criteria.custom_conditions[0].operator == ">="
+    (found,) = read.exits
+    assert found.understanding == 80
+    assert found.when.source == "n is defined and n >= 3"
 
 
 @pytest.mark.parametrize("key", ["condition", "entry_condition"])

@@ -83,7 +83,7 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- think: about {age}", {"ai_think": "about {{ age }}"}),
         ("- ai_ask: why\n  exit: a reason\n  tone: warm\n  max_rounds: '4'", {
             "ai_ask": "why", "tone": "warm", "exit": "a reason", "rounds": 4}),
-        ("- ai_ask: why\n  exit: \"{age} != ''\"", {"ai_ask": "why", "exit_when": '(age|default("") ~ "") != ""'}),
+        ("- ai_ask: why\n  exit: \"{age} != ''\"", {"ai_ask": "why", "exit": {"when": '(age|default("") ~ "") != ""'}}),
         ("- ai_ask: why\n  output: city", {"ai_ask": "why", "into": "city"}),
         ("- ai_ask: why\n  output: {get: age, type: int}", {
                 "ai_ask": "why", "into": {"var": "age", "type": "number"}}),
