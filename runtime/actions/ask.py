@@ -369,11 +369,13 @@ def _exhausted(run: TurnContext, action: Ask | AiAsk) -> Outcome:
     """End a question whose rounds are used up: write the valid values and follow the policy."""
     _write(run, action.outputs, "user")
     for output in _unset(run, action):
-        if action.on_fail.policy == "default":
+        if action.on_fail.then.policy == "default":
             _default_or_warn(run, output, "no valid answer within the rounds")
         else:
             run.warn("value_missing", f"`{output.get}` stays unset: no valid answer within the rounds")
-    return after_failure(run, action.on_fail, action.id) or _then_computed(run, action)
+    if action.on_fail.then.policy in {"default", "skip"}:
+        run.assign_computed(computed(action.outputs))
+    return after_failure(run, action)
 
 
 def _then_computed(run: TurnContext, action: Ask | AiAsk) -> Outcome:

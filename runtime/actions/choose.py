@@ -1,44 +1,74 @@
 """Answers offered as buttons: `choose` requires one of them, `user_say` only suggests one."""
 
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from runtime.actions.blocks import items_of
 from runtime.actions.outcomes import DONE, Enter, Outcome, Waits, after_failure, offering
 from runtime.answers.choices import match_choice
 from runtime.answers.languages import phrase
 from runtime.state.state import Choice, Wait
 from runtime.turn.context import TurnContext
-from scripts.expressions.values import Value
-from scripts.model.actions import ChoiceItem, Choose, UserSay, rounds_of
+from scripts.expressions.values import Value, is_given, text_of
+from scripts.model.actions import ChoiceItem, Choose, ListedChoices, UserSay, rounds_of
 from scripts.model.variables import Output
+
+CHOICES_MAX = 100  # choices of a list that are offered
+
+
+class Offer(Struct, frozen=True):
+    """A choice as it is offered, the value that it stores, and whether it has actions."""
+
+    choice: Choice
+    value: Value
+    once: bool
+    has_actions: bool = False
 
 
 def choose(run: TurnContext, action: Choose) -> Outcome:
-    """Ask the question, if there is one, and offer the choices."""
+    """Ask the question, if there is one, and offer the choices that are left; without any, follow `on_fail`."""
+    offers = _open_offers(run, action)
+    if not offers:
+        run.warn("value_missing", f"`{action.variable}` stays unset: no choice is left")
+        return after_failure(run, action)
     run.progress.prompt = run.text(action.question)
-    return _offer(run, action, run.progress.prompt)
+    return _offer(run, offers, run.progress.prompt)
 
 
 def answer_choose(run: TurnContext, action: Choose, reply: str, key: str | None) -> Outcome:
     """Select a choice by its key, or by a reply that contains a key, number or text."""
+    offers = _open_offers(run, action)
     if key is None and not reply.strip():
-        return _offer(run, action, run.progress.said_last)
+        return _offer(run, offers, run.progress.said_last)
     run.progress.round += 1
-    choices = [Choice(choice.key, run.text(choice.text)) for choice in action.choices]
-    key = match_choice(reply, choices, run.state.locale) if key is None else key
-    picked = next((choice for choice in action.choices if choice.key == key), None)
+    key = match_choice(reply, [offer.choice for offer in offers], run.state.locale) if key is None else key
+    picked = next((offer for offer in _offers(run, action) if offer.choice.key == key), None)
     if picked is not None:
-        run.assign(action.variable, _value(picked), "user", as_output(action))
-        return Enter(picked.key) if picked.actions else DONE
-    if run.progress.round < rounds_of(action):
-        texts, own = tuple(choice.text for choice in choices), run.program.script.phrases
+        return _take(run, action, picked)
+    if offers and run.progress.round < rounds_of(action):
+        texts, own = tuple(offer.choice.text for offer in offers), run.program.script.phrases
         sorry = phrase(run.state.locale, "choice", texts, own=own)
         run.progress.complaint = run.text(action.invalid) if action.invalid is not None else sorry
-        return _offer(run, action, run.progress.complaint)
+        return _offer(run, offers, run.progress.complaint)
     run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")
-    return after_failure(run, action.on_fail, action.id) or DONE
+    return after_failure(run, action)
+
+
+def _take(run: TurnContext, action: Choose, offer: Offer) -> Outcome:
+    key = offer.choice.key
+    run.assign(action.variable, offer.value, "user", as_output(action))
+    if offer.once:
+        place = _place(run, action)
+        run.state.taken[place] = [*run.state.taken.get(place, []), key]
+    return Enter(key) if offer.has_actions else DONE
 
 
 def as_output(action: Choose) -> Output:
-    """Return the output of a choice: one of the texts that its choices stand for."""
-    values = (_value(choice) for choice in action.choices)
+    """Return the output of a choice: one of the texts that its choices stand for, or any value of a list."""
+    if not action.is_fixed:
+        return Output(get=action.variable)
+    values = (_value(choice) for choice in action.fixed)
     return Output(get=action.variable, type="choice", choices=tuple(each for each in values if isinstance(each, str)))
 
 
@@ -46,9 +76,46 @@ def _value(choice: ChoiceItem) -> Value:
     return choice.key if choice.value is None else choice.value
 
 
-def _offer(run: TurnContext, action: Choose, text: str) -> Outcome:
+def _place(run: TurnContext, action: Choose) -> str:
+    """Return the key of an action in `State.taken`."""
+    return "/".join((*run.home(), action.id))
+
+
+def _open_offers(run: TurnContext, action: Choose) -> list[Offer]:
+    """Return the choices that may be offered now."""
+    taken = run.state.taken.get(_place(run, action), ())
+    return [offer for offer in _offers(run, action, only_open=True) if offer.choice.key not in taken]
+
+
+def _offers(run: TurnContext, action: Choose, *, only_open: bool = False) -> Iterator[Offer]:
+    """Yield the choices with different keys; `only_open`: only those whose `when` is true."""
+    seen = set[str]()
+    for item in action.choices:
+        found = _listed(run, item, only_open) if isinstance(item, ListedChoices) else _fixed(run, item, only_open)
+        for offer in found:
+            if offer.choice.key not in seen:
+                seen.add(offer.choice.key)
+                yield offer
+
+
+def _fixed(run: TurnContext, item: ChoiceItem, only_open: bool) -> Iterator[Offer]:
+    if not only_open or item.when is None or run.holds(item.when):
+        yield Offer(Choice(item.key, run.text(item.text)), _value(item), item.once, bool(item.actions))
+
+
+def _listed(run: TurnContext, item: ListedChoices, only_open: bool) -> Iterator[Offer]:
+    for each in items_of(run, item.loop)[:CHOICES_MAX]:
+        names = {item.loop.name: each}
+        if only_open and item.when is not None and not run.holds(item.when, names):
+            continue
+        value = run.value(item.key, names)
+        if is_given(value):
+            yield Offer(Choice(text_of(value), run.text(item.text, names)), value, item.once)
+
+
+def _offer(run: TurnContext, offers: list[Offer], text: str) -> Outcome:
     run.say(text)
-    return offering((choice.key, run.text(choice.text)) for choice in action.choices)
+    return offering((offer.choice.key, offer.choice.text) for offer in offers)
 
 
 def user_say(run: TurnContext, action: UserSay) -> Outcome:

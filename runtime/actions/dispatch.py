@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from runtime.actions import ask, blocks, chat, choose, form, own, remember, sleep, statements, tool
+from runtime.actions import ask, blocks, chat, choose, form, known, own, remember, sleep, statements, tool
 from runtime.actions.outcomes import DONE, Outcome
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value
@@ -18,18 +18,14 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
             return statements.say(run, action)
         case actions.AiSay():
             return await chat.ai_say(run, action, None)
-        case actions.Ask():
-            return ask.ask(run, action)
-        case actions.AiAsk():
-            return await ask.ai_ask(run, action)
+        case actions.Ask() | actions.AiAsk() | actions.Choose():
+            return known.pass_over(run, action) or await _put_question(run, action)
         case actions.AiThink():
             return await ask.ai_think(run, action)
         case actions.Set():
             return statements.assign(run, action)
         case actions.Add():
             return statements.add(run, action)
-        case actions.Choose():
-            return choose.choose(run, action)
         case actions.UserSay():
             return choose.user_say(run, action)
         case actions.Show():
@@ -70,6 +66,16 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
             assert_never(action)
 
 
+async def _put_question(run: TurnContext, action: actions.Ask | actions.AiAsk | actions.Choose) -> Outcome:
+    match action:
+        case actions.Ask():
+            return ask.ask(run, action)
+        case actions.AiAsk():
+            return await ask.ai_ask(run, action)
+        case actions.Choose():
+            return choose.choose(run, action)
+
+
 async def resume(
     run: TurnContext, action: Action, reply: str, picked: str | None, sent: Mapping[str, Value] | None
 ) -> Outcome:
@@ -77,6 +83,8 @@ async def resume(
 
     Raises ActionFailed for an action that never waits.
     """
+    if run.progress.is_confirmation and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose):
+        return known.answer_confirmation(run, action, reply, picked) or await _put_question(run, action)
     match action:
         case actions.AiSay():
             return await chat.ai_say(run, action, reply)

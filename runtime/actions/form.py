@@ -279,10 +279,10 @@ def _left_open(run: TurnContext, expression: Expression) -> str:
 def _exhausted(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Outcome:
     """End a form whose rounds are used up: write the valid values and follow the policy."""
     for field in fields:
-        defaulted = action.on_fail.policy == "default" and field.default is not None
+        defaulted = action.on_fail.then.policy == "default" and field.default is not None
         if field.required and not is_filled(run.progress.values.get(field.name, field.name)):
             del run.progress.values[field.name]  # cleared, though it is required
         if field.name in run.progress.errors and not is_filled(_shown(run, field)) and not defaulted:
             run.warn("value_missing", f"`{field.name}` stays unset: no valid answer within the rounds")
     _finish(run, action, fields)
-    return after_failure(run, action.on_fail, action.id) or DONE
+    return after_failure(run, action)

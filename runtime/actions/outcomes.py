@@ -9,7 +9,7 @@ from runtime.state.events import EndedBy
 from runtime.state.state import Choice, Source, Wait
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
-from scripts.model.actions import OnFail, Onward
+from scripts.model.actions import ON_FAIL, Asking, Onward
 from scripts.model.script import After
 
 
@@ -98,11 +98,20 @@ def _no_answer(action_id: str) -> str:
     return f"no answer to {action_id}"
 
 
-def after_failure(run: TurnContext, on_fail: OnFail, action_id: str) -> Outcome | None:
-    """Return the outcome that `on_fail` selects; None: continue with the next action."""
-    if on_fail.policy == "end":
-        return Finish(_no_valid_answer(action_id), "rounds", action_id)
-    return Jump(*run.target(on_fail.target)) if on_fail.policy == "goto" else None
+def after_failure(run: TurnContext, action: Asking) -> Outcome:
+    """Say the text of `on_fail`, and return the outcome that it selects."""
+    on_fail = action.on_fail
+    if on_fail.say is not None:
+        run.say(run.text(on_fail.say))
+    return Enter(ON_FAIL) if on_fail.actions else leave_question(run, action)
+
+
+def leave_question(run: TurnContext, action: Asking) -> Outcome:
+    """Return the outcome of a question without a valid answer, after the actions of its `on_fail`."""
+    then = action.on_fail.then
+    if then.policy == "end":
+        return Finish(_no_valid_answer(action.id), "rounds", action.id)
+    return Jump(*run.target(then.target)) if then.policy == "goto" else DONE
 
 
 def onward(run: TurnContext, then: Onward, action_id: str) -> Outcome | None:

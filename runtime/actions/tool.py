@@ -70,15 +70,12 @@ def _failed(run: TurnContext, action: CallTool, failure: ToolFailure) -> Outcome
         run.say(run.text(action.on_fail.say, {FAILURE: record}))
     if action.on_fail.actions:
         return Enter(ON_FAIL, [record], FAILURE)
-    return exit_of(run, action, action.on_fail.then)
+    return leave_tool(run, action)
 
 
-def exit_of(run: TurnContext, action: CallTool, then: FailureExit) -> Outcome:
-    """Return the outcome of a failed tool after its actions."""
-    match then.policy:
-        case "goto":
-            return Jump(*run.target(then.target))
-        case "end":
-            return Finish(f"the tool {action.tool} failed", "end_action", action.id)
-        case "skip":
-            return DONE
+def leave_tool(run: TurnContext, action: CallTool) -> Outcome:
+    """Return the outcome of a failed tool, after the actions of its `on_fail`."""
+    then = action.on_fail.then if action.on_fail is not None else FailureExit()
+    if then.policy == "end":
+        return Finish(f"the tool {action.tool} failed", "end_action", action.id)
+    return Jump(*run.target(then.target)) if then.policy == "goto" else DONE

@@ -4,12 +4,12 @@ The cursor records what it enters and leaves. It does not know what an action do
 """
 
 from runtime.actions import blocks, tool
-from runtime.actions.outcomes import DONE, CallSkill, Enter, Finish, Jump
+from runtime.actions.outcomes import CallSkill, Enter, Finish, Jump, leave_question
 from runtime.state.events import ActionLeft, Ended, Jumped, ScopeEntered, ScopeLeft, ScopeSkipped
 from runtime.state.program import Place
 from runtime.state.state import Frame, Held
 from runtime.turn.context import LimitExceeded, TurnContext
-from scripts.model.actions import Action, Call, CallTool
+from scripts.model.actions import ON_FAIL, Action, Asking, Call, CallTool
 from scripts.model.script import Phase, Scope, Topic
 from scripts.model.variables import Declaration
 
@@ -138,14 +138,16 @@ class Cursor:
                 return None
             state.frames.pop()
             self.leave_action(block)
-            if isinstance(block, CallTool) and self._left_after_failure(block):
+            if frame.arm == ON_FAIL and isinstance(block, Asking | CallTool) and self._left_after_failure(block):
                 return None
         self._to_next_topic()
         return None
 
-    def _left_after_failure(self, action: CallTool) -> bool:
-        """Leave the topic after the actions of a failed tool, if its `on_fail` says so; return whether it did."""
-        outcome = tool.exit_of(self._run, action, action.on_fail.then) if action.on_fail is not None else DONE
+    def _left_after_failure(self, action: Asking | CallTool) -> bool:
+        """Leave the topic after the actions of `on_fail`, if it says so; return whether it did."""
+        outcome = (
+            tool.leave_tool(self._run, action) if isinstance(action, CallTool) else leave_question(self._run, action)
+        )
         if not isinstance(outcome, Jump | Finish):
             return False
         self.exit_topic(action, outcome)
@@ -218,6 +220,7 @@ class Cursor:
             self._enter_phase(self._run.program.phases[phase])
         target = self._run.program.topic(phase, topic)
         self._enter_topic(target)
+        self._state.is_jump = True
         if target.actions:
             self._state.frames = [Frame(target.actions[0].id)]
             return
@@ -232,6 +235,7 @@ class Cursor:
 
     def _enter_topic(self, topic: Topic) -> None:
         self._state.topic = topic.id
+        self._state.is_jump = False
         self._state.topic_entry += 1
         self._run.record(ScopeEntered("topic", topic.id, self._state.topic_entry))
         self._initialise("topic", topic.declare)

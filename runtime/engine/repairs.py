@@ -71,7 +71,7 @@ def _question_output(run: TurnContext, action: Action | None, name: str) -> Outp
         case Ask() | AiAsk() | AiThink():
             outputs = (item for item in action.outputs if isinstance(item, Output))
             return next((output for output in outputs if output.get == name), None)
-        case Choose() if all(choice.value is None for choice in action.choices):
+        case Choose() if action.is_fixed and all(choice.value is None for choice in action.fixed):
             return as_output(action)
         case _:
             return None

@@ -245,7 +245,7 @@ class _Move:
             self._check_outputs(_accepted_answers(self._old, before, was), answers, now.id, progress)
             offered = {key for each in answers.values() for key in each.choices} if len(answers) == 1 else set()
         if isinstance(now, Choose):
-            offered = {choice.key for choice in now.choices}
+            offered = {choice.key for choice in now.fixed} if now.is_fixed else None
         gone = [each.key for each in wait.choices if offered is not None and each.key not in offered]
         if gone:
             raise _Misfit(f"{now.id} no longer offers {', '.join(gone)}")

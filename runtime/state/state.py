@@ -47,6 +47,7 @@ class Progress(Struct, omit_defaults=True):
     visit: int = 0  # the number of this visit among those that asked the model; 0: not asked yet
     errors: dict[str, str] = {}  # the errors of the form as last submitted, by field
     asked: dict[str, int] = {}  # by purpose, the number of requests in this visit
+    is_confirmation: bool = False  # whether the session asks if the known values are right (`if_known`)
     complaint: str = ""  # why the last answer was refused, if that was said after the question
 
     @property
@@ -208,6 +209,8 @@ class State(Struct, omit_defaults=True):
     human_role: str = ""  # the role of the user
     visits: dict[str, int] = {}  # by action id, the number of visits that asked the model
     watches: dict[str, Watch] = {}  # by detector
+    taken: dict[str, list[str]] = {}  # by `phase/topic/action`, the keys of its chosen choices with `once`
+    is_jump: bool = False  # whether the current topic was entered by a jump
     exposed: dict[str, str] = {}  # by experiment, the arm of the last exposure
     spent: Spent = Spent()  # the usage of language models over all turns
     end_reason: str = ""
@@ -256,6 +259,7 @@ def copy_of(state: State) -> State:
         topic_cells=dict(state.topic_cells),
         visits=dict(state.visits),
         exposed=dict(state.exposed),
+        taken=dict(state.taken),
     )
 
 

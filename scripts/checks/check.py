@@ -36,6 +36,7 @@ from scripts.model.actions import (
     Experiment,
     Form,
     Leading,
+    ListedChoices,
     Recall,
     Remember,
     Say,
@@ -314,6 +315,7 @@ class _Checker:
             if leave.target is not None:
                 self.target(leave.target, leave.at)
         self.body(effect.body)
+        self.block(effect.failing)
         self.policies(action)
         self.outputs(action)
         self.own(action)
@@ -362,9 +364,7 @@ class _Checker:
             case Show() if action.media.image is None and action.media.url is None:
                 self.add("REQUIRED_FIELD_MISSING", "`show` needs `image` or `url`", action.media.at)
             case Choose():
-                keys = [choice.key.casefold() for choice in action.choices]
-                if not keys or len(set(keys)) < len(keys):
-                    self.add("CHOICES_INVALID", "`choices` contains a choice twice", action.mark("choices"))
+                self.choices(action)
             case Experiment():
                 self.met.add(action.plan)
                 self.faults(block_faults(action, self.script.experiments))
@@ -386,6 +386,14 @@ class _Checker:
                     self.role(role, action.speakers.at)
             case _:
                 pass
+
+    def choices(self, action: Choose) -> None:
+        keys = [choice.key.casefold() for choice in action.fixed]
+        if len(set(keys)) < len(keys) or not (action.choices or self.problems.fatal):
+            self.add("CHOICES_INVALID", "`choices` contains a choice twice", action.mark("choices"))
+        for each in action.choices:
+            if isinstance(each, ListedChoices):
+                self.name(each.loop.name, each.loop.at)
 
     def exits(self, action: Action) -> None:
         """Check that the model has one thing to judge, because it answers whether it is done only once."""

@@ -308,7 +308,7 @@ class _Paths:
 
     def _perform(self, action: Action, known: AbstractState) -> AbstractState | None:
         effect = effect_of(action, self._layout.script.forms)
-        before = known.copy() if effect.leaves else known
+        before = known.copy() if effect.leaves or effect.failing else known
         for step in effect.steps:
             match step:
                 case Read():
@@ -317,9 +317,17 @@ class _Paths:
                     known = self._put(step, known)
                 case _:
                     assert_never(step)
+        failed = self._failed(effect, before, known) if effect.failing else None
         for leave in effect.leaves:
-            self._leave(leave, before, known)
-        return self._inside(effect, known) if effect.passes else None
+            if failed is not None or not (effect.failing and leave.is_on_fail):
+                self._leave(leave, before, known if failed is None else failed)
+        done = self._inside(effect, known) if effect.passes else None
+        stays = effect.failing and not any(leave.is_on_fail for leave in effect.leaves)
+        return self._either(done, failed, ("there is a valid answer", "there is no valid answer")) if stays else done
+
+    def _failed(self, effect: Effect, before: AbstractState, known: AbstractState) -> AbstractState | None:
+        """Return the state after the actions of a question without a valid answer, which may be partly answered."""
+        return self._list(effect.failing, self._conditions.join(before, known, self._sight, _EMPTY))
 
     def _leave(self, leave: Leave, before: AbstractState, known: AbstractState) -> None:
         if leave.target is None or self._layout.skill(self._node) is not None:

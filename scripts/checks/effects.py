@@ -18,13 +18,16 @@ from scripts.model.actions import (
     FAILURE,
     Action,
     Add,
+    AfterRounds,
     AiAsk,
     AiSay,
     AiThink,
     Ask,
+    Asking,
     Call,
     CallTool,
     Chat,
+    ChoiceItem,
     Choose,
     Emit,
     End,
@@ -33,6 +36,7 @@ from scripts.model.actions import (
     Form,
     Goto,
     If,
+    ListedChoices,
     Loop,
     OnFail,
     Onward,
@@ -122,7 +126,7 @@ class LoopBack(Struct, frozen=True):
 
 
 class Option(Struct, frozen=True):
-    """The value that a choice gives the variable, and the actions of that choice."""
+    """The value that a choice gives the variable, and the actions of that choice; null for the choices of a list."""
 
     key: str
     value: Value
@@ -151,7 +155,10 @@ Body: TypeAlias = Straight | Branch | Each | LoopBack | Select | Run
 
 
 class Effect(Struct, frozen=True):
-    """The effect of an action: first its steps, then its inner lists. `passes`: whether its end is reachable."""
+    """The effect of an action: first its steps, then its inner lists. `passes`: whether its end is reachable.
+
+    `failing` are the actions of a question without a valid answer; the answer is then not written.
+    """
 
     steps: tuple[Read | Write, ...] = ()
     body: Body = Straight()
@@ -159,6 +166,7 @@ class Effect(Struct, frozen=True):
     waits: Waits = "never"
     passes: bool = True
     says: bool = False
+    failing: tuple[Action, ...] = ()
 
     @property
     def written(self) -> Iterator[tuple[str, Location]]:
@@ -203,7 +211,7 @@ def _with_time(action: Action, effect: Effect) -> Effect:
     leaves = effect.leaves
     if action.expire is not None:
         then = action.expire.then
-        leaves += _leaves(OnFail(policy=then.policy, target=then.target, at=then.at)) if then.policy == "goto" else ()
+        leaves += (Leave(then.target, then.at, is_on_fail=True),) if then.policy == "goto" else ()
         if then.policy == "skip":
             doubted = (_expired(each) if isinstance(each, Write) else each for each in effect.steps)
             effect = replace(effect, steps=tuple(doubted))
@@ -227,11 +235,12 @@ def _effect_of(action: Action) -> Effect:
             waits: Waits = "always" if action.waits_after else "maybe" if action.utterances > 1 else "never"
             return Effect((*_looks(action.task), *_exiting(action.exits)), waits=waits, says=True)
         case Ask():
-            steps = (*_looks(action.question, action.invalid), *_outputs(action.outputs, action.on_fail))
-            return Effect(steps, leaves=_leaves(action.on_fail), waits="always", says=True)
+            asks = _looks(action.question, action.if_known.confirm, action.invalid)
+            steps = (*asks, *_outputs(action.outputs, action.on_fail))
+            return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
         case AiAsk():
-            leaves = _leaves(action.on_fail, *(each.then for each in policies(action).values()))
-            return Effect(_leading(action), leaves=leaves, waits="always", says=True)
+            leaves = _leaves(action.on_fail.then, *(each.then for each in policies(action).values()))
+            return _failing(action, Effect(_leading(action), leaves=leaves, waits="always", says=True))
         case AiThink():
             return Effect((*_looks(action.task), *_outputs(action.outputs, OnFail())))
         case Set():
@@ -376,7 +385,13 @@ def _looks(*sources: Template | Expression | None) -> tuple[Read, ...]:
 
 def _filling(action: Form, sheets: tuple[FormDefinition, ...]) -> Effect:
     steps: tuple[Read | Write, ...] = (*_looks(action.invalid), *_fields(action, sheets))
-    return Effect(steps, leaves=_leaves(action.on_fail), waits="always", says=True)
+    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
+
+
+def _failing(action: Asking, effect: Effect) -> Effect:
+    """Add what a question without a valid answer says and does."""
+    says = _looks(action.on_fail.say)
+    return replace(effect, steps=(*effect.steps, *says), failing=action.on_fail.actions)
 
 
 def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Write]:
@@ -397,11 +412,12 @@ def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Write]
 
 
 def _skipped(action: Form) -> str:
-    return _SKIP if action.on_fail.policy == "skip" else ""
+    return _doubt(action.on_fail, is_open=False)
 
 
 def _leading(action: AiAsk) -> tuple[Read | Write, ...]:
-    looks = list(_looks(action.task, action.invalid, *(each.say for each in policies(action).values())))
+    says = (each.say for each in policies(action).values())
+    looks = list(_looks(action.task, action.if_known.confirm, action.invalid, *says))
     looks += _exiting(action.exits, _output_names(action.outputs))
     skipped = next((f"`{key}: skip`" for key, each in policies(action).items() if each.then.policy == "skip"), "")
     return (
@@ -448,12 +464,12 @@ _SKIP = "there is no valid answer (`on_fail: skip`)"
 
 
 def _doubt(on_fail: OnFail, *, is_open: bool) -> str:
-    if on_fail.policy == "skip":
+    if on_fail.then.policy == "skip" and not on_fail.actions:
         return _SKIP
     return "the answer does not contain it (`required: false`)" if is_open else ""
 
 
-def _leaves(*thens: OnFail | Onward) -> tuple[Leave, ...]:
+def _leaves(*thens: AfterRounds | Onward) -> tuple[Leave, ...]:
     """Return the jumps after invalid or unproductive replies."""
     return tuple(
         Leave(each.target if each.policy == "goto" else None, each.at, is_on_fail=True)
@@ -471,18 +487,34 @@ def _chatting(action: Chat) -> Effect:
 
 
 def _choosing(action: Choose) -> Effect:
-    options = tuple(
-        Option(each.key, each.key if each.value is None else each.value, each.actions) for each in action.choices
-    )
-    doubt = "no choice is selected (`on_fail: skip`)" if action.on_fail.policy == "skip" else ""
+    options = [Option(each.key, each.key if each.value is None else each.value, each.actions) for each in action.fixed]
+    options += [Option("", None, ())] if not action.is_fixed else []
+    is_skipped = action.on_fail.then.policy == "skip" and not action.on_fail.actions
+    doubt = "no choice is selected (`on_fail: skip`)" if is_skipped else ""
     put = Write(action.variable, action.mark("choose"), doubt=doubt)
-    return Effect(
-        _looks(action.question, action.invalid, *(each.text for each in action.choices)),
-        Select(put, options),
-        _leaves(action.on_fail),
+    effect = Effect(
+        (
+            *_looks(action.question, action.if_known.confirm, action.invalid),
+            *itertools.chain.from_iterable(map(_offered, action.choices)),
+        ),
+        Select(put, tuple(options)),
+        _leaves(action.on_fail.then),
         waits="always",
         says=action.question is not None,
     )
+    return _failing(action, effect)
+
+
+def _offered(choice: ChoiceItem | ListedChoices) -> Iterator[Read]:
+    """Yield what a choice reads when it is offered."""
+    at_hand = _NO_NAMES
+    if isinstance(choice, ListedChoices):
+        at_hand = frozenset({choice.loop.name})
+        yield Read(choice.loop.items)
+        yield Read(choice.key, at_hand)
+    if choice.when is not None:
+        yield Read(choice.when, at_hand, is_condition=True)
+    yield Read(choice.text, at_hand)
 
 
 _FAILURES = Loop(items=Expression("[failure]"), name=FAILURE)

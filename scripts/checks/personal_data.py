@@ -43,7 +43,7 @@ def choices(script: Script, names: frozenset[str]) -> Iterator[tuple[str, str]]:
     for action in all_actions(script):
         match action:
             case Choose() if action.variable in names:
-                yield from ((action.variable, text) for item in action.choices for text in (item.key, item.text.source))
+                yield from ((action.variable, text) for item in action.fixed for text in (item.key, item.text.source))
             case Ask() | AiAsk() | AiThink():
                 for output in action.outputs:
                     if isinstance(output, Output) and output.get in names:

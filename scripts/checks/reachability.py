@@ -236,7 +236,7 @@ def _leaves(actions: tuple[Action, ...]) -> Iterator[Leave]:
             continue
         effect = effect_of(action)
         yield from effect.leaves
-        for inner in inner_lists(effect.body):
+        for inner in (*inner_lists(effect.body), effect.failing):
             yield from _leaves(inner)
         if not passes(action):
             return

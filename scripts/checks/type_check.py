@@ -149,8 +149,7 @@ class _Sense:
             self._add(f"`add` needs a list, but `{name}` is a {declared.kind}", at)
 
     def _option(self, name: str, option: Option, at: Location) -> None:
-        declared = self._sight.declaration(name)
-        self._fits(name, option.value, declared, at)
+        self._fits(name, option.value, self._sight.declaration(name), at)
 
     def _loop(self, loop: Loop) -> None:
         value = facts_in(loop.items).value

@@ -13,20 +13,18 @@ from msgspec import Struct, structs
 
 from scripts.model.actions import (
     Action,
-    AiAsk,
-    Ask,
+    AfterRounds,
+    Asking,
     Call,
     CallTool,
     Choose,
     End,
     Experiment,
     FailureExit,
-    Form,
     Goto,
     If,
     Loop,
     Media,
-    OnFail,
     Onward,
     Question,
     Recall,
@@ -283,7 +281,8 @@ def _item(step: _Step) -> ActionItem:
 def _detail(action: Action) -> str:
     match action:
         case Choose():
-            return f"{action.variable}: {', '.join(choice.key for choice in action.choices)}"
+            listed = [] if action.is_fixed else ["…"]
+            return f"{action.variable}: {', '.join([*(choice.key for choice in action.fixed), *listed])}"
         case Recall():
             return f"{action.into}: {action.query.source}"
         case Repeat() if action.until.until is None:
@@ -319,13 +318,13 @@ def _spelled(value: object) -> str:
             return "" if value is None else str(value)
 
 
-def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, OnFail | Onward | FailureExit]]:
+def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, AfterRounds | Onward | FailureExit]]:
     """Return the edges of an action without a valid answer."""
-    found: list[tuple[EdgeKind, OnFail | Onward | FailureExit]] = [
+    found: list[tuple[EdgeKind, AfterRounds | Onward | FailureExit]] = [
         (key, each.then) for key, each in policies(action).items()
     ]
-    if isinstance(action, Ask | AiAsk | Choose | Form):
-        found = [("on_fail", action.on_fail), *found]
+    if isinstance(action, Asking):
+        found = [("on_fail", action.on_fail.then), *found]
     if isinstance(action, CallTool) and action.on_fail is not None:
         found = [("on_fail", action.on_fail.then)]
     if isinstance(action, Question) and action.expire is not None:
@@ -390,7 +389,7 @@ def _passes(action: Action) -> bool:
             return not action.arms or any(_goes_on(inner) for inner in action.arms.values())
         case Repeat():
             return _goes_on(action.do)
-        case Choose() if action.on_fail.policy in {"goto", "end"}:
-            return any(_goes_on(choice.actions) for choice in action.choices)
+        case Choose() if action.on_fail.then.policy in {"goto", "end"}:
+            return not action.is_fixed or any(_goes_on(choice.actions) for choice in action.fixed)
         case _:
             return True

@@ -19,16 +19,31 @@ ROUNDS_DEFAULT = 3
 CHAT_ROUNDS_MAX = 100
 LOOP_TURNS_MAX = 1_000
 ON_FAIL = "on_fail"
-"""The arm of a tool's actions after a failure."""
+"""The arm of the actions after a question without a valid answer, or a failed tool."""
 FAILURE = "failure"
 """The name of a tool's failure in what its `on_fail` says and does."""
 
 
-class OnFail(Node, frozen=True, kw_only=True):
-    """What to do if there is no valid answer within `max_rounds`."""
+class IfKnown(Node, frozen=True, kw_only=True):
+    """What a question does if all its variables have values that are no defaults: ask, skip itself, or confirm them."""
+
+    confirm: Template | None = None
+    policy: Literal["ask", "skip", "confirm"] = "ask"
+
+
+class AfterRounds(Node, frozen=True, kw_only=True):
+    """Where the conversation continues without a valid answer; `default` and `skip`: with the next action."""
 
     policy: Literal["default", "skip", "goto", "end"] = "default"
     target: str = ""
+
+
+class OnFail(Node, frozen=True, kw_only=True):
+    """What to do if there is no valid answer within `max_rounds`: say a text, run actions, then continue or leave."""
+
+    say: Template | None = None
+    actions: "tuple[Action, ...]" = field(name="do", default=())
+    then: AfterRounds = AfterRounds()
 
 
 PolicyKey: TypeAlias = Literal["on_blocked", "on_off_topic"]
@@ -127,6 +142,7 @@ class Ask(Step, frozen=True, kw_only=True):
 
     question: Template = field(name="ask")
     outputs: tuple[OutputItem, ...] = field(name="output", default=())
+    if_known: IfKnown = IfKnown()
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
@@ -139,6 +155,7 @@ class AiAsk(ModelStep, frozen=True, kw_only=True):
 
     task: Template = field(name="ai_ask")
     outputs: tuple[OutputItem, ...] = field(name="output", default=())
+    if_known: IfKnown = IfKnown()
     exits: tuple[Exit, ...] = field(name="exit", default=())
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
@@ -168,26 +185,56 @@ class Add(Step, frozen=True, kw_only=True):
     additions: Mapping[str, Assigned] = field(name="add")
 
 
+class Loop(Node, frozen=True, kw_only=True):
+    """A list whose items are gone through, and the variable of the current item."""
+
+    items: Expression
+    name: str
+
+
 class ChoiceItem(Node, frozen=True, kw_only=True):
     """One choice of a closed list; `value` is stored in the variable, by default the key."""
 
     key: str
     text: Template
     value: Value = None
+    when: Expression | None = None
+    once: bool = False  # offered until it is chosen once in a session
     actions: "tuple[Action, ...]" = ()
+
+
+class ListedChoices(Node, frozen=True, kw_only=True):
+    """A choice for each item of a list; `key`, `text` and `when` may use the item."""
+
+    loop: Loop = field(name="each")
+    key: Assigned
+    text: Template
+    when: Expression | None = None
+    once: bool = False
 
 
 class Choose(Step, frozen=True, kw_only=True):
     """Offers a closed list of choices and stores the chosen one; a choice may have actions of its own."""
 
     variable: str = field(name="choose")
-    choices: tuple[ChoiceItem, ...] = field()
+    choices: tuple[ChoiceItem | ListedChoices, ...] = field()
     question: Template | None = None
+    if_known: IfKnown = IfKnown()
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
     remind: tuple[Reminder, ...] = ()
     expire: Expiry | None = None
+
+    @property
+    def fixed(self) -> tuple[ChoiceItem, ...]:
+        """The choices that do not come from a list."""
+        return tuple(each for each in self.choices if isinstance(each, ChoiceItem))
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether no choice comes from a list."""
+        return len(self.fixed) == len(self.choices)
 
 
 class UserSay(Step, frozen=True, kw_only=True):
@@ -225,13 +272,6 @@ class Experiment(Step, frozen=True, kw_only=True):
 
     plan: str = field(name="experiment")
     arms: Mapping[str, "tuple[Action, ...]"] = {}
-
-
-class Loop(Node, frozen=True, kw_only=True):
-    """The list of a `foreach`, and the variable of the current item."""
-
-    items: Expression
-    name: str
 
 
 class Foreach(Step, frozen=True, kw_only=True):
@@ -442,6 +482,8 @@ _OF_LANGUAGE = tuple(kind for kind in get_args(Action) if kind is not OwnAction)
 ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in _OF_LANGUAGE}
 Question: TypeAlias = AiSay | Ask | AiAsk | Choose | UserSay | Form | Chat
 """The actions that wait for a reply, and may remind of it or expire."""
+Asking: TypeAlias = Ask | AiAsk | Choose | Form
+"""The actions that require a valid answer within their rounds."""
 Leading: TypeAlias = AiSay | AiAsk | Chat
 """The actions in which the model leads, which have exits."""
 
@@ -475,10 +517,10 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
         case Foreach() | Repeat():
             return {"do": action.do}
         case Choose():
-            chosen = {choice.key: choice.actions for choice in action.choices if choice.actions}
-            return {**chosen, **timed_arms(action)}
+            chosen = {choice.key: choice.actions for choice in action.fixed if choice.actions}
+            return {**chosen, **_side_arms(action)}
         case AiSay() | Ask() | AiAsk() | UserSay() | Form() | Chat():
-            return timed_arms(action)
+            return _side_arms(action)
         case CallTool() if action.on_fail is not None and action.on_fail.actions:
             return {ON_FAIL: action.on_fail.actions}
         case _:
@@ -489,6 +531,13 @@ def timed_arms(action: Question) -> Mapping[str, "tuple[Action, ...]"]:
     """Return the actions of reminders and expiry, by arm."""
     found = {f"{REMINDED}{each.text}": each.actions for each in action.remind if each.actions}
     return found | ({EXPIRED: action.expire.actions} if action.expire is not None and action.expire.actions else {})
+
+
+def _side_arms(action: Question) -> Mapping[str, "tuple[Action, ...]"]:
+    """Return the actions of reminders and expiry, and those without a valid answer, by arm."""
+    timed = timed_arms(action) if action.remind or action.expire is not None else {}
+    failing = action.on_fail.actions if isinstance(action, Asking) else ()
+    return {**timed, ON_FAIL: failing} if failing else timed
 
 
 def outputs_of(action: Action) -> tuple[OutputItem, ...]:
@@ -504,7 +553,7 @@ def policies(action: Action) -> "Mapping[PolicyKey, Policy]":
     return {key: policy for key, policy in found.items() if policy is not None}
 
 
-def rounds_of(action: Ask | AiAsk | Choose | Form | Chat) -> int:
+def rounds_of(action: Asking | Chat) -> int:
     """Return the maximum number of answers to a question."""
     return action.max_rounds or ROUNDS_DEFAULT
 
@@ -519,18 +568,24 @@ def with_arms(action: Action, change: "Callable[[tuple[Action, ...]], tuple[Acti
         case Foreach() | Repeat():
             return replace(action, do=change(action.do))
         case Choose():
-            choices = (replace(choice, actions=change(choice.actions)) for choice in action.choices)
-            return with_timed_arms(replace(action, choices=tuple(choices)), change)
+            choices = (
+                replace(each, actions=change(each.actions)) if isinstance(each, ChoiceItem) else each
+                for each in action.choices
+            )
+            return with_side_arms(replace(action, choices=tuple(choices)), change)
         case AiSay() | Ask() | AiAsk() | UserSay() | Form() | Chat():
-            return with_timed_arms(action, change)
+            return with_side_arms(action, change)
         case CallTool() if action.on_fail is not None:
             return replace(action, on_fail=replace(action.on_fail, actions=change(action.on_fail.actions)))
         case _:
             return action
 
 
-def with_timed_arms(action: Question, change: "Callable[[tuple[Action, ...]], tuple[Action, ...]]") -> Question:
-    """Return an action with the actions of its reminders and expiry replaced."""
+def with_side_arms(action: Question, change: "Callable[[tuple[Action, ...]], tuple[Action, ...]]") -> Question:
+    """Return an action with the actions of its reminders, its expiry and its `on_fail` replaced."""
+    if isinstance(action, Asking) and action.on_fail.actions:
+        on_fail = replace(action.on_fail, actions=change(action.on_fail.actions))
+        action = replace(action, on_fail=on_fail)
     if not timed_arms(action):
         return action
     remind = tuple(replace(each, actions=change(each.actions)) for each in action.remind)

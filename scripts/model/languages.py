@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, Choose, Form
+from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, ChoiceItem, Choose, Form
 from scripts.model.base import Assigned, written_key
 from scripts.model.exits import OlderCriteria, OlderExits
 from scripts.model.variables import Output, Records
@@ -27,6 +27,7 @@ KEYS: Mapping[type[Struct], Mapping[str, str]] = {
     AiAsk: _ASKING,
     AiThink: {"output": "into"},
     Choose: {"choose": "into", "question": "choose", "max_rounds": "rounds"},
+    ChoiceItem: {"actions": "do"},
     Form: {"max_rounds": "rounds"},
     Chat: {"max_rounds": "rounds"},
     Call: {"input": "with", "output": "into"},

@@ -18,11 +18,13 @@ from scripts.model.actions import (
     AiAsk,
     AiSay,
     Ask,
+    Asking,
     CallTool,
     Chat,
     ChoiceItem,
     Choose,
     Form,
+    ListedChoices,
     OwnAction,
     Question,
     Reminder,
@@ -31,7 +33,7 @@ from scripts.model.actions import (
     UserSay,
     policies,
     with_arms,
-    with_timed_arms,
+    with_side_arms,
 )
 from scripts.model.base import Location, Node, Template
 from scripts.model.script import (
@@ -54,6 +56,8 @@ Phrase: TypeAlias = Literal[
     "text",
     "number",
     "boolean",
+    "yes",
+    "no",
     "date",
     "choice",
     "list",
@@ -290,9 +294,6 @@ class _Walker:
                 changed["media"] = replace(action.media, caption=caption)
             case Ask() | AiAsk():
                 changed["outputs"] = tuple(self.item(action, item) for item in action.outputs)
-            case CallTool() if action.on_fail is not None:
-                say = self.maybe(action, "on_fail.say", action.on_fail.say)
-                changed["on_fail"] = replace(action.on_fail, say=say)
             case OwnAction():
                 texts = {name: getattr(action, name) for name in type(action).__struct_fields__}
                 changed |= {
@@ -300,17 +301,27 @@ class _Walker:
                 }
             case Choose():
                 changed["choices"] = tuple(self.choice(action, each) for each in action.choices)
-                changed["remind"] = self.reminders(action)
-                return with_timed_arms(replace(action, **changed), self.actions)
             case _:
                 pass
+        if isinstance(action, Asking | CallTool) and action.on_fail is not None:
+            say = self.maybe(action, "on_fail.say", action.on_fail.say)
+            changed["on_fail"] = replace(action.on_fail, say=say)
+        if isinstance(action, Ask | AiAsk | Choose):
+            confirm = self.maybe(action, "if_known", action.if_known.confirm)
+            changed["if_known"] = replace(action.if_known, confirm=confirm)
         if isinstance(action, Question):
             changed["remind"] = self.reminders(action)
         for key, policy in policies(action).items():
             changed[key] = replace(policy, say=self.maybe(action, key, policy.say))
-        return with_arms(replace(action, **changed), self.actions)
+        changed_action = replace(action, **changed)
+        if isinstance(changed_action, Choose):  # the actions of its choices have been visited
+            return with_side_arms(changed_action, self.actions)
+        return with_arms(changed_action, self.actions)
 
-    def choice(self, action: Choose, choice: ChoiceItem) -> ChoiceItem:
+    def choice(self, action: Choose, choice: ChoiceItem | ListedChoices) -> ChoiceItem | ListedChoices:
+        if isinstance(choice, ListedChoices):
+            id = self.id(action, f"choices.{choice.loop.name}")
+            return replace(choice, text=self._texts.text(id, choice.text, action.at))
         text = self._texts.text(self.id(action, f"choices.{choice.key}"), choice.text, action.at)
         return replace(choice, text=text, actions=self.actions(choice.actions))
 

@@ -164,8 +164,8 @@ class _Comparison:
 
     def _choices(self, path: Path, was: Action, now: Action) -> Iterator[BreakingChange]:
         if isinstance(was, Choose) and isinstance(now, Choose):
-            left = {choice.key for choice in now.choices}
-            for choice in was.choices:
+            left = {choice.key for choice in now.fixed}
+            for choice in was.fixed:
                 if choice.key not in left:
                     message = f"{written(path)} no longer offers {choice.key}"
                     yield BreakingChange("choice", path, message, now.mark("choices"), name=choice.key)

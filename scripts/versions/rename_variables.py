@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from scripts.formats.placeholders import reference
-from scripts.model.actions import Call, Choose, Into, Loop, OwnAction, Set
+from scripts.model.actions import Add, Call, Choose, Into, Loop, OwnAction, Recall, Set
 from scripts.model.base import NOWHERE, Expression, Location, Template, Variable, rebuilt
 from scripts.model.own_actions import variables_of
 from scripts.model.script import FormField, Script, Skill
@@ -21,11 +21,13 @@ _NAMED: Mapping[type[Struct], str] = {
     Assignment: "set",
     Records: "tolist",
     Choose: "variable",
+    Recall: "into",
     FormField: "name",
     Loop: "name",
 }
 _KEYED: Mapping[type[Struct], tuple[str, ...]] = {
     Set: ("assignments",),
+    Add: ("additions",),
     Call: ("input", "output"),
     Into: ("variables",),
 }

@@ -13,17 +13,21 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
+import msgspec
 from msgspec import Meta, Struct
 
 from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
 from scripts.model.actions import (
     ACTION_TYPES,
+    AfterRounds,
     AiSay,
     ChoiceItem,
     FailureExit,
     If,
+    IfKnown,
     Into,
+    ListedChoices,
     Loop,
     OnFail,
     OnToolFailure,
@@ -133,7 +137,7 @@ def _verb(kind: type[Struct], language: Language) -> str:
     return first.older if first.older in fields else first.key
 
 
-def policy_words(kind: type[OnFail | After | Onward | FailureExit]) -> tuple[str, ...]:
+def policy_words(kind: type[AfterRounds | After | Onward | FailureExit]) -> tuple[str, ...]:
     """Return the words for the policies of a type, except `goto`, which needs a target."""
     return tuple(word for word in get_args(_fields(kind)["policy"].annotation) if word != "goto")
 
@@ -237,6 +241,8 @@ class Reader:
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
         if set(members) >= {list[Any], dict[str, Any]}:
             return self._value(tree)
+        if set(members) == {ChoiceItem, ListedChoices}:
+            return self._choice(tree)
         if set(members) >= {Template, Expression}:
             return self._given(tree)
         if types.NoneType in members and isinstance(tree, Scalar) and tree.value is None:
@@ -498,7 +504,7 @@ class Reader:
         then = self._policy_or_goto(tree, Onward)
         return then if then is _FAILED else Policy(then=then, at=tree.at)
 
-    def _policy_or_goto(self, tree: Tree, kind: type[OnFail | After | Onward | FailureExit]) -> Any:
+    def _policy_or_goto(self, tree: Tree, kind: type[AfterRounds | After | Onward | FailureExit]) -> Any:
         """Read a policy: one of the words, ``goto phase/topic`` or ``{goto: phase/topic}``."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
             target = self._any(tree.pairs[0][1], str)
@@ -535,12 +541,22 @@ class Reader:
         name = self._any(tree, str)
         return name if name is _FAILED else Into(variables={name: ""}, at=tree.at)
 
-    def _on_tool_failure(self, tree: Tree) -> Any:
-        """Read what follows a failed tool: only where to continue, or a mapping with a text or actions."""
+    def _if_known(self, tree: Tree) -> Any:
+        """Read a word, or a mapping with the text that confirms what is known."""
+        if isinstance(tree, Mapping) and list(tree.keys()) == ["confirm"]:
+            text = self._template(tree.pairs[0][1])
+            return text if text is _FAILED else IfKnown(confirm=text, policy="confirm", at=tree.at)
+        policy = self._literal(tree, ("ask", "skip", "{confirm: TEXT}"))
+        return policy if policy is _FAILED else IfKnown(policy=policy, at=tree.at)
+
+    def _on_fail(
+        self, tree: Tree, kind: type[OnFail | OnToolFailure], exit_kind: type[AfterRounds | FailureExit]
+    ) -> Any:
+        """Read what follows a failure: only where to continue, or a mapping with a text or actions."""
         if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
-            return self._struct(tree, OnToolFailure)
-        then = self._policy_or_goto(tree, FailureExit)
-        return then if then is _FAILED else OnToolFailure(then=then, at=tree.at)
+            return self._struct(tree, kind)
+        then = self._policy_or_goto(tree, exit_kind)
+        return then if then is _FAILED else kind(then=then, at=tree.at)
 
     def _trigger(self, tree: Tree) -> Any:
         if isinstance(tree, SequenceTree):
@@ -551,15 +567,22 @@ class Reader:
         return self._struct(tree, Trigger)
 
     def _loop(self, tree: Tree) -> Any:
-        match = _LOOP.fullmatch(tree.text.strip()) if isinstance(tree, Scalar) else None
+        text = tree.text.strip() if isinstance(tree, Scalar) else ""
+        match = _LOOP.fullmatch(text)
         if match is None or (self._language == "1" and match["items"].startswith("=")):
-            return self._mismatch(tree, "`LIST as NAME`", "Write e.g. `foreach: symptoms as symptom`.")
+            return self._mismatch(tree, "`LIST as NAME`, without `=`", "Write e.g. `foreach: symptoms as symptom`.")
         return Loop(items=Expression(match["items"], tree.at), name=match["name"], at=tree.at)
 
     def _choice(self, tree: Tree) -> Any:
+        """Read a key, ``{key: text}``, a choice with its keys, or the choices of a list."""
         if isinstance(tree, Scalar) and tree.value is not None:
             return ChoiceItem(key=tree.text, text=Template(tree.text, tree.at), at=tree.at)
-        if isinstance(tree, Mapping) and tree.pairs and not {"key", "text"} & set(tree.keys()):
+        if isinstance(tree, Mapping) and "each" in tuple(tree.keys()):
+            return self._struct(_without_mark(tree), ListedChoices)
+        is_short = len(tree.pairs) == 1 if isinstance(tree, Mapping) and self._language == "1" else False
+        if isinstance(tree, Mapping) and self._language == "older":
+            is_short = bool(tree.pairs) and not {"key", "text"} & set(tree.keys())
+        if isinstance(tree, Mapping) and is_short:
             return self._short_choice(tree)
         return self._struct(tree, ChoiceItem)
 
@@ -602,10 +625,12 @@ _KIND_FIXES: dict[type, str] = {
 _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Template: Reader._template,
     Expression: Reader._expression,
-    **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (OnFail, After, Onward, FailureExit)},
+    **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (AfterRounds, After, Onward, FailureExit)},
     Policy: Reader._policy,
     Into: Reader._into,
-    OnToolFailure: Reader._on_tool_failure,
+    IfKnown: Reader._if_known,
+    OnFail: partial(Reader._on_fail, kind=OnFail, exit_kind=AfterRounds),
+    OnToolFailure: partial(Reader._on_fail, kind=OnToolFailure, exit_kind=FailureExit),
     Trigger: Reader._trigger,
     Reference: Reader._reference,
     Variable: Reader._variable,
@@ -619,6 +644,17 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
         Reader._moment_part, code="DATE_INVALID", parse=parse_until, expected="a date such as 2026-01-31, or `=NAME`"
     ),
 }
+
+
+def _without_mark(tree: Mapping) -> Mapping:
+    """Return a choice of a list without the `=` that may be written before the list."""
+    pairs = (
+        (key, msgspec.structs.replace(value, text=value.text.removeprefix("=")))
+        if key.text == "each" and isinstance(value, Scalar)
+        else (key, value)
+        for key, value in tree.pairs
+    )
+    return Mapping(tuple(pairs), tree.at)
 
 
 def _convert_text(written: str, kind: type) -> int | float | bool | None:

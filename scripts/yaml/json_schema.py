@@ -5,6 +5,7 @@ accepts the same short spellings. What a schema cannot express (names, targets, 
 ``cuebook check``.
 """
 
+import itertools
 import types
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,10 +16,12 @@ from msgspec import Meta, Struct
 
 from scripts.model.actions import (
     ACTION_TYPES,
+    AfterRounds,
     ChoiceItem,
     Choose,
     FailureExit,
     If,
+    IfKnown,
     Into,
     Loop,
     OnFail,
@@ -92,7 +95,7 @@ class _Definitions:
             Reference: _WORD,
             Variable: _WORD,
             Expression: {},
-            OnFail: _ON_FAIL,
+            AfterRounds: _AFTER_ROUNDS,
             After: _AFTER,
             Onward: _ONWARD,
             FailureExit: _FAILURE_EXIT,
@@ -109,6 +112,12 @@ class _Definitions:
             return _describe_type(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
         if kind is Policy:
             return _describe_type(kind) | {"anyOf": [*_ONWARD["anyOf"], whole]}
+        if kind is IfKnown:
+            confirm = {"type": "object", "properties": {"confirm": whole["properties"]["confirm"]}}
+            closed = {"required": ["confirm"], "additionalProperties": False}
+            return _describe_type(kind) | {"anyOf": [{"enum": ["ask", "skip"]}, confirm | closed]}
+        if kind is OnFail:
+            return _describe_type(kind) | {"anyOf": [*_AFTER_ROUNDS["anyOf"], whole]}
         if kind is OnToolFailure:
             return _describe_type(kind) | {"anyOf": [*_FAILURE_EXIT["anyOf"], whole]}
         if kind is ChoiceItem:
@@ -161,12 +170,16 @@ class _Definitions:
         return schema
 
     def _short_choice(self, whole: Schema) -> Schema:
-        """Return the schema of ``{A: text}``, beside which neither `key` nor `text` is allowed."""
+        """Return the schema of ``{A: text}``; in older files, further keys but `key` and `text` may be beside it."""
+        if self._language == "1":
+            one_pair: Schema = {"type": "object", "minProperties": 1, "maxProperties": 1}
+            return one_pair | {"description": "`KEY: text`.", "additionalProperties": self.reference(Template)}
         beside = {name: part for name, part in whole["properties"].items() if name not in {"key", "text"}}
-        present = ([], *([name] for name in beside), list(beside))
+        numbers = range(len(beside) + 1)
+        present = itertools.chain.from_iterable(itertools.combinations(beside, number) for number in numbers)
         counts = [
             {
-                "required": names,
+                "required": list(names),
                 "properties": {name: _TEXT for name in beside if name not in names},  # the remaining key is the label
                 "minProperties": len(names) + 1,
                 "maxProperties": len(names) + 1,
@@ -174,7 +187,7 @@ class _Definitions:
             for names in present
         ]
         return {
-            "description": "`KEY: text`, with `value` and `actions` beside it.",
+            "description": "`KEY: text`, with other keys of a choice beside it.",
             "type": "object",
             "properties": beside,
             "additionalProperties": self.reference(Template),
@@ -262,8 +275,8 @@ def _leading(*policies: str) -> Schema:
     }
 
 
-_ON_FAIL, _AFTER, _ONWARD, _FAILURE_EXIT = (
-    _leading(*policy_words(kind)) for kind in (OnFail, After, Onward, FailureExit)
+_AFTER_ROUNDS, _AFTER, _ONWARD, _FAILURE_EXIT = (
+    _leading(*policy_words(kind)) for kind in (AfterRounds, After, Onward, FailureExit)
 )
 _INTO: Schema = {"anyOf": [_WORD, {"type": "object", "additionalProperties": _WORD}]}
 _DURATION: Schema = {"type": "string", "pattern": r"^\s*(\d{1,9}\s*(second|minute|hour|day|week)s?\s*)+$"}

@@ -12,12 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from scripts.model.actions import (
+    AfterRounds,
     AiSay,
     CallTool,
     ChoiceItem,
     Choose,
     FailureExit,
     If,
+    IfKnown,
     Into,
     Loop,
     Media,
@@ -74,7 +76,6 @@ _ORDER: Mapping[type[Node], tuple[str, ...]] = {
     Choose: ("question", "id", "when", "tone", "role", "choose", "choices"),
 }
 _GIVEN = frozenset({"given", "body"})  # fields whose values are written with `=` before expressions
-_ONE_TEXT_IS_KEY = {"key", "text", "value", "actions"}  # a choice with such a key cannot be written as `{key: text}`
 
 
 def native_yaml(script: Script, notes: Notes | None = None) -> str:
@@ -227,12 +228,16 @@ class _Writer:
                 return value.name
             case Policy(say=None, after=1):
                 return self.layout(value.then)
-            case OnToolFailure(say=None, actions=()):
+            case IfKnown(policy="ask" | "skip"):
+                return value.policy
+            case IfKnown():
+                return Record((("confirm", cast(Template, value.confirm).source),))
+            case OnFail(say=None, actions=()) | OnToolFailure(say=None, actions=()):
                 return self.layout(value.then)
             case Into(variables=variables):
                 whole = next((name for name, part in variables.items() if not part), None)
                 return whole if whole is not None else Record(tuple(variables.items()))
-            case OnFail() | After() | Onward() | FailureExit():
+            case AfterRounds() | After() | Onward() | FailureExit():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
             case Trigger(keywords=words, match="anywhere", intent="", detector=""):
                 return self.tuple(words)
@@ -293,12 +298,11 @@ class _Writer:
 
     def choice(self, choice: ChoiceItem) -> Layout:
         pairs = self.pairs(choice)
-        if choice.key in _ONE_TEXT_IS_KEY:
-            return Record(pairs)
-        if len(pairs) == 2 and choice.key == choice.text.source:
+        if len(pairs) > 2:
+            return Record(pairs, flow=not choice.actions)
+        if choice.key == choice.text.source:
             return choice.key
-        short = ((choice.key, choice.text.source), *pairs[2:])
-        return Record(short, flow=len(short) > 1 and not choice.actions)
+        return Record(((choice.key, choice.text.source),), flow=False)
 
 
 def _given(value: Any) -> Layout:
@@ -325,7 +329,11 @@ def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:
 
 
 def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
-    if isinstance(value, OnFail | After | Onward):
+    if isinstance(value, IfKnown):
+        return value.policy == "ask"
+    if isinstance(value, OnFail):
+        return value.say is None and not value.actions and value.then.policy == "default"
+    if isinstance(value, AfterRounds | After | Onward):
         return value.policy in {"default", "resume", "continue"} and not (
             isinstance(value, After) and field.default is None
         )

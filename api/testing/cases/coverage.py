@@ -1,9 +1,10 @@
 """Coverage of a script by conversations: phases, topics, actions, branches and conditions, computed from events.
 
 A branch is an arm of an `if` (also an implicit `else`) or of an `experiment`, a choice of a `choose`, an `on_fail` that
-leaves the topic (`goto`, `end`), an `on_blocked` or `on_off_topic` that gives up, an interrupt that is triggered, or a
-detector that acts; a condition is a `when` that is true, or false. Not branches, because correct scripts often
-cannot reach both sides: a `foreach` over an empty list, variants of a `say`, and an `on_fail` that continues.
+has actions or leaves the topic (`goto`, `end`), an `on_blocked` or `on_off_topic` that gives up, an interrupt that is
+triggered, or a detector that acts; a condition is a `when` that is true, or false. Not branches, because correct
+scripts often cannot reach both sides: a `foreach` over an empty list, variants of a `say`, and an `on_fail` that only
+continues.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,12 +19,11 @@ from runtime.state.events import Body
 from runtime.state.program import Program
 from runtime.state.state import DETECTORS, INTERRUPTS, Choice, Wait
 from scripts.model.actions import (
+    ON_FAIL,
     Action,
-    AiAsk,
-    Ask,
+    Asking,
     Choose,
     Experiment,
-    Form,
     If,
     PolicyKey,
     arms,
@@ -42,7 +42,6 @@ KINDS: dict[Kind, str] = {
     "branch": "branches",
     "condition": "conditions",
 }
-ON_FAIL = "on_fail"
 LEADS_AWAY = frozenset({"goto", "end"})
 HELD, NOT_HELD = "when held", "when did not hold"
 SKILL, INTERRUPT, DETECTOR = "skill:", "interrupt:", "detector:"  # prefixes of the names of items inside one
@@ -144,11 +143,11 @@ def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
             for arm, inner in action.arms.items():
                 yield Item("branch", name, arm), inner[0].at if inner else action.mark("arms")
         case Choose():
-            for choice in action.choices:
+            for choice in action.fixed:
                 yield Item("branch", name, choice.key), choice.at
         case _:
             pass
-    if isinstance(action, Ask | AiAsk | Choose | Form) and action.on_fail.policy in LEADS_AWAY:
+    if isinstance(action, Asking) and (action.on_fail.actions or action.on_fail.then.policy in LEADS_AWAY):
         yield Item("branch", name, ON_FAIL), action.mark("on_fail")
     for key, policy in policies(action).items():
         if policy.then.policy != "continue":
@@ -159,6 +158,19 @@ def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item,
     if node.when is not None:
         yield Item("condition", name, HELD), node.mark("when")
         yield Item("condition", name, NOT_HELD), node.mark("when")
+
+
+def _failed_before(script: Script) -> dict[tuple[str, str, str], str]:
+    """Return the question by the first action of its `on_fail`, whose home is as in `State.home`."""
+    homes = [((phase.id, topic.id), topic.actions) for phase in script.phases for topic in phase.topics]
+    homes += [(("", skill.id), skill.actions) for skill in script.skills]
+    homes += [((INTERRUPTS, each.id), each.actions) for each in script.interrupts]
+    return {
+        (*home, action.on_fail.actions[0].id): action.id
+        for home, actions in homes
+        for action in walk(actions)
+        if isinstance(action, Asking) and action.on_fail.actions
+    }
 
 
 # -- reached items ----------------------------------------------------------------------------------------------------
@@ -182,6 +194,8 @@ class _Tracker:
         self._picked: str | None = None  # the choice that a reply to a `choose` selects
         self._left: Item | None = None  # the branch taken if the question just left leaves its topic
         self._given_up = ""  # the question that a policy ended, before it is left
+        self._failed_before = _failed_before(program.script)
+        self._has_waited = False  # whether the current action has waited
         self._leaving = False  # whether several actions are being left; only the first counts
 
     def follow(self, session: Iterable[Turn]) -> Iterator[Item]:
@@ -231,8 +245,14 @@ class _Tracker:
                 yield from self._way(body.action_id, left=False)
                 yield Item("action", self._name(body.action_id))
                 yield Item("condition", self._name(body.action_id), HELD)
+                failed = self._failed_before.get((*self._home, body.action_id))
+                if failed is not None:
+                    yield Item("branch", self._name(failed), ON_FAIL)
+                self._has_waited = False
                 action = self._program.action(*self._home, body.action_id)
                 self._fork = action if isinstance(action, If | Experiment) else None
+            case events.Waiting():
+                self._has_waited = True
             case events.Exposed():
                 self._met[body.experiment] = body.arm
             case events.ActionSkipped():
@@ -258,7 +278,8 @@ class _Tracker:
     def _failing(self, body: events.ActionLeft) -> Item | None:
         """Return the branch of a question that used up its rounds, if its `on_fail` leaves the topic."""
         action = self._program.action(*self._home, body.action_id)
-        used_up = isinstance(action, Ask | AiAsk | Choose | Form) and body.rounds >= rounds_of(action)
+        is_empty = isinstance(action, Choose) and not self._has_waited  # no choice was left
+        used_up = is_empty or (isinstance(action, Asking) and body.rounds >= rounds_of(action))
         given_up, self._given_up = self._given_up == body.action_id, ""
         return Item("branch", self._name(body.action_id), ON_FAIL) if used_up and not given_up else None
 

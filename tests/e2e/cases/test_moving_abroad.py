@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from api.cli.main import main
 from scripts.expressions.values import DeclaredType
-from scripts.model.actions import ACTION_TYPES, Action, AiAsk, Ask, Choose, Form, OnFail, action_type, walk
+from scripts.model.actions import ACTION_TYPES, Action, AfterRounds, AiAsk, Ask, Choose, Form, action_type, walk
 from scripts.model.script import After, FieldType, RepairKind, Script
 from scripts.model.variables import Output
 from scripts.parse.folder import read_path
@@ -47,7 +47,7 @@ def test_every_action_and_every_policy_is_in_it(script: Script) -> None:
     actions = actions_of(script)
     assert {action_type(action) for action in actions} == ACTION_TYPES.keys()
     asking = [each for each in actions if isinstance(each, Ask | AiAsk | Choose | Form)]
-    assert {each.on_fail.policy for each in asking} == set(get_args(OnFail.__annotations__["policy"]))
+    assert {each.on_fail.then.policy for each in asking} == set(get_args(AfterRounds.__annotations__["policy"]))
     assert {each.then.policy for each in script.interrupts} == set(get_args(After.__annotations__["policy"]))
     assert {repair.kind for repair in script.repairs} == set(get_args(RepairKind))
     assert Counter(bool(each.on.keywords or each.on.intent) for each in script.interrupts).keys() == {True, False}

@@ -97,3 +97,101 @@ async def test_the_script_may_word_the_second_offer(drive: StartSession) -> None
     session = await drive("- {choose: it, choices: [tea, coffee], invalid: 'Tea or coffee, {{ user.id }}?'}")
     await session.reply("water", " ")
     assert session.said == ["Tea or coffee, ana?"]
+
+
+SOME = """
+actions:
+  - say: Hi.
+  - repeat: {until: next == "leave", max: 9}
+    do:
+      - choose: What next?
+        into: next
+        rounds: 1
+        choices:
+          - {key: tour, text: Look around, once: true, do: [{say: A tour.}]}
+          - {key: shop, text: Buy, when: money > 0}
+          - leave
+  - say: "[{{ next }}]"
+"""
+
+
+def offered(session) -> list[str]:
+    return [choice.key for choice in session.state.wait.choices]
+
+
+async def test_a_choice_with_a_condition_is_offered_only_where_it_holds(drive: StartSession) -> None:
+    assert offered(await drive(SOME, variables={"money": 3})) == ["tour", "shop", "leave"]
+    assert offered(await drive(SOME, variables={"money": 0})) == ["tour", "leave"]
+
+
+async def test_a_choice_that_is_taken_once_is_not_offered_again(drive: StartSession) -> None:
+    session = await drive(SOME, variables={"money": 0}, saved=True)
+    await session.reply("look around")
+    assert (session.said, offered(session)) == (["A tour.", "What next?"], ["leave"])
+    await session.reply("tour")
+    assert session.warnings[0] == ("value_missing", "`next` stays unset: none of the choices was taken")
+
+
+async def test_numbers_count_the_choices_that_are_offered(drive: StartSession) -> None:
+    session = await drive(SOME, variables={"money": 0})
+    await session.reply("2")
+    assert session.said == ["[leave]"]
+
+
+NONE_LEFT = """
+cuebook: 1
+script: test
+phases:
+  - phase: main
+    topics:
+      - topic: first
+        actions:
+          - choose: Which?
+            into: it
+            choices: [{key: a, text: A, when: false}]
+            on_fail: {say: Nothing is left., do: [{set: {it: none}}], then: goto second}
+          - say: never
+      - topic: second
+        actions: [{say: Second.}]
+"""
+
+
+async def test_without_a_choice_that_is_left_on_fail_follows(drive: StartSession) -> None:
+    session = await drive(NONE_LEFT)
+    assert session.said == ["Nothing is left.", "Second."]
+    assert session.warnings == [("value_missing", "`it` stays unset: no choice is left")]
+
+
+SLOTS = """
+actions:
+  - choose: When?
+    into: slot
+    choices:
+      - {each: slots as s, key: =s.id, text: "{{ s.time }}", when: s.free}
+      - {key: none, text: None of these}
+  - say: "[{{ slot }}]"
+"""
+FREE = [{"id": 7, "time": "9:00", "free": True}, {"id": 8, "time": "10:00", "free": False}, {"time": "?", "free": True}]
+
+
+async def test_choices_may_come_from_a_list(drive: StartSession) -> None:
+    session = await drive(SLOTS, variables={"slots": FREE}, saved=True)
+    assert [(choice.key, choice.text) for choice in session.state.wait.choices] == [
+        ("7", "9:00"),
+        ("none", "None of these"),
+    ]
+    await session.reply("9:00")
+    assert session.said == ["[7]"]
+
+
+async def test_an_offered_choice_stays_valid_while_the_question_waits(drive: StartSession) -> None:
+    session = await drive(SLOTS, variables={"slots": FREE})
+    session.state.session_cells["slots"].value[0]["free"] = False
+    await session.choose("7")
+    assert session.said == ["[7]"]
+
+
+async def test_a_list_that_is_no_list_offers_the_other_choices(drive: StartSession) -> None:
+    session = await drive(SLOTS, variables={"slots": "many"})
+    assert offered(session) == ["none"]
+    assert session.warnings[0][0] == "expression_failed"

@@ -244,8 +244,14 @@ def asking(targets: tuple[str, ...]) -> dict[str, st.SearchStrategy[Any]]:
         "output": outputs(),
         "max_rounds": rounds,
         "invalid": texts,
-        "on_fail": st.sampled_from(["default", "skip", "end"]) | goto,
+        "on_fail": st.sampled_from(["default", "skip", "end"]) | goto | st.builds(failing, texts, goto),
+        "if_known": st.sampled_from(["ask", "skip", {"confirm": "{{ s_any }}?"}]),
     }
+
+
+def failing(text: str, goto: Any) -> dict[str, Any]:
+    """Return an `on_fail` that says and does something before it jumps, at most a few times."""
+    return {"say": text, "do": [{"set": {"hops": "hops + 1"}}, {"end": "enough", "when": "hops > 3"}], "then": goto}
 
 
 @st.composite
@@ -326,7 +332,10 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
     if depth:
         inner = actions(targets, depth - 1)
         some = inner.map(lambda found: found or [{"set": {"loose": "round"}}])
-        choice = st.fixed_dictionaries({"key": st.just("red"), "text": texts, "actions": inner})
+        choice = st.fixed_dictionaries(
+            {"key": st.just("red"), "text": texts, "actions": inner},
+            optional={"once": st.booleans(), "when": conditions},
+        )
         kinds += [
             st.tuples(conditions, inner, inner).map(lambda it: [{"if": it[0], "then": it[1], "else": it[2]}]),
             st.tuples(st.sampled_from(["s_list", "[1, 'b']", "未知"]), some).map(

@@ -39,6 +39,14 @@ def of(*actions: str) -> str:
         ("- {ask: Well?, id: write, output: [{get: x, required: false}]}", "`required: false`"),
         ("- {ask: Well?, id: write, output: [x], on_fail: skip}", "`on_fail: skip`"),
         ("- {choose: x, id: write, question: Which?, choices: [a, b], on_fail: skip}", "`on_fail: skip`"),
+        (
+            f"- {{ask: Well?, id: ask, output: [z], on_fail: {{do: [{SET}]}}}}",
+            "there is a valid answer",
+        ),
+        (
+            "- {ask: Well?, id: ask, output: [x], on_fail: {do: [{say: Hm., id: hm}], then: skip}}",
+            "there is no valid answer",
+        ),
         ("- {ai_ask: Well?, id: write, output: [{get: z}, {set: x, value: z, when: z == 'a'}]}", "`z == 'a'` is false"),
         (
             "- {ask: Well?, id: ask, output: [{get: z, required: false}]}\n- {set: {x: z}, id: write}",
@@ -75,6 +83,9 @@ def test_a_value_computed_from_an_answer_is_a_read(read: ReadScript, value: str)
         f"- {{foreach: '[1, 2] as each', id: loop, do: [{SET}]}}",
         f"- {{choose: y, id: ask, choices: [{{a: A, actions: [{SET}]}}, {{b: B, actions: [{{goto: t, id: again}}]}}]}}",
         "- {ask: Well?, id: write, output: [x], on_fail: goto t}",
+        f"- {{ask: Well?, id: ask, output: [x], on_fail: {{do: [{SET}], then: skip}}}}",
+        "- {ask: Well?, id: ask, output: [x], on_fail: {do: [{say: Hm., id: hm}], then: goto t}}",
+        "- {ask: Well?, id: ask, output: [x], on_fail: {do: [{end: over, id: over}], then: skip}}",
         "- {ask: Well?, id: ask, output: [{get: z, required: false}]}\n- {set: {x: z or 1}, id: write}",
         "- {ask: Well?, id: ask, output: [{get: z, required: false}]}\n- {set: {x: z if z else 1}, id: write}",
     ],

@@ -81,6 +81,13 @@ def test_it_reads_as_the_older_spelling(written, older) -> None:
         ("{chat: Talk, exit: {when: =a}}", "TYPE_MISMATCH", "Remove the `=`."),
         ("{chat: Talk, exit: [done, {said: enough}]}", "KEY_CONFLICT",
          "Write both in one `said`: the model gives one judgement."),
+        ("{choose: Tea?, into: a, choices: [{b: B, value: 2}]}", "REQUIRED_FIELD_MISSING", "Add `key:`."),
+        ("{choose: Tea?, into: a, choices: [{key: b, text: B, actions: []}]}", "DEPRECATED_KEY",
+         "Write `do` instead."),
+        ("{choose: Tea?, into: a, choices: [{each: slots, key: =s, text: T}]}", "TYPE_MISMATCH",
+         "Write e.g. `foreach: symptoms as symptom`."),
+        ("{ask: Who?, into: a, if_known: never}", "ENUM_VALUE_INVALID", None),
+        ("{ask: Who?, into: a, on_fail: {then: nowhere}}", "ENUM_VALUE_INVALID", None),
         ("{chat: Talk, exit: {understanding: 101}}", "CONSTRAINT_VIOLATION", None),
     ],
 )  # fmt: skip
@@ -88,6 +95,11 @@ def test_a_mistake_names_the_key_of_this_language(action, code, fix) -> None:
     problem = reading(action).errors[0]
     assert problem.code == code
     assert fix is None or problem.fix == fix
+
+
+def test_choices_of_a_list_may_mark_the_list_as_an_expression() -> None:
+    choices = "{choose: When?, into: a, choices: [{each: LIST, key: =s, text: '{{ s }}'}]}"
+    assert script(choices.replace("LIST", "=slots as s")) == script(choices.replace("LIST", "slots as s"))
 
 
 def test_a_key_of_the_first_release_is_unknown_in_an_older_file() -> None:
@@ -114,6 +126,11 @@ def test_an_include_file_has_its_own_language() -> None:
     [
         "{choose: Tea?, into: plan, choices: [a, b], rounds: 2, when: plan is undefined}",
         "{chat: Talk, exit: enough}",
+        "{ask: Who?, into: a, if_known: skip}",
+        "{ai_ask: Who?, into: a, if_known: {confirm: 'Still {{ a }}?'}}",
+        "{ask: Who?, into: a, on_fail: {say: Never mind., do: [{set: {a: x}}, {say: '{{ a }}'}], then: goto first}}",
+        "{choose: Tea?, into: plan, choices: [{key: a, text: A, when: x > 1, once: true, do: [{say: Good.}]}, {b: B}]}",
+        "{choose: '', into: p, choices: [{each: slots as s, key: =s.id, text: '{{ s.time }}', when: s.free}, {key: K}]}",
         "{ai_ask: Who?, into: a, exit: {said: a name, when: a is defined, min_rounds: 1}}",
         "{chat: Talk, exit: [{when: a > 1}, {said: enough, understanding: 80, no_questions: false}]}",
     ],

@@ -89,7 +89,7 @@ def test_one_utterance_waits_where_it_is_asked_to(action: FirstAction, keys, utt
 )
 def test_what_follows_when_no_answer_fits(action: FirstAction, written, expected) -> None:
     on_fail = action(f"- {{ask: How are you?, on_fail: {written}}}").on_fail
-    assert (on_fail.policy, on_fail.target) == expected
+    assert (on_fail.then.policy, on_fail.then.target) == expected
 
 
 def test_an_action_without_on_fail_takes_the_default(action: FirstAction) -> None:

@@ -262,9 +262,10 @@ phases:
             choices:
               - yes
               - t: Tea
-              - {c: Coffee, value: 2}
-              - n: Nothing
-                actions:
+              - {key: c, text: Coffee, value: 2}
+              - key: n
+                text: Nothing
+                do:
                   - end: no
                     id: stop
           - set: {a: 1, b: =a + 1}

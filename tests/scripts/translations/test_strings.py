@@ -16,13 +16,15 @@ EVERYTHING = """\
   id: name
   invalid: No name.
   output: [{get: name, invalid: A word.}, {get: mood, choices: [low, ok]}, {set: x, value: 1}]
+  if_known: {confirm: "Still {{ name }}?"}
+  on_fail: {say: Never mind., do: [{say: We go on., id: on}]}
 - {ai_ask: Find out., id: find, exit: it is found, invalid: Not so., output: [colour]}
 - {ai_think: Think., id: think}
 - choose: pick
   id: pick
   question: Which?
   invalid: None of these.
-  choices: [{A: Apple}, {key: b c, text: Beer, actions: [{say: Cheers., id: cheers}]}]
+  choices: [{each: "[1] as n", key: n, text: "No. {{ n }}"}, {A: Apple}, {key: b c, text: Beer, actions: [{say: Cheers., id: cheers}]}]
 - {user_say: Go on., id: go}
 - {show: {image: a.png, caption: A picture}, id: picture}
 - {if: true, id: branch, then: [{say: Yes., id: "yes"}], else: [{say: No., id: "no"}]}
@@ -37,9 +39,9 @@ EVERYTHING = """\
 """
 IDS = """\
 greet.say greet.say.2 explain.ai_say
-name.ask name.invalid name.output.name.invalid name.output.mood.choices.low name.output.mood.choices.ok
+name.ask name.if_known name.on_fail.say on.say name.invalid name.output.name.invalid name.output.mood.choices.low name.output.mood.choices.ok
 find.ai_ask find.invalid find.output.colour.choices.red find.output.colour.choices.blue
-pick.question pick.invalid pick.choices.A pick.choices.b_c cheers.say
+pick.question pick.invalid pick.choices.n pick.choices.A pick.choices.b_c cheers.say
 go.user_say picture.caption yes.say no.say one.say more.say talk.chat fill.invalid
 ones.ask ones.output.ones.one.invalid ones.output.ones.one.choices.a
 """

@@ -246,6 +246,38 @@ def test_an_on_fail_that_leads_away_is_a_branch(
     assert {"age", "drink", "town"} - missing == taken
 
 
+FAILING = """
+cuebook: 1
+script: failing
+actions:
+  - ask: How old?
+    id: age
+    into: {var: age, type: number}
+    rounds: 1
+    on_fail: {say: Never mind., do: [{set: {age: 18}, id: set}]}
+  - choose: Which?
+    id: which
+    into: which
+    choices: [{key: adult, when: age > 18, text: Adults}]
+    on_fail: end
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "taken"),
+    [(["no idea"], {"age", "which"}), (["30", "Adults"], set()), (["30", "hm"], set()), (["7"], {"which"})],
+)
+def test_an_on_fail_with_actions_and_choices_of_which_none_is_left_are_branches(
+    cuebook: RunCommand, write: WriteFile, turns: list[str], taken: set[str]
+) -> None:
+    write("failing.yaml", FAILING)
+    said = [f"{{say: {each!r}}}" for each in turns]
+    write("failing.case.yaml", "script: failing.yaml\ncases:\n" + case("failing", *said))
+    (coverage,) = json.loads(cuebook("test", "failing.case.yaml", "--coverage", "json").stdout)
+    missing = {each["name"].split("/")[-1] for each in coverage["missing"] if each["arm"] == "on_fail"}
+    assert {"age", "which"} - missing == taken
+
+
 STRAYING = """
 script: straying
 on_budget: [{say: Later., id: later}]

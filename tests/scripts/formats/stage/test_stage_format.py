@@ -174,8 +174,8 @@ def test_a_choice_carries_its_own_actions(native) -> None:
             "choose": None,
             "into": "city",
             "choices": [
-                {"A": "one", "actions": [{"say": "first"}]},
-                {"B": "two", "actions": [{"goto": "first"}]},
+                {"key": "A", "text": "one", "do": [{"say": "first"}]},
+                {"key": "B", "text": "two", "do": [{"goto": "first"}]},
                 "three",
             ],
         }
