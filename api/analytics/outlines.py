@@ -15,6 +15,7 @@ from scripts.model.actions import (
     End,
     Form,
     Say,
+    Show,
     UserSay,
     action_type,
     walk,
@@ -132,8 +133,8 @@ def _homes(script: Script) -> Iterator[tuple[int, str, str, tuple[Action, ...]]]
 
 def _waits(action: Action) -> bool:
     """Return whether an action waits for the user, including for an acknowledgement."""
-    if isinstance(action, AiSay):
-        return action.waits_after or action.utterances > 1
+    if isinstance(action, Say | AiSay | Show):
+        return action.acknowledge is not None or (isinstance(action, AiSay) and action.utterances > 1)
     return isinstance(action, Ask | AiAsk | Choose | Chat | Form | UserSay)
 
 

@@ -2,7 +2,7 @@
 rounds are used up.
 """
 
-from runtime.actions.outcomes import DONE, Outcome, Waits, onward
+from runtime.actions.outcomes import DONE, Outcome, Waits, acknowledged, onward
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply
 from runtime.state.state import Wait
@@ -12,14 +12,12 @@ from runtime.turn.exits import decide_exit, words_of
 from runtime.turn.model_requests import always, complete
 from scripts.model.actions import AiSay, Chat, rounds_of
 
-ACKNOWLEDGE = Waits(Wait("acknowledge"))
-
 
 async def ai_say(run: TurnContext, action: AiSay, reply: str | None) -> Outcome:
     """Say one of the action's utterances; `reply` is the user's reply to the previous one."""
     if reply is not None:
         run.progress.replies.append(reply)
-        if action.utterances == 1:
+        if run.progress.round >= action.utterances:
             return DONE
     tried = action.exits if reply is not None else ()
     task, until = run.wording(action.task), run.wording(words_of(action))
@@ -35,7 +33,8 @@ async def ai_say(run: TurnContext, action: AiSay, reply: str | None) -> Outcome:
     if decision.exit:
         run.record(Exited(action.id, "model", answered.exit_reason))
         return DONE
-    return ACKNOWLEDGE if run.progress.round < action.utterances or action.waits_after else DONE
+    outcome = acknowledged(run, action)
+    return Waits(Wait("acknowledge")) if run.progress.round < action.utterances and outcome is DONE else outcome
 
 
 async def chat(run: TurnContext, action: Chat) -> Outcome:

@@ -98,7 +98,7 @@ async def resume(
             return await form.answer_form(run, action, reply, sent)
         case actions.Chat():
             return await chat.answer_chat(run, action, reply)
-        case actions.UserSay():
+        case actions.Say() | actions.Show() | actions.UserSay():
             return DONE
         case actions.OwnAction():
             return await own.carry_out(run, action, reply)

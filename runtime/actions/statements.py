@@ -1,6 +1,6 @@
 """Actions that are done at once: they say, show, or set something, or jump elsewhere."""
 
-from runtime.actions.outcomes import DONE, Finish, Jump, Outcome
+from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, acknowledged
 from runtime.state.events import Emitted, VariantChosen
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value, shorten
@@ -15,7 +15,7 @@ def say(run: TurnContext, action: Say) -> Outcome:
         run.record(VariantChosen(action.id, index))
     if action.texts:
         run.say(run.text(action.texts[index]))
-    return DONE
+    return acknowledged(run, action)
 
 
 def scene(run: TurnContext, action: Scene) -> Outcome:
@@ -30,7 +30,7 @@ def show(run: TurnContext, action: Show) -> Outcome:
     parts = {"image": action.media.image, "url": action.media.url, "caption": action.media.caption}
     media: dict[str, Value] = {key: run.text(part) for key, part in parts.items() if part is not None}
     run.say(str(media.get("caption", "")), {"media": media})
-    return DONE
+    return acknowledged(run, action)
 
 
 def assign(run: TurnContext, action: Set) -> Outcome:

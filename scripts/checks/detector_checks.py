@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from scripts.checks.effects import effect_of
 from scripts.detectors.examples import EXAMPLES_MAX, run_examples
 from scripts.detectors.judge import WORDS_MAX
 from scripts.expressions.suggestions import suggest
@@ -45,7 +46,9 @@ def check_detector(detector: Detector) -> Iterator[Fault]:
 
 def unable(actions: tuple[Action, ...]) -> tuple[Action, ...]:
     """Return the actions of a list that wait, jump, call or use a model, and so cannot run within a turn."""
-    return tuple(action for action in walk(actions) if not isinstance(action, _AT_ONCE))
+    return tuple(
+        action for action in walk(actions) if not isinstance(action, _AT_ONCE) or effect_of(action).waits != "never"
+    )
 
 
 def _limits(detector: Detector) -> Iterator[Fault]:

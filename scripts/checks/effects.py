@@ -230,10 +230,11 @@ def _expired(step: Write) -> Write:
 def _effect_of(action: Action) -> Effect:
     match action:
         case Say():
-            return Effect(_looks(*action.texts), says=True)
+            return Effect((*_looks(*action.texts), *_suggested(action)), waits=_after_message(action), says=True)
         case AiSay():
-            waits: Waits = "always" if action.waits_after else "maybe" if action.utterances > 1 else "never"
-            return Effect((*_looks(action.task), *_exiting(action.exits)), waits=waits, says=True)
+            may_wait = action.acknowledge is None and action.utterances > 1
+            said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
+            return Effect(said, waits="maybe" if may_wait else _after_message(action), says=True)
         case Ask():
             asks = _looks(action.question, action.if_known.confirm, action.invalid)
             steps = (*asks, *_outputs(action.outputs, action.on_fail))
@@ -253,7 +254,8 @@ def _effect_of(action: Action) -> Effect:
         case UserSay():
             return Effect(_looks(action.text), waits="always")
         case Show():
-            return Effect(_looks(action.media.image, action.media.url, action.media.caption), says=True)
+            looks = _looks(action.media.image, action.media.url, action.media.caption)
+            return Effect((*looks, *_suggested(action)), waits=_after_message(action), says=True)
         case If():
             steps = (Read(action.condition, is_condition=True),)
             return Effect(steps, Branch(action.condition, action.then, action.otherwise))
@@ -291,6 +293,14 @@ def _effect_of(action: Action) -> Effect:
             return _of_package(action)
         case _:
             assert_never(action)
+
+
+def _suggested(action: Say | AiSay | Show) -> tuple[Read, ...]:
+    return _looks(action.acknowledge.text) if action.acknowledge is not None else ()
+
+
+def _after_message(action: Say | AiSay | Show) -> Waits:
+    return "never" if action.acknowledge is None else "always"
 
 
 def _sleeping(action: Sleep) -> Effect:

@@ -100,41 +100,30 @@ class ModelStep(Step, frozen=True, kw_only=True):
     on_interrupted: OnInterrupted | None = None
 
 
+class Acknowledgement(Node, frozen=True, kw_only=True):
+    """The wait for any reply after a message; `text` is a reply that a button suggests."""
+
+    text: Template | None = None
+
+
 class Say(Step, frozen=True, kw_only=True):
     """Says a fixed text; of several texts one is chosen, and the choice is recorded."""
 
     texts: tuple[Template, ...] = field(name="say")
-
-
-class AiSay(ModelStep, frozen=True, kw_only=True):
-    """The model phrases one or more utterances from the instructions."""
-
-    task: Template = field(name="ai_say")
-    max_rounds: Rounds | None = None
-    require_acknowledgment: bool | None = None
-    exits: tuple[Exit, ...] = field(name="exit", default=())
+    acknowledge: Acknowledgement | None = None
     remind: tuple[Reminder, ...] = ()
     expire: Expiry | None = None
 
-    @property
-    def utterances(self) -> int:
-        """The maximum number of messages; the session waits after each but the last."""
-        return self.max_rounds or 1
 
-    @property
-    def waits_after(self) -> bool:
-        """Whether the session waits for the user after a single utterance."""
-        if self.utterances > 1:
-            return False
-        if self.require_acknowledgment is None:
-            return self.max_rounds == 1
-        return self.require_acknowledgment
+class AiSay(ModelStep, frozen=True, kw_only=True):
+    """The model phrases one or more utterances from the instructions; the session waits between them."""
 
-    @property
-    def shortest(self) -> "AiSay":
-        """The same action, in which a single utterance waits only if an acknowledgment is required."""
-        rounds = self.max_rounds if self.utterances > 1 else None
-        return replace(self, max_rounds=rounds, require_acknowledgment=self.waits_after or None)
+    task: Template = field(name="ai_say")
+    utterances: Annotated[int, Meta(ge=1, le=ROUNDS_MAX)] = 1
+    acknowledge: Acknowledgement | None = None
+    exits: tuple[Exit, ...] = field(name="exit", default=())
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class Ask(Step, frozen=True, kw_only=True):
@@ -257,6 +246,9 @@ class Show(Step, frozen=True, kw_only=True):
     """Sends a media message."""
 
     media: Media = field(name="show")
+    acknowledge: Acknowledgement | None = None
+    remind: tuple[Reminder, ...] = ()
+    expire: Expiry | None = None
 
 
 class If(Step, frozen=True, kw_only=True):
@@ -480,8 +472,8 @@ def _key_of(kind: type[Struct]) -> FieldInfo:
 
 _OF_LANGUAGE = tuple(kind for kind in get_args(Action) if kind is not OwnAction)
 ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in _OF_LANGUAGE}
-Question: TypeAlias = AiSay | Ask | AiAsk | Choose | UserSay | Form | Chat
-"""The actions that wait for a reply, and may remind of it or expire."""
+Question: TypeAlias = Say | AiSay | Show | Ask | AiAsk | Choose | UserSay | Form | Chat
+"""The actions that may wait for a reply, and may remind of it or expire."""
 Asking: TypeAlias = Ask | AiAsk | Choose | Form
 """The actions that require a valid answer within their rounds."""
 Leading: TypeAlias = AiSay | AiAsk | Chat
@@ -519,7 +511,7 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
         case Choose():
             chosen = {choice.key: choice.actions for choice in action.fixed if choice.actions}
             return {**chosen, **_side_arms(action)}
-        case AiSay() | Ask() | AiAsk() | UserSay() | Form() | Chat():
+        case Say() | AiSay() | Show() | Ask() | AiAsk() | UserSay() | Form() | Chat():
             return _side_arms(action)
         case CallTool() if action.on_fail is not None and action.on_fail.actions:
             return {ON_FAIL: action.on_fail.actions}
@@ -573,7 +565,7 @@ def with_arms(action: Action, change: "Callable[[tuple[Action, ...]], tuple[Acti
                 for each in action.choices
             )
             return with_side_arms(replace(action, choices=tuple(choices)), change)
-        case AiSay() | Ask() | AiAsk() | UserSay() | Form() | Chat():
+        case Say() | AiSay() | Show() | Ask() | AiAsk() | UserSay() | Form() | Chat():
             return with_side_arms(action, change)
         case CallTool() if action.on_fail is not None:
             return replace(action, on_fail=replace(action.on_fail, actions=change(action.on_fail.actions)))

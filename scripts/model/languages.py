@@ -11,7 +11,7 @@ from msgspec.structs import FieldInfo, fields
 
 from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, ChoiceItem, Choose, Form
 from scripts.model.base import Assigned, written_key
-from scripts.model.exits import OlderCriteria, OlderExits
+from scripts.model.older_keys import OlderExits, OlderSpeech
 from scripts.model.variables import Output, Records
 
 Language: TypeAlias = Literal["older", "1"]
@@ -36,10 +36,12 @@ KEYS: Mapping[type[Struct], Mapping[str, str]] = {
 }
 """By type, the keys of the first release by the older key."""
 
-EXITS = "exits"
-"""The field that older files write with the keys of another type."""
-OLDER_EXITS: Mapping[type[Struct], type[OlderCriteria]] = {AiSay: OlderCriteria, AiAsk: OlderExits, Chat: OlderExits}
-"""By action, the older keys for its exits."""
+OLDER_KEYS: Mapping[type[Struct], type[OlderSpeech | OlderExits]] = {
+    AiSay: OlderSpeech,
+    AiAsk: OlderExits,
+    Chat: OlderExits,
+}
+"""By action, the older keys that stand for some of its fields."""
 
 REPLACED: Mapping[str, str] = {
     "exit_when": "exit: {when: …}",
@@ -62,10 +64,17 @@ def key_in(language: Language, kind: type[Struct], field: FieldInfo) -> str:
 def fields_in(language: Language, kind: type[Struct]) -> tuple[FieldInfo, ...]:
     """Return the fields that a file of this language may give to a type."""
     own = fields(kind)
-    if language == "1" or kind not in OLDER_EXITS:
+    if language == "1" or kind not in OLDER_KEYS:
         return own
-    older = [each for each in fields(OLDER_EXITS[kind]) if each.name not in {"at", "marks"}]
-    return (*(each for each in own if each.name != EXITS), *older)
+    older = [each for each in fields(OLDER_KEYS[kind]) if each.name not in {"at", "marks"}]
+    replaced = OLDER_KEYS[kind]().fields
+    return (*(each for each in own if each.name not in replaced), *older)
+
+
+def older_key(kind: type[Struct], field: FieldInfo) -> str:
+    """Return the key of a field in an older file, if it is another one."""
+    key = written_key(field)
+    return next((older for older, new in KEYS.get(kind, {}).items() if new == key and kind is AiSay), key)
 
 
 def takes_literals(field: FieldInfo) -> bool:

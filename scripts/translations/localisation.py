@@ -309,6 +309,9 @@ class _Walker:
         if isinstance(action, Ask | AiAsk | Choose):
             confirm = self.maybe(action, "if_known", action.if_known.confirm)
             changed["if_known"] = replace(action.if_known, confirm=confirm)
+        if isinstance(action, Say | AiSay | Show) and action.acknowledge is not None:
+            text = self.maybe(action, "acknowledge", action.acknowledge.text)
+            changed["acknowledge"] = replace(action.acknowledge, text=text)
         if isinstance(action, Question):
             changed["remind"] = self.reminders(action)
         for key, policy in policies(action).items():

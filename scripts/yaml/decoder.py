@@ -20,8 +20,8 @@ from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
 from scripts.model.actions import (
     ACTION_TYPES,
+    Acknowledgement,
     AfterRounds,
-    AiSay,
     ChoiceItem,
     FailureExit,
     If,
@@ -34,11 +34,12 @@ from scripts.model.actions import (
     Onward,
     OwnAction,
     Policy,
+    UserSay,
 )
-from scripts.model.base import ASSIGNED, Expression, Location, Node, Reference, Template, Variable, written_key
+from scripts.model.base import ASSIGNED, Expression, Location, Node, Reference, Template, Variable
 from scripts.model.diagnostics import Problems, Severity
-from scripts.model.exits import Exit, exits_of
-from scripts.model.languages import EXITS, OLDER_EXITS, REPLACED, Language, fields_in, key_in, takes_literals
+from scripts.model.exits import Exit
+from scripts.model.languages import OLDER_KEYS, REPLACED, Language, fields_in, key_in, older_key, takes_literals
 from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
@@ -113,7 +114,7 @@ def _fields(kind: type[Struct], language: Language = "older") -> dict[str, _Fiel
         for meta in _metas(each.type):
             instead = (meta.extra or {}).get("instead", instead)
         key = key_in(language, kind, each)
-        older, newer = written_key(each), key_in("1", kind, each)
+        older, newer = older_key(kind, each), key_in("1", kind, each)
         found[key] = _Field(each.name, key, each.type, each.required, instead, older, newer, takes_literals(each))
     return found
 
@@ -278,6 +279,9 @@ class Reader:
         if extra:
             self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at)
             return _FAILED
+        if self._language == "1" and by_verb[verb] is UserSay:
+            cure = "Write `acknowledge: TEXT` at the message before it."
+            self.add("DEPRECATED_KEY", "`user_say` is an older spelling", tree.at, cure, severity="note")
         return self._struct(tree, by_verb[verb])
 
     def _installed(self, tree: Mapping) -> dict[str, type[Struct]]:
@@ -382,16 +386,13 @@ class Reader:
         if not complete:
             return _FAILED
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
-        if self._language == "older" and kind in OLDER_EXITS:
-            written = {name: values.pop(name) for name in _fields(OLDER_EXITS[kind]) if name in values}
-            values[EXITS] = exits_of(**written)
-        if self._language == "1" and kind is AiSay:
-            values.setdefault("require_acknowledgment", False)  # waits only where it says so
+        if self._language == "older" and kind in OLDER_KEYS:
+            older = OLDER_KEYS[kind]
+            values |= older(**{name: values.pop(name) for name in _fields(older) if name in values}).fields
         if self._language == "1" and kind is Exit and not marks.keys() - {"min_rounds"}:
             self.missing("said", tree.at, "Add `said`, `when`, `understanding` or `no_questions`.")
             return _FAILED
-        part = kind(**values, **located)
-        return part.shortest if self._language == "1" and isinstance(part, AiSay) else part
+        return kind(**values, **located)
 
     def _fields(self, kind: type[Struct]) -> dict[str, _Field]:
         return _fields(kind, self._language)
@@ -541,6 +542,13 @@ class Reader:
         name = self._any(tree, str)
         return name if name is _FAILED else Into(variables={name: ""}, at=tree.at)
 
+    def _acknowledgement(self, tree: Tree) -> Any:
+        """Read whether the session waits after a message, or the reply that it suggests then."""
+        if isinstance(tree, Scalar) and isinstance(tree.value, bool):
+            return Acknowledgement(at=tree.at) if tree.value else None
+        text = self._template(tree)
+        return text if text is _FAILED else Acknowledgement(text=text, at=tree.at)
+
     def _if_known(self, tree: Tree) -> Any:
         """Read a word, or a mapping with the text that confirms what is known."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["confirm"]:
@@ -628,6 +636,7 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (AfterRounds, After, Onward, FailureExit)},
     Policy: Reader._policy,
     Into: Reader._into,
+    Acknowledgement: Reader._acknowledgement,
     IfKnown: Reader._if_known,
     OnFail: partial(Reader._on_fail, kind=OnFail, exit_kind=AfterRounds),
     OnToolFailure: partial(Reader._on_fail, kind=OnToolFailure, exit_kind=FailureExit),

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 
 from scripts.model.actions import (
     ACTION_TYPES,
+    Acknowledgement,
     AfterRounds,
     ChoiceItem,
     Choose,
@@ -112,6 +113,8 @@ class _Definitions:
             return _describe_type(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
         if kind is Policy:
             return _describe_type(kind) | {"anyOf": [*_ONWARD["anyOf"], whole]}
+        if kind is Acknowledgement:
+            return _describe_type(kind) | {"anyOf": [{"type": "boolean"}, _TEXT]}
         if kind is IfKnown:
             confirm = {"type": "object", "properties": {"confirm": whole["properties"]["confirm"]}}
             closed = {"required": ["confirm"], "additionalProperties": False}

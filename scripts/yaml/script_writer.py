@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from scripts.model.actions import (
+    Acknowledgement,
     AfterRounds,
-    AiSay,
     CallTool,
     ChoiceItem,
     Choose,
@@ -92,11 +92,9 @@ def noted_places(script: Script) -> list[Location]:
 def simplified(node: Any) -> Any:
     """Return a node in which values are spelled in the way in which `native_yaml` writes them.
 
-    What the script does is the same: texts have double quotes, and a message waits only where it says so.
+    What the script does is the same: texts have double quotes.
     """
     part = rebuilt(node, simplified)
-    if isinstance(part, AiSay):
-        return part.shortest
     if not isinstance(part, Node):
         return part
     values: dict[str, Any] = {}
@@ -228,6 +226,8 @@ class _Writer:
                 return value.name
             case Policy(say=None, after=1):
                 return self.layout(value.then)
+            case Acknowledgement():
+                return True if value.text is None else value.text.source
             case IfKnown(policy="ask" | "skip"):
                 return value.policy
             case IfKnown():

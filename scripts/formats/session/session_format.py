@@ -23,7 +23,7 @@ from scripts.model.actions import (
 )
 from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
-from scripts.model.exits import CustomCondition, ExitCriteria, exits_of
+from scripts.model.older_keys import CustomCondition, ExitCriteria, exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration, Output
 from scripts.yaml.decoder import Reader
@@ -213,8 +213,7 @@ class _Translator:
             )
         return AiSay(
             task=task,
-            max_rounds=config.max_rounds or None,
-            require_acknowledgment=config.require_acknowledgment is not False,
+            **speech_of(config.max_rounds, config.require_acknowledgment is not False),
             exits=exits_of(exit_criteria=config.exit_criteria),
             **common,
         )

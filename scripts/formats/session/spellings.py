@@ -10,7 +10,8 @@ from msgspec import Meta
 from scripts.expressions.values import Value
 from scripts.formats.words import COMPARISONS, FIELD_KEYS, FIELD_TYPES, FORM_KEYS, SKILL_KEYS
 from scripts.model.base import Node, Template
-from scripts.model.exits import ExitCriteria, Rounds
+from scripts.model.exits import Rounds
+from scripts.model.older_keys import ExitCriteria
 from scripts.model.script import FormField
 from scripts.model.variables import Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word

@@ -32,7 +32,8 @@ from scripts.model.actions import (
     UserSay,
 )
 from scripts.model.base import Expression, Template
-from scripts.model.exits import ROUNDS_MAX, Exit, ExitCriteria, exits_of
+from scripts.model.exits import ROUNDS_MAX, Exit
+from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
 
@@ -46,7 +47,7 @@ def ai_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, A
     if rounds is not None:
         notation.slip("KEY_IGNORED", "in this format `ai_say` sends one message and continues", rounds.at)
     acknowledge = notation.truth(item.take("require_acknowledgment", "require_acknowledgement"))
-    return AiSay(task=notation.template(tree), require_acknowledgment=acknowledge, **common)
+    return AiSay(task=notation.template(tree), **speech_of(None, acknowledge), **common)
 
 
 def _asking(notation: StageReader, item: Item) -> dict[str, Any]:

@@ -147,3 +147,40 @@ async def test_a_suggested_reply_takes_any_text(drive: StartSession) -> None:
     assert session.state.wait == Wait("suggestion", suggestion="I am Ana")
     await session.reply("")
     assert session.said == ["ok"]
+
+
+MESSAGES = {
+    "say": "{say: Read this.}",
+    "show": "{show: {image: a.png, caption: Read this.}}",
+    "ai_say": "{ai_say: Read this.}",
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+@pytest.mark.parametrize(
+    ("written", "kind", "button"), [("true", "acknowledge", ""), ("Got it", "suggestion", "Got it")]
+)
+async def test_a_message_may_wait_for_any_reply(drive: StartSession, message, written, kind, button) -> None:
+    script = f"actions: [{message[:-1]}, acknowledge: {written}}}, {{say: Next.}}]"
+    session = await drive(script, saved=True)
+    assert session.said == ["Read this."]
+    assert (session.state.wait.kind, session.state.wait.suggestion) == (kind, button)
+    await session.reply("ok")
+    assert session.said == ["Next."]
+
+
+async def test_every_one_of_several_messages_may_wait(drive: StartSession) -> None:
+    session = await drive("actions: [{ai_say: Breathe., utterances: 2, acknowledge: Done}, {say: Next.}]", saved=True)
+    await session.reply("ok")
+    assert (session.said, session.state.wait.kind) == (["Breathe."], "suggestion")
+    await session.reply("ok")
+    assert session.said == ["Next."]
+
+
+async def test_a_message_that_waits_may_be_reminded_of(drive: StartSession) -> None:
+    script = "actions: [{say: Read this., acknowledge: true, remind: [{after: 1 day, say: Did you?}]}, {say: Next.}]"
+    session = await drive(script, saved=True)
+    await session.pass_time(days=1)
+    assert session.said == ["Did you?"]
+    await session.reply("yes")
+    assert session.said == ["Next."]

@@ -296,7 +296,11 @@ def actions(targets: tuple[str, ...], depth: int = 2) -> st.SearchStrategy[list[
         custom_conditions=st.just([{"variable": "s_num", "operator": ">", "value": 1}]),
     )
     kinds = [
-        keyed("say", texts | st.lists(texts, min_size=2, max_size=3)),
+        keyed(
+            "say",
+            texts | st.lists(texts, min_size=2, max_size=3),
+            acknowledge=st.sampled_from([True, "Go on, {{ s_any }}"]),
+        ),
         keyed("ai_say", texts, max_rounds=rounds, require_acknowledgment=st.booleans(), exit_criteria=criteria),
         keyed("ask", texts, **asking(targets)),
         keyed(

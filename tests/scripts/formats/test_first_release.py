@@ -72,7 +72,9 @@ def test_it_reads_as_the_older_spelling(written, older) -> None:
         ("{set: {a: =round(2, 1)}}", "TYPE_MISMATCH",
          "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."),
         ("{ask: Who?, into: name, round: 2}", "UNKNOWN_KEY", "Did you mean `rounds`?"),
-        ("{say: Hi, acknowledge: true}", "UNKNOWN_KEY", None),
+        ("{say: Hi, acknowledge: [a]}", "TYPE_MISMATCH", None),
+        ("{ai_say: Hi, require_acknowledgment: true}", "DEPRECATED_KEY", "Write `acknowledge` instead."),
+        ("{ai_say: Hi, max_rounds: 2}", "DEPRECATED_KEY", "Write `utterances` instead."),
         ("{chat: Talk, exit_when: a > 1}", "DEPRECATED_KEY", "Write `exit: {when: …}` instead."),
         ("{chat: Talk, exit_criteria: {min_rounds: 1}}", "DEPRECATED_KEY",
          "Write `exit: {said, when, understanding, no_questions, min_rounds}` instead."),
@@ -95,6 +97,13 @@ def test_a_mistake_names_the_key_of_this_language(action, code, fix) -> None:
     problem = reading(action).errors[0]
     assert problem.code == code
     assert fix is None or problem.fix == fix
+
+
+def test_user_say_is_an_older_spelling() -> None:
+    found = reading("{user_say: Go on}")
+    assert found.script is not None
+    (note,) = [each for each in found.problems if each.code == "DEPRECATED_KEY"]
+    assert (note.severity, note.fix) == ("note", "Write `acknowledge: TEXT` at the message before it.")
 
 
 def test_choices_of_a_list_may_mark_the_list_as_an_expression() -> None:
@@ -130,7 +139,11 @@ def test_an_include_file_has_its_own_language() -> None:
         "{ai_ask: Who?, into: a, if_known: {confirm: 'Still {{ a }}?'}}",
         "{ask: Who?, into: a, on_fail: {say: Never mind., do: [{set: {a: x}}, {say: '{{ a }}'}], then: goto first}}",
         "{choose: Tea?, into: plan, choices: [{key: a, text: A, when: x > 1, once: true, do: [{say: Good.}]}, {b: B}]}",
-        "{choose: '', into: p, choices: [{each: slots as s, key: =s.id, text: '{{ s.time }}', when: s.free}, {key: K}]}",
+        "{choose: '', into: p, choices: [{each: slots as s, key: =s.id, text: '{{ s.n }}', when: s.free}, {key: K}]}",
+        "{say: Hi, acknowledge: true}",
+        "{say: [Hi, Hello], acknowledge: Go on, remind: [{after: 1 day, say: Still there?}]}",
+        "{show: cat.png, acknowledge: true}",
+        "{ai_say: Hi, utterances: 2, acknowledge: 'Yes, {{ a }}'}",
         "{ai_ask: Who?, into: a, exit: {said: a name, when: a is defined, min_rounds: 1}}",
         "{chat: Talk, exit: [{when: a > 1}, {said: enough, understanding: 80, no_questions: false}]}",
     ],

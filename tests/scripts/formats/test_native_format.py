@@ -74,7 +74,7 @@ def test_what_is_said_is_one_text_or_several(action: FirstAction, written, texts
 def test_one_utterance_waits_where_it_is_asked_to(action: FirstAction, keys, utterances, waits) -> None:
     read = action(f"- {{ai_say: Explain., {keys}}}")
     assert isinstance(read, AiSay)
-    assert (read.utterances, read.waits_after) == (utterances, waits)
+    assert (read.utterances, read.acknowledge is not None) == (utterances, waits)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_an_utterance_waits_once_unless_configured_otherwise(
 ) -> None:
     read = session_action(f"- {{action_type: ai_say, action_id: a, config: {{content: Hello., {keys}}}}}")
     assert isinstance(read, AiSay)
-    assert (read.utterances, read.waits_after) == (utterances, waits)
+    assert (read.utterances, read.acknowledge is not None) == (utterances, waits)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_a_missing_field_is_named_with_its_path(read: ReadScript, line, path) ->
 
 def test_numbers_and_truths_in_quotes_are_what_they_spell(session_action: FirstAction) -> None:
     read = session_action('- {action_type: ai_say, action_id: a, config: {content: Hi., max_rounds: "2"}}')
-    assert read.max_rounds == 2
+    assert read.utterances == 2
     read = session_action('- {action_type: ai_say, action_id: a, config: {content: Hi., require_acknowledgment: "no"}}')
-    assert read.require_acknowledgment is False
+    assert read.acknowledge is None
 
 
 def test_understanding_may_be_written_as_a_part_of_one_and_comparisons_in_words(session_action: FirstAction) -> None:

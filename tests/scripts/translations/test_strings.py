@@ -24,9 +24,12 @@ EVERYTHING = """\
   id: pick
   question: Which?
   invalid: None of these.
-  choices: [{each: "[1] as n", key: n, text: "No. {{ n }}"}, {A: Apple}, {key: b c, text: Beer, actions: [{say: Cheers., id: cheers}]}]
+  choices:
+  - {each: "[1] as n", key: n, text: "No. {{ n }}"}
+  - {A: Apple}
+  - {key: b c, text: Beer, actions: [{say: Cheers., id: cheers}]}
 - {user_say: Go on., id: go}
-- {show: {image: a.png, caption: A picture}, id: picture}
+- {show: {image: a.png, caption: A picture}, acknowledge: Nice, id: picture}
 - {if: true, id: branch, then: [{say: Yes., id: "yes"}], else: [{say: No., id: "no"}]}
 - {foreach: "[1] as n", id: each, do: [{say: "{{ n }}", id: one}]}
 - {repeat: {max: 2}, id: again, do: [{say: More., id: more}]}
@@ -39,10 +42,11 @@ EVERYTHING = """\
 """
 IDS = """\
 greet.say greet.say.2 explain.ai_say
-name.ask name.if_known name.on_fail.say on.say name.invalid name.output.name.invalid name.output.mood.choices.low name.output.mood.choices.ok
+name.ask name.if_known name.on_fail.say on.say
+name.invalid name.output.name.invalid name.output.mood.choices.low name.output.mood.choices.ok
 find.ai_ask find.invalid find.output.colour.choices.red find.output.colour.choices.blue
 pick.question pick.invalid pick.choices.n pick.choices.A pick.choices.b_c cheers.say
-go.user_say picture.caption yes.say no.say one.say more.say talk.chat fill.invalid
+go.user_say picture.caption picture.acknowledge yes.say no.say one.say more.say talk.chat fill.invalid
 ones.ask ones.output.ones.one.invalid ones.output.ones.one.choices.a
 """
 FORMS = """\
