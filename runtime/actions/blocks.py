@@ -133,7 +133,7 @@ def _parameter(
 
 def leave_skill(run: TurnContext, action: Call, frame: Frame) -> CallSkill | None:
     """Assign what a skill returns, after its frame is removed; return the next call if items are left."""
-    returned = {variable: frame.cells[name].value for variable, name in action.output.items() if name in frame.cells}
+    returned = _returned(run, action, frame)
     if frame.items is None or action.loop is None:
         for variable, value in returned.items():
             run.assign(variable, value, "script")
@@ -145,6 +145,13 @@ def leave_skill(run: TurnContext, action: Call, frame: Frame) -> CallSkill | Non
     if action.output and action.loop.items.source.isidentifier():
         run.assign(action.loop.items.source, frame.items, "script")
     return None
+
+
+def _returned(run: TurnContext, action: Call, frame: Frame) -> dict[str, Value]:
+    """Return the values of the variables that store results; one without a result is left out."""
+    found = {name: frame.cells[name].value for name in run.program.skill(action.skill).returns if name in frame.cells}
+    whole: dict[str, Value] = {variable: found for variable, name in action.output.items() if not name}
+    return whole | {variable: found[name] for variable, name in action.output.items() if name in found}
 
 
 def _into_record(frame: Frame, returned: Mapping[str, Value]) -> None:

@@ -509,7 +509,7 @@ class _Checker:
                 fix = f"Add `{each.var}:` to `input`."
                 self.add("PARAMETER_MISSING", f"the skill {skill.id} requires `{each.var}`", action.mark("call"), fix)
         for name in action.output.values():
-            if name not in skill.returns:
+            if name and name not in skill.returns:
                 fix = suggest(name, list(skill.returns))
                 self.add("RETURN_UNKNOWN", f"the skill {skill.id} does not return `{name}`", action.mark("output"), fix)
 

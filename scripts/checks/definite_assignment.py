@@ -260,6 +260,10 @@ class _Paths:
             known.set((Level.GLOBAL, name), mask, after.doubts.get((Level.GLOBAL, name), ""))
         for variable in run.call.assigned:
             name = run.call.output[variable]
+            if not name:  # the record of all results
+                self._conditions.forget(known, variable)
+                known.set(self._sight.key(variable), VALUE)
+                continue
             mask = after.masks.get((Level.TOPIC, name), ABSENT)
             key = self._sight.key(variable)
             if mask & ABSENT:

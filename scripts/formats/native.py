@@ -1,5 +1,6 @@
 """The native format: the types of the model are its grammar."""
 
+from scripts.model.action_ids import with_variable_ids
 from scripts.model.diagnostics import Problems
 from scripts.model.languages import LANGUAGE_KEY, MAIN
 from scripts.model.script import Script
@@ -20,7 +21,7 @@ def recognises(tree: Mapping) -> bool:
 
 
 def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:
-    """Return the tree without `cuebook`, and a reader of the language that this key names."""
+    """Return a file without `cuebook`, and a reader of the language that this key names."""
     written = tree.get(LANGUAGE_KEY)
     if written is None:
         return tree, Reader(problems, lenient=False)
@@ -56,4 +57,5 @@ def read(whole: Mapping, problems: Problems) -> Script | None:
             reader.add("UNKNOWN_KEY", f"`{key.text}` is not allowed in a script", key.at, _NOT_WRITTEN[key.text])
         else:
             written.append((key, value))
-    return reader.read(Mapping(tuple(written), tree.at), Script)
+    script = reader.read(Mapping(tuple(written), tree.at), Script)
+    return with_variable_ids(script) if script is not None and tree is not whole else script

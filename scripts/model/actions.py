@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import FieldInfo, fields, replace
 
 from scripts.expressions.values import Value
-from scripts.model.base import Assigned, Expression, Node, Template
+from scripts.model.base import Assigned, Expression, Node, Results, Template
 from scripts.model.context_config import Context
 from scripts.model.exits import ROUNDS_MAX, Exit, Rounds
 from scripts.model.memory_plan import K, Score
@@ -290,13 +290,13 @@ class Repeat(Step, frozen=True, kw_only=True):
 class Call(Step, frozen=True, kw_only=True):
     """Runs a skill, once or for each record of a list.
 
-    `input` sets the parameters, `output` names the variable that stores each returned value; with `foreach` an
-    output is stored in the current record.
+    `input` sets the parameters, `output` names the variables that store returned values, or one for all of them; with
+    `foreach` they are stored in the current record.
     """
 
     skill: str = field(name="call")
     input: Mapping[str, Assigned] = {}
-    output: Mapping[str, str] = {}
+    output: Results = field(default_factory=dict)
     loop: Loop | None = field(name="foreach", default=None)
 
     @property

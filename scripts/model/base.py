@@ -59,6 +59,13 @@ Assigned: TypeAlias = Annotated[Expression, ASSIGNED]
 """An expression that is a value; in a file with `cuebook: 1` it begins with `=`, and everything else is a literal."""
 
 
+WHOLE = Meta(extra={"whole": True})
+Results: TypeAlias = Annotated[Mapping[str, str], WHOLE]
+"""Variables that store results, each with the name of its result; empty for all results as one record, which a file
+with `cuebook: 1` writes as the variable alone.
+"""
+
+
 class Variable(Struct, frozen=True, gc=False):
     """A variable that an action of a package sets; the annotation of such a field."""
 

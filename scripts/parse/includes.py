@@ -12,6 +12,7 @@ from scripts.formats.session.session_format import RESPELL
 from scripts.formats.stage import sections
 from scripts.formats.stage.links import linked
 from scripts.formats.stage.yaml_fixups import read_repaired
+from scripts.model.action_ids import with_variable_ids
 from scripts.model.actions import Form
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
@@ -151,7 +152,8 @@ class _IncludeReader:
             return sections.read(tree, reader)
         written, native_reader = native.reader_of(tree, reader.problems)
         spelled = tuple((_globals_key(key), value) for key, value in written.pairs)
-        return native_reader.read(MappingTree(spelled, tree.at), IncludeFile)
+        file = native_reader.read(MappingTree(spelled, tree.at), IncludeFile)
+        return with_variable_ids(file) if file is not None and written is not tree else file
 
 
 def _is_known(tree: MappingTree) -> bool:

@@ -1,9 +1,9 @@
 """Read a script's text of any format into a checked Script: the entry point of this package."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -16,10 +16,9 @@ from scripts.formats.session import session_format
 from scripts.formats.session.session_format import RESPELL
 from scripts.formats.stage import stage_format
 from scripts.formats.stage.yaml_fixups import read_repaired
-from scripts.model.actions import Action, action_type, walk, with_arms
-from scripts.model.base import Location
-from scripts.model.diagnostics import PROBLEMS_MAX, Problem, Problems
-from scripts.model.script import Detector, Interrupt, Script, Skill, Topic
+from scripts.model.action_ids import with_ids
+from scripts.model.diagnostics import Problem, Problems
+from scripts.model.script import Script
 from scripts.parse.includes import (
     BESIDE_STAGES,
     INCLUDE_FILES_MAX,
@@ -182,73 +181,3 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
         return detector_file.read_detectors(*native.reader_of(tree, problems))
     problems.add("UNRECOGNISED_SCRIPT", "unrecognised script type: no `script:` and no `session:` at the top", tree.at)
     return None
-
-
-# -- ids of actions --------------------------------------------------------------------------------------------------
-
-
-def with_ids(script: Script, problems: Problems) -> Script:
-    """Return the script with an id for every action: ``<type>_<n>`` within its topic if the author wrote none.
-
-    The stage format has no ids; there one note reports all of them.
-    """
-    if script.form == "stage":
-        derived = Problems(problems.file)
-        script = _with_ids(script, derived)
-        count = len(derived.sorted())
-        if count:
-            message = (
-                f"{count}{'+' * (count == PROBLEMS_MAX)} actions have no id; their ids are derived from type and number"
-            )
-            problems.add("ID_DERIVED", message, script.at, severity="note")
-        return script
-    return _with_ids(script, problems)
-
-
-def _with_ids(script: Script, problems: Problems) -> Script:
-    return msgspec.structs.replace(
-        script,
-        phases=tuple(
-            msgspec.structs.replace(phase, topics=tuple(_named_within(topic, problems) for topic in phase.topics))
-            for phase in script.phases
-        ),
-        skills=tuple(_named_within(skill, problems) for skill in script.skills),
-        interrupts=tuple(_named_within(each, problems) for each in _named_interrupts(script, problems)),
-        detectors=tuple(_named_within(each, problems) for each in script.detectors),
-        on_budget=_named(script.on_budget, _derived_ids({each.id for each in walk(script.on_budget)}, problems)),
-    )
-
-
-def _named_interrupts(script: Script, problems: Problems) -> Iterator[Interrupt]:
-    fresh = _derived_ids({each.id for each in script.interrupts}, problems)
-    for each in script.interrupts:
-        yield each if each.id else msgspec.structs.replace(each, id=fresh("interrupt", each.at))
-
-
-_Owner = TypeVar("_Owner", Topic, Skill, Interrupt, Detector)
-
-
-def _named_within(owner: _Owner, problems: Problems) -> _Owner:
-    used_ids = {action.id for action in walk(owner.actions)}
-    return msgspec.structs.replace(owner, actions=_named(owner.actions, _derived_ids(used_ids, problems)))
-
-
-def _derived_ids(used_ids: set[str], problems: Problems) -> Callable[[str, Location], str]:
-    counts: dict[str, Iterator[str]] = {}
-
-    def fresh(kind: str, at: Location) -> str:
-        names = counts.setdefault(kind, (f"{kind}_{n}" for n in range(1, 1_000_000)))
-        name = next(name for name in names if name not in used_ids)
-        problems.add("ID_DERIVED", f"this `{kind}` has no id; its derived id is {name}", at, fix=f"Add `id: {name}`.")
-        return name
-
-    return fresh
-
-
-def _named(actions: tuple[Action, ...], fresh: Callable[[str, Location], str]) -> tuple[Action, ...]:
-    return tuple(_named_action(action, fresh) for action in actions)
-
-
-def _named_action(action: Action, fresh: Callable[[str, Location], str]) -> Action:
-    named = action if action.id else msgspec.structs.replace(action, id=fresh(action_type(action), action.at))
-    return with_arms(named, lambda inner: _named(inner, fresh))

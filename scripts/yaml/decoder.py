@@ -36,7 +36,7 @@ from scripts.model.actions import (
     Policy,
     UserSay,
 )
-from scripts.model.base import ASSIGNED, Expression, Location, Node, Reference, Template, Variable
+from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Reference, Template, Variable
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.exits import Exit
 from scripts.model.languages import OLDER_KEYS, REPLACED, Language, fields_in, key_in, older_key, takes_literals
@@ -205,6 +205,9 @@ class Reader:
         if origin is Annotated:
             if self._language == "1" and ASSIGNED in _metas(annotation):
                 return self._given(tree, read_assigned)
+            if self._language == "1" and WHOLE in _metas(annotation) and isinstance(tree, Scalar):
+                name = self._any(tree, str)
+                return name if name is _FAILED else {name: ""}
             part = self._any(tree, get_args(annotation)[0])
             return part if part is _FAILED else self._limits(tree, part, _metas(annotation))
         if origin in {Union, types.UnionType}:

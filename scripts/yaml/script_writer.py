@@ -36,6 +36,7 @@ from scripts.model.base import (
     Location,
     Node,
     Reference,
+    Results,
     Template,
     Variable,
     rebuilt,
@@ -204,6 +205,8 @@ class _Writer:
     def field(self, node: Node, field: msgspec.structs.FieldInfo, value: Any) -> Layout:
         if field.name in _GIVEN and isinstance(node, CallTool | HttpRequest):
             return _given(value)
+        if field.type == Results and list(value.values()) == [""]:
+            return str(next(iter(value)))
         if field.type == Assigned:
             return plain(assigned_value(value))
         if field.type == Mapping[str, Assigned]:

@@ -145,3 +145,29 @@ async def test_emit_tells_the_application_and_not_the_user(drive: StartSession) 
     emitted = [(each.action_id, each.event, each.data) for each in session.happened(Emitted)]
     assert emitted == [("tell", "visitor_known", {"age": 34, "adult": True}), ("emit_1", "simple", {})]
     assert session.said == []
+
+
+WHOLE = """
+cuebook: 1
+script: test
+skills:
+  - skill: split
+    params: [{var: name}]
+    returns: [first, last]
+    actions:
+      - set: {first: "=name.split(' ')[0]", last: "=name.split(' ')[1] if ' ' in name else null"}
+phases:
+  - phase: main
+    topics:
+      - topic: main
+        actions:
+          - {call: split, with: {name: Ana Li}, into: parts}
+          - {set: {people: [{name: Bo Y}]}}
+          - {call: split, foreach: people as person, with: {name: =person.name}, into: parts}
+          - say: "{{ parts.first }} {{ parts.last }} {{ people }}"
+"""
+
+
+async def test_all_results_may_be_stored_as_one_record(drive: StartSession) -> None:
+    session = await drive(WHOLE)
+    assert session.said == ["Ana Li name: Bo Y, parts: first: Bo, last: Y"]

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from scripts.model.actions import walk
 from scripts.model.script import Script
 from scripts.parse.read_script import Reading, Source, read_script
 from scripts.yaml.script_writer import native_yaml, simplified, without_places
@@ -56,6 +57,7 @@ def script(action: str, *, first_release: bool = True) -> Script:
     ],
 )  # fmt: skip
 def test_it_reads_as_the_older_spelling(written, older) -> None:
+    written, older = (f"{action[:-1]}, id: it}}" for action in (written, older))  # derived ids differ
     assert script(written) == script(older, first_release=False)
 
 
@@ -121,7 +123,7 @@ def test_another_version_of_the_language_is_an_error() -> None:
 
 
 def test_an_include_file_has_its_own_language() -> None:
-    skill = "skills: [{skill: greet, params: [{var: who}], actions: [{set: {a: =who}}, {say: '{{ a }}'}]}]\n"
+    skill = "skills: [{skill: greet, params: [{var: who}], actions: [{set: {a: =who}, id: it}, {say: '{{ a }}'}]}]\n"
     text = f"cuebook: 1\nuse: [skills.yaml]\n{HEAD}          - {{call: greet, with: {{who: Ana}}}}\n"
     of_first = read_script(Source(text, "talk.yaml", {"skills.yaml": "cuebook: 1\n" + skill}))
     of_older = read_script(Source(text, "talk.yaml", {"skills.yaml": skill.replace("=who", "who")}))
@@ -223,3 +225,44 @@ def test_a_placeholder_that_reads_like_two_is_written_as_an_expression() -> None
     again = read_script(Source(native_yaml(found.script)))
     assert again.script is not None
     assert without_places(again.script) == without_places(found.script)
+
+
+def ids(text: str) -> list[str]:
+    found = read_script(Source(f"cuebook: 1\nscript: talk\nactions:\n{text}"))
+    assert found.script is not None, [str(problem) for problem in found.errors]
+    assert [each.code for each in found.problems if each.code == "ID_DERIVED"] == []
+    return [action.id for action in walk(found.script.phases[0].topics[0].actions)]
+
+
+def test_an_action_without_an_id_is_named_after_its_first_variable() -> None:
+    actions = """
+- say: Hi.
+- {ask: Who?, into: [{var: name}, {var: age}]}
+- {ask: Who?, into: name}
+- {ask: Who?, into: name_2}
+- {say: Hello., id: ask_name_3}
+- {ask: Who?, into: name}
+- {choose: Tea?, into: drink, choices: [{key: tea, text: Tea, do: [{set: {cups: 1}}, {say: Fine.}]}, no]}
+- {set: {a: 1, b: 2}}
+- {add: {list: 1}}
+- {recall: tea, into: found}
+"""
+    assert ids(actions) == [
+        *("say_1", "ask_name", "ask_name_2", "ask_name_2_2", "ask_name_3", "ask_name_4"),
+        *("choose_drink", "set_cups", "say_2", "set_a", "add_list", "recall_found"),
+    ]
+
+
+def test_an_include_file_names_its_actions_alike() -> None:
+    skill = "cuebook: 1\nskills: [{skill: greet, actions: [{ask: Who?, into: name}]}]\n"
+    text = "cuebook: 1\nscript: talk\nuse: [skills.yaml]\nactions: [{call: greet}]\n"
+    found = read_script(Source(text, "talk.yaml", {"skills.yaml": skill}))
+    assert found.script is not None
+    assert found.script.skills[0].actions[0].id == "ask_name"
+
+
+def test_what_is_written_has_its_ids() -> None:
+    text = "cuebook: 1\nscript: talk\nactions: [{ask: Who?, into: name}]\n"
+    read = read_script(Source(text)).script
+    assert read is not None
+    assert "id: ask_name" in native_yaml(read)
