@@ -28,6 +28,7 @@ from store.analytics.outlines import (
     ArmOutline,
     EndReasonOutline,
     LabelOutline,
+    MilestoneOutline,
     Outline,
     VariableOutline,
 )
@@ -47,6 +48,7 @@ def outline(digest: str, script: Script) -> Outline:
         [LabelOutline(digest, label) for label in labels],
         list(_arms(digest, script)),
         [EndReasonOutline(digest, reason) for reason in sorted(_end_reasons(script))],
+        [MilestoneOutline(digest, script.id, name) for name in sorted(_milestones(script))],
     )
 
 
@@ -66,6 +68,7 @@ def joined(outlines: Iterable[Outline]) -> Outline:
         whole.labels.extend(each.labels)
         whole.arms.extend(each.arms)
         whole.end_reasons.extend(each.end_reasons)
+        whole.milestones.extend(each.milestones)
     return whole
 
 
@@ -94,8 +97,16 @@ def _arms(digest: str, script: Script) -> Iterator[ArmOutline]:
 def _end_reasons(script: Script) -> set[str]:
     """Return the reasons with which the script may end a session."""
     actions = [each for *_, listed in _homes(script) for each in walk(listed)]
-    written = {each.reason for each in actions if isinstance(each, End) and each.reason}
+    endings = (each.ending for each in actions if isinstance(each, End))
+    written = {ending.reason for ending in endings if ending is not None and ending.reason}
     return written | {USER_ENDED} | {reason for each in actions for reason in reasons_of(each.id)}
+
+
+def _milestones(script: Script) -> set[str]:
+    """Return the names of the milestones of a script."""
+    actions = (each for *_, listed in _homes(script) for each in walk(listed))
+    topics = (topic for phase in script.phases for topic in phase.topics)
+    return {each.milestone for each in (*actions, *topics) if each.milestone}
 
 
 def _actions(digest: str, script: Script) -> Iterator[ActionOutline]:

@@ -57,6 +57,7 @@ class Finish(Struct, frozen=True):
     reason: str
     by: EndedBy
     action_id: str = ""
+    outcome: str = ""
 
 
 class Answer(Struct, frozen=True):

@@ -4,7 +4,7 @@ from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, acknowledged
 from runtime.state.events import Emitted, VariantChosen
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value, shorten
-from scripts.model.actions import Add, Emit, End, Goto, Say, Scene, Set, Show
+from scripts.model.actions import Add, Emit, End, Ending, Goto, Say, Scene, Set, Show
 
 
 def say(run: TurnContext, action: Say) -> Outcome:
@@ -65,4 +65,5 @@ def goto(run: TurnContext, action: Goto) -> Outcome:
 
 def end(action: End) -> Finish:
     """End the conversation."""
-    return Finish(action.reason or "", "end_action", action.id)
+    ending = action.ending or Ending()
+    return Finish(ending.reason, "end_action", action.id, ending.outcome)

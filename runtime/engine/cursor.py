@@ -3,9 +3,20 @@
 The cursor records what it enters and leaves. It does not know what an action does.
 """
 
+from collections.abc import Mapping
+
 from runtime.actions import blocks, tool
 from runtime.actions.outcomes import CallSkill, Enter, Finish, Jump, leave_question
-from runtime.state.events import ActionLeft, Ended, Jumped, ScopeEntered, ScopeLeft, ScopeSkipped
+from runtime.state.events import (
+    ActionLeft,
+    Ended,
+    EndedBy,
+    Jumped,
+    MilestoneReached,
+    ScopeEntered,
+    ScopeLeft,
+    ScopeSkipped,
+)
 from runtime.state.program import Place
 from runtime.state.state import Frame, Held
 from runtime.turn.context import LimitExceeded, TurnContext
@@ -14,6 +25,8 @@ from scripts.model.script import Phase, Scope, Topic
 from scripts.model.variables import Declaration
 
 CALL_DEPTH_MAX = 10
+_OUTCOMES: Mapping[EndedBy, str] = {"script": "completed", "expired": "abandoned"}
+"""The outcome of a conversation by what ended it, if the script gives none."""
 
 
 class Cursor:
@@ -42,10 +55,12 @@ class Cursor:
         call = self._state.call() if self._run.program.has_calls else None
         return (call.skill, call.interrupt) if call is not None else ("", "")
 
-    def leave_action(self, action: Action) -> None:
-        """Record the end of an action and clear its progress."""
+    def leave_action(self, action: Action, *, is_done: bool = True) -> None:
+        """Record the end of an action and clear its progress; its milestone is reached if it `is_done`."""
         rounds = self._state.progress.round if self._state.progress is not None else 0
         self._run.record(ActionLeft(action.id, rounds, *self.called()))
+        if action.milestone and is_done:
+            self._run.record(MilestoneReached(action.milestone, action.id))
         self._state.progress = None
 
     def leave_blocks(self) -> None:
@@ -140,6 +155,9 @@ class Cursor:
             self.leave_action(block)
             if frame.arm == ON_FAIL and isinstance(block, Asking | CallTool) and self._left_after_failure(block):
                 return None
+        milestone = program.topic(state.phase, state.topic).milestone
+        if milestone:
+            self._run.record(MilestoneReached(milestone))
         self._to_next_topic()
         return None
 
@@ -262,5 +280,6 @@ class Cursor:
         """End the conversation."""
         self._leave_topic()
         self._leave_phase()
-        self._state.status, self._state.end_reason = "completed", finish.reason
-        self._run.record(Ended(finish.reason, finish.by, finish.action_id))
+        outcome = finish.outcome or _OUTCOMES.get(finish.by, "")
+        self._state.status, self._state.end_reason, self._state.outcome = "completed", finish.reason, outcome
+        self._run.record(Ended(finish.reason, finish.by, finish.action_id, outcome))

@@ -76,7 +76,8 @@ from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
 from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted, TurnRecalls
 from scripts.expressions.values import Value
-from scripts.model.actions import Action, Expiry, ModelStep, Question, Reminder, action_type
+from scripts.model.actions import Action, Expiry, Goto, ModelStep, Question, Reminder, action_type
+from scripts.model.actions import End as ScriptEnd
 from scripts.model.script import After, Interrupt, Scope
 
 AFTER_CALLS_S, AFTER_CALLS_PART = 1.0, 0.1  # minimum time after the last model call: seconds, part of the turn
@@ -546,8 +547,8 @@ class _Engine:
                 answering = self.run.program.interrupt(outcome.interrupt)
                 self._interrupt(action, sleep.awake_at(self.run, Wait("time")), answering, detection.NO_REACTION)
             case Jump() | Finish():
-                self._cursor.leave_action(action)
+                self._cursor.leave_action(action, is_done=isinstance(action, Goto | ScriptEnd))
                 self._cursor.exit_topic(action, outcome)
             case Leave():
-                self._cursor.leave_action(action)
+                self._cursor.leave_action(action, is_done=False)
                 self._after_interrupt(self._cursor.leave_list())

@@ -298,12 +298,20 @@ application; a question without a usable reply in its rounds; or a question that
 """
 
 
+class MilestoneReached(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="milestone"):
+    """The conversation reached a milestone of the script: an action or topic that has it ended."""
+
+    name: str
+    action_id: str = ""  # empty for that of a topic
+
+
 class Ended(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="ended"):
     """The conversation is over."""
 
     reason: str
     by: EndedBy | None = None  # null in rows of versions that did not store it
     action_id: str = ""  # the action that ended it, if one did
+    outcome: str = ""  # of the script's `end`; completed at the end of the script, abandoned if a question expired
 
 
 Body: TypeAlias = (
@@ -334,6 +342,7 @@ Body: TypeAlias = (
     | Intervened
     | Resized
     | TimerFired
+    | MilestoneReached
     | Ended
 )
 

@@ -214,6 +214,7 @@ class State(Struct, omit_defaults=True):
     exposed: dict[str, str] = {}  # by experiment, the arm of the last exposure
     spent: Spent = Spent()  # the usage of language models over all turns
     end_reason: str = ""
+    outcome: str = ""  # how it ended, such as completed
     gaps: tuple[tuple[int, int], ...] = ()  # first and last number of messages removed from the conversation
     context: ContextMemory | None = None  # the data of its context strategy
     context_settings: ContextSettings | None = None  # its own settings, which override those of its script

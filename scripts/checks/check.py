@@ -33,6 +33,8 @@ from scripts.model.actions import (
     Chat,
     Choose,
     Emit,
+    End,
+    Ending,
     Experiment,
     Form,
     Leading,
@@ -42,6 +44,7 @@ from scripts.model.actions import (
     Say,
     Scene,
     Show,
+    Signal,
     Sleep,
     action_type,
     outputs_of,
@@ -74,6 +77,7 @@ from scripts.yaml.syntax_hints import hidden_character
 
 _SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})|｛+\s*([^\W\d]\w*)\s*｝+")
 _ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions also store names of the older formats
+_A = {"event": "an event", "milestone": "a milestone", "outcome": "an outcome"}
 _EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
@@ -187,6 +191,7 @@ class _Checker:
 
     def topic(self, phase: Phase, topic: Topic) -> None:
         self.expression(topic.when)
+        self.word(topic.milestone, topic, "milestone")
         with self.within(Place(phase, topic)):
             self.declarations(topic.declare)
             self.timed(topic)
@@ -294,6 +299,12 @@ class _Checker:
             except ValueRefused as refused:
                 self.add("DEFAULT_MISMATCH", str(refused), node.mark(key))
 
+    def word(self, written: str, node: Topic | Action | Signal | Ending, key: str) -> None:
+        """Check a name for analysts or the application, which a file name or a URL may contain."""
+        is_left_out = not written and key not in node.marks and key != "event"
+        if not is_left_out and (not _EVENT.fullmatch(written) or len(written) > ID_CHARS_MAX):
+            self.add("ID_INVALID", f"{written!r} is not a valid name of {_A[key]}", node.mark(key))
+
     # -- actions ------------------------------------------------------------------------------------------------
 
     def actions(self, actions: tuple[Action, ...]) -> None:
@@ -307,6 +318,7 @@ class _Checker:
 
     def action(self, action: Action) -> None:
         self.expression(action.when)
+        self.word(action.milestone, action, "milestone")
         self.role(action.role, action.mark("role"))
         effect = effect_of(action)
         for step in effect.steps:
@@ -368,9 +380,10 @@ class _Checker:
             case Experiment():
                 self.met.add(action.plan)
                 self.faults(block_faults(action, self.script.experiments))
-            case Emit() if not _EVENT.fullmatch(action.signal.event):
-                message = f"{action.signal.event!r} is not a valid event name"
-                self.add("ID_INVALID", message, action.signal.mark("event"))
+            case Emit():
+                self.word(action.signal.event, action.signal, "event")
+            case End() if action.ending is not None:
+                self.word(action.ending.outcome, action.ending, "outcome")
             case Remember() | Recall():
                 self.memory(action)
             case CallTool():

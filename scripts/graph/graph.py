@@ -19,6 +19,7 @@ from scripts.model.actions import (
     CallTool,
     Choose,
     End,
+    Ending,
     Experiment,
     FailureExit,
     Goto,
@@ -310,6 +311,8 @@ def _spelled(value: object) -> str:
             return f"{value.items.source} as {value.name}"
         case Signal():
             return value.event
+        case Ending():
+            return ": ".join(filter(None, (value.outcome, value.reason)))
         case Moment():
             return value.text
         case Speakers():

@@ -87,6 +87,7 @@ class Step(Node, frozen=True, kw_only=True):
     tone: str = ""
     role: str = ""
     interruptible: bool = True  # by words and intents; detectors always interrupt
+    milestone: str = ""  # reached when the action ends
 
 
 OnInterrupted: TypeAlias = Literal["retry", "fail"]
@@ -425,10 +426,17 @@ class Goto(Step, frozen=True, kw_only=True):
     target: str = field(name="goto")
 
 
-class End(Step, frozen=True, kw_only=True):
-    """Ends the conversation, with a reason that is stored."""
+class Ending(Node, frozen=True, kw_only=True):
+    """How a conversation ends: a reason for analysts, and an outcome such as completed, refused or transferred."""
 
-    reason: str | None = field(name="end")
+    reason: str = ""
+    outcome: str = ""
+
+
+class End(Step, frozen=True, kw_only=True):
+    """Ends the conversation, with a reason and an outcome that are stored."""
+
+    ending: Ending | None = field(name="end")
 
 
 class OwnAction(Step, frozen=True, kw_only=True):

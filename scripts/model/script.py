@@ -199,6 +199,7 @@ class Topic(Node, frozen=True, kw_only=True):
     strategy: str = ""
     when: Expression | None = None
     interruptible: bool = True  # by words and intents; detectors always interrupt
+    milestone: str = ""  # reached at the end of its actions
     remind: tuple[Reminder, ...] = ()  # of the questions without their own
     expire: Expiry | None = None
     declare: tuple[Declaration, ...] = ()

@@ -51,7 +51,7 @@ def branches(action: If) -> tuple[list[If], If]:
 
 
 def _is_plain(branch: If) -> bool:
-    return branch.when is None and not branch.tone and not branch.role and branch.interruptible
+    return branch.when is None and not branch.tone and not branch.role and branch.interruptible and not branch.milestone
 
 
 def _branches(tree: Tree, on_fault: OnFault) -> list[Mapping]:

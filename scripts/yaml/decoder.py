@@ -71,6 +71,7 @@ SHORTHANDS = {
     "Moment": "after",
     "Validation": "unless",
     "Exit": "said",
+    "Ending": "reason",
 }
 """For these types, a text stands for a mapping with only this key."""
 
@@ -263,7 +264,8 @@ class Reader:
 
     def _tagged(self, tree: Tree, members: tuple[type[Struct], ...]) -> Any:
         by_verb = _by_verb(members, self._language)
-        if isinstance(tree, Scalar) and tree.plain and (kind := _shorthand(members)) is not None:
+        is_word = isinstance(tree, Scalar) and (tree.plain or (self._language == "1" and isinstance(tree.value, str)))
+        if is_word and (kind := _shorthand(members)) is not None:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
             fix = space_missing(tree.text) if isinstance(tree, Scalar) else ""

@@ -17,6 +17,7 @@ from scripts.model.actions import (
     CallTool,
     ChoiceItem,
     Choose,
+    Ending,
     FailureExit,
     If,
     IfKnown,
@@ -231,6 +232,8 @@ class _Writer:
                 return self.layout(value.then)
             case Acknowledgement():
                 return True if value.text is None else value.text.source
+            case Ending(outcome=""):
+                return value.reason
             case IfKnown(policy="ask" | "skip"):
                 return value.policy
             case IfKnown():

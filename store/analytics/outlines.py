@@ -63,6 +63,14 @@ class EndReasonOutline(msgspec.Struct, frozen=True):
     reason: str
 
 
+class MilestoneOutline(msgspec.Struct, frozen=True):
+    """One milestone of a script; the columns of `script_milestones`."""
+
+    digest: str
+    script_id: str
+    milestone: str
+
+
 class Outline(msgspec.Struct, frozen=True):
     """The outlines of the scripts `digests`."""
 
@@ -72,3 +80,4 @@ class Outline(msgspec.Struct, frozen=True):
     labels: list[LabelOutline] = []
     arms: list[ArmOutline] = []
     end_reasons: list[EndReasonOutline] = []
+    milestones: list[MilestoneOutline] = []

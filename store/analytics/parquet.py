@@ -14,6 +14,7 @@ DAY_OF: Mapping[str, str | None] = {
     "script_actions": None,
     "script_variables": None,
     "script_arms": None,
+    "script_milestones": None,
     "users": None,
     "sessions": "created_at",
     "turns": "finished_at",
@@ -29,6 +30,7 @@ DAY_OF: Mapping[str, str | None] = {
     "llm_calls": "started_at",
     "detections": "detected_at",
     "exposures": "exposed_at",
+    "milestones": "reached_at",
     "memory_units": "creation_time",
 }
 """The column that determines the day of a row, by table; None: the table is not partitioned. It has all tables of the

@@ -16,6 +16,7 @@ from store.analytics.outlines import (
     ArmOutline,
     EndReasonOutline,
     LabelOutline,
+    MilestoneOutline,
     Outline,
     VariableOutline,
 )
@@ -109,6 +110,7 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         ("labels", LabelOutline, outline.labels),
         ("arms", ArmOutline, outline.arms),
         ("end_reasons", EndReasonOutline, outline.end_reasons),
+        ("milestones", MilestoneOutline, outline.milestones),
     ):
         shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
         connection.execute(

@@ -47,7 +47,11 @@ ABOUT_CALLS = (
     UNTIL_THEN,
 )
 IDLE_DAYS = Parameter("idle_days", "number", "days without a turn after which a session counts as abandoned", 7)
-MILESTONE = Parameter("milestone", "text", "id of the action or topic to reach; the end of the script if omitted")
+MILESTONE = Parameter(
+    "milestone",
+    "text",
+    "milestone of the script, or id of an action or topic, to reach; the end of the script if omitted",
+)
 PERIODS = ("day", "week", "month")
 PERIOD = Parameter("period", "text", "length of the periods", "week", PERIODS)
 ZONE = Parameter("zone", "text", "time zone of the days, such as Asia/Shanghai", "UTC")
@@ -85,6 +89,12 @@ REPORTS: tuple[Report, ...] = (
         "Sessions by the version of the script they started with: completed, with what ended them, abandoned, active, "
         "paused and failed sessions; and how many reached the end of the script or a milestone.",
         (*ABOUT_SESSIONS, IDLE_DAYS, MILESTONE),
+    ),
+    Report(
+        "outcomes",
+        "Outcomes by name",
+        "Completed sessions by the version of the script they started with and the outcome that the script gave them.",
+        ABOUT_SESSIONS,
     ),
     Report(
         "time_to_complete",

@@ -37,6 +37,7 @@ EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "intervention": ("what", "scope", "turn", "first", "last", "keep"),
     "resized": ("strategy", "type", "after", "summary_to", "memo_to", "by", "tokens"),
     "timer": ("action_id", "timer_id", "timer", "due", "moment", "missed", "is_by_hand", "source"),
-    "ended": ("by", "action_id"),
+    "milestone": ("name", "action_id"),
+    "ended": ("by", "action_id", "outcome"),
 }
 """The retained fields of the data, by kind; `a.b` is a field of an object, `a[].b` one of each object in a list."""

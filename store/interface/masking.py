@@ -56,6 +56,7 @@ MASKED: Mapping[str, Mapping[str, Treatment]] = {
     },
     "detections": {**_USER, "label": "label"},
     "exposures": _USER,
+    "milestones": _USER,
     "memory_units": {
         **_USER,
         "unit_id": "pseudonym",

@@ -190,6 +190,8 @@ _RULES = (
     _of_event("detections", "seq", "'detected'"),
     _each_once("exposures", "'exposed'"),
     _of_event("exposures", "seq", "'exposed'"),
+    _each_once("milestones", "'milestone'"),
+    _of_event("milestones", "seq", "'milestone'"),
     _Rule("file_differs", "waits", _WAITS),
     _Rule("file_differs", "waits", _ANSWERS),
     _Rule("file_differs", "llm_calls", _CALLS),

@@ -36,7 +36,7 @@ phases:
       - topic: who
         declare: [{var: nickname}]
         actions:
-          - {ask: Your name?, id: ask_name, output: [{get: name}, {get: nickname}]}
+          - {ask: Your name?, id: ask_name, output: [{get: name}, {get: nickname}], milestone: named}
           - experiment: greeting
             id: greet
             arms: {plain: [{say: Hello., id: hi}], warm: [{say: "Hello {{ name }}", id: warm_hi}]}

@@ -48,6 +48,7 @@ class Reading:
         self.turn = turns[0]
         self.seq = 0
         self.ended_by: str | None = None
+        self.outcome: str | None = None
         self.scopes: dict[str, SimpleNamespace] = {}
         self.visits: list[SimpleNamespace] = []
         self.open: list[SimpleNamespace] = []
@@ -66,6 +67,7 @@ class Reading:
             forked_from=metadata.get("forkedFrom", {}).get("sessionId"), created_at=self.start.created_at,
             updated_at=last.finished_at, completed_at=last.finished_at if last.status == "completed" else None,
             ended_by=self.ended_by if last.status == "completed" else None,
+            outcome=self.outcome if last.status == "completed" else None,
             status=last.status, turn=last.turn, phase_id=last.phase_id, topic_id=last.topic_id,
             action_id=last.action_id, user_messages=sum(each["role"] == "user" for each in messages),
         )  # fmt: skip
@@ -97,6 +99,7 @@ class Reading:
         match kind:
             case "ended":
                 self.ended_by = data["by"]
+                self.outcome = data.get("outcome")
             case "scope_entered" | "scope_skipped":
                 self._enter_scope(data["scope"], data["id"], skipped=kind == "scope_skipped")
             case "scope_left":

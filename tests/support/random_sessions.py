@@ -149,6 +149,7 @@ class Traffic:
             updated_at=last, completed_at=last if status == "completed" else None,
             seconds=(last - created).total_seconds(), status=status, execution_status="", turn=walk.turn,
             ended_by=dice.choice(ENDS) if status == "completed" else None,
+            outcome=dice.choice(["completed", "refused", None]) if status == "completed" else None,
             phase_id=walk.stands[0], topic_id=walk.stands[1], action_id=walk.stands[2], message_count=walk.heard * 2,
             user_messages=walk.heard, event_count=walk.seq, is_redacted=False,
         )  # fmt: skip

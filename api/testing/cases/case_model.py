@@ -80,6 +80,7 @@ class CaseEnd(Struct, frozen=True):
 
     status: ExecutionStatus | None = "completed"
     reason: str | None = None
+    outcome: str | None = None
     variables: Mapping[str, Value] = {}
     scopes: CaseScopes = CaseScopes()
 

@@ -162,6 +162,8 @@ def _end_differences(found: FoundCase, player: Player) -> Iterator[ExpectationDi
         yield ExpectationDifference("status", end.status, state.execution_status, ("end", "status"))
     if end.reason is not None and state.end_reason != end.reason:
         yield ExpectationDifference("reason", end.reason, state.end_reason, ("end", "reason"))
+    if end.outcome is not None and state.outcome != end.outcome:
+        yield ExpectationDifference("outcome", end.outcome, state.outcome, ("end", "outcome"))
     for name, expectation, got in _unlike(scopes.flat(), end.variables):
         yield ExpectationDifference(f"variable {name}", expectation, got, ("end", "variables", name))
     for scope, variables in _expected_scopes(end):

@@ -10,7 +10,7 @@ from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import literal
 from scripts.formats.detector_config.parts import degree_of, id_of, pass_over
 from scripts.formats.placeholders import to_expression, to_template
-from scripts.model.actions import Action, Emit, End, Say, Set, Signal
+from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
 from scripts.yaml.decoder import Reader
@@ -70,7 +70,7 @@ class _Builder:
     def crisis(self, name: Scalar) -> None:
         when = Expression(f'detected.label == "{CRISIS}"', name.at)
         if re.search(r"^(end|terminate|stop|close)_?(session|conversation)?$", name.text):
-            self.actions.append(End(id=self._id(name.text), reason=name.text, when=when, at=name.at))
+            self.actions.append(End(id=self._id(name.text), ending=Ending(reason=name.text), when=when, at=name.at))
             return
         self._emit(name.text, {**_sent(name.at), "words": Expression("detected.words", name.at)}, when, name.at)
 
@@ -120,7 +120,9 @@ class _Builder:
     def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
         reason = held.pop("reason", None)
         text = reason.text if isinstance(reason, Scalar) else kind.text
-        self.actions.append(End(id=self._id(kind.text), reason=text, when=self._condition(kind, held), at=kind.at))
+        self.actions.append(
+            End(id=self._id(kind.text), ending=Ending(reason=text), when=self._condition(kind, held), at=kind.at)
+        )
         self._rest(held)
 
     def _replace(self, kind: Scalar, held: dict[str, Tree]) -> None:

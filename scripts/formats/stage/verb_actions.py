@@ -20,6 +20,7 @@ from scripts.model.actions import (
     Chat,
     Emit,
     End,
+    Ending,
     Form,
     Goto,
     Media,
@@ -224,4 +225,4 @@ def goto_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any
 
 def end_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
     reason = notation.word(tree)
-    return End(reason=None if reason.lower() in {"", "true"} else reason, **common)
+    return End(ending=None if reason.lower() in {"", "true"} else Ending(reason=reason), **common)

@@ -7,9 +7,9 @@ CREATE OR REPLACE TEMP TABLE told AS
     LATERAL (SELECT unnest(from_json(e.data, '{"action_type": "VARCHAR", "rounds": "INTEGER", "skill": "VARCHAR",
         "interrupt": "VARCHAR", "detector": "VARCHAR", "scope": "VARCHAR", "id": "VARCHAR", "source": "VARCHAR", "reason": "VARCHAR",
         "what": "VARCHAR", "wait": {"kind": "VARCHAR"}, "label": "VARCHAR", "score": "DOUBLE",
-        "severity": "DOUBLE", "by": "VARCHAR", "verdict": "VARCHAR", "old_place": "VARCHAR", "new_place": "VARCHAR", "message": "JSON", "experiment": "VARCHAR", "arm": "VARCHAR"}'))) AS d
+        "severity": "DOUBLE", "by": "VARCHAR", "verdict": "VARCHAR", "old_place": "VARCHAR", "new_place": "VARCHAR", "message": "JSON", "experiment": "VARCHAR", "arm": "VARCHAR", "name": "VARCHAR"}'))) AS d
     WHERE e.kind IN ('action_entered', 'action_left', 'action_skipped', 'exit', 'scope_entered', 'scope_left', 'scope_skipped', 'wait', 'ended',
-        'intervention', 'detected', 'exposed', 'migrated');
+        'intervention', 'detected', 'exposed', 'milestone', 'migrated');
 CREATE OR REPLACE TEMP TABLE placed AS
     SELECT *,
         last_value(CASE WHEN kind = 'scope_entered' AND scope = 'phase' THEN id END IGNORE NULLS) OVER so_far AS phase_id,
@@ -162,6 +162,11 @@ INSERT INTO exposures BY NAME
     SELECT d.session_id, t.user_id, t.script_id, t.script_version, d.experiment, d.arm, d.turn, d.seq,
         nullif(d.action_id, '') AS action_id, coalesce(d.by, 'user') AS unit, d.recorded_at AS exposed_at
     FROM placed AS d JOIN turns AS t ON t.session_id = d.session_id AND t.turn = d.turn WHERE d.kind = 'exposed';
+DELETE FROM milestones USING touched AS t WHERE milestones.session_id = t.session_id;
+INSERT INTO milestones BY NAME
+    SELECT d.session_id, t.user_id, t.script_id, t.script_version, d.name AS milestone, d.turn, d.seq, d.phase_id, d.topic_id,
+        nullif(d.action_id, '') AS action_id, d.recorded_at AS reached_at
+    FROM placed AS d JOIN turns AS t ON t.session_id = d.session_id AND t.turn = d.turn WHERE d.kind = 'milestone';
 
 -- 5. Sessions.
 DELETE FROM sessions USING touched AS t WHERE sessions.session_id = t.session_id;
@@ -176,14 +181,14 @@ INSERT INTO sessions BY NAME
         t.finished_at AS updated_at, CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at,
         epoch_us(t.finished_at - s.created_at) / 1e6 AS seconds, t.status,
         CASE WHEN f.session_id IS NULL THEN t.execution_status ELSE 'error' END AS execution_status, 
-        e.last.reason AS end_reason, e.last.ended_by AS ended_by, e.last.action_id AS end_action_id,
+        e.last.reason AS end_reason, e.last.outcome AS outcome, e.last.ended_by AS ended_by, e.last.action_id AS end_action_id,
         t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind, t.turn, l.message_count,
         coalesce(u.user_messages, 0) AS user_messages, l.event_count, s.is_redacted
     FROM internal.starts AS s SEMI JOIN touched USING (session_id)
     JOIN lasts AS l USING (session_id)
     JOIN turns AS t ON t.session_id = s.session_id AND t.turn = l.turn
     LEFT JOIN (SELECT session_id, arg_max(script_uuid, turn) AS script_uuid FROM moves GROUP BY session_id) AS m ON m.session_id = s.session_id
-    LEFT JOIN (SELECT session_id, arg_max({'reason': reason, 'ended_by': ended_by, 'action_id': action_id}, seq) AS last
+    LEFT JOIN (SELECT session_id, arg_max({'reason': reason, 'outcome': outcome, 'ended_by': ended_by, 'action_id': action_id}, seq) AS last
         FROM internal.ends SEMI JOIN touched USING (session_id) GROUP BY session_id) AS e
         ON e.session_id = s.session_id AND t.status = 'completed'
     LEFT JOIN (SELECT session_id, count(*)::INTEGER AS user_messages FROM messages SEMI JOIN touched USING (session_id)

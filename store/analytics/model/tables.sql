@@ -117,6 +117,16 @@ COMMENT ON COLUMN script_arms.position IS 'Position of the arm in the experiment
 COMMENT ON COLUMN script_arms.weight IS 'Its weight among the arms';
 COMMENT ON COLUMN script_arms.define IS 'Its description, as the author wrote it';
 
+CREATE TABLE script_milestones (
+    digest VARCHAR NOT NULL,
+    script_id VARCHAR NOT NULL,
+    milestone VARCHAR NOT NULL
+);
+COMMENT ON TABLE script_milestones IS 'One row per milestone of a script.';
+COMMENT ON COLUMN script_milestones.digest IS 'Digest of the text of the script';
+COMMENT ON COLUMN script_milestones.script_id IS 'The id that the author gave the script';
+COMMENT ON COLUMN script_milestones.milestone IS 'The milestone';
+
 CREATE TABLE users (
     user_id VARCHAR NOT NULL,
     first_seen_at TIMESTAMPTZ,
@@ -155,6 +165,7 @@ CREATE TABLE sessions (
     status VARCHAR NOT NULL,
     execution_status VARCHAR NOT NULL,
     end_reason VARCHAR,
+    outcome VARCHAR,
     ended_by VARCHAR,
     end_action_id VARCHAR,
     phase_id VARCHAR,
@@ -188,6 +199,7 @@ COMMENT ON COLUMN sessions.seconds IS 'Seconds from its creation to its latest t
 COMMENT ON COLUMN sessions.status IS 'active, paused, completed or failed';
 COMMENT ON COLUMN sessions.execution_status IS 'running, waiting_input, paused, completed or error';
 COMMENT ON COLUMN sessions.end_reason IS 'Why it ended, if a reason was given; in masked files only reasons that are in a script';
+COMMENT ON COLUMN sessions.outcome IS 'How it ended: the outcome of the `end` in the script; completed at the end of the script, abandoned if a question expired; null otherwise';
 COMMENT ON COLUMN sessions.ended_by IS 'What ended it: script (it came to the end of the script), end_action (an end of the script), user, application, rounds (a question got no usable reply); null if it is not completed, or if retention removed it';
 COMMENT ON COLUMN sessions.end_action_id IS 'The action that ended it; null if no action did';
 COMMENT ON COLUMN sessions.phase_id IS 'Current phase';
@@ -651,6 +663,32 @@ COMMENT ON COLUMN exposures.action_id IS 'The action of the exposure';
 COMMENT ON COLUMN exposures.unit IS 'Unit that is assigned to an arm: user or session';
 COMMENT ON COLUMN exposures.exposed_at IS 'When the turn finished';
 
+CREATE TABLE milestones (
+    session_id UUID NOT NULL,
+    user_id VARCHAR NOT NULL,
+    script_id VARCHAR NOT NULL,
+    script_version INTEGER NOT NULL,
+    milestone VARCHAR NOT NULL,
+    turn INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    phase_id VARCHAR,
+    topic_id VARCHAR,
+    action_id VARCHAR,
+    reached_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE milestones IS 'One row each time that a session reached a milestone of its script.';
+COMMENT ON COLUMN milestones.session_id IS 'The session';
+COMMENT ON COLUMN milestones.user_id IS 'The user of the session';
+COMMENT ON COLUMN milestones.script_id IS 'The id that the author gave the script';
+COMMENT ON COLUMN milestones.script_version IS 'Number of the version of the script';
+COMMENT ON COLUMN milestones.milestone IS 'The milestone';
+COMMENT ON COLUMN milestones.turn IS 'The turn';
+COMMENT ON COLUMN milestones.seq IS 'Number of the event';
+COMMENT ON COLUMN milestones.phase_id IS 'The phase';
+COMMENT ON COLUMN milestones.topic_id IS 'The topic';
+COMMENT ON COLUMN milestones.action_id IS 'The action; null for the milestone of a topic';
+COMMENT ON COLUMN milestones.reached_at IS 'When the turn finished';
+
 CREATE TABLE memory_units (
     user_id VARCHAR NOT NULL,
     unit_id VARCHAR NOT NULL,
@@ -732,5 +770,6 @@ CREATE TABLE internal.ends (
     seq INTEGER NOT NULL,
     ended_by VARCHAR,
     action_id VARCHAR,
-    reason VARCHAR
+    reason VARCHAR,
+    outcome VARCHAR
 );

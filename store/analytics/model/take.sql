@@ -40,6 +40,7 @@ INSERT INTO script_variables BY NAME FROM delta_variables ANTI JOIN internal.out
 INSERT INTO script_arms BY NAME FROM delta_arms ANTI JOIN internal.outlines USING (digest);
 INSERT INTO internal.labels BY NAME FROM delta_labels ANTI JOIN internal.outlines USING (digest);
 INSERT INTO internal.end_reasons BY NAME FROM delta_end_reasons ANTI JOIN internal.outlines USING (digest);
+INSERT INTO script_milestones BY NAME FROM delta_milestones ANTI JOIN internal.outlines USING (digest);
 INSERT INTO internal.outlines FROM delta_outlines ANTI JOIN internal.outlines USING (digest);
 DELETE FROM failed_turns;
 INSERT INTO failed_turns BY NAME
@@ -104,7 +105,8 @@ INSERT INTO internal.ends BY NAME
             WHEN regexp_matches(e.reason, '^no (valid )?answer to ') THEN 'rounds' END) AS ended_by,
         CASE WHEN json_exists(e.data, '$.by') THEN nullif(e.data ->> '$.action_id', '') WHEN a.session_id IS NULL
             THEN coalesce(x.action_id, nullif(regexp_extract(e.reason, '^no (?:valid )?answer to (.+)$', 1), '')) END AS action_id,
-        CASE WHEN NOT getvariable('is_masked') OR list_contains(getvariable('end_reasons'), e.reason) THEN nullif(e.reason, '') END AS reason
+        CASE WHEN NOT getvariable('is_masked') OR list_contains(getvariable('end_reasons'), e.reason) THEN nullif(e.reason, '') END AS reason,
+        nullif(e.data ->> '$.outcome', '') AS outcome
     FROM (SELECT *, data ->> '$.reason' AS reason FROM new_events WHERE kind = 'ended') AS e
     LEFT JOIN (SELECT DISTINCT session_id, turn FROM new_events WHERE kind = 'intervention' AND data ->> '$.what' = 'end') AS a
         ON a.session_id = e.session_id AND a.turn = e.turn

@@ -52,8 +52,9 @@ CREATE OR REPLACE MACRO is_version(script, version) AS is_known('version', versi
     SELECT k.script_id, k.version AS number FROM scripts AS k UNION ALL SELECT s.script_id, s.first_version FROM sessions AS s
     UNION ALL SELECT s.script_id, s.script_version FROM sessions AS s) AS numbers WHERE script IS NULL OR numbers.script_id = script));
 CREATE OR REPLACE MACRO is_period(period) AS is_one_of('period', period, ['day', 'week', 'month']);
--- A milestone is an action or a topic.
-CREATE OR REPLACE MACRO is_milestone(script, milestone) AS is_known('action or topic', milestone, (SELECT list(DISTINCT ids.id) FROM (
+-- A milestone is one of the script, or an action or a topic.
+CREATE OR REPLACE MACRO is_milestone(script, milestone) AS is_known('milestone, action or topic', milestone, (SELECT list(DISTINCT ids.id) FROM (
+    SELECT w.script_id, w.milestone AS id FROM script_milestones AS w UNION ALL
     SELECT w.script_id, w.action_id AS id FROM script_actions AS w UNION ALL SELECT w.script_id, w.topic_id FROM script_actions AS w
     WHERE w.phase_position > 0) AS ids WHERE script IS NULL OR ids.script_id = script));
 
@@ -61,13 +62,15 @@ CREATE OR REPLACE MACRO is_milestone(script, milestone) AS is_known('action or t
 -- session counts if it is unknown what ended it, because retention removed the reason before `by` was recorded.
 CREATE OR REPLACE MACRO is_finished(status, ended_by) AS status = 'completed' AND coalesce(ended_by, 'script') = 'script';
 
--- The sessions that entered a milestone, an action or a topic, and when; without a milestone, the finished sessions.
+-- The sessions that reached a milestone of the script, or entered an action or a topic, and when; without a milestone, the finished
+-- sessions.
 CREATE OR REPLACE MACRO reached_sessions(milestone := NULL) AS TABLE
 SELECT s.session_id, s.completed_at AS reached_at, s.turn AS reached_turn FROM sessions AS s
 WHERE milestone IS NULL AND is_finished(s.status, s.ended_by)
 UNION ALL
 SELECT v.session_id, min(v.entered_at), min(v.entered_turn) FROM (
     SELECT a.session_id, a.action_id AS id, a.entered_at, a.entered_turn FROM action_visits AS a WHERE a.outcome != 'skipped'
+    UNION ALL SELECT n.session_id, n.milestone, n.reached_at, n.turn FROM milestones AS n
     UNION ALL SELECT b.session_id, b.topic_id, b.entered_at, b.entered_turn FROM scope_visits AS b WHERE b.scope = 'topic' AND b.outcome != 'skipped'
 ) AS v WHERE v.id = milestone GROUP BY v.session_id;
 

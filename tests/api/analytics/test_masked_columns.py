@@ -34,12 +34,13 @@ SHOWN = {
         "is_question says"
     ),
     "script_arms": "digest script_id experiment unit arm position weight define",
+    "script_milestones": "digest script_id milestone",
     "script_variables": "digest script_id scope phase_id topic_id name type define is_pii",
     "users": "first_seen_at last_seen_at sessions completed_sessions turns user_messages",
     "sessions": (
         "session_id number script_uuid script_id script_version digest first_version locale forked_from "
-        "created_at updated_at completed_at seconds status execution_status ended_by end_action_id phase_id topic_id "
-        "action_id action_type wait_kind turn message_count user_messages event_count is_redacted"
+        "created_at updated_at completed_at seconds status execution_status outcome ended_by end_action_id phase_id "
+        "topic_id action_id action_type wait_kind turn message_count user_messages event_count is_redacted"
     ),
     "turns": (
         "session_id turn script_id script_version digest started_at finished_at seconds status "
@@ -71,6 +72,7 @@ SHOWN = {
     ),
     "detections": "session_id script_id script_version turn seq detector score severity seen_by message detected_at",
     "exposures": "session_id script_id script_version experiment arm turn seq action_id unit exposed_at",
+    "milestones": ("session_id script_id script_version milestone turn seq phase_id topic_id action_id reached_at"),
     "memory_units": (
         "sequence session_id turn message rank level characters creation_time end_time visit_count last_visit "
         "never_delete trust is_extract is_stale valid_from valid_to"

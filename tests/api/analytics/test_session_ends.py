@@ -42,6 +42,41 @@ ENDS = {  # what is said, and what comes of it
 }
 
 
+STUDY = """\
+cuebook: 1
+script: study
+phases:
+  - phase: main
+    topics:
+      - topic: consent
+        milestone: consented
+        actions:
+          - {ask: Will you take part?, into: {var: agrees, type: boolean}, id: ask_consent, milestone: asked}
+          - {end: {reason: no consent, outcome: refused}, when: not agrees, id: decline}
+      - topic: diary
+        actions: [{ask: How are you?, into: mood, expire: {after: 7 days, then: end}, milestone: diary}]
+"""
+
+
+async def test_milestones_and_outcomes_reach_the_reports(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data") as api:
+        await api.publish_script(STUDY)
+        for replies in (["yes", "fine"], ["yes"], ["no"]):
+            await api.send_texts(await api.create_session("study"), *replies)
+    place = Place(tmp_path / "a.duckdb")
+    analytics_files.refresh_all(tmp_path / "data", place, is_masked=True)
+    assert problems(place.path) == []
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        reached = "SELECT milestone, count(*) FROM milestones GROUP BY ALL ORDER BY ALL"
+        assert connection.execute(reached).fetchall() == [("asked", 3), ("consented", 2), ("diary", 1)]
+        placed = "SELECT DISTINCT phase_id, topic_id, action_id FROM milestones WHERE milestone = 'consented'"
+        assert connection.execute(placed).fetchall() == [("main", "consent", None)]
+        share = "SELECT reached FROM completion(milestone := 'consented')"
+        assert connection.execute(share).fetchall() == [(2,)]
+        found = connection.execute("SELECT outcome, sessions, share FROM outcomes()").fetchall()
+        assert found == [("completed", 1, 0.5), ("refused", 1, 0.5)]
+
+
 @pytest.fixture
 async def ended(app: OpenApp, tmp_path: Path) -> dict[str, tuple[str, ...]]:
     """Return what was said in each session; the application ends the one that is left."""

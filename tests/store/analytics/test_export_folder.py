@@ -85,7 +85,7 @@ def whole(file: Path, table: str) -> list[tuple[Any, ...]]:
 
 def test_a_table_is_read_back_by_its_days(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
-    assert export(file, folder) == 3 + 5
+    assert export(file, folder) == 3 + 6
     assert exported(folder, "messages") == whole(file, "messages")
     assert exported(folder, "scripts") == whole(file, "scripts")
     assert {each.name for each in (folder / "messages").iterdir()} == {f"day={day}" for day in DAYS}
@@ -175,7 +175,7 @@ def test_two_exports_to_one_folder_do_not_mix(file: Path, tmp_path: Path) -> Non
     with pytest.raises(FolderRefused, match="is running"):
         ExportFolder(tmp_path / "parquet")
     first.close()
-    assert export(file, tmp_path / "parquet") == 8
+    assert export(file, tmp_path / "parquet") == 9
 
 
 def test_another_model_writes_everything_again(file: Path, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_another_model_writes_everything_again(file: Path, tmp_path: Path) -> No
     export(file, folder)
     manifest = (folder / MANIFEST).read_text()
     (folder / MANIFEST).write_text(manifest.replace('"modelVersion": 1', '"modelVersion": 0'))
-    assert export(file, folder) == 8
+    assert export(file, folder) == 9
     assert export(file, folder) == 0
 
 
@@ -194,7 +194,7 @@ def test_many_days_have_a_file_each(file: Path, tmp_path: Path) -> None:
         '2026-03-01T00:00:00Z'::TIMESTAMPTZ + INTERVAL (i % 230) DAY FROM range(2_000) AS r(i)""",
     )
     folder = tmp_path / "parquet"
-    assert export(file, folder) == 230 + 5
+    assert export(file, folder) == 230 + 6
     assert exported(folder, "messages") == whole(file, "messages")
     assert len(list(folder.glob("messages/*/*"))) == 230
 

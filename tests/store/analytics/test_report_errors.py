@@ -21,7 +21,7 @@ SLIPS = {
     "level": ("'topics'", "`level` is one of phase, topic"),
     "period": ("'year'", "`period` is one of day, week, month, not `year`"),
     "idle_days": ("-1", "`idle_days` is a number from 0, not -1"),
-    "milestone": ("'ask_9'", "there is no action or topic `ask_9`; did you mean `ask_1`?"),
+    "milestone": ("'ask_9'", "there is no milestone, action or topic `ask_9`; did you mean `ask_1`?"),
     "role": ("'bot'", "`role` is one of user, assistant, system, tool, not `bot`"),
     "hits_max": ("-1", "LIMIT/OFFSET cannot be negative"),
     "experiment": ("'greting'", "there is no experiment `greting`; did you mean `greeting`?"),

@@ -189,6 +189,28 @@ def test_completion_tells_what_became_of_sessions(
 
 
 @CHOICES
+def test_outcomes_are_those_of_completed_sessions(model: Any, asked: Ask, given: Mapping[str, str]) -> None:
+    reckoned = []
+    done = [each for each in chosen(model, given) if each.status == "completed"]
+    for (script, version), rows in grouped(done, "script_id", "first_version"):
+        counts = Counter(each.outcome for each in rows)
+        for outcome in sorted(counts, key=lambda each: (-counts[each], each or "~")):
+            ended = [each for each in rows if each.outcome == outcome]
+            seconds = [(each.updated_at - each.created_at).total_seconds() for each in ended]
+            reckoned.append(
+                {
+                    "script_id": script,
+                    "script_version": version,
+                    "outcome": outcome,
+                    "sessions": len(seconds),
+                    "share": len(seconds) / len(rows),
+                    "median_seconds": quantile(seconds, 0.5),
+                }
+            )
+    same(report(asked, "outcomes", given), reckoned)
+
+
+@CHOICES
 @MILESTONES
 def test_time_to_complete_is_that_to_the_end_or_a_milestone(
     model: Any, asked: Ask, given: Mapping[str, str], milestone: Mapping[str, str]
