@@ -5,6 +5,7 @@ from typing import assert_never
 
 from runtime.actions import ask, blocks, chat, choose, form, known, own, remember, sleep, statements, tool
 from runtime.actions.outcomes import DONE, Outcome
+from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value
 from scripts.model import actions
@@ -77,11 +78,16 @@ async def _put_question(run: TurnContext, action: actions.Ask | actions.AiAsk | 
 
 
 async def resume(
-    run: TurnContext, action: Action, reply: str, picked: str | None, sent: Mapping[str, Value] | None
+    run: TurnContext,
+    action: Action,
+    wait: Wait | None,
+    reply: str,
+    picked: str | None,
+    sent: Mapping[str, Value] | None,
 ) -> Outcome:
     """Give a reply to the action that waits for it, with the key of the picked choice or the values of the sent form.
 
-    Raises ActionFailed for an action that never waits.
+    Raises ActionFailed for an action that does not wait so.
     """
     if run.progress.is_confirmation and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose):
         return known.answer_confirmation(run, action, reply, picked) or await _put_question(run, action)
@@ -98,7 +104,7 @@ async def resume(
             return await form.answer_form(run, action, reply, sent)
         case actions.Chat():
             return await chat.answer_chat(run, action, reply)
-        case actions.Say() | actions.Show() | actions.UserSay():
+        case actions.Say() | actions.Show() | actions.UserSay() if wait is not None and wait.is_acknowledgement:
             return DONE
         case actions.OwnAction():
             return await own.carry_out(run, action, reply)

@@ -415,7 +415,7 @@ class _Engine:
             return await enter(self.run, action)
         picked = turn_input.choice if isinstance(turn_input, Chosen) else None
         sent = turn_input.values if isinstance(turn_input, Filled) else None
-        return await resume(self.run, action, content, picked, sent)
+        return await resume(self.run, action, wait, content, picked, sent)
 
     async def _carry_out(self, action: Action, wait: Wait, work: Awaitable[Outcome | None]) -> None:
         """Let an action begin or handle a reply."""

@@ -86,6 +86,11 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     begins: bool = False  # a budget prevented the start of the action; it begins after the next message
     until: datetime | None = None  # for a time: when the session continues by itself
 
+    @property
+    def is_acknowledgement(self) -> bool:
+        """Return whether any reply will do."""
+        return self.kind in {"acknowledge", "suggestion"}
+
 
 class Timing(Struct, frozen=True, omit_defaults=True):
     """What the timers of a wait are counted from; only scripts with moments have it."""

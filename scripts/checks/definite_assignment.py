@@ -260,7 +260,7 @@ class _Paths:
             known.set((Level.GLOBAL, name), mask, after.doubts.get((Level.GLOBAL, name), ""))
         for variable in run.call.assigned:
             name = run.call.output[variable]
-            if not name:  # the record of all results
+            if not name:  # all results in one variable
                 self._conditions.forget(known, variable)
                 known.set(self._sight.key(variable), VALUE)
                 continue
