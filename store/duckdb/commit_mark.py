@@ -65,7 +65,9 @@ class CommitMark:
 
 def last_commit(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the number of the last commit that the tables contain; 0 for none."""
-    rows = connection.execute("SELECT greatest((SELECT max(commit_number) FROM turns), (FROM commits))").fetchall()
+    rows = connection.execute(
+        "SELECT greatest((SELECT max(commit_number) FROM turns), (SELECT number FROM commits))"
+    ).fetchall()
     return int(rows[0][0])
 
 

@@ -11,7 +11,6 @@ from cachetools import LRUCache
 from store.duckdb.calls import settle
 from store.duckdb.insert import as_list, insert_statement, roll_back
 from store.duckdb.timers import delete_timers
-from store.duckdb.variables import merge_statement
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
@@ -43,7 +42,6 @@ class TurnCommitter:
         self._inserting.execute("PRAGMA disable_optimizer")
         self._heads: LRUCache[SessionId, Head] = LRUCache(HEADS_MAX)
         self._statements = {table: insert_statement(cursor, table) for table in _TABLES}
-        self._statements["user_variables"] = merge_statement(cursor)
 
     def commit(self, group: list[Entry], number: int) -> list[StoreError | None]:
         """Commit the valid entries; return for each entry None, or the error if it was refused.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from store.duckdb.fetch import Cursor
 from store.duckdb.insert import insert
 from store.duckdb.short_term_sql import REMOVE_DANGLING
+from store.duckdb.variables import merge_writes
 from store.interface.maintenance_rows import ErasureResult
 from store.interface.rows import ErasureRow
 
@@ -42,7 +43,7 @@ OWNED = (
     Owned("call_journal", {"calls": "count(DISTINCT call_id)"}),
     Owned("webhook_deliveries", {"deliveries": _ROWS}),
     Owned("timers", {"timers": _ROWS}),
-    Owned("user_variables", {"variables": _ROWS}, by_session=False),
+    Owned("user_variable_values", {"variables": _ROWS}, by_session=False),
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
     Owned("api_keys", {"keys": _ROWS}, by_session=False),
     Owned("memory_unit_rows", {"units": _ROWS}),
@@ -68,7 +69,11 @@ def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:
 
 
 def delete_sessions(cursor: Cursor, tenant: str, session_ids: list[str]) -> list[str]:
-    """Delete all rows of sessions; return the users whose memory contained rows of them. Within a transaction."""
+    """Delete all rows of sessions; return the users whose memory contained rows of them. Within a transaction.
+
+    The values of global variables that the sessions wrote stay.
+    """
+    merge_writes(cursor)
     users = delete_memory_of(cursor, tenant, session_ids)
     _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, session_ids, None)
     return users
@@ -140,6 +145,7 @@ def sessions_of_user(cursor: Cursor, tenant: str, user_id: str) -> list[str]:
 
 def erase_user(cursor: Cursor, tenant: str, user_id: str, receipt_id: str, erased_at: datetime) -> ErasureResult:
     """Delete all rows of a user and of that user's sessions, and insert a receipt. Within a transaction."""
+    merge_writes(cursor)
     sessions = sessions_of_user(cursor, tenant, user_id)
     counts = _remove(cursor, OWNED, tenant, sessions, user_id)
     insert(cursor, "erasures", ErasureRow(tenant, receipt_id, erased_at, counts))

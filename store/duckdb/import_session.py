@@ -8,6 +8,7 @@ from store.duckdb.deletion import delete_session
 from store.duckdb.fetch import Cursor
 from store.duckdb.insert import as_list, insert_statement, typed_rows
 from store.duckdb.script_texts import script_text
+from store.duckdb.variables import merge_writes
 from store.interface.admission import NO_HEAD, SessionId, StoredTurn, require_numbers, require_uuid, stored
 from store.interface.encoding import encode
 from store.interface.errors import KeyTaken, RowRefused, SessionTaken
@@ -32,7 +33,8 @@ def import_session(cursor: Cursor, whole: SessionDocument, *, replaces: bool = F
     _insert(cursor, "settled_calls", whole.calls)
     _insert(cursor, "script_texts", texts)
     if whole.variables:
-        statement = _ADD_VARIABLES.format(rows=typed_rows(cursor, "user_variables"))
+        merge_writes(cursor)
+        statement = _ADD_VARIABLES.format(rows=typed_rows(cursor, "user_variable_values"))
         cursor.execute(statement, [as_list(map(encode, whole.variables))])
 
 
@@ -90,10 +92,10 @@ def _insert(cursor: Cursor, table: str, rows: Sequence[msgspec.Struct]) -> None:
 
 
 _ADD_VARIABLES = """
-INSERT INTO user_variables BY NAME
+INSERT INTO user_variable_values BY NAME
 SELECT * FROM ({rows}) AS written
 WHERE NOT EXISTS (
-    SELECT 1 FROM user_variables AS old
+    SELECT 1 FROM user_variable_values AS old
     WHERE old.tenant = written.tenant AND old.user_id = written.user_id AND old.name = written.name
 )
 """

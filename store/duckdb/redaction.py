@@ -10,6 +10,7 @@ from datetime import datetime
 from store.duckdb.deletion import OF_SESSIONS, delete_memory_of
 from store.duckdb.event_fields_sql import remaining_event, remaining_fields
 from store.duckdb.fetch import Cursor
+from store.duckdb.variables import merge_writes
 
 STATE_FIELDS = (
     "version",
@@ -87,6 +88,7 @@ _ORIGIN = """CASE WHEN try_cast(metadata ->> '$.forkedFrom.sessionId' AS UUID) I
 
 def redact_sessions(cursor: Cursor, tenant: str, session_ids: list[str], at: datetime) -> list[str]:
     """Redact sessions and delete their memory; return the users whose memory contained them. Within a transaction."""
+    merge_writes(cursor)
     parameters: dict[str, str | list[str]] = {"tenant": tenant, "sessions": session_ids}
     users = delete_memory_of(cursor, tenant, session_ids)
     for table, changes in REWRITTEN.items():

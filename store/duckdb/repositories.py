@@ -24,11 +24,11 @@ from store.duckdb.compaction import Compaction, require_room
 from store.duckdb.database import Database
 from store.duckdb.readers import Readers
 from store.duckdb.repository import Repository, reads, reads_durable, writes
-from store.duckdb.writer import Writer
+from store.duckdb.writer import Changed, Writer
 from store.interface.admission import ProposedTurn
 from store.interface.errors import CompactionRunning
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
-from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow
+from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow, UserVariableRow
 from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
@@ -86,10 +86,23 @@ class DuckDBSessions(Repository):
     fork = writes(session_metadata.fork)
     label = writes(session_metadata.label)
     import_session = writes(
-        import_sql.import_session, lambda _, whole, **__: [(whole.session.tenant, whole.session.session_id)]
+        import_sql.import_session,
+        lambda _, whole, **__: Changed(
+            [(whole.session.tenant, whole.session.session_id)], [(row.tenant, row.user_id) for row in whole.variables]
+        ),
     )
-    user_variables = reads(variables.user_variables)
-    set_user_variables = writes(variables.set_user_variables)
+    _user_variables = reads(variables.user_variables)
+
+    async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
+        """Return the cached variables of a user, or read them."""
+        if self._writer_or_none is None:
+            return await self._user_variables(tenant, user_id)
+        user = (tenant, user_id)
+        return await self._writer_or_none.variables.get(user, lambda: self._user_variables(*user))
+
+    set_user_variables = writes(
+        variables.set_user_variables, lambda _, rows, *__: Changed(users=[(rows[0].tenant, rows[0].user_id)])
+    )
     user_history = reads(variables.user_history)
     ids_of_user = reads(deletion.sessions_of_user)
 
@@ -147,7 +160,9 @@ class DuckDBRetention(Repository):
     due = reads(retention.due)
     apply = writes(
         retention.apply,
-        lambda result, tenant, *_: [(tenant, session_id) for session_id in (*result.redacted, *result.deleted)],
+        lambda result, tenant, *_: Changed(
+            [(tenant, session_id) for session_id in (*result.redacted, *result.deleted)]
+        ),
     )
 
 
@@ -161,10 +176,13 @@ class DuckDBMaintenance(Repository):
         self.compaction: Compaction | None = None
 
     delete_session = writes(
-        deletion.delete_session, lambda is_removed, tenant, session_id: [(tenant, session_id)] * is_removed
+        deletion.delete_session, lambda is_removed, tenant, session_id: Changed([(tenant, session_id)] * is_removed)
     )
     erase_user = writes(
-        deletion.erase_user, lambda erased, tenant, *_: [(tenant, session_id) for session_id in erased.sessions]
+        deletion.erase_user,
+        lambda erased, tenant, user_id, *_: Changed(
+            [(tenant, session_id) for session_id in erased.sessions], [(tenant, user_id)]
+        ),
     )
 
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:

@@ -1,13 +1,12 @@
 """What all repositories over DuckDB share: a method of a repository runs one function with a cursor, in a thread."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from store.duckdb.fetch import Cursor
 from store.duckdb.readers import Readers
-from store.duckdb.writer import Writer
-from store.interface.admission import SessionId
+from store.duckdb.writer import Changed, Writer
 from store.interface.errors import StoreReadOnly
 
 P = ParamSpec("P")
@@ -61,18 +60,18 @@ def reads_durable(function: _Statements[P, T | None]) -> _Method[P, T | None]:
 
 
 def writes(
-    function: _Statements[P, T], removed: Callable[Concatenate[T, P], Iterable[SessionId]] = lambda *_, **__: ()
+    function: _Statements[P, T], changed: Callable[Concatenate[T, P], Changed] = lambda *_, **__: Changed()
 ) -> _Method[P, T]:
     """Return the method that runs `function` in the writing thread and returns after its transaction is on disk.
 
-    `removed` returns the sessions that were deleted or replaced, from the result and the arguments.
+    `changed` returns from the result and the arguments what the caches must forget.
     Raises StoreBusy, StoreUnavailable, StoreReadOnly, and what `function` raises.
     """
 
     @wraps(function)
     async def method(self: Repository, /, *args: P.args, **options: P.kwargs) -> T:
         return await self._writer.run(
-            lambda cursor: function(cursor, *args, **options), lambda result: removed(result, *args, **options)
+            lambda cursor: function(cursor, *args, **options), lambda result: changed(result, *args, **options)
         )
 
     return method

@@ -10,7 +10,8 @@ def fork(cursor: Cursor, fork: ForkRow) -> None:
     """Copy a session, its turns up to one, and its migrations up to that turn, under another id.
 
     The copied turns have the same numbers, times and states. Idempotency keys are not copied, since those requests
-    were made to the other session. Raises KeyTaken, RowRefused.
+    were made to the other session, nor commit numbers, so that their writes of global variables do not count again.
+    Raises KeyTaken, RowRefused.
     """
     if not is_uuid(fork.session_id):
         raise RowRefused(f"session id {fork.session_id!r} is not a UUID")
@@ -28,7 +29,8 @@ def fork(cursor: Cursor, fork: ForkRow) -> None:
     )
     copied = cursor.execute(
         """INSERT INTO turns BY NAME SELECT * REPLACE (
-            $id::UUID AS session_id, CASE WHEN turn = 0 THEN $request END AS idempotency_key,
+            $id::UUID AS session_id, NULL AS commit_number,
+            CASE WHEN turn = 0 THEN $request END AS idempotency_key,
             CASE WHEN turn = 0 THEN $fingerprint END AS fingerprint
         ) FROM turns WHERE tenant = $tenant AND session_id = try_cast($source AS UUID) AND turn <= $turn""",
         source | request | {"fingerprint": fork.fingerprint, "turn": fork.turn},

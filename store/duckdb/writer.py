@@ -14,6 +14,8 @@ import structlog
 from store.duckdb.committer import TurnCommitter
 from store.duckdb.database import Database
 from store.duckdb.insert import roll_back
+from store.duckdb.variable_cache import UserVariableCache
+from store.duckdb.variables import MERGE_TURNS, merge_writes, unmerged_turns
 from store.interface.admission import ProposedTurn, SessionId
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
@@ -26,6 +28,7 @@ from store.interface.errors import (
     WriteFailed,
     describe_error,
 )
+from store.interface.global_writes import UserId, global_writes
 from store.interface.turn_group import Entry
 
 QUEUE_MAX = 4_096
@@ -56,7 +59,16 @@ class _Statements(NamedTuple):
 
     run: Callable[[Cursor], Any]
     done: asyncio.Future[Any]
-    removed: Callable[[Any], Iterable[SessionId]]  # returns the deleted sessions from the result
+    changed: Callable[[Any], "Changed"]
+
+
+class Changed(NamedTuple):
+    """What a write changed that is cached."""
+
+    sessions: Iterable[SessionId] = ()
+    """The sessions that were deleted or replaced."""
+    users: Iterable[UserId] = ()
+    """The users whose variables were set or deleted."""
 
 
 class _Pause(NamedTuple):
@@ -78,6 +90,8 @@ class Writer:
         self._database = database
         self._cursor = database.cursor()
         self._committer = TurnCommitter(self._cursor)
+        self.variables = UserVariableCache()
+        self._unmerged = unmerged_turns(self._cursor)
         self._queue: queue.Queue[_Job | None] = queue.Queue(QUEUE_MAX)
         self._closed = False
         self._working_since: float | None = None
@@ -98,15 +112,13 @@ class Writer:
         self._submit(_Entry(entry, done))
         await done
 
-    async def run(
-        self, statements: Callable[[Cursor], T], removed: Callable[[T], Iterable[SessionId]] = lambda _: ()
-    ) -> T:
+    async def run(self, statements: Callable[[Cursor], T], changed: Callable[[T], Changed] = lambda _: Changed()) -> T:
         """Run `statements` in a transaction of their own, in the writing thread; return the result after it is on disk.
 
-        `removed` returns the deleted sessions from the result. Raises the StoreError that `statements` raises.
+        `changed` returns from the result what the caches must forget. Raises the StoreError that `statements` raises.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._submit(_Statements(statements, done, removed))
+        self._submit(_Statements(statements, done, changed))
         return await done
 
     async def ensure_durable(self) -> None:
@@ -177,11 +189,18 @@ class Writer:
                         self._wait_until_over(group)
                     else:
                         _answer(self._write(group))
+                self._merge_writes()
                 self._working_since = None
             self._checkpoint()
         finally:
             self._abandon(jobs)
             self._close_cursors()
+
+    def _merge_writes(self) -> None:
+        """Merge the writes of global variables if there were MERGE_TURNS turns since; try again after as many."""
+        if self._unmerged >= MERGE_TURNS and not self._is_stopped:
+            self._unmerged = 0
+            self._run(merge_writes)
 
     def _close_cursors(self) -> None:
         self._committer.close()
@@ -201,7 +220,7 @@ class Writer:
     def _look(self) -> None:
         """Check the files. After a failed write, write again: who asks `/ready` first sends no write until it works."""
         if self._failure is not None and not self._is_stopped:
-            self._run(lambda _: None, lambda _: ())
+            self._run(lambda _: None)
         else:
             self._durably([], None)
 
@@ -230,7 +249,7 @@ class Writer:
         except StoreUnavailable as lost:
             return [(job.done, type(lost)(*lost.args)) for job in (group if isinstance(group, list) else [group])]
         if isinstance(group, _Statements):
-            return [(group.done, self._run(group.run, group.removed))]
+            return [(group.done, self._run(group.run, group.changed))]
         number = self._next_commit()
         try:
             outcomes = self._committer.commit([job.entry for job in group], number)
@@ -240,9 +259,14 @@ class Writer:
             return [outcome for job in group for outcome in self._write([job])]
         except duckdb.Error as error:
             return [(job.done, self._failed(error)) for job in group]
-        stored = zip(group, outcomes, strict=True)
-        is_numbered = any(outcome is None and isinstance(job.entry, ProposedTurn) for job, outcome in stored)
-        outcomes_stored = self._durably(outcomes, number if is_numbered else None)
+        turns = [
+            job.entry.turn
+            for job, outcome in zip(group, outcomes, strict=True)
+            if outcome is None and isinstance(job.entry, ProposedTurn)
+        ]
+        outcomes_stored = self._durably(outcomes, number if turns else None)
+        self.variables.apply(global_writes(turns))  # if the sync failed, nothing is cached any more
+        self._unmerged += len(turns)
         if is_debugging():
             self._log_group(group, outcomes_stored)
         return list(zip((job.done for job in group), outcomes_stored, strict=True))
@@ -263,7 +287,7 @@ class Writer:
             ms=round(self.lag_s * 1_000, 1),
         )
 
-    def _run(self, statements: Callable[[Cursor], T], removed: Callable[[T], Iterable[SessionId]]) -> object:
+    def _run(self, statements: Callable[[Cursor], T], changed: Callable[[T], Changed] = lambda _: Changed()) -> object:
         """Run the statements; return their result, or the StoreError if they were not committed."""
         number = self._next_commit()
         try:
@@ -280,8 +304,11 @@ class Writer:
         except duckdb.Error as error:
             roll_back(self._cursor)
             return self._failed(error)
-        self._committer.forget(removed(result))
-        return self._durably([result], number)[0]
+        outcome = self._durably([result], number)[0]
+        sessions, users = changed(result)
+        self._committer.forget(sessions)
+        self.variables.forget(users)
+        return outcome
 
     def _next_commit(self) -> int:
         """Return the number of the commit that begins. A number is not used twice, even if its commit fails."""
@@ -300,7 +327,7 @@ class Writer:
             if number is not None:
                 self._database.mark(number)
         except DatabaseFileLost as lost:
-            self._committer.forget()
+            self._forget()
             return [type(lost)(*lost.args) for _ in outcomes]
         except (OSError, duckdb.Error, StoreUnavailable) as error:
             failed = self._failed(error)
@@ -313,11 +340,11 @@ class Writer:
     def _failed(self, error: duckdb.Error | OSError | StoreUnavailable) -> StoreUnavailable:
         """Remember a failure, log it if the last write did not fail, and return its StoreError.
 
-        The cached heads are dropped, because the state of the database is unknown: the next commit reads the tables.
+        All that is cached is dropped, because the state of the database is unknown: the tables are read next.
         After a failed sync nothing more is written: the system may have dropped the pages that it could not write, and
         another sync would succeed without them. DuckDB reports a failed sync of its files as a fatal error.
         """
-        self._committer.forget()
+        self._forget()
         problem = str(error) if isinstance(error, StoreUnavailable) else describe_error(error)
         if isinstance(error, duckdb.FatalException | RestartNeeded):
             if not self._is_stopped:
@@ -329,6 +356,10 @@ class Writer:
             log.error("the database cannot be written", problem=problem)
         self._failure = problem
         return WriteFailed(f"the write failed: {problem}")
+
+    def _forget(self) -> None:
+        self._committer.forget()
+        self.variables.forget()
 
     def _succeeded(self) -> None:
         if self._failure is not None:

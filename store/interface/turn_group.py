@@ -1,6 +1,6 @@
 """A group of turns and calls of models that one transaction commits, checked by the same rules in any database."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -18,7 +18,7 @@ from store.interface.admission import (
 )
 from store.interface.encoding import encode
 from store.interface.errors import KeyTaken, StoreError
-from store.interface.rows import CallRow, TurnRow, UserVariableRow
+from store.interface.rows import CallRow
 from store.interface.settlement import Settlement
 
 Entry: TypeAlias = ProposedTurn | CallRow
@@ -32,7 +32,6 @@ class TurnGroup:
         self.heads = heads
         self._number = number  # of the commit
         self._keys = keys
-        self.turns: list[TurnRow] = []
         self.documents: dict[str, list[bytes]] = {}  # the encoded rows to insert, by table
         self.settlements: list[Settlement] = []
         self.timers: dict[SessionId, list[bytes]] = {}  # the encoded timers by session, after its last turn
@@ -50,13 +49,9 @@ class TurnGroup:
         return None
 
     def all_documents(self) -> dict[str, list[bytes]]:
-        """Return the encoded rows by table, with the last write of each global variable (a null value deletes it), and
-        the timers after the last turn of each session.
-        """
-        variables = list(map(encode, _global_writes(self.turns)))
+        """Return the encoded rows by table, with the timers after the last turn of each session."""
         timers = [row for rows in self.timers.values() for row in rows]
-        last = {"user_variables": variables, "timers": timers}
-        return self.documents | {table: rows for table, rows in last.items() if rows}
+        return self.documents | ({"timers": timers} if timers else {})
 
     def _add_turn(self, proposal: ProposedTurn) -> None:
         turn, session = proposal.turn, proposal.session
@@ -77,7 +72,6 @@ class TurnGroup:
         )
         if proposal.timers is not None:
             self.timers[proposal.session_id] = list(map(encode, proposal.timers))
-        self.turns.append(turn)
         self.heads[proposal.session_id] = advanced
         self._keys.update(dict.fromkeys(keys, turn.session_id))
         if proposal.calls_used is not None:
@@ -89,16 +83,3 @@ class TurnGroup:
         encoded = {table: list(map(encode, of_table)) for table, of_table in rows.items() if of_table}
         for table, documents in encoded.items():
             self.documents.setdefault(table, []).extend(documents)
-
-
-def _global_writes(turns: Iterable[TurnRow]) -> list[UserVariableRow]:
-    """Return the last write of each user's variable. An unset variable has the value null."""
-    latest = {
-        (turn.tenant, turn.user_id, write.name): UserVariableRow(
-            turn.tenant, turn.user_id, write.name, write.new, write.type, write.source, turn.finished_at
-        )
-        for turn in turns
-        for write in turn.variables
-        if write.scope == "global"
-    }
-    return list(latest.values())

@@ -13,6 +13,7 @@ import pytest
 
 from store.duckdb.database import Database
 from store.duckdb.redaction import redact_sessions
+from store.duckdb.variables import merge_writes
 from store.interface.findings import REMEDIES
 from store.interface.private_files import FILE_NAME
 from tests.support.analytics_rules import problems
@@ -57,6 +58,7 @@ def damage(folder: Path, *statements: str) -> None:
     """Damage the database as a bad disk or somebody's SQL would."""
     database = Database.open(folder)
     cursor = database.cursor()
+    merge_writes(cursor)  # so that rows of `user_variable_values` count
     for statement in statements:
         cursor.execute(statement)
     cursor.close()
@@ -113,8 +115,8 @@ OF_SESSIONS: dict[str, str] = {
 """What is found, and what was done to the session `{it}`."""
 
 OTHERS: dict[str, str] = {
-    "variable_twice": "INSERT INTO user_variables SELECT * FROM user_variables WHERE user_id = 'ana'",
-    "variable_differs": "UPDATE user_variables SET value = '9' WHERE user_id = 'ana'",
+    "variable_twice": "INSERT INTO user_variable_values SELECT * FROM user_variables WHERE user_id = 'ana'",
+    "variable_differs": "UPDATE user_variable_values SET value = '9' WHERE user_id = 'ana'",
     "script_twice": "INSERT INTO scripts SELECT * FROM scripts",
     "script_altered": "UPDATE script_texts SET text = replace(text, 'Welcome', 'Goodbye')",
     "key_of_api_twice": """INSERT INTO api_keys SELECT 'default', 'one', 'a key', 'digest', ['app'], NULL, now(), NULL,
@@ -168,7 +170,7 @@ async def test_a_different_result_is_reported_but_no_damage(
 
 
 async def test_a_variable_that_was_written_later_is_reported(data: Path, app: OpenApp) -> None:
-    damage(data, "UPDATE user_variables SET updated_at = updated_at - INTERVAL 1 HOUR")
+    damage(data, "UPDATE user_variable_values SET updated_at = updated_at - INTERVAL 1 HOUR")
     async with app(data, embedder="none") as api:
         [finding] = (await verified(api))["findings"]
     assert (finding["code"], finding["userId"], finding["isDamage"]) == ("variable_behind", "ana", False)
