@@ -2,7 +2,8 @@
 rounds are used up.
 """
 
-from runtime.actions.outcomes import DONE, Outcome, Waits, acknowledged, onward
+from runtime.actions.outcomes import DONE, Outcome, Waits, onward
+from runtime.actions.statements import acknowledged
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply
 from runtime.state.state import Wait

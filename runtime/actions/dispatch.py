@@ -20,7 +20,8 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
         case actions.AiSay():
             return await chat.ai_say(run, action, None)
         case actions.Ask() | actions.AiAsk() | actions.Choose():
-            return known.pass_over(run, action) or await _put_question(run, action)
+            passed_over = None if action.if_known.policy == "ask" else known.pass_over(run, action)
+            return passed_over or await _put_question(run, action)
         case actions.AiThink():
             return await ask.ai_think(run, action)
         case actions.Set():

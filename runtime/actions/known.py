@@ -17,8 +17,8 @@ NO: Phrase = "no"
 
 
 def pass_over(run: TurnContext, action: Ask | AiAsk | Choose) -> Outcome | None:
-    """Return the outcome of a question that need not be asked, or None if it must be."""
-    if action.if_known.policy == "ask" or not all(_is_known(run, action, name) for name in _names(action)):
+    """Return the outcome of a question with another policy than `ask`; None if it must be asked."""
+    if not all(_is_known(run, action, name) for name in _names(action)):
         return None
     if action.if_known.policy == "skip":
         return _done(run, action)

@@ -9,7 +9,7 @@ from runtime.state.events import EndedBy
 from runtime.state.state import Choice, Source, Wait
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
-from scripts.model.actions import ON_FAIL, AiSay, Asking, Onward, Say, Show
+from scripts.model.actions import ON_FAIL, Asking, Onward
 from scripts.model.script import After
 
 
@@ -73,14 +73,6 @@ DONE = Done()
 def offering(choices: Iterable[tuple[str, str]]) -> Waits:
     """Return a wait for one of several answers, each a pair (key, text)."""
     return Waits(Wait("choice", tuple(Choice(key, text) for key, text in choices)))
-
-
-def acknowledged(run: TurnContext, action: Say | AiSay | Show) -> Outcome:
-    """Return the wait after a message, if it must be acknowledged."""
-    if action.acknowledge is None:
-        return DONE
-    text = run.text(action.acknowledge.text)
-    return Waits(Wait("suggestion", suggestion=text) if text else Wait("acknowledge"))
 
 
 # -- exit policies ----------------------------------------------------------------------------------------------------

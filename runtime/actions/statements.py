@@ -1,10 +1,11 @@
 """Actions that are done at once: they say, show, or set something, or jump elsewhere."""
 
-from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, acknowledged
+from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, Waits
 from runtime.state.events import Emitted, VariantChosen
+from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value, shorten
-from scripts.model.actions import Add, Emit, End, Ending, Goto, Say, Scene, Set, Show
+from scripts.model.actions import Add, AiSay, Emit, End, Ending, Goto, Say, Scene, Set, Show
 
 
 def say(run: TurnContext, action: Say) -> Outcome:
@@ -16,6 +17,14 @@ def say(run: TurnContext, action: Say) -> Outcome:
     if action.texts:
         run.say(run.text(action.texts[index]))
     return acknowledged(run, action)
+
+
+def acknowledged(run: TurnContext, action: Say | AiSay | Show) -> Outcome:
+    """Return the wait after a message, if it must be acknowledged."""
+    if action.acknowledge is None:
+        return DONE
+    text = run.text(action.acknowledge.text)
+    return Waits(Wait("suggestion", suggestion=text) if text else Wait("acknowledge"))
 
 
 def scene(run: TurnContext, action: Scene) -> Outcome:
