@@ -30,7 +30,7 @@ SHARED = "parts.sql"
 COPY = ".copy-"
 """Part of the names of incomplete copies."""
 _RULES = ("model", "reports")
-_PROGRAMS = ("delta.py", "refresh.py", "outlines.py", "report_list.py")
+_PROGRAMS = ("delta.py", "refresh.py", "outlines.py", "report_list.yaml")
 _ENDINGS = ("", ".wal", ".known.parquet", ".known.json")
 
 
@@ -164,7 +164,7 @@ def maker() -> str:
     found = [file for name in _RULES for file in package.joinpath(name).iterdir() if file.name.endswith(".sql")]
     texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name)]
     programs = [package.joinpath(name).read_bytes() for name in _PROGRAMS]
-    programs.append(resources.files("store.interface").joinpath("masking.py").read_bytes())
+    programs.append(resources.files("store.interface").joinpath("masking.yaml").read_bytes())
     return hashlib.sha256(b"".join([*texts, *programs, remaining_event("kind", "data").encode()])).hexdigest()
 
 

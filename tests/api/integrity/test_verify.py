@@ -14,7 +14,7 @@ import pytest
 from store.duckdb.database import Database
 from store.duckdb.redaction import redact_sessions
 from store.duckdb.variables import merge_writes
-from store.interface.findings import REMEDIES
+from store.interface.findings import remedies
 from store.interface.private_files import FILE_NAME
 from tests.support.analytics_rules import problems
 from tests.support.api_client import OPERATOR_KEY, ApiClient
@@ -142,7 +142,7 @@ async def test_every_damage_is_found_where_it_is(talked: tuple[bytes, str], data
         found = {each["code"] for each in findings if each["sessionId"] == number}
         assert code in found | {each["code"] for each in findings if each["sessionId"] is None}, (code, found)
     assert {each["code"] for each in findings} >= {*OF_SESSIONS, *OTHERS}
-    assert all(each["isDamage"] and each["remedy"] == REMEDIES[each["code"]] for each in findings)
+    assert all(each["isDamage"] and each["remedy"] == remedies()[each["code"]] for each in findings)
     assert talked[1] not in {each["sessionId"] for each in findings if each["table"] == "turns"}
     assert "Anna" not in str(findings)
 

@@ -9,7 +9,7 @@ import duckdb
 import msgspec
 import pytest
 
-from store.interface.findings import FOUND_MAX, REMEDIES
+from store.interface.findings import FOUND_MAX, remedies
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.store import Store
 from store.verification.memory_rules import MEMORY_RULES
@@ -192,7 +192,7 @@ def test_every_rule_is_tested() -> None:
     assert {f"{rule.code} {rule.table}" for rule in MEMORY_RULES if not rule.fix} == {
         " ".join(code.split()[:2]) for code in REPORTED
     }
-    assert {rule.code for rule in MEMORY_RULES} <= REMEDIES.keys()
+    assert {rule.code for rule in MEMORY_RULES} <= remedies().keys()
 
 
 async def test_a_parent_is_above_its_unit_and_a_root_only_in_the_memory(
