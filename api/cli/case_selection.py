@@ -11,7 +11,8 @@ from api.testing.cases.case_reader import case_files, prepare, read_cases
 from api.testing.cases.detector_examples import TestedExample, run_all
 from scripts.model.diagnostics import Problem
 from scripts.parse.folder import CASE_SUFFIX, script_files
-from scripts.parse.read_script import FileUnreadable, Reading, is_script, read_file
+from scripts.parse.read_script import Reading, is_script, read_file
+from scripts.yaml.text_file import FileUnreadable
 
 
 class Selection(Struct, frozen=True):

@@ -21,7 +21,6 @@ from scripts.model.diagnostics import CODES, Problem, code_groups
 from scripts.parse.folder import CASE_SUFFIX, read_path, script_files, users_of
 from scripts.parse.includes import BRINGS
 from scripts.parse.read_script import (
-    FileUnreadable,
     Mode,
     Reading,
     Source,
@@ -30,6 +29,7 @@ from scripts.parse.read_script import (
     read_file,
     read_include_file,
 )
+from scripts.yaml.text_file import FileUnreadable
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 LINE_CHARS_MAX = 160  # characters shown of a line of a script

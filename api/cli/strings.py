@@ -14,12 +14,13 @@ from api.cli.output import errors, fail, failing, write_text
 from api.cli.script_arguments import check_locale, script_of, stop
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Locale, Script, StringTable
-from scripts.parse.read_script import FileUnreadable, Source, read_file, read_script
+from scripts.parse.read_script import Source, read_file, read_script
 from scripts.translations.localisation import lines_of
 from scripts.translations.string_tables import Sent, Update, read_table, table_yaml, updated, with_sent
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, read_tree
+from scripts.yaml.text_file import FileUnreadable
 
 COLUMNS = ("line", "was", "of", "text")
 NOTHING = "globals: []\n"

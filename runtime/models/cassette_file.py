@@ -39,9 +39,9 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree, read_tree
 from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.text_file import FileUnreadable, file_text
 from scripts.yaml.writer import Item, Items, Layout, Record, document, plain
 
-FILE_BYTES_MAX = 4_000_000
 _KEYS = ("replies", "tools")  # the replies of tools are read by `runtime.tools.replies_file`
 ASIDES: frozenset[Purpose] = CONDENSING | {"extract", "route"}
 """The purposes of requests beside the conversation; their replies are counted by call, not by round."""
@@ -90,14 +90,9 @@ class CassetteUnwritable(ValueError):
 def read_cassette(path: Path) -> Replies:
     """Return the replies of a file. Raises ScriptedFileInvalid."""
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise ScriptedFileInvalid(f"{path}: larger than {FILE_BYTES_MAX:,} bytes")
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise ScriptedFileInvalid(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ScriptedFileInvalid(f"{path}: byte {error.start} is not UTF-8 text") from error
-    return _parsed(text, str(path))
+        return _parsed(file_text(path), str(path))
+    except FileUnreadable as error:
+        raise ScriptedFileInvalid(str(error)) from error
 
 
 def _parsed(text: str, file: str) -> Replies:

@@ -24,8 +24,8 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree, plain_value, read_tree
 from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.text_file import FileUnreadable, file_text
 
-FILE_BYTES_MAX = 4_000_000
 TOOLS = "tools"
 _REASONS: Mapping[str, FailureReason] = {each: each for each in get_args(FailureReason)}
 
@@ -40,13 +40,9 @@ def read_tool_file(path: Path) -> ToolReplies:
     Raises ToolFileInvalid.
     """
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise ToolFileInvalid(f"{path}: larger than {FILE_BYTES_MAX:,} bytes")
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise ToolFileInvalid(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ToolFileInvalid(f"{path}: byte {error.start} is not UTF-8 text") from error
+        text = file_text(path)
+    except FileUnreadable as error:
+        raise ToolFileInvalid(str(error)) from error
     problems = Problems(str(path))
     tree = read_tree(text, problems)
     written = tree.get(TOOLS) if isinstance(tree, MappingTree) else None

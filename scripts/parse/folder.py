@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scripts.model.diagnostics import CODES, Problem
-from scripts.parse.read_script import FileUnreadable, Mode, Reading, Source, is_script, read_file, read_script
+from scripts.parse.read_script import Mode, Reading, Source, is_script, read_file, read_script
+from scripts.yaml.text_file import FileUnreadable
 
 FILES_MAX = 2_000
 ABOVE_MAX = 3  # parent folders in which to search for scripts that use a side file

@@ -30,9 +30,9 @@ from scripts.parse.includes import (
 )
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.text_file import file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
-FILE_BYTES_MAX = 4_000_000
 _USES = ("use", "sessions")  # a file without these words has no side files and need not be parsed for them
 _NEEDS_A_SCRIPT = frozenset(
     {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
@@ -82,13 +82,9 @@ class Reading(Struct, frozen=True):
         return tuple(problem for problem in self.problems if problem.severity == "error")
 
 
-class FileUnreadable(Exception):
-    """A script file cannot be opened or is not a text; the message names the file and the reason."""
-
-
 def read_file(path: Path) -> Source:
     """Read a script file and its side files, from its folder and subfolders. Raises FileUnreadable."""
-    text = _file_text(path)
+    text = file_text(path)
     if not any(word in text for word in _USES):
         return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
@@ -96,22 +92,11 @@ def read_file(path: Path) -> Source:
     side_files: dict[str, str] = {}
     for name in wanted:  # grows by the files that side files use
         if name not in side_files and len(side_files) < INCLUDE_FILES_MAX and _is_beside(path.parent, name):
-            side_files[name] = _file_text(path.parent / name)
+            side_files[name] = file_text(path.parent / name)
             wanted += [
                 beside(name, used) for used in used_names(read_repaired(side_files[name], Problems(), lenient=True))
             ]
     return Source(text, str(path), side_files)
-
-
-def _file_text(path: Path) -> str:
-    try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise FileUnreadable(f"{path}: larger than {FILE_BYTES_MAX:,} bytes")
-        return path.read_text("utf-8-sig")
-    except OSError as error:
-        raise FileUnreadable(f"{path}: {error.strerror or 'cannot be read'}") from error
-    except UnicodeDecodeError as error:
-        raise FileUnreadable(f"{path}: byte {error.start} is not UTF-8 text") from error
 
 
 def _is_beside(folder: Path, name: str) -> bool:

@@ -39,11 +39,12 @@ from scripts.model.moments import zone_of
 from scripts.model.script import FormField, Script
 from scripts.model.variables import Assignment, Declaration, Output, Records
 from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path, shown_files
-from scripts.parse.read_script import FileUnreadable, Reading, read_file
+from scripts.parse.read_script import Reading, read_file
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.parser import Tree, read_tree
+from scripts.yaml.text_file import FileUnreadable
 
 DAY = timedelta(days=1)
 THE_END = "the end"

@@ -11,9 +11,10 @@ from scripts.expressions.values import Value, shorten
 from scripts.formats.detector_config import detector_file
 from scripts.model.diagnostics import Problem, Problems
 from scripts.parse.folder import read_path, script_files
-from scripts.parse.read_script import FileUnreadable, Reading, is_script, read_file
+from scripts.parse.read_script import Reading, is_script, read_file
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import read_tree
+from scripts.yaml.text_file import FileUnreadable
 
 Line = tuple[str, str]
 

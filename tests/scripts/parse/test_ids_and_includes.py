@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.model.actions import walk
-from scripts.parse.read_script import FILE_BYTES_MAX, FileUnreadable, Source, read_file, read_script
+from scripts.parse.read_script import Source, read_file, read_script
+from scripts.yaml.text_file import FILE_BYTES_MAX, FileUnreadable
 from tests.support.script_readers import ReadScript, ReadValid
 
 HEAD = (
