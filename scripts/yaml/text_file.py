@@ -1,0 +1,21 @@
+"""The texts of files that people write: scripts, test cases, replies."""
+
+from pathlib import Path
+
+FILE_BYTES_MAX = 4_000_000
+
+
+class FileUnreadable(Exception):
+    """A file cannot be read; the message says why."""
+
+
+def file_text(path: Path) -> str:
+    """Return the text of a file. Raises FileUnreadable."""
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise FileUnreadable(f"{path}: larger than {FILE_BYTES_MAX:,} bytes")
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        raise FileUnreadable(f"{path}: {error.strerror or 'cannot be read'}") from error
+    except UnicodeDecodeError as error:
+        raise FileUnreadable(f"{path}: byte {error.start} is not UTF-8 text") from error
