@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import structlog
 from litestar.exceptions import HTTPException
-from litestar.openapi.datastructures import ResponseSpec
 from msgspec import UNSET, Struct, UnsetType
 
 from api.logs.turn_fields import fields_of
@@ -156,17 +155,6 @@ def headers_of(failure: ApiError, error: BaseException) -> dict[str, str]:
     if kind.status == 405 and isinstance(error, HTTPException):
         headers["Allow"] = (error.headers or {}).get("allow", "")
     return headers
-
-
-def described(*codes: str) -> dict[int, ResponseSpec]:
-    """Return the error responses of a route for its OpenAPI description, by status with their codes."""
-    by_status: dict[int, list[str]] = {}
-    for code in dict.fromkeys(codes):
-        by_status.setdefault(CODES[code].status, []).append(code)
-    return {
-        status: ResponseSpec(ErrorAnswer, generate_examples=False, description=", ".join(names))
-        for status, names in by_status.items()
-    }
 
 
 _QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})

@@ -3,25 +3,24 @@
 from collections.abc import Iterable, Iterator
 
 from runtime.actions.outcomes import USER_ENDED, reasons_of
-from runtime.state.state import DETECTORS, INTERRUPTS
+from runtime.state.state import DETECTORS
+from scripts.checks.effects import effect_of
 from scripts.model.actions import (
     Action,
     AiAsk,
     AiSay,
     AiThink,
     Ask,
-    Chat,
     Choose,
     End,
-    Form,
+    Question,
     Say,
-    Show,
     UserSay,
     action_type,
     walk,
 )
 from scripts.model.base import Template
-from scripts.model.script import Detector, Script
+from scripts.model.script import Detector, Phase, Script, declared_in, nodes
 from scripts.model.variables import Declaration
 from store.analytics.outlines import (
     ActionOutline,
@@ -124,29 +123,20 @@ def _actions(digest: str, script: Script) -> Iterator[ActionOutline]:
                 topic_position=topic_position if phase_position else 0,
                 action_id=action.id,
                 action_type=action_type(action),
-                is_question=_waits(action),
+                is_question=isinstance(action, Question) and effect_of(action).waits != "never",
                 says=_says(action),
             )
 
 
 def _homes(script: Script) -> Iterator[tuple[int, str, str, tuple[Action, ...]]]:
     """Yield every list of actions with the position (0: none) and id of its phase, and the id of its topic."""
-    for number, phase in enumerate(script.phases, 1):
-        for topic in phase.topics:
-            yield number, phase.id, topic.id, topic.actions
-    for skill in script.skills:
-        yield 0, "", skill.id, skill.actions
-    for interrupt in script.interrupts:
-        yield 0, INTERRUPTS, interrupt.id, interrupt.actions
+    positions = {phase.id: number for number, phase in enumerate(script.phases, 1)}
+    for path, node in nodes(script):
+        if not isinstance(node, Phase | Detector):
+            phase_id, topic_id = path
+            yield positions.get(phase_id, 0), phase_id, topic_id, node.actions
     for watcher in script.watchers:
         yield 0, DETECTORS, watcher.id, watcher.actions
-
-
-def _waits(action: Action) -> bool:
-    """Return whether an action waits for the user, including for an acknowledgement."""
-    if isinstance(action, Say | AiSay | Show):
-        return action.acknowledge is not None or (isinstance(action, AiSay) and action.utterances > 1)
-    return isinstance(action, Ask | AiAsk | Choose | Chat | Form | UserSay)
 
 
 def _says(action: Action) -> str | None:
@@ -192,9 +182,6 @@ def _declarations(script: Script) -> Iterator[tuple[str, str, str, tuple[Declara
     """Yield every block of declarations with its scope, phase and topic."""
     yield "global", "", "", script.globals
     yield "session", "", "", script.declare
-    for phase in script.phases:
-        yield "phase", phase.id, "", phase.declare
-        for topic in phase.topics:
-            yield "topic", phase.id, topic.id, topic.declare
-    for skill in script.skills:
-        yield "topic", "", skill.id, (*skill.params, *skill.declare)
+    for path, node in nodes(script):
+        phase_id, topic_id = path if len(path) > 1 else (*path, "")
+        yield "phase" if isinstance(node, Phase) else "topic", phase_id, topic_id, declared_in(node)

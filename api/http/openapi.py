@@ -1,6 +1,6 @@
 """The OpenAPI description of the API at `/schema`, with the errors that any route of a kind can cause."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -9,15 +9,17 @@ from typing import Any
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 from litestar.openapi.spec import Components, Example, SecurityScheme
 from litestar.params import BodyKwarg, DependencyKwarg
 from litestar.plugins.base import ReceiveRoutePlugin
 from litestar.routes import BaseRoute, HTTPRoute
+from msgspec import Struct
 
 from api.auth.middleware import RULE
 from api.auth.policy import RoutePolicy, policy_of
-from api.errors import ErrorAnswer, described
+from api.errors import CODES, ErrorAnswer
 
 _NOT_FOUND = {
     "sessionId": "SESSION_NOT_FOUND",
@@ -30,6 +32,25 @@ _NOT_FOUND = {
     "jobId": "MEMORY_JOB_NOT_FOUND",
 }
 """The error of a path parameter that names nothing."""
+
+
+class _RouteErrors(Struct, frozen=True):
+    """The errors of routes by handler; a group in a list stands for its items."""
+
+    groups: dict[str, list[str]]
+    routes: dict[str, list[str | list[str]]]
+
+
+def _read_errors(table: bytes) -> Mapping[str, tuple[str, ...]]:
+    routes = msgspec.yaml.decode(table, type=_RouteErrors).routes
+    return {
+        handler: tuple(code for item in items for code in ([item] if isinstance(item, str) else item))
+        for handler, items in routes.items()
+    }
+
+
+ERRORS = _read_errors(Path(__file__).with_name("route_errors.yaml").read_bytes())
+"""The codes of the errors of a route by its handler, besides those that its path, parameters and policy can cause."""
 
 EXAMPLES = msgspec.yaml.decode(
     Path(__file__).with_name("request_examples.yaml").read_bytes(), type=dict[str, list[Any]]
@@ -64,7 +85,7 @@ class PolicyPlugin(ReceiveRoutePlugin):
 
 
 def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_parameters: Iterable[str]) -> None:
-    """Add the errors of the path, the parameters and the body before those of the handler, and of the policy after."""
+    """Document the errors of a route by status: those of its path, parameters and body first, of its policy last."""
     parameters = handler.parsed_fn_signature.parameters
     takes = {name for name, field in parameters.items() if not isinstance(field.kwarg_definition, DependencyKwarg)}
     before = ["REQUEST_INVALID"] if takes - {"request"} or path_parameters else []
@@ -75,11 +96,13 @@ def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_paramete
     if "GET" not in handler.http_methods:
         after += ["REQUEST_TIMEOUT", "DATABASE_FILE_LOST", "DATABASE_UNAVAILABLE"]
     after += [] if rule.is_open else ["DATABASE_STOPPED"]
-    own = handler.responses or {}
-    codes = [
-        code for spec in own.values() if spec.data_container is ErrorAnswer for code in spec.description.split(", ")
-    ]
-    handler.responses = {**own, **described(*before, *codes, *after)}
+    by_status: dict[int, list[str]] = {}
+    for code in dict.fromkeys((*before, *ERRORS.get(handler.handler_name, ()), *after)):
+        by_status.setdefault(CODES[code].status, []).append(code)
+    handler.responses = dict(handler.responses or {}) | {
+        status: ResponseSpec(ErrorAnswer, generate_examples=False, description=", ".join(names))
+        for status, names in by_status.items()
+    }
 
 
 def _add_examples(handler: HTTPRouteHandler) -> None:

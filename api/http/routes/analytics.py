@@ -16,7 +16,7 @@ from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
 from api.asgi.sse_response import left
 from api.auth.principal import masks
-from api.errors import ApiError, described
+from api.errors import ApiError
 from api.http.files import answering, download
 from api.http.request import ApiRequest
 from api.schemas.analytics import (
@@ -55,8 +55,6 @@ async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -
     raise ApiError("QUERY_STOPPED", "the client disconnected")
 
 
-_READ = ("DATABASE_ERROR", "SERVER_BUSY", "ANALYTICS_NOT_READY")
-_ANSWERS = (*_READ, "QUERY_INVALID", "QUERY_STOPPED")
 _SNAPSHOT = "application/vnd.duckdb"
 _SNAPSHOTS = {_SNAPSHOT: Schema(type=OpenAPIType.STRING, content_media_type=_SNAPSHOT)}
 _OURS = frozenset({"format", "masked", "maxAgeS"})  # parameters of the route, not of the report
@@ -99,7 +97,7 @@ async def get_analytics_model() -> ModelView:
     return ModelView(model_version=MODEL_VERSION, tables=tables)
 
 
-@get("/status", summary="Read the state of the analytics", responses=described("SERVER_BUSY"))
+@get("/status", summary="Read the state of the analytics")
 async def get_analytics_status(request: ApiRequest, masked: Masked = True) -> AnalyticsStatus:
     """Return the time of the data, and the progress of a running refresh."""
     hidden = masks(request.principal, masked)
@@ -113,7 +111,7 @@ async def get_analytics_status(request: ApiRequest, masked: Masked = True) -> An
     )
 
 
-@post("/query", status_code=200, summary="Run a query", operation_class=_DOCUMENTS, responses=described(*_ANSWERS))
+@post("/query", status_code=200, summary="Run a query", operation_class=_DOCUMENTS)
 async def run_query(data: JSONBody[NewAnalyticsQuery], request: ApiRequest) -> Response[bytes]:
     """Can read the tables of the model and the reports, nothing else; bounded in time, rows and memory."""
     hidden = masks(request.principal, data.masked)
@@ -129,12 +127,7 @@ async def list_reports() -> ReportList:
     return ReportList(data=msgspec.convert(REPORTS, list[ReportView], from_attributes=True))
 
 
-@get(
-    "/reports/{report:str}",
-    summary="Run a report",
-    operation_class=_DOCUMENTS,
-    responses=described(*_ANSWERS, "REPORT_NOT_FOUND", "REPORT_INVALID"),
-)
+@get("/reports/{report:str}", summary="Run a report", operation_class=_DOCUMENTS)
 async def get_report(
     report: FromPath[str],
     request: ApiRequest,
@@ -155,12 +148,7 @@ async def get_report(
     return _respond(result, form, masked=hidden)
 
 
-@get(
-    "/snapshot",
-    summary="Download a snapshot",
-    operation_class=answering("The file.", _SNAPSHOTS),
-    responses=described(*_READ, "DISK_TOO_SMALL", "QUERY_STOPPED"),
-)
+@get("/snapshot", summary="Download a snapshot", operation_class=answering("The file.", _SNAPSHOTS))
 async def get_analytics_snapshot(
     request: ApiRequest,
     masked: Masked = True,

@@ -5,27 +5,15 @@ from typing import Annotated, Literal
 from litestar import Response, get, post
 from litestar.params import JSONBody, QueryParameter
 
-from api.errors import described
 from api.http.request import ApiRequest, SessionId, TurnPreconditions
-from api.http.routes.lifecycle import CHANGE_ERRORS
 from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
 from api.sessions.compress import MORE, compress, context_messages, context_view, history_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
 from api.sessions.views import ETAG, etag
 from runtime.context.selection import MESSAGES_MAX
 
-_KNOWN = described("SESSION_REDACTED", "VARIABLE_STORE_INIT_ERROR")
 
-
-@post(
-    "/sessions/{sessionId:str}/compress",
-    status_code=200,
-    summary="Compress a conversation",
-    response_headers=[ETAG],
-    responses=described(
-        "SESSION_BUSY", "SESSION_ENDED", "ACTION_EXECUTION_ERROR", "LIMIT_EXCEEDED", "LLM_SERVICE_ERROR", *CHANGE_ERRORS
-    ),
-)
+@post("/sessions/{sessionId:str}/compress", status_code=200, summary="Compress a conversation", response_headers=[ETAG])
 async def compress_session(
     session_id: SessionId, data: JSONBody[NewCompression], request: ApiRequest, preconditions: TurnPreconditions
 ) -> Response[CompressionView]:
@@ -39,14 +27,14 @@ async def compress_session(
     return Response(compressed, headers=etag(answer.state.turn))
 
 
-@get("/sessions/{sessionId:str}/context", summary="Read the context of a session", responses=_KNOWN)
+@get("/sessions/{sessionId:str}/context", summary="Read the context of a session")
 async def get_context(session_id: SessionId, request: ApiRequest) -> ContextView:
     """Return the strategy, what it stores, and what models see now."""
     cached = await _readable(session_id, request)
     return context_view(request.services.turn_runner.contexts, cached)
 
 
-@get("/sessions/{sessionId:str}/history", summary="Read the conversation as model messages", responses=_KNOWN)
+@get("/sessions/{sessionId:str}/history", summary="Read the conversation as model messages")
 async def get_history(
     session_id: SessionId,
     request: ApiRequest,

@@ -7,7 +7,7 @@ from litestar.params import HeaderParameter, QueryParameter
 
 from api.asgi.sse import EventPosition, read_place
 from api.auth.middleware import clients_of
-from api.errors import ApiError, described
+from api.errors import ApiError
 from api.http.openapi_streams import StreamedEvents
 from api.http.request import (
     Accept,
@@ -25,10 +25,7 @@ from api.sessions.streams import WAIT_S_MAX
 
 
 @get(
-    "/sessions/{sessionId:str}/events",
-    summary="List or stream the events of a session",
-    operation_class=StreamedEvents,
-    responses=described("STREAMS_FULL", "SERVER_BUSY"),
+    "/sessions/{sessionId:str}/events", summary="List or stream the events of a session", operation_class=StreamedEvents
 )
 async def list_events(
     session_id: SessionId,

@@ -3,18 +3,11 @@
 from litestar import Response, delete, get, post
 from litestar.params import JSONBody
 
-from api.errors import described
 from api.http.request import ApiRequest, Cursor, KeyId, Limit, location
 from api.schemas.keys import KeyList, KeyView, KeyWithText, NewKey
 
 
-@post(
-    "/keys",
-    status_code=201,
-    summary="Create a key",
-    response_headers=[location("The URL of the key.")],
-    responses=described("SERVER_BUSY"),
-)
+@post("/keys", status_code=201, summary="Create a key", response_headers=[location("The URL of the key.")])
 async def make_key(data: JSONBody[NewKey], request: ApiRequest) -> Response[KeyWithText]:
     """Creates a key of the caller's tenant. Once the first key exists, every request needs a key."""
     created = await request.services.keys.make(request.tenant, data)
@@ -29,7 +22,7 @@ async def list_keys(request: ApiRequest, limit: Limit = 50, cursor: Cursor = Non
     return KeyList(data=[KeyView.of(row) for row in page.rows], next_cursor=page.next)
 
 
-@delete("/keys/{keyId:str}", summary="Revoke a key", responses=described("SERVER_BUSY"))
+@delete("/keys/{keyId:str}", summary="Revoke a key")
 async def revoke_key(key_id: KeyId, request: ApiRequest) -> None:
     """Revoke a key at once."""
     await request.services.keys.revoke(request.tenant, key_id)

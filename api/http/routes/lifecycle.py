@@ -10,7 +10,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 from msgspec import Struct
 
-from api.errors import described
 from api.http.request import (
     ApiRequest,
     IdempotencyKey,
@@ -50,17 +49,6 @@ from api.sessions.views import (
     wait_view,
 )
 
-CHANGE_ERRORS = (
-    "SESSION_BUSY",
-    "SESSION_REDACTED",
-    "INTERVENTION_REFUSED",
-    "IDEMPOTENCY_IN_FLIGHT",
-    "IDEMPOTENCY_MISMATCH",
-    "TURN_CONFLICT",
-    "SERVER_BUSY",
-)
-"""Errors of every route that changes a session."""
-
 
 class Change(Struct, frozen=True):
     """A request that changes a session, its preconditions, and whether the answer has the events of the change."""
@@ -78,26 +66,25 @@ def _change_of(
 
 
 def _change(
-    path: str, summary: str, *errors: str, method: type[post | patch] = post
+    path: str, summary: str, method: type[post | patch] = post
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """Declare a route that changes a session, with the errors that it can cause besides those of every change."""
+    """Declare a route that changes a session."""
     return method(
         f"/sessions/{{sessionId:str}}/{path}",
         status_code=200,
         summary=summary,
         dependencies={"change": Provide(_change_of, sync_to_thread=False)},
         response_headers=[ETAG],
-        responses=described(*CHANGE_ERRORS, *errors),
     )
 
 
-@_change("pause", "Pause a session", "SESSION_ENDED")
+@_change("pause", "Pause a session")
 async def pause_session(change: NamedDependency[Change]) -> Response[SessionChange]:
     """The session takes no message until it is resumed. A paused session does not change."""
     return await _apply(change, Interventions.pause)
 
 
-@_change("resume", "Resume a session", "SESSION_ENDED")
+@_change("resume", "Resume a session")
 async def resume_session(change: NamedDependency[Change]) -> Response[SessionChange]:
     """The session waits for the same input as before. A session that is not paused does not change."""
     return await _apply(change, Interventions.resume)
@@ -109,13 +96,13 @@ async def end_session(change: NamedDependency[Change], data: JSONBody[Ending | N
     return await _apply(change, Interventions.end, data or Ending())
 
 
-@_change("variables", "Set variables of a session", "SESSION_ENDED", "ACTION_EXECUTION_ERROR", method=patch)
+@_change("variables", "Set variables of a session", method=patch)
 async def set_variables(change: NamedDependency[Change], data: JSONBody[NewValues]) -> Response[SessionChange]:
     """Sets each variable in the scope of its declaration, else in the session's; null unsets. All or none."""
     return await _apply(change, Interventions.set_variables, data)
 
 
-@_change("rewind", "Rewind a session", "TURN_NOT_FOUND", "MIGRATION_BLOCKED", "VARIABLE_STORE_INIT_ERROR")
+@_change("rewind", "Rewind a session")
 async def rewind_session(change: NamedDependency[Change], data: JSONBody[PastTurn]) -> Response[SessionChange]:
     """Later messages leave the conversation; the database retains them and every turn."""
     return await _apply(change, Interventions.rewind, data)
@@ -127,13 +114,7 @@ async def clear_session(change: NamedDependency[Change]) -> Response[SessionChan
     return await _apply(change, Interventions.clear)
 
 
-@post(
-    "/sessions/{sessionId:str}/messages/append",
-    status_code=200,
-    summary="Append messages",
-    response_headers=[ETAG],
-    responses=described(*CHANGE_ERRORS, "SESSION_ENDED"),
-)
+@post("/sessions/{sessionId:str}/messages/append", status_code=200, summary="Append messages", response_headers=[ETAG])
 async def append_messages(
     session_id: SessionId,
     data: JSONBody[NewMessages],
@@ -152,9 +133,6 @@ async def append_messages(
     status_code=201,
     summary="Fork a session",
     response_headers=[ETAG, location("The URL of the copy.")],
-    responses=described(
-        "SESSION_REDACTED", "TURN_NOT_FOUND", "SESSION_KEY_EXISTS", "IDEMPOTENCY_MISMATCH", "SERVER_BUSY"
-    ),
 )
 async def fork_session(
     session_id: SessionId,
@@ -169,14 +147,7 @@ async def fork_session(
     return Response(SessionWithMessages(**await started_fields(services.store, cached)), headers=headers)
 
 
-@patch(
-    "/sessions/{sessionId:str}",
-    summary="Update the metadata or key of a session",
-    response_headers=[ETAG],
-    responses=described(
-        "SESSION_REDACTED", "SESSION_KEY_EXISTS", "INTERVENTION_REFUSED", "SESSION_BUSY", "SERVER_BUSY"
-    ),
-)
+@patch("/sessions/{sessionId:str}", summary="Update the metadata or key of a session", response_headers=[ETAG])
 async def label_session(session_id: SessionId, data: JSONBody[NewLabels], request: ApiRequest) -> Response[SessionView]:
     """`metadata` is a merge patch (RFC 7396): null removes a name. Not a turn. A `key` can be set once."""
     cached = await request.services.labels.label(request.tenant, session_id, data)
@@ -204,24 +175,7 @@ async def _apply(
 # -- migrations -------------------------------------------------------------------------------------------------------
 
 
-_ERRORS = ("SCRIPT_NOT_FOUND", "SESSION_BUSY", "SESSION_REDACTED", "TURN_CONFLICT", "SERVER_BUSY")
-
-
-@post(
-    "/sessions/{sessionId:str}/migrate",
-    status_code=200,
-    summary="Migrate a session",
-    response_headers=[ETAG],
-    responses=described(
-        "SCRIPT_NOT_FOUND",
-        "SCRIPT_NOT_PUBLISHED",
-        "ACTION_EXECUTION_ERROR",
-        "LIMIT_EXCEEDED",
-        "LLM_SERVICE_ERROR",
-        *_ERRORS,
-        "SCRIPT_VALIDATION_ERROR",
-    ),
-)
+@post("/sessions/{sessionId:str}/migrate", status_code=200, summary="Migrate a session", response_headers=[ETAG])
 async def migrate_session(
     session_id: SessionId, request: ApiRequest, data: JSONBody[NewVersion]
 ) -> Response[MigrationView]:
@@ -231,13 +185,7 @@ async def migrate_session(
     return _answer(await request.services.migrator.migrate(request.tenant, session_id, data))
 
 
-@post(
-    "/sessions/{sessionId:str}/migrate/undo",
-    status_code=200,
-    summary="Undo a migration",
-    response_headers=[ETAG],
-    responses=described("SESSION_BUSY", "MIGRATION_BLOCKED", *_ERRORS),
-)
+@post("/sessions/{sessionId:str}/migrate/undo", status_code=200, summary="Undo a migration", response_headers=[ETAG])
 async def undo_migration(session_id: SessionId, request: ApiRequest) -> Response[MigrationView]:
     """Restores the version and state before, if no turn followed the migration."""
     return _answer(await request.services.migrator.undo(request.tenant, session_id))

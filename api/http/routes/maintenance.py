@@ -6,7 +6,6 @@ import msgspec
 from litestar import get, post
 from litestar.params import QueryParameter
 
-from api.errors import described
 from api.http.request import ApiRequest
 from api.integrity.check_sessions import CheckOptions
 from api.integrity.fix_memories import fix_memories
@@ -33,7 +32,7 @@ Quick: TypeAlias = Annotated[
 Replay: TypeAlias = Annotated[bool, QueryParameter(name="replay", description="Also replay every session as recorded.")]
 
 
-@get("/operations/compact", summary="Read the state of compaction", responses=described("SERVER_BUSY"))
+@get("/operations/compact", summary="Read the state of compaction")
 async def get_compaction(request: ApiRequest) -> CompactionView:
     """Return the size of the database, and the progress of a running compaction."""
     maintenance = request.services.store.maintenance
@@ -51,12 +50,7 @@ async def get_compaction(request: ApiRequest) -> CompactionView:
     )
 
 
-@post(
-    "/operations/compact",
-    status_code=200,
-    summary="Compact the database",
-    responses=described("COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
-)
+@post("/operations/compact", status_code=200, summary="Compact the database")
 async def run_compaction(request: ApiRequest) -> CompactionResultView:
     """Rewrites the database file so that deleted data is physically gone. Reads continue meanwhile; turns wait until it
     is done, some seconds for a gigabyte.
@@ -66,7 +60,7 @@ async def run_compaction(request: ApiRequest) -> CompactionResultView:
     return CompactionResultView(bytes_before=done.bytes_before, bytes_after=done.bytes_after)
 
 
-@get("/operations/retention", summary="Read the state of retention", responses=described("SERVER_BUSY"))
+@get("/operations/retention", summary="Read the state of retention")
 async def get_retention(request: ApiRequest) -> RetentionView:
     """Return what each policy would redact or delete now, and the progress of the current run. Nothing is changed."""
     retention = request.services.retention
@@ -86,12 +80,7 @@ def _policy_view(policy: Policy, due: DueByPolicy | None) -> PolicyView:
     return PolicyView.of(policy, **counts)
 
 
-@post(
-    "/operations/retention",
-    status_code=200,
-    summary="Apply the retention policies",
-    responses=described("RETENTION_RUNNING", "SERVER_BUSY"),
-)
+@post("/operations/retention", status_code=200, summary="Apply the retention policies")
 async def apply_retention(request: ApiRequest) -> RetentionResultView:
     """Turns continue meanwhile; a session with a running turn is left for the next run. The bytes leave the file when
     the database is compacted.
@@ -99,7 +88,7 @@ async def apply_retention(request: ApiRequest) -> RetentionResultView:
     return RetentionResultView.of(await request.services.retention.apply())
 
 
-@get("/operations/verify", summary="Verify the database", responses=described("DATABASE_ERROR", "SERVER_BUSY"))
+@get("/operations/verify", summary="Verify the database")
 async def verify(
     request: ApiRequest, after: After = None, quick: Quick = False, replay: Replay = False
 ) -> VerificationBatch:
@@ -112,12 +101,7 @@ async def verify(
     return VerificationBatch.of(batch, findings=findings, sessions_total=total)
 
 
-@post(
-    "/operations/verify/fix",
-    status_code=200,
-    summary="Fix memories",
-    responses=described("DATABASE_ERROR", "SERVER_BUSY"),
-)
+@post("/operations/verify/fix", status_code=200, summary="Fix memories")
 async def fix_derived(request: ApiRequest) -> FixResultView:
     """Rebuilds rows of memories that are derived from other rows, and violate a rule of `verify`: vectors, parents of
     units, counters, short-term memory. No text is changed or removed.

@@ -9,10 +9,10 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from msgspec.structs import asdict
 
 from api.auth.principal import memory_of, user_for
-from api.errors import ApiError, described
+from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, JobId, Limit, location, seconds_to_wait
 from api.http.routes.memory_groups import found_group
-from api.http.routes.memory_units import DATABASE_ERRORS, OfMemory
+from api.http.routes.memory_units import OfMemory
 from api.memory.jobs import JobOptions, Jobs, is_over
 from api.memory.views import job_view, status_view, stored_view
 from api.schemas.memory_work import (
@@ -33,7 +33,6 @@ SHOWN_MAX = 1_000
 """The greatest number of units in a preview of forgetting."""
 
 _LOCATION = location("The URL of the job.")
-_JOB_ERRORS = (*DATABASE_ERRORS, "MEMORY_JOBS_FULL")
 Prefer = Annotated[
     str | None,
     HeaderParameter(
@@ -54,7 +53,7 @@ def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
     status_code=202,
     summary="Summarise a memory",
     response_headers=[_LOCATION],
-    responses={**_done(JobAnswer, "The job is finished."), **described(*_JOB_ERRORS, "MEMORY_GROUP_NOT_FOUND")},
+    responses=_done(JobAnswer, "The job is finished."),
 )
 async def summarise_memory(
     data: JSONBody[NewSummary], request: ApiRequest, prefer: Prefer = None
@@ -72,7 +71,7 @@ async def summarise_memory(
     status_code=202,
     summary="Forget units",
     response_headers=[_LOCATION],
-    responses={**_done(ForgettingAnswer, "The job is finished, or the preview (`dryRun`)."), **described(*_JOB_ERRORS)},
+    responses=_done(ForgettingAnswer, "The job is finished, or the preview (`dryRun`)."),
 )
 async def forget_memory(
     data: JSONBody[NewForgetting], request: ApiRequest, prefer: Prefer = None
@@ -97,7 +96,7 @@ async def forget_memory(
     status_code=202,
     summary="Embed a memory",
     response_headers=[_LOCATION],
-    responses={**_done(JobAnswer, "The job is finished."), **described(*_JOB_ERRORS)},
+    responses=_done(JobAnswer, "The job is finished."),
 )
 async def embed_memory(data: JSONBody[NewEmbedding], request: ApiRequest, prefer: Prefer = None) -> Response[JobAnswer]:
     """Replaces vectors of other embedders by those of the server's embedder. Units without a vector get one without
@@ -106,7 +105,7 @@ async def embed_memory(data: JSONBody[NewEmbedding], request: ApiRequest, prefer
     return await _start_job(request, data.user_id, "embed", JobOptions(), prefer)
 
 
-@get("/memory/jobs", summary="List jobs", responses=described(*DATABASE_ERRORS))
+@get("/memory/jobs", summary="List jobs")
 async def list_jobs(
     request: ApiRequest,
     user_id: Annotated[
@@ -120,7 +119,7 @@ async def list_jobs(
     return JobList(data=[job_view(job) for job in page.rows], next_cursor=page.next)
 
 
-@get("/memory/jobs/{jobId:str}", summary="Read a job", responses=described(*DATABASE_ERRORS))
+@get("/memory/jobs/{jobId:str}", summary="Read a job")
 async def get_job(job_id: JobId, request: ApiRequest, prefer: Prefer = None) -> JobAnswer:
     """Return one job."""
     jobs = request.services.memory_system.jobs
@@ -130,7 +129,7 @@ async def get_job(job_id: JobId, request: ApiRequest, prefer: Prefer = None) -> 
     return JobAnswer(job=job_view(await _wait_for(jobs, job, prefer)))
 
 
-@get("/memory/status", summary="Read the state of a memory", responses=described(*DATABASE_ERRORS))
+@get("/memory/status", summary="Read the state of a memory")
 async def memory_status(request: ApiRequest, user_id: OfMemory) -> StatusView:
     """Return the units of a memory, the state of their vectors, running jobs and suggested ones."""
     return status_view(user_id, await request.services.memory_system.listing.stats(*memory_of(request, user_id)))

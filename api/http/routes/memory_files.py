@@ -10,11 +10,10 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from api.auth.principal import check_trust_level, memory_of
-from api.errors import described
 from api.http.files import answering, download, taking
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, TAKES, ApiRequest
-from api.http.routes.memory_units import DATABASE_ERRORS, OfMemory
+from api.http.routes.memory_units import OfMemory
 from api.memory.transfers.import_memory import ImportOptions, OnTaken
 from api.memory.transfers.memory_document import MEDIA_TYPES, Form
 from api.schemas.memory_work import MemoryImportView
@@ -26,12 +25,7 @@ _DOCUMENT = Schema(type=OpenAPIType.OBJECT, examples=EXAMPLES["memory_file"])
 _FILES = dict.fromkeys(MEDIA_TYPES.values(), _BINARY) | {JSON: _DOCUMENT}
 
 
-@get(
-    "/memory/export",
-    summary="Export a memory",
-    operation_class=answering("The memory.", _FILES),
-    responses=described("MEMORY_NOT_FOUND", *DATABASE_ERRORS),
-)
+@get("/memory/export", summary="Export a memory", operation_class=answering("The memory.", _FILES))
 async def export_memory(
     request: ApiRequest,
     user_id: OfMemory,
@@ -50,9 +44,6 @@ async def export_memory(
     summary="Import a memory",
     operation_class=taking("The file.", _FILES),
     opt={TAKES: tuple(FORMS)},
-    responses=described(
-        "UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE", "MEMORY_UNIT_EXISTS", "DOCUMENT_INVALID", *DATABASE_ERRORS
-    ),
 )
 async def import_memory(
     request: ApiRequest,

@@ -8,9 +8,9 @@ from litestar.params import JSONBody, QueryParameter
 
 from api.auth.principal import memory_of
 from api.client.url import in_path
-from api.errors import ApiError, described
+from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, GroupId, Limit, location
-from api.http.routes.memory_units import DATABASE_ERRORS, OfMemory
+from api.http.routes.memory_units import OfMemory
 from api.memory.listing import Group
 from api.memory.views import group_view, stored_view
 from api.schemas.memory import ContextAnswer, GroupAnswer, GroupList, NewGroup, Restored, Restoring
@@ -23,8 +23,7 @@ CONTEXT_MAX = 1_000
     status_code=201,
     summary="Begin or continue a collection",
     response_headers=[location("The URL of the collection.")],
-    responses=described(*DATABASE_ERRORS)
-    | {200: ResponseSpec(GroupAnswer, generate_examples=False, description="The collection was there before.")},
+    responses={200: ResponseSpec(GroupAnswer, generate_examples=False, description="The collection was there before.")},
 )
 async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response[GroupAnswer]:
     """Return the collection, created if it is missing."""
@@ -37,20 +36,20 @@ async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response
     return Response(GroupAnswer(group=group), status_code=201 if started.is_new else 200, headers=headers)
 
 
-@get("/memory/groups", summary="List groups", responses=described(*DATABASE_ERRORS))
+@get("/memory/groups", summary="List groups")
 async def list_groups(request: ApiRequest, user_id: OfMemory, limit: Limit = 50, cursor: Cursor = None) -> GroupList:
     """Return a page of the groups in a memory, the oldest first."""
     page = await request.services.memory_system.listing.groups(*memory_of(request, user_id), limit, cursor)
     return GroupList(data=[group_view(group) for group in page.rows], next_cursor=page.next)
 
 
-@get("/memory/groups/{groupId:str}", summary="Read a group", responses=described(*DATABASE_ERRORS))
+@get("/memory/groups/{groupId:str}", summary="Read a group")
 async def get_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory) -> GroupAnswer:
     """Return the number of units in a group and in its short-term memory."""
     return GroupAnswer(group=group_view(await found_group(request, user_id, group_id)))
 
 
-@delete("/memory/groups/{groupId:str}", summary="Delete a group", responses=described(*DATABASE_ERRORS))
+@delete("/memory/groups/{groupId:str}", summary="Delete a group")
 async def delete_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory) -> None:
     """Deletes the group's units, vectors and summaries; summaries of all groups are rebuilt. A session itself remains,
     and its later messages become units.
@@ -59,11 +58,7 @@ async def delete_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory
         raise _not_found(group_id)
 
 
-@get(
-    "/memory/groups/{groupId:str}/context",
-    summary="Read recent messages of a group",
-    responses=described(*DATABASE_ERRORS),
-)
+@get("/memory/groups/{groupId:str}/context", summary="Read recent messages of a group")
 async def get_group_context(
     group_id: GroupId,
     request: ApiRequest,
@@ -81,12 +76,7 @@ async def get_group_context(
     return ContextAnswer(units=[stored_view(unit) for unit in units])
 
 
-@post(
-    "/memory/groups/{groupId:str}/restore",
-    status_code=200,
-    summary="Restore short-term memory",
-    responses=described(*DATABASE_ERRORS),
-)
+@post("/memory/groups/{groupId:str}/restore", status_code=200, summary="Restore short-term memory")
 async def restore_group(group_id: GroupId, data: JSONBody[Restoring], request: ApiRequest) -> Restored:
     """Copies another group's recent messages into this group's short-term memory."""
     await found_group(request, data.user_id, group_id)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from api.auth.principal import check_trust_level, memory_of
 from api.client.url import in_path
-from api.errors import ApiError, described
+from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, Limit, UnitId, location
 from api.memory.listing import UnitFilter
 from api.memory.requests import NewUnit, Query
@@ -39,17 +39,9 @@ LOCATION = location("The URL of the first unit.")
 OfMemory: TypeAlias = Annotated[
     Id, QueryParameter(name="userId", description="The user whose memory it is.", examples=[Example(value="ana")])
 ]
-DATABASE_ERRORS = ("DATABASE_ERROR", "SERVER_BUSY")
-"""Errors of every route of memory."""
 
 
-@post(
-    "/memory/units",
-    status_code=201,
-    summary="Add units",
-    response_headers=[LOCATION],
-    responses=described(*DATABASE_ERRORS, "MEMORY_UNIT_EXISTS"),
-)
+@post("/memory/units", status_code=201, summary="Add units", response_headers=[LOCATION])
 async def add_units(data: JSONBody[NewUnits], request: ApiRequest) -> Response[UnitsAdded]:
     """Adds units to one collection, all or none. They are durable when the answer arrives and found by their words at
     once, by their meaning once they are embedded. Messages of sessions become units without a request. Adding an
@@ -64,7 +56,7 @@ async def add_units(data: JSONBody[NewUnits], request: ApiRequest) -> Response[U
     return Response(UnitsAdded(data=[stored_view(unit) for unit in added]), headers=headers)
 
 
-@get("/memory/units", summary="List units of a memory", responses=described("FILTER_INVALID", *DATABASE_ERRORS))
+@get("/memory/units", summary="List units of a memory")
 async def list_units(
     request: ApiRequest,
     user_id: OfMemory,
@@ -99,13 +91,13 @@ async def list_units(
     return UnitList(data=[unit_view(unit) for unit in page.rows], next_cursor=page.next)
 
 
-@get("/memory/units/{unitId:str}", summary="Read a unit", responses=described(*DATABASE_ERRORS))
+@get("/memory/units/{unitId:str}", summary="Read a unit")
 async def get_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -> UnitAnswer:
     """Return a unit with its neighbours and sources. Reading a unit is not a visit."""
     return await _unit_answer(request, user_id, unit_id)
 
 
-@patch("/memory/units/{unitId:str}", summary="Pin or unpin a unit", responses=described(*DATABASE_ERRORS))
+@patch("/memory/units/{unitId:str}", summary="Pin or unpin a unit")
 async def change_unit(
     unit_id: UnitId, data: JSONBody[ChangedUnit], request: ApiRequest, user_id: OfMemory
 ) -> UnitAnswer:
@@ -116,7 +108,7 @@ async def change_unit(
     return await _unit_answer(request, user_id, unit_id)
 
 
-@delete("/memory/units/{unitId:str}", summary="Remove a unit", responses=described(*DATABASE_ERRORS))
+@delete("/memory/units/{unitId:str}", summary="Remove a unit")
 async def delete_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -> None:
     """Removes a unit and its vector; its summaries are rebuilt. A message stays in its session."""
     owner = memory_of(request, user_id)
@@ -124,9 +116,7 @@ async def delete_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -
         raise _not_found(unit_id)
 
 
-@post(
-    "/memory/search", status_code=200, summary="Search memory", responses=described(*DATABASE_ERRORS, "FILTER_INVALID")
-)
+@post("/memory/search", status_code=200, summary="Search memory")
 async def search_memory(data: JSONBody[NewMemorySearch], request: ApiRequest) -> RecalledView:
     """Searches by words and by meaning, with a text or a vector. Returned units count as visited and are forgotten
     later.

@@ -10,7 +10,6 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from api.catalog.catalog import SavedScript
 from api.catalog.diff import diff
 from api.catalog.script_views import list_entry, problem_views, view
-from api.errors import described
 from api.http.request import ApiRequest, Cursor, Limit, ScriptId, location
 from api.schemas.scripts import (
     NewScript,
@@ -31,7 +30,6 @@ from store.interface.list_rows import ScriptChanges, ScriptFilter
 _LOCATION = location("The URL of the script.")
 _SAVE_RESPONSES = {
     200: ResponseSpec(ScriptView, generate_examples=False, description="The same text was saved before."),
-    **described("SCRIPT_PARSE_ERROR", "SCRIPT_VALIDATION_ERROR"),
 }
 
 Strict = Annotated[bool, QueryParameter(name="strict", description="Older and unknown keys are errors.")]
@@ -115,17 +113,14 @@ def _saved(saved: SavedScript) -> Response[ScriptView]:
 # -- versions ---------------------------------------------------------------------------------------------------------
 
 
-_ERRORS = described("SERVER_BUSY")
-
-
-@get("/scripts/{scriptId:str}/versions", summary="List the versions of a script", responses=_ERRORS)
+@get("/scripts/{scriptId:str}/versions", summary="List the versions of a script")
 async def list_versions(script_id: ScriptId, request: ApiRequest) -> VersionList:
     """Return the last 1,000 versions, the latest first."""
     rows = await request.services.catalog.versions(request.tenant, script_id)
     return VersionList(data=[list_entry(row) for row in rows])
 
 
-@get("/scripts/{scriptId:str}/versions/{version:int}", summary="Read a version of a script", responses=_ERRORS)
+@get("/scripts/{scriptId:str}/versions/{version:int}", summary="Read a version of a script")
 async def get_version(script_id: ScriptId, version: FromPath[int], request: ApiRequest) -> ScriptView:
     """Return a version: text, structure and problems."""
     catalog = request.services.catalog
@@ -133,7 +128,7 @@ async def get_version(script_id: ScriptId, version: FromPath[int], request: ApiR
     return view(row, await catalog.reading(row))
 
 
-@get("/scripts/{scriptId:str}/diff", summary="Compare two versions of a script", responses=_ERRORS)
+@get("/scripts/{scriptId:str}/diff", summary="Compare two versions of a script")
 async def diff_versions(
     script_id: ScriptId,
     request: ApiRequest,
@@ -148,7 +143,7 @@ async def diff_versions(
     return await diff(request.services.catalog, request.tenant, script_id, earlier, later)
 
 
-@post("/scripts/{scriptId:str}/publish", status_code=200, summary="Publish a version of a script", responses=_ERRORS)
+@post("/scripts/{scriptId:str}/publish", status_code=200, summary="Publish a version of a script")
 async def publish_version(
     script_id: ScriptId, request: ApiRequest, data: JSONBody[WhichVersion | None] = None
 ) -> ScriptEntry:
@@ -157,7 +152,7 @@ async def publish_version(
     return list_entry(await request.services.catalog.publish_version(request.tenant, script_id, version))
 
 
-@post("/scripts/{scriptId:str}/archive", status_code=200, summary="Archive a script", responses=_ERRORS)
+@post("/scripts/{scriptId:str}/archive", status_code=200, summary="Archive a script")
 async def archive_version(
     script_id: ScriptId, request: ApiRequest, data: JSONBody[WhichVersion | None] = None
 ) -> ScriptEntry:
@@ -166,7 +161,7 @@ async def archive_version(
     return list_entry(await request.services.catalog.archive(request.tenant, script_id, version))
 
 
-@patch("/scripts/{scriptId:str}", summary="Update the description of a script", responses=_ERRORS)
+@patch("/scripts/{scriptId:str}", summary="Update the description of a script")
 async def patch_script(script_id: ScriptId, data: JSONBody[ScriptPatch], request: ApiRequest) -> ScriptEntry:
     """Change name, tags, author or description of a script in all its versions; the text does not change."""
     changes = ScriptChanges(name=data.script_name, tags=data.tags, author=data.author, description=data.description)

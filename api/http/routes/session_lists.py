@@ -12,7 +12,7 @@ from litestar.openapi.spec import OpenAPIHeader, OpenAPIResponse, OpenAPIType, O
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
-from api.errors import ApiError, described
+from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, number_of
 from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
 from api.schemas.session_lists import HitList, SessionEntry, SessionList, SessionStatsView
@@ -43,7 +43,7 @@ OfScript: TypeAlias = Annotated[
 ]
 
 
-@get("/sessions", summary="List sessions", responses=described("SERVER_BUSY"))
+@get("/sessions", summary="List sessions")
 async def list_sessions(
     request: ApiRequest,
     sort: Annotated[
@@ -101,7 +101,7 @@ async def list_sessions(
     return await session_page(request.services.store, request.tenant, which, order=sort, limit=limit, cursor=cursor)
 
 
-@get("/users/{userId:str}/sessions", summary="List a user's sessions", responses=described("SERVER_BUSY"))
+@get("/users/{userId:str}/sessions", summary="List a user's sessions")
 async def list_user_sessions(
     user_id: UserId, request: ApiRequest, limit: Limit = 50, cursor: Cursor = None
 ) -> Response[list[SessionEntry]]:
@@ -116,7 +116,7 @@ async def list_user_sessions(
     return Response([session_entry(row) for row in page.rows], headers=headers)
 
 
-@get("/sessions/search", summary="Search messages", responses=described("SERVER_BUSY"))
+@get("/sessions/search", summary="Search messages")
 async def search_sessions(
     request: ApiRequest,
     q: Annotated[
@@ -153,7 +153,7 @@ async def search_sessions(
     return await search_page(request.services.store, request.tenant, what, limit=limit, cursor=cursor)
 
 
-@get("/sessions/{sessionId:str}/stats", summary="Read the statistics of a session", responses=described("SERVER_BUSY"))
+@get("/sessions/{sessionId:str}/stats", summary="Read the statistics of a session")
 async def get_stats(session_id: SessionId, request: ApiRequest) -> SessionStatsView:
     """Return the messages per role, their durations, and the usage of language models."""
     services = request.services
@@ -181,18 +181,7 @@ class _FoundOrCreated(Operation):
     summary="Get or create a session by key",
     operation_class=_FoundOrCreated,
     response_headers=[ETAG],
-    responses=described(
-        "SCRIPT_NOT_FOUND",
-        "SESSION_KEY_EXISTS",
-        "SESSION_BUSY",
-        "ACTION_EXECUTION_ERROR",
-        "LIMIT_EXCEEDED",
-        "LLM_SERVICE_ERROR",
-        "LLM_CALL_INTERRUPTED",
-        "MEMORY_FAILED",
-        "SERVER_BUSY",
-    )
-    | {201: ResponseSpec(KeyedView, generate_examples=False, description="The session was created.")},
+    responses={201: ResponseSpec(KeyedView, generate_examples=False, description="The session was created.")},
 )
 async def get_or_create(data: JSONBody[KeyedSession], request: ApiRequest) -> Response[KeyedView]:
     """Concurrent requests create one session. Status 201 if this request created it. `messages` are those of its last
@@ -206,12 +195,7 @@ async def get_or_create(data: JSONBody[KeyedSession], request: ApiRequest) -> Re
     return Response(view, status_code=201 if created else 200, headers=headers)
 
 
-@get(
-    "/sessions/by-key",
-    summary="Get a session by key",
-    response_headers=[ETAG],
-    responses=described("SESSION_NOT_FOUND"),
-)
+@get("/sessions/by-key", summary="Get a session by key", response_headers=[ETAG])
 async def get_by_key(
     request: ApiRequest,
     key: Annotated[str, QueryParameter(min_length=1, max_length=ID_CHARS_MAX, description="The key as it was set.")],
@@ -243,11 +227,7 @@ async def list_snapshots(
     return SnapshotList(data=[_list_entry(row) for row in rows[:limit]], next_cursor=next_cursor)
 
 
-@get(
-    "/sessions/{sessionId:str}/snapshots/{turn:int}",
-    summary="Read a snapshot",
-    responses=described("SESSION_REDACTED", "TURN_NOT_FOUND", "VARIABLE_STORE_INIT_ERROR"),
-)
+@get("/sessions/{sessionId:str}/snapshots/{turn:int}", summary="Read a snapshot")
 async def get_snapshot(session_id: SessionId, turn: FromPath[int], request: ApiRequest) -> SnapshotView:
     """Return the session after a turn: its variables, position and wait, and the messages of that turn."""
     chat = request.services.chat

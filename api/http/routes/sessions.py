@@ -8,7 +8,6 @@ from litestar import Response, delete, get, post
 from litestar.params import JSONBody, QueryParameter
 
 from api.auth.principal import masks, user_for
-from api.errors import described
 from api.http.openapi_streams import StreamedTurn, stream_request_of
 from api.http.request import (
     Accept,
@@ -49,33 +48,12 @@ from api.sessions.views import (
 from store.interface.rows import Gaps
 from store.store import Store
 
-_TURN_ERRORS = (
-    "SESSION_REDACTED",
-    "IDEMPOTENCY_IN_FLIGHT",
-    "IDEMPOTENCY_MISMATCH",
-    "ACTION_EXECUTION_ERROR",
-    "LIMIT_EXCEEDED",
-    "LLM_SERVICE_ERROR",
-    "LLM_CALL_INTERRUPTED",
-    "MEMORY_FAILED",
-    "STREAMS_FULL",
-    "SERVER_BUSY",
-)
 _PAGING = {"order", "after", "before", "limit", "cursor"}
 NEWEST_MAX = 100
 """Messages in a list without parameters."""
 
 
-@post(
-    "/sessions",
-    status_code=200,
-    summary="Begin a session",
-    response_headers=[ETAG],
-    operation_class=StreamedTurn,
-    responses=described(
-        "SCRIPT_NOT_FOUND", "SESSION_BUSY", "SCRIPT_NOT_PUBLISHED", "SESSION_KEY_EXISTS", *_TURN_ERRORS
-    ),
-)
+@post("/sessions", status_code=200, summary="Begin a session", response_headers=[ETAG], operation_class=StreamedTurn)
 async def create_session(
     data: JSONBody[NewSession],
     request: ApiRequest,
@@ -107,7 +85,6 @@ async def create_session(
     response_headers=[ETAG],
     summary="Send a message",
     operation_class=StreamedTurn,
-    responses=described("SESSION_BUSY", "SESSION_ENDED", "SESSION_PAUSED", "TURN_CONFLICT", *_TURN_ERRORS),
 )
 async def send_message(
     session_id: SessionId,
@@ -192,7 +169,7 @@ async def _newest(
     return Response(MessageList(data=data, next_cursor=None), headers=headers)
 
 
-@get("/sessions/{sessionId:str}/variables", summary="Read the variables", responses=described("SESSION_REDACTED"))
+@get("/sessions/{sessionId:str}/variables", summary="Read the variables")
 async def get_variables(
     session_id: SessionId,
     request: ApiRequest,
@@ -241,7 +218,7 @@ def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -
     }
 
 
-@delete("/sessions/{sessionId:str}", summary="Delete a session", responses=described("SESSION_BUSY", "SERVER_BUSY"))
+@delete("/sessions/{sessionId:str}", summary="Delete a session")
 async def delete_session(session_id: SessionId, request: ApiRequest) -> None:
     """Deletes all recorded data of the session after its running turn. Its keys can be used again. Global variables
     that it wrote belong to the user and remain.

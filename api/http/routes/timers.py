@@ -7,9 +7,7 @@ from litestar import Response, get, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
-from api.errors import described
 from api.http.request import ApiRequest, Cursor, IdempotencyKey, IfMatch, Limit, SessionId, WithEvents, condition
-from api.http.routes.lifecycle import CHANGE_ERRORS
 from api.schemas.lifecycle import SessionChange
 from api.schemas.timers import FiredTimer, TimerList, TimerView
 from api.sessions.views import ETAG, etag, event_views, message_view, snapshot
@@ -17,7 +15,7 @@ from runtime.state.inputs import TimerDue
 from store.interface.timer_rows import TimerRow, TimerStatus
 
 
-@get("/timers", summary="List timers", responses=described("SERVER_BUSY"))
+@get("/timers", summary="List timers")
 async def list_timers(
     request: ApiRequest,
     session_id: Annotated[str | None, QueryParameter(name="sessionId", description="Timers of this session.")] = None,
@@ -38,13 +36,7 @@ async def list_timers(
     return TimerList(data=list(map(_view, page.rows)), next_cursor=page.next)
 
 
-@post(
-    "/sessions/{sessionId:str}/timers/fire",
-    status_code=200,
-    summary="Fire a timer",
-    response_headers=[ETAG],
-    responses=described(*CHANGE_ERRORS, "ACTION_EXECUTION_ERROR", "LIMIT_EXCEEDED", "LLM_SERVICE_ERROR"),
-)
+@post("/sessions/{sessionId:str}/timers/fire", status_code=200, summary="Fire a timer", response_headers=[ETAG])
 async def fire_timer(
     session_id: SessionId,
     data: JSONBody[FiredTimer],
@@ -67,12 +59,7 @@ async def fire_timer(
     return Response(body, headers=etag(answer.state.turn))
 
 
-@post(
-    "/sessions/{sessionId:str}/timers/arm",
-    status_code=200,
-    summary="Arm the timers of a session",
-    responses=described("SESSION_BUSY", "SESSION_REDACTED", "SERVER_BUSY"),
-)
+@post("/sessions/{sessionId:str}/timers/arm", status_code=200, summary="Arm the timers of a session")
 async def arm_timers(session_id: SessionId, request: ApiRequest) -> TimerList:
     """Lets the timers of a fork or an import fire, which are held until then or until the session's next turn."""
     rows = await request.services.session_timers.arm(request.tenant, session_id)

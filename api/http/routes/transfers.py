@@ -10,7 +10,6 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from api.auth.principal import masks, user_for
-from api.errors import described
 from api.http.files import answering, taking
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location
@@ -40,10 +39,7 @@ _IMPORTED = {each: _described(each) for each in KINDS} | {JSON: _DOCUMENT}
 
 
 @get(
-    "/sessions/{sessionId:str}/export",
-    summary="Export a session",
-    operation_class=answering("The session.", _EXPORTED),
-    responses=described("SESSION_REDACTED", "SCRIPT_NOT_FOUND", "SERVER_BUSY"),
+    "/sessions/{sessionId:str}/export", summary="Export a session", operation_class=answering("The session.", _EXPORTED)
 )
 async def export_session(
     session_id: SessionId,
@@ -75,16 +71,9 @@ def _name(name: str, description: str) -> QueryParameter:
     response_headers=[location("The URL of the session.")],
     operation_class=taking("The document.", _IMPORTED),
     opt={TAKES: tuple(KINDS)},
-    responses=described(
-        "UNSUPPORTED_MEDIA_TYPE",
-        "PAYLOAD_TOO_LARGE",
-        "SESSION_EXISTS",
-        "SESSION_KEY_EXISTS",
-        "SESSION_BUSY",
-        "DOCUMENT_INVALID",
-        "SERVER_BUSY",
-    )
-    | {200: ResponseSpec(ImportView, generate_examples=False, description="A session was replaced, or a dry run.")},
+    responses={
+        200: ResponseSpec(ImportView, generate_examples=False, description="A session was replaced, or a dry run.")
+    },
 )
 async def import_session(
     request: ApiRequest,

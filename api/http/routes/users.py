@@ -8,7 +8,6 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody, QueryParameter
 from litestar.response import Stream
 
-from api.errors import described
 from api.http.request import ApiRequest, UserId
 from api.privacy.user_export import user_export, user_layer
 from api.schemas.users import NewUserVariables, ReceiptView, UserExport, UserVariables
@@ -25,14 +24,14 @@ _DISPOSITION = ResponseHeader(
 )
 
 
-@get("/users/{userId:str}/variables", summary="Read a user's global variables", responses=described("SERVER_BUSY"))
+@get("/users/{userId:str}/variables", summary="Read a user's global variables")
 async def get_user_variables(user_id: UserId, request: ApiRequest) -> UserVariables:
     """Return the variables that are set, with type, source and time. A session shows their values at its last turn."""
     rows = await request.services.store.sessions.user_variables(request.tenant, user_id)
     return UserVariables(variables=user_layer(rows))
 
 
-@patch("/users/{userId:str}/variables", summary="Set a user's global variables", responses=described("SERVER_BUSY"))
+@patch("/users/{userId:str}/variables", summary="Set a user's global variables")
 async def patch_user_variables(user_id: UserId, data: JSONBody[NewUserVariables], request: ApiRequest) -> UserVariables:
     """Sets several at once, all or none; null unsets one, other variables do not change. The next turn of each of the
     user's sessions uses the new values. Values are converted to the types that scripts declare.
@@ -48,7 +47,6 @@ async def patch_user_variables(user_id: UserId, data: JSONBody[NewUserVariables]
     response_headers=[_DISPOSITION],
     responses={
         200: ResponseSpec(UserExport, generate_examples=False, description="All data of the user."),
-        **described("SERVER_BUSY"),
     },
 )
 async def export_user(user_id: UserId, request: ApiRequest) -> Stream:
@@ -59,12 +57,7 @@ async def export_user(user_id: UserId, request: ApiRequest) -> Stream:
     return Stream(document, media_type="application/json")
 
 
-@delete(
-    "/users/{userId:str}",
-    status_code=200,
-    summary="Erase a user",
-    responses=described("SESSION_BUSY", "COMPACTION_RUNNING", "DISK_TOO_SMALL", "SERVER_BUSY"),
-)
+@delete("/users/{userId:str}", status_code=200, summary="Erase a user")
 async def erase_user(user_id: UserId, request: ApiRequest, compact: Compact = False) -> ReceiptView:
     """Deletes all recorded data of the user and of the user's sessions after their running turns. The receipt is
     retained: it counts the deleted rows and does not name the user. A user who returns is a new user.

@@ -3,7 +3,7 @@
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromQuery, JSONBody
 
-from api.errors import ApiError, described
+from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, DeliveryId, Limit, WebhookId, location
 from api.http.services import Services
 from api.schemas.webhooks import (
@@ -21,15 +21,12 @@ from api.schemas.webhooks import (
 from store.interface.rows import is_uuid
 from store.interface.webhook_rows import DeliveryRow, DeliveryStatus, DeliverySummary, WebhookRow
 
-_ERRORS = described("DATABASE_ERROR", "SERVER_BUSY")
-
 
 @post(
     "/webhooks",
     status_code=201,
     summary="Register a webhook",
     response_headers=[location("The URL of the new webhook.")],
-    responses=described("DATABASE_ERROR", "SERVER_BUSY", "WEBHOOKS_FULL"),
 )
 async def create_webhook(data: JSONBody[NewWebhook], request: ApiRequest) -> Response[WebhookWithSecret]:
     """`events` are `turn`, `session.created`, `session.completed` and `emit:NAME`, with `*` for any characters. The
@@ -53,22 +50,20 @@ async def get_webhook(webhook_id: WebhookId, request: ApiRequest) -> WebhookView
     return _view(_webhook(request, webhook_id), request.services)
 
 
-@patch("/webhooks/{webhookId:str}", summary="Update or pause a webhook", responses=_ERRORS)
+@patch("/webhooks/{webhookId:str}", summary="Update or pause a webhook")
 async def change_webhook(webhook_id: WebhookId, data: JSONBody[WebhookPatch], request: ApiRequest) -> WebhookView:
     """Change the fields in the body. While a webhook is paused, its deliveries wait."""
     services = request.services
     return _view(await services.webhooks.change(request.tenant, webhook_id, data), services)
 
 
-@delete("/webhooks/{webhookId:str}", status_code=204, summary="Delete a webhook", responses=_ERRORS)
+@delete("/webhooks/{webhookId:str}", status_code=204, summary="Delete a webhook")
 async def delete_webhook(webhook_id: WebhookId, request: ApiRequest) -> None:
     """Delete a webhook with its deliveries."""
     await request.services.webhooks.remove(request.tenant, webhook_id)
 
 
-@post(
-    "/webhooks/{webhookId:str}/rotate-secret", status_code=200, summary="Rotate a webhook's secret", responses=_ERRORS
-)
+@post("/webhooks/{webhookId:str}/rotate-secret", status_code=200, summary="Rotate a webhook's secret")
 async def rotate_secret(webhook_id: WebhookId, request: ApiRequest) -> WebhookWithSecret:
     """Until `oldSecretUntil`, a day from now, deliveries are signed with both."""
     services = request.services
@@ -82,7 +77,7 @@ async def try_webhook(webhook_id: WebhookId, request: ApiRequest) -> TrialView:
     return TrialView(delivered=outcome.trouble is None, status=outcome.status, error=outcome.trouble)
 
 
-@get("/webhooks/{webhookId:str}/deliveries", summary="List deliveries", responses=_ERRORS)
+@get("/webhooks/{webhookId:str}/deliveries", summary="List deliveries")
 async def list_deliveries(
     webhook_id: WebhookId,
     request: ApiRequest,
@@ -96,18 +91,13 @@ async def list_deliveries(
     return DeliveryList(data=[_delivery_view(row) for row in page.rows], next_cursor=page.next)
 
 
-@get("/webhooks/{webhookId:str}/deliveries/{deliveryId:str}", summary="Read a delivery", responses=_ERRORS)
+@get("/webhooks/{webhookId:str}/deliveries/{deliveryId:str}", summary="Read a delivery")
 async def get_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, request: ApiRequest) -> DeliveryDetail:
     """Return a delivery with its body."""
     return _detail(await _delivery(request, _webhook(request, webhook_id), delivery_id))
 
 
-@post(
-    "/webhooks/{webhookId:str}/deliveries/{deliveryId:str}/replay",
-    status_code=202,
-    summary="Retry a delivery",
-    responses=_ERRORS,
-)
+@post("/webhooks/{webhookId:str}/deliveries/{deliveryId:str}/replay", status_code=202, summary="Retry a delivery")
 async def replay_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, request: ApiRequest) -> DeliveryDetail:
     """Retries a delivery in any status, from its first attempt and with the same id."""
     webhook = _webhook(request, webhook_id)
@@ -116,7 +106,7 @@ async def replay_delivery(webhook_id: WebhookId, delivery_id: DeliveryId, reques
     return _detail(await _delivery(request, webhook, delivery_id))
 
 
-@post("/webhooks/{webhookId:str}/replay", status_code=202, summary="Retry all failed deliveries", responses=_ERRORS)
+@post("/webhooks/{webhookId:str}/replay", status_code=202, summary="Retry all failed deliveries")
 async def replay_dead(webhook_id: WebhookId, request: ApiRequest) -> ReplayCount:
     """Return the number of deliveries that are retried."""
     webhooks = request.services.webhooks

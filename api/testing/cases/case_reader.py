@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from api.testing.cases.case_model import (
     Case,
@@ -29,15 +29,14 @@ from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.tools.examples import ToolReplies
 from runtime.tools.replies_file import ToolFileInvalid, read_tool_file, read_tool_replies
+from scripts.checks.control_flow import names_written
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import shorten
-from scripts.model.actions import Call, Choose, Into, Recall, Set, walk
+from scripts.model.actions import walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
-from scripts.model.experiments import ExperimentPlan
 from scripts.model.moments import zone_of
-from scripts.model.script import FormField, Script
-from scripts.model.variables import Assignment, Declaration, Output, Records
+from scripts.model.script import Script, actions_of, all_declarations, nodes
 from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path, shown_files
 from scripts.parse.read_script import Reading, read_file
 from scripts.yaml.decoder import Reader
@@ -282,55 +281,23 @@ def _check_variables(
 
 
 def names_of(script: Script) -> frozenset[str]:
-    """Return the variables that a script declares, reads or sets anywhere."""
-    return frozenset(_variables(script))
+    """Return the variables that a script declares or sets anywhere."""
+    lists = [*(actions_of(node) for _, node in nodes(script)), script.on_budget]
+    declared = [*(each.var for each in all_declarations(script)), *(plan.id for plan in script.experiments)]
+    declared += (field.name for form in script.forms for field in form.fields)
+    return frozenset((*declared, *(name for listed in lists for name in names_written(listed))))
 
 
 def _names_of(script: Script) -> _Names:
     lists = [*(skill.actions for skill in script.skills), *(each.actions for each in script.interrupts)]
     in_skills = {action.id for actions in lists for action in walk(actions)}  # they run within a topic
     places = {THE_END}
-    nodes = set(in_skills)
+    ids = set(in_skills)
     for phase in script.phases:
-        nodes.add(phase.id)
+        ids.add(phase.id)
         for topic in phase.topics:
             inside = {action.id for action in walk(topic.actions)}
-            nodes |= {topic.id} | inside
+            ids |= {topic.id} | inside
             places |= {f"{phase.id}/{topic.id}/{each}" for each in inside | in_skills}
     actions = {action.id for phase in script.phases for topic in phase.topics for action in walk(topic.actions)}
-    return _Names(frozenset(places), frozenset(nodes), frozenset(actions | in_skills), names_of(script))
-
-
-def _variables(part: object) -> Iterator[str]:
-    match part:
-        case Declaration():
-            yield part.var
-        case Output():
-            yield part.get
-        case Assignment():
-            yield part.set
-        case Choose():
-            yield part.variable
-        case FormField():
-            yield part.name
-        case ExperimentPlan():
-            yield part.id
-        case Records():
-            yield part.tolist
-        case Set():
-            yield from part.assignments
-        case Call():
-            yield from part.assigned
-        case Into():
-            yield from part.variables
-        case Recall():
-            yield part.into
-        case _:
-            pass
-    if isinstance(part, Struct):
-        for name, value in structs.asdict(part).items():
-            if name not in {"at", "marks"}:
-                yield from _variables(value)
-    elif isinstance(part, tuple | dict):
-        for each in part.values() if isinstance(part, dict) else part:
-            yield from _variables(each)
+    return _Names(frozenset(places), frozenset(ids), frozenset(actions | in_skills), names_of(script))

@@ -32,7 +32,19 @@ from scripts.model.actions import (
     walk,
 )
 from scripts.model.base import Location
-from scripts.model.script import ON_BUDGET, Phase, Script, Topic
+from scripts.model.script import (
+    BESIDE,
+    ON_BUDGET,
+    Detector,
+    Interrupt,
+    Path,
+    Phase,
+    Script,
+    Skill,
+    Topic,
+    actions_of,
+    nodes,
+)
 
 Kind: TypeAlias = Literal["phase", "topic", "action", "branch", "condition"]
 KINDS: dict[Kind, str] = {
@@ -44,7 +56,6 @@ KINDS: dict[Kind, str] = {
 }
 LEADS_AWAY = frozenset({"goto", "end"})
 HELD, NOT_HELD = "when held", "when did not hold"
-SKILL, INTERRUPT, DETECTOR = "skill:", "interrupt:", "detector:"  # prefixes of the names of items inside one
 CAME_UP = "came up"
 ACTED = "acted"
 
@@ -104,32 +115,29 @@ def cover(program: Program, reached: Iterable[frozenset[Item]]) -> Coverage:
 
 
 def _items(script: Script) -> Iterator[tuple[Item, Location]]:
-    for phase in script.phases:
-        yield Item("phase", phase.id), phase.at
-        yield from _conditions(phase.id, phase)
-        for topic in phase.topics:
-            name = f"{phase.id}/{topic.id}"
-            yield Item("topic", name), topic.at
-            yield from _conditions(name, topic)
-            for action in walk(topic.actions):
-                yield from _action_items(f"{name}/{action.id}", action)
-    for skill in script.skills:
-        for action in walk(skill.actions):
-            yield from _action_items(f"{SKILL}{skill.id}/{action.id}", action)
-    for each in script.interrupts:
-        yield Item("branch", f"{INTERRUPT}{each.id}", CAME_UP), each.at
-        for action in walk(each.actions):
-            yield from _action_items(f"{INTERRUPT}{each.id}/{action.id}", action)
-    for detector in script.detectors:
-        yield Item("branch", f"{DETECTOR}{detector.id}", ACTED), detector.at
-    for watcher in script.watchers:
-        for action in walk(watcher.actions):
-            yield from _action_items(f"{_beside(watcher.id)}/{action.id}", action)
+    for path, node in nodes(script):
+        name = _node_name(path)
+        match node:
+            case Phase() | Topic():
+                yield Item("topic" if isinstance(node, Topic) else "phase", name), node.at
+                yield from _conditions(name, node)
+            case Interrupt():
+                yield Item("branch", name, CAME_UP), node.at
+            case Detector():
+                yield Item("branch", name, ACTED), node.at
+            case Skill():
+                pass
+        for action in walk(actions_of(node)):
+            yield from _action_items(f"{name}/{action.id}", action)
+    for action in walk(script.on_budget):
+        yield from _action_items(f"{_node_name((DETECTORS, ON_BUDGET))}/{action.id}", action)
 
 
-def _beside(watcher: str) -> str:
-    """Return the prefix of the names of actions inside a detector or `on_budget`."""
-    return ON_BUDGET.lstrip(":") if watcher == ON_BUDGET else f"{DETECTOR}{watcher}"
+def _node_name(path: Path) -> str:
+    """Return the beginning of the names of items inside a node, whose path is as in `State.home`."""
+    if path == (DETECTORS, ON_BUDGET):
+        return ON_BUDGET.lstrip(":")
+    return f"{BESIDE[path[0]]}:{path[1]}" if path[0] in BESIDE else "/".join(path)
 
 
 def _action_items(name: str, action: Action) -> Iterator[tuple[Item, Location]]:
@@ -160,15 +168,12 @@ def _conditions(name: str, node: Phase | Topic | Action) -> Iterator[tuple[Item,
         yield Item("condition", name, NOT_HELD), node.mark("when")
 
 
-def _failed_before(script: Script) -> dict[tuple[str, str, str], str]:
+def _failed_before(script: Script) -> dict[Path, str]:
     """Return the question by the first action of its `on_fail`, whose home is as in `State.home`."""
-    homes = [((phase.id, topic.id), topic.actions) for phase in script.phases for topic in phase.topics]
-    homes += [(("", skill.id), skill.actions) for skill in script.skills]
-    homes += [((INTERRUPTS, each.id), each.actions) for each in script.interrupts]
     return {
-        (*home, action.on_fail.actions[0].id): action.id
-        for home, actions in homes
-        for action in walk(actions)
+        (*path, action.on_fail.actions[0].id): action.id
+        for path, node in nodes(script)
+        for action in walk(actions_of(node))
         if isinstance(action, Asking) and action.on_fail.actions
     }
 
@@ -269,9 +274,9 @@ class _Tracker:
                 yield Item("branch", self._name(body.action_id), body.source)
                 self._given_up = body.action_id
             case events.Interrupted():
-                yield Item("branch", f"{INTERRUPT}{body.interrupt}", CAME_UP)
+                yield Item("branch", _node_name((INTERRUPTS, body.interrupt)), CAME_UP)
             case events.Detected():
-                yield Item("branch", f"{DETECTOR}{body.detector}", ACTED)
+                yield Item("branch", _node_name((DETECTORS, body.detector)), ACTED)
             case _:
                 pass
 
@@ -312,10 +317,6 @@ class _Tracker:
             yield from (Item("branch", name, arm) for arm, first in inner.items() if first == action_id)
 
     def _name(self, action_id: str = "") -> str:
-        if self._detector and action_id:
-            return f"{_beside(self._detector)}/{action_id}"
-        if self._skill and action_id:
-            return f"{SKILL}{self._skill}/{action_id}"
-        if self._interrupt and action_id:
-            return f"{INTERRUPT}{self._interrupt}/{action_id}"
-        return "/".join(part for part in (self._phase, self._topic, action_id) if part)
+        """Return the name of an action of the current actions, or else of the phase and topic."""
+        path = self._home if action_id else (self._phase, self._topic)
+        return "/".join(part for part in (_node_name(path), action_id) if part)

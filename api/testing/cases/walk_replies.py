@@ -2,11 +2,11 @@
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
 import regex
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from runtime.answers.patterns import PatternGivenUp, searched
 from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
@@ -18,6 +18,7 @@ from scripts.expressions.values import Value, number_in, text_of
 from scripts.model.actions import Action, AiAsk, Ask
 from scripts.model.base import Expression
 from scripts.model.script import Script
+from scripts.model.variable_names import reads_below
 from scripts.model.variables import Output
 
 PLAUSIBLE = 0.75  # share of plausible answers
@@ -49,30 +50,13 @@ class ScriptValues(Struct, frozen=True):
 
 def script_values_of(script: Script) -> ScriptValues:
     """Return the texts and numbers in a script's conditions."""
-    sources = list(dict.fromkeys(each.source for each in _expressions(script)))
+    sources = list(dict.fromkeys(each.source for each in reads_below(script) if isinstance(each, Expression)))
     texts = [double or single for source in sources for double, single in _TEXT_LITERAL.findall(source)]
     numbers = [number_in(found) for source in sources for found in _NUMBER_LITERAL.findall(source)]
     return ScriptValues(
         tuple(dict.fromkeys(texts))[:PICKED_MAX],
         tuple(number for number in dict.fromkeys(numbers) if number is not None)[:PICKED_MAX],
     )
-
-
-def _expressions(part: object) -> Iterator[Expression]:
-    match part:
-        case Expression():
-            yield part
-        case Struct():
-            for name, value in structs.asdict(part).items():
-                if name not in {"at", "marks"}:
-                    yield from _expressions(value)
-        case tuple():
-            for each in part:
-                yield from _expressions(each)
-        case Mapping():
-            yield from _expressions(tuple(part.values()))
-        case _:
-            pass
 
 
 def answer(chance: random.Random, program: Program, state: State, words: ScriptValues, today: date) -> Input:

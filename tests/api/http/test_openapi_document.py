@@ -9,6 +9,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from api.auth.policy import ROUTE_POLICIES
+from api.http.openapi import ERRORS
 from tests.support.api_client import ApiClient
 
 CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*")
@@ -29,6 +30,11 @@ def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
 def test_the_table_of_routes_has_no_other_spelling() -> None:
     named = {name for route in ROUTE_POLICIES for name in re.findall(r"{(.*?)}", route)}
     assert {name for name in named if not CAMEL_CASE.fullmatch(name)} == set()
+
+
+async def test_the_table_of_errors_names_routes(document: Any) -> None:
+    named = {name.split("_")[0] + "".join(map(str.title, name.split("_")[1:])) for name in ERRORS}
+    assert named - {operation["operationId"] for _, _, operation in operations(document)} == set()
 
 
 async def test_the_document_is_valid(document: Any) -> None:
