@@ -52,7 +52,7 @@ class Columns:
         """Add a row for a unit, link it to the one before it, and return its index."""
         row = self.used
         if row + 2 > len(self.sequences):
-            self._resize(max(SPACE_MIN, 2 * (row + 2)))
+            self._move(slice(row), max(SPACE_MIN, 2 * (row + 2)))
         self.sequences[row] = entry.sequence
         self.alive[row] = True
         self.said[row] = entry.rank == 0
@@ -100,38 +100,20 @@ class Columns:
         new[rows] = np.arange(len(rows), dtype=np.int32)
         for name in _LINKS:
             setattr(self, name, new[getattr(self, name)])
-        space = max(SPACE_MIN, 2 * (len(rows) + 2))
-        for name in (*_FLAT, "cues", "vectors"):
-            old = getattr(self, name)
-            fresh = np.full((space, *old.shape[1:]), _EMPTY.get(name, 0), old.dtype)
-            fresh[: len(rows)] = old[rows]
-            setattr(self, name, fresh)
+        self._move(rows, max(SPACE_MIN, 2 * (len(rows) + 2)))
         self.used = len(rows)
 
-    def _resize(self, space: int) -> None:
-        for name in (*_FLAT, "cues", "vectors"):
-            old = getattr(self, name)
-            fresh = np.full((space, *old.shape[1:]), _EMPTY.get(name, 0), old.dtype)
-            fresh[: self.used] = old[: self.used]
-            setattr(self, name, fresh)
+    def _move(self, rows: Rows | slice, space: int) -> None:
+        """Give every array this many elements: these rows, then empty ones."""
+        for name, old in list(vars(self).items()):
+            if isinstance(old, np.ndarray):
+                moved = old[rows]
+                fresh = np.full((space, *old.shape[1:]), _EMPTY.get(name, 0), old.dtype)
+                fresh[: len(moved)] = moved
+                setattr(self, name, fresh)
 
 
 _LINKS = ("before", "after", "parent")
-_FLAT = (
-    *_LINKS,
-    "sequences",
-    "alive",
-    "said",
-    "pinned",
-    "group",
-    "source",
-    "length",
-    "wording",
-    "is_filler",
-    "short",
-    "created",
-    "has_vector",
-)
 _EMPTY: dict[str, float] = {"before": NONE, "after": NONE, "parent": NONE, "created": np.nan}
 
 
