@@ -519,7 +519,7 @@ class _Checker:
                 self.add("PARAMETER_UNKNOWN", f"the skill {skill.id} has no parameter `{name}`", value.at, fix)
         for each in skill.params:
             if each.required and each.value is None and each.var not in action.input:
-                fix = f"Add `{each.var}:` to `input`."
+                fix = f"Add `{each.var}:` to `with`, or to `input` in a file without `cuebook: 1`."
                 self.add("PARAMETER_MISSING", f"the skill {skill.id} requires `{each.var}`", action.mark("call"), fix)
         for name in action.output.values():
             if name and name not in skill.returns:
