@@ -249,6 +249,7 @@ class Cursor:
         self._state.phase = phase.id
         self._state.phase_entry += 1
         self._run.record(ScopeEntered("phase", phase.id, self._state.phase_entry))
+        self._count_visit(phase.id)
         self._initialise("phase", phase.declare)
 
     def _enter_topic(self, topic: Topic) -> None:
@@ -256,7 +257,13 @@ class Cursor:
         self._state.is_jump = False
         self._state.topic_entry += 1
         self._run.record(ScopeEntered("topic", topic.id, self._state.topic_entry))
+        self._count_visit(f"{self._state.phase}/{topic.id}")
         self._initialise("topic", topic.declare)
+
+    def _count_visit(self, place: str) -> None:
+        if self._run.program.counts_visits:
+            entered = self._state.entered
+            self._state.entered = {**entered, place: entered.get(place, 0) + 1}
 
     def _leave_topic(self) -> None:
         state = self._state

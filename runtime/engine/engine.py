@@ -276,6 +276,8 @@ class _Engine:
         complete.
         """
         self._state.turn += 1
+        if self.run.program.counts_minutes:
+            timing.count_seconds(self.run)
         try:
             if isinstance(turn_input, Compress):
                 await context_upkeep.compress(self.run, turn_input, ends_at)

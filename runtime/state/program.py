@@ -8,6 +8,7 @@ from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, Question, Sleep, arms, walk
+from scripts.model.base import sources_below
 from scripts.model.script import (
     FormDefinition,
     Interrupt,
@@ -29,6 +30,9 @@ Place = tuple[str, str, str, str]
 The topic of a skill has an empty phase; an interrupt counts as a topic of the phase `INTERRUPTS`, a detector as one of
 `DETECTORS`.
 """
+
+
+_CALLS = ("visits", "minutes_spent")
 
 
 def answering_id(place: tuple[str, str]) -> str:
@@ -96,6 +100,9 @@ class Program:
         self.has_time = any(_has_time(each) for each in self._actions.values()) or any(
             each.remind or each.expire for each in holders
         )
+        functions = {name for each in sources_below(script) for name in _CALLS if f"{name}(" in each.source}
+        self.counts_visits = "visits" in functions
+        self.counts_minutes = "minutes_spent" in functions
         self.typed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
         """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added
         when an action first runs.

@@ -6,7 +6,8 @@ one that occurs twice is the first of both.
 
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from scripts.model.moments import WEEKDAYS, Duration, Moment, QuietHours, parse_date
+from scripts.expressions.time_values import parse_date
+from scripts.model.moments import WEEKDAYS, Duration, Moment, QuietHours
 
 DAYS_AHEAD = 15  # a clock time on some weekdays occurs within a week; days may be skipped as a whole
 

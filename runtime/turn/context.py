@@ -504,4 +504,6 @@ _BUILTINS: Mapping[str, Callable[[TurnContext], object]] = {
     "history": _history_function,
     "recall": _recall_function,
     "vars": _Variables,
+    "visits()": lambda run: lambda place: run.state.entered.get(place, 0),
+    "minutes_spent()": lambda run: lambda phase: int(run.state.awake.get(phase, 0.0) // 60),
 }

@@ -5,9 +5,9 @@ import msgspec
 from runtime.state.state import Timing
 from runtime.timers.timers import dates_wanted
 from runtime.turn.context import ActionFailed, TurnContext
+from scripts.expressions.time_values import parse_date
 from scripts.model.actions import Action
 from scripts.model.base import Expression
-from scripts.model.moments import parse_date
 
 
 def begin(run: TurnContext, action: Action) -> None:
@@ -21,6 +21,15 @@ def note_message(run: TurnContext) -> None:
     """Count the reminders and the expiry of the current question from the user's message."""
     if run.state.timing is not None:
         run.state.timing = msgspec.structs.replace(run.state.timing, heard=run.now())
+
+
+def count_seconds(run: TurnContext) -> None:
+    """Add the time since the last turn to the current phase, unless the session slept until a moment."""
+    state, now = run.state, run.now()
+    if state.last_at is not None and state.phase and (state.wait is None or state.wait.kind != "time"):
+        seconds = max((now - state.last_at).total_seconds(), 0.0)
+        state.awake = {**state.awake, state.phase: state.awake.get(state.phase, 0.0) + seconds}
+    state.last_at = now
 
 
 def _date(run: TurnContext, expression: Expression) -> str:

@@ -633,6 +633,16 @@ class _Checker:
         for fault in compiled.facts.faults:
             if self.is_given(fault.root):
                 self.member(fault, source)
+        for function, place, line in compiled.facts.places:
+            self.counted_place(function, place, source.at.below(line - 1))
+
+    def counted_place(self, function: str, place: str, at: Location) -> None:
+        """Check the place whose visits or minutes an expression reads."""
+        known = [phase.id for phase in self.script.phases]
+        if function == "visits":
+            known += [f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics]
+        if place not in known:
+            self.add("GOTO_UNKNOWN", f"`{function}`: unknown phase or topic {place}", at, suggest(place, known))
 
     def is_given(self, name: str) -> bool:
         """Whether a name refers to a built-in value here, not to a variable of the script."""

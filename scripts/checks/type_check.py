@@ -335,14 +335,19 @@ def _kind(layout: ControlFlowGraph, counted: CountedAnswer) -> str | None:
 def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
     """Return the answers that are not certainly numbers and that some visible expression calculates with."""
     uses: dict[_Cell, int] = {}
+    differences: dict[_Cell, int] = {}
     for node, source in _sources(layout):
         for name in facts_in(source).counted:
             uses.setdefault(_cell(layout, node, name), source.at.line)
+        for name in facts_in(source).subtracted:
+            differences.setdefault(_cell(layout, node, name), source.at.line)
     for node, body in layout.bodies():
         for output in _typed_answers(body.actions):
-            line = uses.get(_cell(layout, node, output.get))
+            cell = _cell(layout, node, output.get)
+            line = uses.get(cell) or differences.get(cell)
             counted = CountedAnswer(layout.spot(node), output, line or 0)
-            if line is not None and _kind(layout, counted) in {None, *_TEXTS}:
+            kind = _kind(layout, counted)
+            if line is not None and kind in {None, *_TEXTS} and (kind != "date" or cell in uses):
                 yield counted
 
 

@@ -33,6 +33,7 @@ from scripts.expressions.condition_algebra import (
 )
 from scripts.expressions.members import BUILTINS, MemberFault, member_faults
 from scripts.expressions.sandbox import SANDBOX
+from scripts.expressions.time_values import PLACES, SINCE, SPANS
 from scripts.expressions.values import Value
 
 PLAIN_CHARS_MAX = 500
@@ -87,6 +88,8 @@ class ExpressionInfo(Struct, frozen=True):
     carried: frozenset[str] = frozenset()  # of an expression: the names whose values may occur in its result
     faults: tuple[MemberFault, ...] = ()  # of the built-in names
     counted: frozenset[str] = frozenset()  # the names used in arithmetic
+    subtracted: frozenset[str] = frozenset()  # the names whose difference it takes, which may be numbers or dates
+    places: tuple[tuple[str, str, int], ...] = ()  # the functions of a place: name, place, line
 
 
 def analyse_expression(tree: nodes.Template, every: list[nodes.Node], *, is_text: bool) -> ExpressionInfo:
@@ -162,7 +165,9 @@ class _Reader:
             reads_any=self._reads_any,
             atoms=tuple(self._atoms.values()),
             faults=member_faults(tree.body, names, has_loop=any(isinstance(node, nodes.For) for node in every)),
-            counted=counted_names(every),
+            counted=frozenset(_counted(every)) - BUILTINS,
+            subtracted=frozenset(_subtracted(every)) - BUILTINS,
+            places=tuple(_places(every)),
             **known,
         )
 
@@ -315,23 +320,54 @@ def _is_plain(node: nodes.Node) -> bool:
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-_ONLY_NUMBERS = (nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow)
+_ONLY_NUMBERS = (nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow)
 _COUNTING_FILTERS = frozenset({"round", "abs"})
+_CALLS_OF_NUMBERS = frozenset(f"{name}()" for name in (*SINCE, *PLACES))
+_SPAN_CALLS = frozenset(f"{name}()" for name in SPANS)
 
 
-def counted_names(every: Iterable[nodes.Node]) -> frozenset[str]:
-    """Return the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
-    return frozenset(_counted(every)) - BUILTINS
+def _places(every: Iterable[nodes.Node]) -> Iterator[tuple[str, str, int]]:
+    for node in every:
+        match node:
+            case nodes.Filter(name=name, node=nodes.Const(value=str(place))) if name[:-2] in PLACES:
+                yield name[:-2], place, node.lineno
+            case _:
+                pass
+
+
+def _subtracted(every: Iterable[nodes.Node]) -> Iterator[str]:
+    """Yield the direct operands of differences, unless one side is a number or about time for certain."""
+    for node in every:
+        if isinstance(node, nodes.Sub):
+            sides = node.left, node.right
+            if not any(_is_number(side) or _is_time(side) for side in sides):
+                yield from (name for side in sides for name in _operand(side))
+
+
+def _is_time(node: nodes.Expr) -> bool:
+    """Whether an operand is a date or a duration for certain, so that the other one is no number."""
+    match node:
+        case nodes.Name(name=name):
+            return name in {"today", "now"}
+        case nodes.Filter(name=name):
+            return name in _SPAN_CALLS
+        case nodes.Add() | nodes.Sub():
+            return _is_time(node.left) or _is_time(node.right)
+        case nodes.Call(node=nodes.Getattr(node=holder)):
+            return _is_time(holder)
+        case _:
+            return False
 
 
 def _counted(every: Iterable[nodes.Node]) -> Iterator[str]:
+    """Yield the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
     for node in every:
         match node:
             case nodes.Neg():
                 yield from _operand(node.node)
             case nodes.Filter() if node.name in _COUNTING_FILTERS and node.node is not None:
                 yield from _operand(node.node)
-            case nodes.Add() if _is_number(node.left) or _is_number(node.right):
+            case nodes.Add() | nodes.Sub() if _is_number(node.left) or _is_number(node.right):
                 yield from (*_operand(node.left), *_operand(node.right))
             case nodes.BinExpr() if isinstance(node, _ONLY_NUMBERS):
                 yield from (*_operand(node.left), *_operand(node.right))
@@ -358,7 +394,9 @@ def _is_number(node: nodes.Expr) -> bool:
             return isinstance(value, int | float) and not isinstance(value, bool)
         case nodes.Add():
             return _is_number(node.left) or _is_number(node.right)
+        case nodes.Sub():  # also of two dates
+            return not (isinstance(node.right, nodes.Filter) and node.right.name in _SPAN_CALLS)
         case nodes.Filter():
-            return node.name in {"int", "float", "length", "count", "sum", *_COUNTING_FILTERS}
+            return node.name in {"int", "float", "length", "count", "sum", *_COUNTING_FILTERS, *_CALLS_OF_NUMBERS}
         case _:
             return isinstance(node, (*_ONLY_NUMBERS, nodes.Neg))

@@ -164,6 +164,8 @@ def _strict(node: nodes.Node) -> frozenset[str]:
             return _strict(node.node)
         case nodes.BinExpr() if not isinstance(node, nodes.And | nodes.Or):
             return _strict(node.left) | _strict(node.right)
+        case nodes.Filter(node=nodes.Expr() as value, name=name) if name.endswith("()"):  # a function of time
+            return _strict(value)
         case _:
             return frozenset()
 

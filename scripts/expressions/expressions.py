@@ -26,6 +26,7 @@ from scripts.expressions.sandbox import (
     check_allowed,
     kind_of,
     said,
+    with_time_functions,
 )
 from scripts.expressions.values import Value, ValueRefused, bounded, shorten, text_of
 
@@ -113,7 +114,7 @@ class Compiled:
         """Evaluate to a text of at most `chars_max` characters or to a value. Raises ExpressionFailed."""
         if self._pieces is not None:
             return _filled_in(self._pieces, names, chars_max)
-        meter = Meter()
+        meter = Meter(names.value_of)
         scope: dict[str, Any] = {"_meter": meter.charge, "_compare": meter.compare}
         scope |= {"_concat": meter.concat, "_each": meter.each, "_read": meter.read}
         for name in self.names:
@@ -276,7 +277,7 @@ def _filled_in(pieces: tuple[_Piece, ...], names: Names, chars_max: int) -> Rend
 
 
 def _parse(source: str, *, is_text: bool) -> nodes.Template:
-    return SANDBOX.parse(source) if is_text else _parse_expression(source)
+    return with_time_functions(SANDBOX.parse(source) if is_text else _parse_expression(source))
 
 
 def _code_of(tree: nodes.Template) -> JinjaTemplate:

@@ -5,7 +5,7 @@ length of the source limits the size of the result, and each operator is checked
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from datetime import date
+from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from jinja2.tests import TESTS
 from jinja2.visitor import NodeTransformer
 
 from scripts.expressions.members import DATE_PARTS, LOOP_PARTS, SPEAKER_PARTS, TEXT_METHODS, Speaker
+from scripts.expressions.time_values import FUNCTIONS, SINCE, SPANS, TimeInvalid, TimeSpan, combine, time_span
 from scripts.expressions.values import SIGNS, compare, shorten, text_of
 
 OUTPUT_CHARS_MAX = 20_000
@@ -56,9 +57,10 @@ class ValuesClash(ExpressionFailed):
 
 
 class Meter:
-    """Counts the steps of one rendering, and collects its failures."""
+    """Counts the steps of one rendering, and collects its failures; `value_of` resolves the names of the session."""
 
-    def __init__(self) -> None:
+    def __init__(self, value_of: Callable[[str], object] = lambda _: MISSING) -> None:
+        self._value_of = value_of
         self.steps = 0
         self.unset: dict[str, None] = {}
         self.mismatches: list[str] = []
@@ -68,6 +70,25 @@ class Meter:
         """Record a failure, and return a result without a value."""
         self.failures[what] = None
         return Unset(meter=self)
+
+    def now(self) -> datetime:
+        """Return the time of the turn in the session's zone. Raises TimeInvalid where there is no session."""
+        now = self._value_of("now")
+        if not isinstance(now, datetime):
+            raise TimeInvalid("there is no current time here")
+        return now
+
+    def zone(self) -> tzinfo:
+        """Return the session's zone; UTC where there is no session."""
+        now = self._value_of("now")
+        return (now.tzinfo if isinstance(now, datetime) else None) or UTC
+
+    def of_place(self, name: str, place: object) -> object:
+        """Call a function of a phase or topic. Raises TimeInvalid where there is no session, and for no place."""
+        function = self._value_of(f"{name}()")
+        if not callable(function) or not isinstance(place, str):
+            raise TimeInvalid("needs the id of a phase or topic: 'phase' or 'phase/topic'")
+        return function(place)
 
     def charge(self, steps: int) -> None:
         """Count steps. Raises ExpressionFailed above `STEPS_MAX`."""
@@ -256,6 +277,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 side.note()
                 return side
         meter = _meter_of(context)
+        if sign in {"+", "-"} and not (isinstance(left, int | float) and isinstance(right, int | float)):
+            try:
+                combined = combine(sign, left, right, meter.zone)
+            except TimeInvalid as invalid:
+                return meter.fail(f"`{sign}`: {invalid}")
+            if combined is not None:
+                return combined
         _check_growth(sign, left, right)
         try:
             return meter.weigh(super().call_binop(context, sign, left, right))
@@ -277,6 +305,7 @@ def _meter_of(context: Context) -> Meter:
 def kind_of(obj: object) -> str:
     """Return the kind of a value, for a message."""
     kinds = {str: "a text", list: "a list", int: "a number", float: "a number", bool: "a boolean", dict: "a record"}
+    kinds |= {TimeSpan: "a duration"}
     return "a date" if isinstance(obj, date) else kinds.get(type(obj), "this value")
 
 
@@ -339,6 +368,39 @@ def _sum(environment: Environment, items: Any, attribute: str | None = None, sta
     return sum(numbers, start)
 
 
+def _time_function(name: str, context: Context, value: Any) -> Any:
+    """Call a function of time, which the tree has as a filter, so that its name may also be that of a variable."""
+    meter = _meter_of(context)
+    if isinstance(value, Unset):
+        value.note()
+        return value
+    try:
+        if name in SPANS:
+            return time_span(name, value)
+        if name in SINCE:
+            return SINCE[name](value, meter.now())
+        return meter.of_place(name, value)
+    except TimeInvalid as invalid:
+        return meter.fail(f"`{name}`: {invalid}")
+
+
+def with_time_functions(tree: nodes.Template) -> nodes.Template:
+    """Change calls such as ``days(3)`` to filters named ``days()``. Raises ExpressionInvalid."""
+    changed: nodes.Template = _TimeCalls().visit(tree)
+    return changed
+
+
+class _TimeCalls(NodeTransformer):
+    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802  (the visitor's naming)
+        self.generic_visit(node)
+        if not isinstance(node.node, nodes.Name) or node.node.name not in FUNCTIONS:
+            return node
+        name = node.node.name
+        if len(node.args) != 1 or node.kwargs or node.dyn_args or node.dyn_kwargs:
+            raise ExpressionInvalid(f"`{name}` takes one value, in parentheses", node.lineno)
+        return nodes.Filter(node.args[0], f"{name}()", [], [], None, None, lineno=node.lineno)
+
+
 def _as_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return pass_context(partial(_metered, name, function))
 
@@ -348,6 +410,7 @@ def _make_sandbox() -> Sandbox:
     sandbox.filters = {name: _as_filter(name, FILTERS[name]) for name in _FILTERS} | {
         "replace": _as_filter("replace", _replace),
         "sum": _as_filter("sum", _sum),
+        **{f"{name}()": pass_context(partial(_time_function, name)) for name in FUNCTIONS},
     }
     comparing: dict[str, Any] = {name: partial(_test, sign) for name, sign in _COMPARING_TESTS.items()}
     sandbox.tests = {name: TESTS[name] for name in _TESTS} | comparing

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, assert_never
 
+from scripts.expressions.time_values import TimeSpan, moment_in, ordered
+
 # Only one level is typed: the decoder has no recursive aliases, and `bounded` checks deeper levels.
 Value: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 ValueType: TypeAlias = Literal["text", "number", "boolean", "date", "choice", "list", "record", "null"]
@@ -196,6 +198,8 @@ def _bounded(value: object, depth: int, budget: list[int]) -> Value:
             return {_bounded_key(key): _bounded(item, depth + 1, budget) for key, item in value.items()}
         case date():
             return value.isoformat()
+        case TimeSpan():
+            raise ValueRefused("a variable cannot store a duration; add it to a date")
         case _:
             raise ValueRefused(f"a variable cannot store {type(value).__name__}")
 
@@ -261,7 +265,7 @@ def compare(sign: str, left: object, right: object) -> bool | None:
             return None
         found = _contains(right, left)
         return found if sign == "in" else not found
-    left, right = (side.isoformat() if isinstance(side, date) else side for side in (left, right))
+    left, right = _comparable(left, right)
     if sign in {"eq", "ne"}:
         return _equal(left, right) is (sign == "eq")
     numbers = [_number(side) for side in (left, right)]
@@ -273,6 +277,20 @@ def compare(sign: str, left: object, right: object) -> bool | None:
     if isinstance(left, str) and isinstance(right, str):
         return _ORDER[sign](left, right)
     return None
+
+
+def _comparable(left: object, right: object) -> tuple[object, object]:
+    """Return two moments as numbers if one of them has a time, so that offsets count; any other date as its text."""
+    if _has_time(left) or _has_time(right):
+        earlier, later = moment_in(left), moment_in(right)
+        if earlier is not None and later is not None:
+            return ordered(earlier, later)
+    left, right = (side.isoformat() if isinstance(side, date) else side for side in (left, right))
+    return left, right
+
+
+def _has_time(side: object) -> bool:
+    return isinstance(side, datetime) or (isinstance(side, str) and side[10:11] in {"T", " "} and side[4:5] == "-")
 
 
 def _equal(left: object, right: object) -> bool:
@@ -323,6 +341,8 @@ def text_of(value: object) -> str:
             return ", ".join(f"{key}: {text_of(item)}" for key, item in value.items())
         case date():
             return value.isoformat()
+        case TimeSpan():
+            raise TypeError("a duration cannot be converted to text")
         case Iterator():
             return ", ".join(text_of(item) for item in value)
         case _:

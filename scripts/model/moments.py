@@ -4,12 +4,13 @@ Texts are parsed once, when the script is read; `runtime.timers` computes the po
 """
 
 import re
-from datetime import date, datetime, time, tzinfo
+from datetime import time, tzinfo
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from scripts.expressions.time_values import parse_date
 from scripts.model.base import Expression, Node
 
 SECONDS_MAX = 10 * 366 * 86_400  # of a duration: ten years
@@ -108,18 +109,6 @@ def parse_clock(text: str) -> Clock | None:
 def parse_until(text: str) -> DateValue | None:
     """Parse an ISO date, an ISO date and time, or `=` and an expression; None for any other text."""
     return DateValue(text) if text.startswith("=") or parse_date(text) is not None else None
-
-
-def parse_date(text: str) -> date | datetime | None:
-    """Parse an ISO date, or date and time; None for any other text."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 @lru_cache(maxsize=1_000)
