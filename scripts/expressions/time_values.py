@@ -64,8 +64,8 @@ def time_span(unit: str, amount: object) -> TimeSpan:
 def combine(sign: str, left: object, right: object, zone: Callable[[], tzinfo]) -> Moment | TimeSpan | float | None:
     """Evaluate `+` or `-` of dates and durations; None if the operands are neither. Raises TimeInvalid.
 
-    A date with a duration is a date, and two durations are one; the difference of two dates is a number of days, of whole days unless one of them
-    has a time. A date and time without an offset is in the zone that `zone` returns.
+    A date with a duration is a date, and two durations are one. The difference of two dates is a number of days, which
+    is whole unless a date has a time. A date and time without an offset is in the zone that `zone` returns.
     """
     if sign == "+" and isinstance(left, TimeSpan):
         left, right = right, left
