@@ -39,7 +39,7 @@ class AfterRounds(Node, frozen=True, kw_only=True):
 
 
 class OnFail(Node, frozen=True, kw_only=True):
-    """What to do if there is no valid answer within `max_rounds`: say a text, run actions, then continue or leave."""
+    """What to do if there is no valid answer within the rounds: say a text, run actions, then continue or leave."""
 
     say: Template | None = None
     actions: "tuple[Action, ...]" = field(name="do", default=())
@@ -387,7 +387,7 @@ class Form(Step, frozen=True, kw_only=True):
 
 
 class Chat(ModelStep, frozen=True, kw_only=True):
-    """Leads a free conversation until the model, a condition or `max_rounds` ends it; `opens` says who starts."""
+    """Leads a free conversation until the model, a condition or its rounds ends it; `opens` says who starts."""
 
     task: Template = field(name="chat")
     opens: Literal["ai", "user"] = "ai"
