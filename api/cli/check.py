@@ -87,7 +87,7 @@ def check(
         for reading in readings:
             _print_reading(reading)
         if readings:
-            counted_files = {"script": results.scripts, "case file": results.cases, "side file": results.side_files}
+            counted_files = {"script": results.scripts, "case file": results.cases, "include file": results.side_files}
             _print_summary({what: len(found) for what, found in counted_files.items()}, problems)
     counted = {"error", "warning"} if strict else {"error"}
     end(1 if any(problem.severity in counted for problem in problems) else 0)
@@ -199,11 +199,11 @@ def _described(code: str) -> dict[str, str]:
     }
 
 
-# -- reading the paths: scripts, case files, and for a side file the scripts that use it ------------------------------
+# -- reading the paths: scripts, case files, and for an include file the scripts that use it --------------------------
 
 
 class CheckResults(Struct, frozen=True):
-    """The readings of scripts and case files (a case file is a reading without a script), and notes on side files."""
+    """The readings of scripts and case files (a case file has no script), and notes on include files."""
 
     scripts: tuple[Reading, ...]
     cases: tuple[Reading, ...]
@@ -217,7 +217,7 @@ class CheckResults(Struct, frozen=True):
 
 
 def check_paths(paths: Sequence[Path], mode: Mode) -> CheckResults:
-    """Read every path as a script, a case file or a side file."""
+    """Read every path as a script, a case file or an include file."""
     scripts: list[Reading] = []
     cases: list[Reading] = []
     side_files: list[Reading] = []
@@ -229,7 +229,7 @@ def check_paths(paths: Sequence[Path], mode: Mode) -> CheckResults:
             scripts += [read_path(each, mode) for each in users]
             side_files += [] if users else [read_include_file(read_file(path), mode)]
             note = f"checking {', '.join(map(str, users))}" if users else _unused_note(side_files[-1])
-            notes.append(f"{path} is a side file; {note}")
+            notes.append(f"{path} is an include file; {note}")
             continue
         scripts += [] if path.is_file() and is_case else _scripts(path, mode)
         cases += _cases(path) if is_case or path.is_dir() else []
@@ -238,7 +238,7 @@ def check_paths(paths: Sequence[Path], mode: Mode) -> CheckResults:
 
 
 def _unused_note(side_file: Reading) -> str:
-    """Return the note on a side file that no script uses."""
+    """Return the note on an include file that no script uses."""
     script = side_file.script
     sizes = [(name, len(getattr(script, name))) for name in BRINGS] if script is not None else []
     counts = [f"{count} {name if count != 1 else name.removesuffix('s')}" for name, count in sizes if count]

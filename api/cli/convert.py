@@ -1,4 +1,4 @@
-"""``cuebook convert``: convert a script of another format to the native one."""
+"""``cuebook convert``: convert a script to the current language."""
 
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from scripts.parse.read_script import Reading
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--strict", is_flag=True, help="Report older and unknown keys as errors.")
 def convert_file(file: Path, output: Path | None, force: bool, strict: bool) -> None:
-    """Convert a script of another format to the native one, with its comments.
+    """Convert a script to the current language (`cuebook: 1`), with its comments.
 
-    Use it to continue work on an older script in the current format. What the native format cannot express is
-    written as a comment in its place and reported on standard error; then the exit code is 1. Side files are named
+    Use it to continue work on a script with older keys or in an older format. What the language cannot express is
+    written as a comment in its place and reported on standard error; then the exit code is 1. Include files are named
     relative to the output; if the output is in another folder, they are copied beside it.
     """
     if output is not None and output.exists() and not force:
@@ -38,7 +38,7 @@ def convert_file(file: Path, output: Path | None, force: bool, strict: bool) -> 
     try:
         converted = convert(reading.script, reading, folder or "")
     except NotConvertible as why:
-        fail(f"{file} cannot be converted to the native format: {why}", 1)
+        fail(f"{file} cannot be converted: {why}", 1)
     copies = _copies(converted, reading, output) if output is not None and folder is None else {}
     for path, text in copies.items():
         if path.exists() and path.read_text("utf-8-sig") != text and not force:
@@ -54,7 +54,7 @@ def convert_file(file: Path, output: Path | None, force: bool, strict: bool) -> 
 
 
 def _folder_of_sides(file: Path, output: Path | None) -> str | None:
-    """Return the path from the output's folder to the side files: empty for the same folder, None if there is no path.
+    """Return the path from the output's folder to the include files: empty for the same folder, None if there is none.
 
     A script uses files of its own folder and below, so the output can use the source's files only from a folder above.
     """
@@ -67,7 +67,7 @@ def _folder_of_sides(file: Path, output: Path | None) -> str | None:
 
 
 def _copies(converted: Conversion, reading: Reading, output: Path) -> dict[Path, str]:
-    """Return the side files that the output needs in its folder, including the files that these use."""
+    """Return the include files that the output needs in its folder, including the files that these use."""
     files, waiting = reading.source.side_files, list(converted.use)
     found: dict[Path, str] = {}
     while waiting:

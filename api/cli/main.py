@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "check": CommandEntry("check:check", "Check scripts and test cases; report each problem with its fix."),
     "test": CommandEntry("testing:test", "Run test cases (*.case.yaml) and the examples of detectors."),
     "explain": CommandEntry("check:explain", "Explain a diagnostic code, with an example before and after the fix."),
-    "convert": CommandEntry("convert:convert_file", "Convert a script of another format to the native one."),
+    "convert": CommandEntry("convert:convert_file", "Convert a script to the current language (`cuebook: 1`)."),
     "strings": CommandEntry("strings:strings", "Write or update the string table of a script for a translation."),
     "prompts": CommandEntry("prompts:prompts", "List, copy and check prompt templates."),
     "graph": CommandEntry("graph:graph", "Draw the phases, topics and actions of a script."),

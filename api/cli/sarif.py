@@ -50,7 +50,7 @@ def _result(problem: Problem, reading: Reading, folder: Path) -> Object:
 
 
 def _file_of(problem: Problem, reading: Reading) -> Path:
-    """Return the file of a problem; a problem names a side file relative to the folder of the script."""
+    """Return the file of a problem; a problem names an include file relative to the folder of the script."""
     script = Path(reading.source.file)
     return script if problem.file == reading.source.file else script.parent / problem.file
 

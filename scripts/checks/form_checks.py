@@ -103,7 +103,7 @@ def _computed_too_early(sheet: FormDefinition) -> Iterator[Fault]:
 
 
 def unused(sheets: tuple[FormDefinition, ...], shown: set[str], file: str) -> Iterator[Fault]:
-    """Report the script's own forms that no action shows; those of a side file may serve other scripts."""
+    """Report the script's own forms that no action shows; those of an include file may serve other scripts."""
     for sheet in sheets:
         if sheet.id not in shown and sheet.at.file == file and sheet.at != NOWHERE:
             yield Fault("FORM_UNUSED", f"no action shows the form {sheet.id}", sheet.mark("form"))

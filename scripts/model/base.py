@@ -14,7 +14,7 @@ class Location(Struct, frozen=True, gc=False):
 
     line: int = 0
     column: int = 0
-    file: str = ""  # name of a side file; empty for the script's own file
+    file: str = ""  # name of an include file; empty for the script's own file
 
     def below(self, lines: int) -> "Location":
         """Return the start of the line that many lines below; this location for 0."""

@@ -282,7 +282,7 @@ class Script(Node, frozen=True, kw_only=True):
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
     phases: tuple[Phase, ...] = field()
-    # each of these: the script's own and those of its side files
+    # each of these: the script's own and those of its include files
     skills: tuple[Skill, ...] = ()
     roles: tuple[Role, ...] = ()
     forms: tuple[FormDefinition, ...] = ()
@@ -293,8 +293,8 @@ class Script(Node, frozen=True, kw_only=True):
     detectors: tuple[Detector, ...] = ()
     tools: tuple[ToolDefinition, ...] = ()
     on_budget: tuple[Action, ...] = ()  # run when a language model budget is used up
-    globals: tuple[Declaration, ...] = ()  # from side files, never written in the script itself
-    strings: tuple[StringTable, ...] = ()  # also from side files
+    globals: tuple[Declaration, ...] = ()  # from include files, never written in the script itself
+    strings: tuple[StringTable, ...] = ()  # also from include files
     phrases: Mapping[str, str] = {}  # replace the runtime's default texts in a translated script
     form: FormName = "native"
 
@@ -385,11 +385,11 @@ def resolve_target(script: Script, target: str, phase_id: str) -> tuple[str, str
 
 
 SHARED = ("skills", "roles", "forms", "experiments", "interrupts", "repairs", "detectors", "tools")
-"""The keys that scripts and side files have."""
+"""The keys that scripts and include files have."""
 
 
 class IncludeFile(Node, frozen=True, kw_only=True):
-    """The keys of a side file."""
+    """The keys of an include file."""
 
     use: tuple[str, ...] = ()
     globals: tuple[Declaration, ...] = ()

@@ -1,1 +1,1 @@
-"""Parse a script's text into a checked Script: format detection, side files, folders, conversion."""
+"""Parse a script's text into a checked Script: format detection, include files, folders, conversion."""

@@ -47,7 +47,7 @@ _NAME = regex.compile(r"[^\W\d]\w*")  # the rule of scripts.checks.check for the
 
 
 class Conversion(Struct, frozen=True):
-    """The native text, the parts of the original that it lacks, and the side files that it uses."""
+    """The native text, the parts of the original that it lacks, and the include files that it uses."""
 
     text: str
     losses: tuple[Problem, ...]
@@ -61,7 +61,7 @@ class NotConvertible(Exception):
 def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
     """Write the script of a reading in the native format. Raises NotConvertible.
 
-    `folder` is the path of the side files relative to the location of the text; empty: the same folder.
+    `folder` is the path of the include files relative to the location of the text; empty: the same folder.
     """
     source = reading.source
     script, losses = _renamed(simplified(with_sides(script, source)))
@@ -97,7 +97,7 @@ def _by_place(problem: Problem) -> tuple[int, int]:
 
 def _compare(script: Script, source: Source, text: str) -> None:
     """Verify that a text reads as exactly this script. Raises NotConvertible."""
-    again = read_script(Source(text, source.file, source.side_files), "compat")  # which only side files can have
+    again = read_script(Source(text, source.file, source.side_files), "compat")  # which only include files can have
     if again.script is None:
         raise NotConvertible(str(again.errors[0]))
     if _plain(again.script) != _plain(script):
@@ -191,7 +191,7 @@ def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
     odd = {name: at for name, at in reversed(places) if not _NAME.fullmatch(name)}
     shared = next((name for name, at in odd.items() if at.file != script.at.file), None)
     if shared is not None:
-        raise NotConvertible(f"the variable `{shared}` of a side file has a name that only the older formats allow")
+        raise NotConvertible(f"the variable `{shared}` of an include file has a name that only the older formats allow")
     used_names = {name for name, _ in places} | set(read_names(script))
     new: dict[str, str] = {}
     for name in odd:
@@ -212,7 +212,7 @@ def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
     return msgspec.structs.replace(renamed, migrations=migrations), losses
 
 
-# -- side files ------------------------------------------------------------------------------------------------------
+# -- include files ----------------------------------------------------------------------------------------------------
 
 
 _INLINED = ("skills", "forms", "interrupts")  # keys that a script may also have
@@ -220,7 +220,7 @@ _STAYS = ("globals", "roles", "experiments", "repairs", "detectors", "strings")
 
 
 def with_sides(script: Script, source: Source) -> Script:
-    """Return the script with the required content of its side files, in `use` or inlined."""
+    """Return the script with the required content of its include files, in `use` or inlined."""
     beside = BESIDE_STAGES if script.form == "stage" else ()
     unnamed = [name for name in beside if name in source.side_files and name not in script.use]
     script = _with_called_skills(script, set(unnamed))

@@ -8,7 +8,7 @@ from scripts.parse.read_script import Mode, Reading, Source, is_script, read_fil
 from scripts.yaml.text_file import FileUnreadable
 
 FILES_MAX = 2_000
-ABOVE_MAX = 3  # parent folders in which to search for scripts that use a side file
+ABOVE_MAX = 3  # parent folders in which to search for scripts that use an include file
 CASE_SUFFIX = ".case.yaml"  # test cases, not scripts
 
 
@@ -27,7 +27,7 @@ def shown_files(folder: Path, pattern: str) -> list[Path]:
 
 
 def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
-    """Read every script of a folder. Side files (globals and the like) and other YAML are skipped, as is a file that
+    """Read every script of a folder. Include files (globals and the like) and other YAML are skipped, as is a file that
     could be a script but is used by another script.
     """
     readings = [(path, read_path(path, mode)) for path in script_files(folder)]
@@ -39,7 +39,7 @@ def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
 
 
 def users_of(side_file: Path) -> list[Path]:
-    """Return the scripts that use a side file, from its folder or one of its parents."""
+    """Return the scripts that use an include file, from its folder or one of its parents."""
     wanted = side_file.resolve()
     for folder in (wanted.parent, *wanted.parents[1:ABOVE_MAX]):
         found = sorted(each for each in folder.glob("*.y*ml") if each.is_file())[:FILES_MAX]

@@ -1,4 +1,4 @@
-"""Merge a script with the side files listed in its `use`, and with the files that these use."""
+"""Merge a script with the include files listed in its `use`, and with the files that these use."""
 
 import posixpath
 from collections.abc import Iterable, Mapping
@@ -30,19 +30,19 @@ BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rule
 
 _ADDED = (*SHARED, "strings")
 BRINGS = ("globals", *_ADDED)
-"""The keys of side files, by the corresponding fields of a script."""
-_KEYS = frozenset({"globals", "global", "rules", "use", *_ADDED})  # a side file has one of these at its top level
+"""The keys of include files, by the corresponding fields of a script."""
+_KEYS = frozenset({"globals", "global", "rules", "use", *_ADDED})  # an include file has one of these at its top level
 _NOTHING = IncludeFile()
 _LAST_LINE = 1_000_000_000
 
 
 def leaves_folder(name: str) -> bool:
-    """Whether the path of a side file is outside the script's folder."""
+    """Whether the path of an include file is outside the script's folder."""
     return PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts
 
 
 def beside(name: str, used: str) -> str:
-    """Return the path, relative to the script's folder, of a file that a side file uses."""
+    """Return the path, relative to the script's folder, of a file that an include file uses."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), used))
 
 
@@ -58,12 +58,12 @@ def used_names(tree: Tree | None) -> list[str]:
 
 
 def is_include_file(tree: Tree | None) -> bool:
-    """Whether a file is a side file rather than a script."""
+    """Whether a file is an include file rather than a script."""
     return isinstance(tree, MappingTree) and bool(_KEYS & set(tree.keys()))
 
 
 def with_includes(script: Script, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> Script:
-    """Return the script merged with its side files; each file is merged once, however often it is used."""
+    """Return the script merged with its include files; each file is merged once, however often it is used."""
     gathering = _IncludeReader(files, problems, lenient=lenient, in_stages=script.form == "stage")
     automatic = [name for name in BESIDE_STAGES if script.form == "stage" and name in files and name not in script.use]
     gathering.take([*automatic, *script.use], script.mark("use"), ())
@@ -78,7 +78,7 @@ def with_includes(script: Script, files: Mapping[str, str], problems: Problems, 
 
 
 def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> Script:
-    """Return the script without unused forms of its implicit side files; with `lenient`, their errors are warnings."""
+    """Return the script without unused forms of its implicit include files; `lenient`: their errors are warnings."""
     shown = {action.sheet for action in all_actions(script) if isinstance(action, Form)}
     usable = tuple(each for each in script.forms if each.id in shown or each.at.file == script.at.file)
     for unused in (each for each in script.forms if lenient and each not in usable):
@@ -110,11 +110,11 @@ class _IncludeReader:
 
     def _take(self, name: str, at: Location, chain: tuple[str, ...]) -> None:
         if len(self._seen) >= INCLUDE_FILES_MAX:
-            self._problems.add("CONSTRAINT_VIOLATION", f"at most {INCLUDE_FILES_MAX} side files", at)
+            self._problems.add("CONSTRAINT_VIOLATION", f"at most {INCLUDE_FILES_MAX} include files", at)
             return
         self._seen.add(name)
         if name not in self._files:
-            fix = "A side file must be in the script's folder or a subfolder." if leaves_folder(name) else ""
+            fix = "An include file must be in the script's folder or a subfolder." if leaves_folder(name) else ""
             self._problems.add("USE_NOT_FOUND", f"file {name} not found in the script's folder", at, fix=fix)
             return
         inner = Problems(name)
@@ -137,7 +137,7 @@ class _IncludeReader:
         return self._read(name, tree, Reader(problems, lenient=self._lenient)) or _NOTHING
 
     def _read(self, name: str, tree: MappingTree, reader: Reader) -> IncludeFile | None:
-        """Read a side file in any format."""
+        """Read an include file in any format."""
         if technique.recognises(tree):
             found = technique.read(tree, Reader(reader.problems, lenient=self._lenient, respell=RESPELL))
             return IncludeFile(skills=(found[0],), forms=found[1]) if found is not None else None

@@ -33,11 +33,11 @@ from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.text_file import file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
-_USES = ("use", "sessions")  # a file without these words has no side files and need not be parsed for them
+_USES = ("use", "sessions")  # a file without these words has no include files and need not be parsed for them
 _NEEDS_A_SCRIPT = frozenset(
     {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
 )
-"""Problems that are not reported for a side file alone, because the script or its other files may define the names."""
+"""Problems that are not reported for an include file alone: the script or its other files may define the names."""
 _ODD_BUT_RUNS = frozenset(
     {
         "LOOP_ENDLESS",
@@ -52,7 +52,7 @@ _ODD_BUT_RUNS = frozenset(
 
 
 class Source(Struct, frozen=True):
-    """The source of a script: its text, and the side files listed in `use`, by name."""
+    """The source of a script: its text, and the include files listed in `use`, by name."""
 
     text: str
     file: str = ""
@@ -60,7 +60,7 @@ class Source(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text and all side files; a session is pinned to it."""
+        """SHA-256 of the text and all include files; a session is pinned to it."""
         parts = msgspec.json.encode([self.text, sorted(self.side_files.items())])
         return hashlib.sha256(parts).hexdigest()
 
@@ -83,14 +83,14 @@ class Reading(Struct, frozen=True):
 
 
 def read_file(path: Path) -> Source:
-    """Read a script file and its side files, from its folder and subfolders. Raises FileUnreadable."""
+    """Read a script file and its include files, from its folder and subfolders. Raises FileUnreadable."""
     text = file_text(path)
     if not any(word in text for word in _USES):
         return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
     wanted = [*used_names(tree), *(BESIDE_STAGES if stage_format.recognises(tree) else ())]
     side_files: dict[str, str] = {}
-    for name in wanted:  # grows by the files that side files use
+    for name in wanted:  # grows by the files that include files use
         if name not in side_files and len(side_files) < INCLUDE_FILES_MAX and _is_beside(path.parent, name):
             side_files[name] = file_text(path.parent / name)
             wanted += [
@@ -109,7 +109,7 @@ def _is_beside(folder: Path, name: str) -> bool:
 
 
 def is_script(source: Source) -> bool:
-    """Whether a source is a script, not a side file or other YAML. Invalid YAML counts as a script."""
+    """Whether a source is a script, not an include file or other YAML. Invalid YAML counts as a script."""
     tree = read_repaired(source.text, Problems(), lenient=True)
     if not isinstance(tree, MappingTree):
         return tree is None
@@ -118,7 +118,7 @@ def is_script(source: Source) -> bool:
 
 
 def is_for_others(source: Source) -> bool:
-    """Whether a source is a side file and not a script."""
+    """Whether a source is an include file and not a script."""
     return is_include_file(read_repaired(source.text, Problems(), lenient=True)) and not is_script(source)
 
 
@@ -136,7 +136,7 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
 
 
 def read_include_file(source: Source, mode: Mode = "compat") -> Reading:
-    """Read a side file alone: its problems, and its content as a script that only uses it."""
+    """Read an include file alone: its problems, and its content as a script that only uses it."""
     name = PurePath(source.file).name
     problems = Problems()
     carrier = Script(id="alone", phases=(), use=(name,))

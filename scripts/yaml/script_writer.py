@@ -130,7 +130,7 @@ FILES_OF_DETECTORS = {"consciousness", "detectors"}  # files that define only de
 
 
 def _own(script: Script, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Return the nodes of the script's own file, without those of side files."""
+    """Return the nodes of the script's own file, without those of include files."""
     return tuple(node for node in nodes if node.at.file == script.at.file)
 
 

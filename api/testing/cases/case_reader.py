@@ -78,7 +78,7 @@ def read_cases(path: Path, scripts: dict[Path, Prepared | Reading], *, recording
 
 
 def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, Prepared | Reading]) -> frozenset[Path]:
-    """Return the case file, its script with side files, and its files of replies."""
+    """Return the case file, its script with include files, and its files of replies."""
     found = [path]
     if file is not None:
         script = beside(path, file.script)

@@ -1,4 +1,4 @@
-"""Runs the examples of detectors as tests, without a model: those of scripts, side files and older formats."""
+"""Runs the examples of detectors as tests, without a model: those of scripts, include files and older formats."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

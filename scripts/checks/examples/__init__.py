@@ -1,7 +1,7 @@
 """The cause of each problem, with a script that has it and the fixed script.
 
 There is one file per code: a comment with the cause, the broken script, ``---``, the fixed script. The broken line
-ends with a comment that starts with ``# <-``. A line ``# file: name.yaml`` starts a side file of the script above it;
+ends with a comment that starts with ``# <-``. A line ``# file: name.yaml`` starts an include file of the script above;
 ``earlier.yaml`` is the previous version of the script.
 """
 

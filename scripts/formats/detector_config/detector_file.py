@@ -33,7 +33,7 @@ def recognises(tree: MappingTree) -> bool:
 
 
 def holds_detectors(tree: MappingTree) -> bool:
-    """Whether a file is a native side file with detectors only."""
+    """Whether a file is a native include file with detectors only."""
     return tree.get("detectors") is not None and set(tree.keys()) <= {"detectors", "use", LANGUAGE_KEY}
 
 

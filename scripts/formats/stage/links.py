@@ -1,4 +1,4 @@
-"""Link the parts of a stage script after its side files are read.
+"""Link the parts of a stage script after its include files are read.
 
 Calls get implicit parameters, jumps and speakers are resolved, and variables get the scope that their reads need.
 Parts of native files are not changed.

@@ -1,4 +1,4 @@
-"""The side files of the stage format: `global`, `roles`, `skills`, `forms` and `rules`."""
+"""The include files of the stage format: `global`, `roles`, `skills`, `forms` and `rules`."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _ROLE_KEYS = ("role", "type", "name", "tone", "define", "desc", "pic")
 
 
 def recognises(tree: MappingTree) -> bool:
-    """Whether a side file is in this format rather than the native format."""
+    """Whether an include file is in this format rather than the native format."""
     if tree.get("rules") is not None or tree.get("global") is not None:
         return True
     skills, roles, forms = (_mappings(tree.get(key)) for key in ("skills", "roles", "forms"))
@@ -49,7 +49,7 @@ def _mappings(tree: Tree | None) -> list[MappingTree]:
 
 
 def read(tree: MappingTree, reader: Reader) -> IncludeFile:
-    """Read the content of a side file; the reader collects the problems."""
+    """Read the content of an include file; the reader collects the problems."""
     draft = _read(tree, StageReader(Reader(Problems(reader.problems.file), lenient=True), Names()))
     script = Script(
         id="", phases=(), skills=draft.skills, interrupts=draft.interrupts, globals=draft.globals, forms=draft.forms

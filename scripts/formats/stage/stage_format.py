@@ -1,4 +1,4 @@
-"""The stage format: ``sessions: [{session, stages: [{stage, steps}]}]``, with its conditions and side files."""
+"""The stage format: ``sessions: [{session, stages: [{stage, steps}]}]``, with its conditions and include files."""
 
 import itertools
 from collections.abc import Iterator

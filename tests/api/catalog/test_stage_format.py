@@ -61,7 +61,7 @@ def test_check_finds_nothing_wrong_but_what_is_odd(cuebook: RunCommand, folder: 
     assert result.exit_code == 0
     assert "PYTHON_REFUSED" in result.stdout
     assert '"error"' not in result.stdout
-    assert cuebook("check", folder).exit_code == 0  # side files are no scripts
+    assert cuebook("check", folder).exit_code == 0  # include files are no scripts
 
 
 async def test_a_script_with_its_side_files_runs_over_http(api: ApiClient) -> None:

@@ -193,12 +193,12 @@ def test_a_side_file_is_checked_with_the_scripts_that_use_it(cuebook: RunCommand
     write("below/globals.yaml", "globals: [{var: who}]\n")
     result = cuebook("check", "below/globals.yaml")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "below/globals.yaml is a side file; checking s.yaml" in result.stderr
+    assert "below/globals.yaml is an include file; checking s.yaml" in result.stderr
     write("alone/skills.yaml", "skills: []\n")
     result = cuebook("check", "alone/skills.yaml", "s.yaml")
     assert result.exit_code == 0
     assert "no script in its folder lists it in `use`" in result.stderr
-    assert "1 script and 1 side file: 0 errors" in result.stderr
+    assert "1 script and 1 include file: 0 errors" in result.stderr
     write("other.yaml", "key: value\n")
     result = cuebook("check", "other.yaml")
     assert (result.exit_code, "UNRECOGNISED_SCRIPT" in result.stdout) == (1, True)

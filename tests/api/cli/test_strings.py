@@ -133,7 +133,7 @@ def test_checking_a_table_checks_the_scripts_that_use_it(cuebook: RunCommand, sc
     assert result.exit_code == 0
     assert "tea.yaml:9:19 warning STRING_MISSING" in result.stdout
     assert "tea.de.yaml:2:9 warning STRING_UNKNOWN" in result.stdout
-    assert "texts/tea.de.yaml is a side file; checking tea.yaml" in result.stderr
+    assert "texts/tea.de.yaml is an include file; checking tea.yaml" in result.stderr
     both = cuebook("check", "texts/tea.de.yaml", "tea.yaml", "--format", "json")
     assert json.loads(both.stdout)["files"] == ["tea.yaml"]
 
@@ -143,7 +143,7 @@ def test_a_side_file_that_nothing_uses_is_checked_by_itself(cuebook: RunCommand,
     together = cuebook("check", script(), "lonely.yaml")
     assert together.exit_code == 0
     assert "no script in its folder lists it in `use`; it defines 2 globals, 1 form" in together.stderr
-    assert "1 script and 1 side file: 0 errors" in together.stderr
+    assert "1 script and 1 include file: 0 errors" in together.stderr
     write("lonely.yaml", "globals:\n  - {var: age, type: numbr}\nskills: [{skill: s, actions: [{sai: x}]}]\n")
     alone = cuebook("check", "lonely.yaml")
     assert alone.exit_code == 1

@@ -33,7 +33,7 @@ async def test_a_conversation_goes_as_its_case_says(found) -> None:
 
 
 def library() -> list[Path]:
-    """Return the scripts of the library, without their side files."""
+    """Return the scripts of the library, without their include files."""
     return [path for path in script_files(LIBRARY) if is_script(read_file(path))]
 
 

@@ -1,4 +1,4 @@
-"""Real side files of the stage form, where a folder of them is at hand (SCRIPT_CORPUS), used by a script of ours."""
+"""Real include files of the stage form, where a folder of them is at hand (SCRIPT_CORPUS), used by a script of ours."""
 
 import os
 from pathlib import Path

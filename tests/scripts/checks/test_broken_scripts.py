@@ -1,7 +1,7 @@
 """Each broken script yields exactly the problems that its first line names, where it names them.
 
 ``# expect: CODE line:column [warning|note] ["words of its fix"] | …[; mode: strict]``: errors are listed in full;
-a warning or note need not be, but must come when it is. A place in a side file begins with its name.
+a warning or note need not be, but must come when it is. A place in an include file begins with its name.
 """
 
 import re

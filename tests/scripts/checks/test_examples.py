@@ -18,7 +18,7 @@ EARLIER = "earlier.yaml"
 
 
 def files_of(example: str) -> tuple[str, dict[str, str]]:
-    """Return the script of an example, and its side files by name."""
+    """Return the script of an example, and its include files by name."""
     script, *sides = f"\n{example}".split(f"\n{SIDE_FILE}")
     named = (side.partition("\n") for side in sides)
     return script[1:], {name: text for name, _, text in named}

@@ -1,4 +1,4 @@
-"""Experiments as scripts have them: in side files too, in pictures, versions and written out."""
+"""Experiments as scripts have them: in include files too, in pictures, versions and written out."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ experiments:
 
 @pytest.fixture
 def read() -> Any:
-    """Read the script above, with a side file; it must have no problems."""
+    """Read the script above, with an include file; it must have no problems."""
 
     def read(text: str = SCRIPT, trials: str = TRIALS) -> Script:
         reading = read_script(Source(text, "hello.yaml", {"trials.yaml": trials}), "strict")
@@ -64,7 +64,7 @@ def test_written_out_an_experiment_is_as_short_as_an_author_writes_it(read) -> N
     script = read()
     written = native_yaml(script)
     assert "arms: [slow, {arm: fast, weight: 2, define: in a hurry}]" in written
-    assert "greeting, arms" not in written  # it stands in the side file
+    assert "greeting, arms" not in written  # it stands in the include file
     assert read(written).experiments[1:] == script.experiments[1:]
     assert {15, 16} <= {at.line for at in noted_places(script)}  # comments stay above what stands in an arm
 

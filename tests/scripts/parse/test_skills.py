@@ -1,4 +1,4 @@
-"""Skills from side files and from the technique form."""
+"""Skills from include files and from the technique form."""
 
 from scripts.model.actions import AiSay, Call, walk
 from scripts.parse.read_script import Source, read_script

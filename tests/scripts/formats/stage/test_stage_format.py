@@ -305,7 +305,7 @@ def test_what_a_goal_declares_and_another_reads_lives_as_long_as_the_session(scr
     assert [each.var for each in found.phases[0].topics[0].declare] == ["own"]
 
 
-# -- side files --------------------------------------------------------------------------------------------------------
+# -- include files ----------------------------------------------------------------------------------------------------
 
 
 def test_files_beside_the_script_bring_what_it_uses() -> None:
