@@ -41,7 +41,9 @@ def fetch_one(cursor: Cursor, row: type[R], select: str, parameters: Parameters)
     return rows[0] if rows else None
 
 
-def fetch_columns(cursor: Cursor, select: str, parameters: Sequence[str | int] | Parameters) -> list[dict[str, Any]]:
+def fetch_columns(
+    cursor: Cursor, select: str, parameters: Sequence[str | int | list[str]] | Parameters
+) -> list[dict[str, Any]]:
     """Return the rows of a SELECT by column, as DuckDB returns them: in less time than with JSON, but without types."""
     found = cursor.execute(select, parameters)
     names = [name for name, *_ in found.description]

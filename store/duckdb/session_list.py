@@ -1,14 +1,34 @@
-"""List sessions by last activity or by creation, filtered, each with its title and a preview of its messages."""
+"""List sessions by last activity or by creation, filtered, each with its title and a preview of its messages.
 
+A page needs few of many sessions, and most of the time it takes to find the latest turn of each session. So a page is
+looked for among the sessions that were active or created shortly before it, then among more, then among all.
+"""
+
+from collections.abc import Iterator
 from datetime import datetime
 from uuid import UUID
 
-from store.duckdb.fetch import Cursor, Parameters, fetch, utc
-from store.duckdb.sql_fragments import GAPS, LAST_MOVES, SCRIPT_NOW, SPOKEN, TITLE, first_of, outside
-from store.interface.list_rows import PREVIEW_MESSAGES, WORDS_CHARS_MAX, Order, SessionFilter, SessionListed
+import msgspec
+
+from store.duckdb.fetch import Cursor, Parameters, from_micros, snapshot
+from store.duckdb.list_texts import Found, describe
+from store.duckdb.sql_fragments import LAST_MOVES
+from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded, cursor_of, position_of
 
-_TIMES = utc("created_at", "updated_at", "completed_at", "redacted_at", "as_of")
+REACH_ROWS = 1_024
+"""A page is looked for in the time of so many turns, or of so many starts of sessions, first."""
+REACH_FACTOR = 16
+"""Then in a time that is so many times as long, then in all."""
+
+
+class _Start(msgspec.Struct, frozen=True):
+    """Where a page starts: after a session, or at the first one."""
+
+    after_time: datetime | None = None
+    after_id: UUID | None = None
+    as_of: datetime | None = None
+    """The time that the list describes; None: now."""
 
 
 def list_sessions(
@@ -27,32 +47,81 @@ def list_sessions(
     """
     which = which or SessionFilter()
     limit = bounded(limit)
-    parameters = _parameters(which) | _begin(order, cursor)
-    parameters |= {"tenant": tenant, "limit": limit + 1}
-    rows = fetch(reader, SessionListed, _select(which, order), parameters)
-    page_rows = rows[:limit]
-    if len(rows) <= limit:
-        return Page(page_rows, None)
-    last = page_rows[-1]
+    start = _begin(order, cursor)
+    with snapshot(reader):
+        as_of = start.as_of or _now(reader, tenant)
+        if as_of is None:
+            return Page([], None)
+        found = _find(reader, tenant, which, order, start, as_of, limit + 1)
+        rows = describe(reader, tenant, found[:limit], as_of)
+    if len(found) <= limit:
+        return Page(rows, None)
+    last = rows[-1]
     if order == "created":
-        return Page(page_rows, cursor_of((last.created_at, last.session_id)))
-    return Page(page_rows, cursor_of((last.updated_at, last.session_id, last.as_of)))
+        return Page(rows, cursor_of((last.created_at, last.session_id)))
+    return Page(rows, cursor_of((last.updated_at, last.session_id, last.as_of)))
 
 
-def _begin(order: Order, page_cursor: str | None) -> Parameters:
-    """Return the parameters for the start of a page and for the time that the list describes."""
+def _begin(order: Order, page_cursor: str | None) -> _Start:
     if page_cursor is None:
-        return {"after_time": None, "after_id": None, "as_of": None}
+        return _Start()
     if order == "created":
-        moment, session_id = position_of(page_cursor, tuple[datetime, UUID])
-        as_of = None
-    else:
-        moment, session_id, as_of = position_of(page_cursor, tuple[datetime, UUID, datetime])
-    return {
-        "after_time": moment.isoformat(),
-        "after_id": str(session_id),
-        "as_of": None if as_of is None else as_of.isoformat(),
+        return _Start(*position_of(page_cursor, tuple[datetime, UUID]))
+    return _Start(*position_of(page_cursor, tuple[datetime, UUID, datetime]))
+
+
+def _now(reader: Cursor, tenant: str) -> datetime | None:
+    """Return the time of the last turn or the last start of a session; None if there is no session."""
+    ((micros,),) = reader.execute(
+        """SELECT epoch_us(greatest(
+            (SELECT max(finished_at) FROM turns WHERE tenant = $tenant),
+            (SELECT max(created_at) FROM session_starts WHERE tenant = $tenant)))""",
+        {"tenant": tenant},
+    ).fetchall()
+    return None if micros is None else from_micros(micros)
+
+
+def _find(
+    reader: Cursor, tenant: str, which: SessionFilter, order: Order, start: _Start, as_of: datetime, limit: int
+) -> list[Found]:
+    """Return the first `limit` sessions after the start that match."""
+    until = as_of if start.after_time is None else min(as_of, start.after_time)
+    parameters: Parameters = {
+        "tenant": tenant,
+        "as_of": as_of.isoformat(),
+        "after_time": None if start.after_time is None else start.after_time.isoformat(),
+        "after_id": None if start.after_id is None else str(start.after_id),
+        "limit": limit,
     }
+    parameters |= _parameters(which)
+    for since in _reaches(reader, tenant, which, order, until):
+        bounds: Parameters = {} if since is None else {"since": since.isoformat(), "until": until.isoformat()}
+        select = _select(which, order, is_bounded=since is not None)
+        rows = reader.execute(select, parameters | bounds).fetchall()
+        if len(rows) == limit or since is None:
+            break
+    return [Found(session_id, row_number, from_micros(micros)) for session_id, row_number, micros, *_ in rows]
+
+
+def _reaches(
+    reader: Cursor, tenant: str, which: SessionFilter, order: Order, until: datetime
+) -> Iterator[datetime | None]:
+    """Yield earlier and earlier times; all sessions that match and are later are read. None for the last one.
+
+    The times decide only how much is read.
+    """
+    table, moment = ("session_starts", "created_at") if order == "created" else ("turns", "finished_at")
+    if not _is_selective(which):
+        rows = reader.execute(
+            f"""SELECT epoch_us({moment}) FROM {table} WHERE tenant = $tenant AND {moment} <= $until::TIMESTAMPTZ
+            ORDER BY {moment} DESC LIMIT 1 OFFSET {REACH_ROWS}""",  # noqa: S608
+            {"tenant": tenant, "until": until.isoformat()},
+        ).fetchall()
+        for (micros,) in rows:
+            since = from_micros(micros)
+            yield since
+            yield until - REACH_FACTOR * (until - since)
+    yield None
 
 
 _CONDITIONS = {
@@ -88,72 +157,61 @@ def _parameters(which: SessionFilter) -> Parameters:
     return parameters
 
 
-def _select(which: SessionFilter, order: Order) -> str:
-    by = "updated_at" if order == "activity" else "created_at"
-    return f"""
-    WITH {_page_sessions(which, by)}, {_MESSAGES}
-    SELECT * {_TIMES} FROM ({_LISTED}) AS found ORDER BY found.{by} DESC, session_id DESC"""  # noqa: S608
+_SELECTIVE = ("user_id", "key", "key_prefix")
+"""Filters that few sessions match: only these sessions are read, wherever they are."""
 
 
-def _page_sessions(which: SessionFilter, by: str) -> str:
-    """Return common table expressions; `chosen` has the sessions of the page.
+def _is_selective(which: SessionFilter) -> bool:
+    return any(getattr(which, name) is not None for name in _SELECTIVE)
 
-    The latest turn of every session is read, since only turns have activity and status: 6 ms for 500,000 turns.
+
+def _candidates(which: SessionFilter, order: Order, *, is_bounded: bool) -> str:
+    """Return the SELECT of sessions among which all that match are, as far back as `$since`; empty for all sessions.
+
+    A session was active at the time of one of its turns or when it was created.
     """
-    filters = [_CONDITIONS[name] for name in _filters(which)]
+    conditions = [_CONDITIONS[name] for name in _SELECTIVE if getattr(which, name) is not None]
+    span = "BETWEEN $since::TIMESTAMPTZ AND $until::TIMESTAMPTZ"
+    started = "SELECT session_id FROM session_starts AS s WHERE s.tenant = $tenant"
+    if conditions:
+        return f"{started} AND {' AND '.join(conditions)}"
+    if not is_bounded:
+        return ""
+    if order == "created":
+        return f"{started} AND created_at {span}"
+    return f"""{started} AND created_at {span}
+        UNION SELECT session_id FROM turns WHERE tenant = $tenant AND finished_at {span}"""  # noqa: S608
+
+
+_MOVED = f" LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)"
+_FAILED = """ LEFT JOIN (
+            SELECT DISTINCT session_id, turn_attempted - 1 AS turn FROM turn_failures WHERE tenant = $tenant
+        ) AS f ON f.session_id = s.session_id AND f.turn = latest.turn"""
+_JOINS = {"script": _MOVED, "script_version": _MOVED, "execution_status": _FAILED}
+"""What a filter needs besides the start and the latest turn of a session. Each join takes time to plan."""
+
+
+def _select(which: SessionFilter, order: Order, *, is_bounded: bool) -> str:
+    """Return the SELECT of the sessions of a page. Only turns have activity and status."""
+    by = "updated_at" if order == "activity" else "created_at"
+    names = _filters(which)
+    filters = [_CONDITIONS[name] for name in names]
     filters += [
         f"s.metadata ->> $metadata_{number} = $metadata_{number}_value" for number in range(len(which.metadata))
     ]
-    conditions = " AND ".join(["s.tenant = $tenant", *filters])
+    filters += [f"{by} >= $since::TIMESTAMPTZ"] * is_bounded
+    joins = "".join(dict.fromkeys(_JOINS[name] for name in names if name in _JOINS))
+    candidates = _candidates(which, order, is_bounded=is_bounded)
     return f"""
-    moment AS (
-        SELECT coalesce($as_of::TIMESTAMPTZ, greatest(
-            (SELECT max(finished_at) FROM turns WHERE tenant = $tenant),
-            (SELECT max(created_at) FROM session_starts WHERE tenant = $tenant)
-        )) AS as_of
-    ), latest AS (
-        SELECT session_id, max(turn) AS turn, max(finished_at) AS active_at, arg_max(status, turn) AS status,
-            arg_max(execution_status, turn) AS execution_status
-        FROM turns WHERE tenant = $tenant AND finished_at <= (SELECT as_of FROM moment) GROUP BY session_id
-    ), failed AS (
-        SELECT DISTINCT session_id, turn_attempted - 1 AS turn FROM turn_failures WHERE tenant = $tenant
-    ), chosen AS (
-        SELECT s.* REPLACE ({SCRIPT_NOW}), latest.turn,
-            greatest(latest.active_at, s.created_at) AS updated_at, f.turn IS NOT NULL AS failing
-        FROM session_starts AS s JOIN latest USING (session_id) LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)
-        LEFT JOIN failed AS f ON f.session_id = s.session_id AND f.turn = latest.turn
-        WHERE {conditions} AND s.created_at <= (SELECT as_of FROM moment)
-            AND ($after_time IS NULL OR ({by}, s.session_id) < ($after_time::TIMESTAMPTZ, $after_id::UUID))
-        ORDER BY {by} DESC, s.session_id DESC LIMIT $limit
-    )"""  # noqa: S608
-
-
-# The texts of turns are read only for the sessions of the page, because reading them is expensive.
-_MESSAGES = f"""
-current AS (
-    SELECT t.*, {GAPS} AS gaps FROM turns AS t JOIN chosen USING (session_id, turn) WHERE t.tenant = $tenant
-), theirs AS (
-    SELECT session_id, turn, message_count, messages FROM turns
-    WHERE tenant = $tenant AND messages <> '[]'
-        AND session_id IN (SELECT session_id FROM chosen WHERE redacted_at IS NULL)
-), said AS (
-    SELECT session_id, arg_max(t.messages, t.turn) AS latest,
-        arg_min(t.messages, t.turn) FILTER (contains(t.messages, '"role":"user","content":')) AS asked,
-        arg_min(t.messages, t.turn) FILTER (contains(t.messages, '"role":"assistant","content":')) AS opened
-    FROM theirs AS t JOIN current USING (session_id)
-    WHERE t.turn <= current.turn AND {outside("current.gaps", "t.message_count")} GROUP BY session_id
-)"""  # noqa: S608
-_PREVIEW = (
-    f"coalesce({first_of('asked', 'user', PREVIEW_MESSAGES)}, {first_of('opened', 'assistant', PREVIEW_MESSAGES)})"
-)
-_LISTED = f"""
-SELECT s.* EXCLUDE (failing), as_of,
-    now.status, CASE WHEN failing THEN 'error' ELSE now.execution_status END AS execution_status,
-    now.phase_id, now.topic_id, now.action_id, now.action_type, now.wait_kind, now.message_count, now.event_count,
-    CASE WHEN now.status = 'completed' THEN now.finished_at END AS completed_at,
-    {TITLE} AS title,
-    left({_PREVIEW}, {WORDS_CHARS_MAX}) AS preview,
-    left(from_json(said.latest, '{SPOKEN}')[-1].content, {WORDS_CHARS_MAX}) AS last_message
-FROM chosen AS s CROSS JOIN moment JOIN current AS now USING (session_id) LEFT JOIN said USING (session_id)
-LEFT JOIN scripts AS script
-    ON script.tenant = $tenant AND script.script_uuid = s.script_uuid AND script.version = s.script_version"""  # noqa: S608
+    WITH latest AS (
+        SELECT session_id, max(turn) AS turn, arg_max(rowid, turn) AS row_number, max(finished_at) AS active_at,
+            arg_max(status, turn) AS status, arg_max(execution_status, turn) AS execution_status
+        FROM turns {f"SEMI JOIN ({candidates}) AS candidates USING (session_id)" if candidates else ""}
+        WHERE tenant = $tenant AND finished_at <= $as_of::TIMESTAMPTZ GROUP BY session_id
+    )
+    SELECT s.session_id::VARCHAR, latest.row_number, epoch_us(greatest(latest.active_at, s.created_at)) AS micros,
+        greatest(latest.active_at, s.created_at) AS updated_at
+    FROM session_starts AS s JOIN latest USING (session_id){joins}
+    WHERE {" AND ".join(["s.tenant = $tenant", *filters])} AND s.created_at <= $as_of::TIMESTAMPTZ
+        AND ($after_time IS NULL OR ({by}, s.session_id) < ($after_time::TIMESTAMPTZ, $after_id::UUID))
+    ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608

@@ -31,11 +31,11 @@ def session_head(cursor: Cursor, tenant: str, session_id: str) -> SessionHead | 
     return _head(tenant, started[0] | script | turn)
 
 
-_START_COLUMNS = """s.session_id::VARCHAR AS session_id, s.user_id, s.key, s.script_uuid, s.script_id, s.script_version,
+START_COLUMNS = """s.session_id::VARCHAR AS session_id, s.user_id, s.key, s.script_uuid, s.script_id, s.script_version,
     s.digest, s.locale, s.seed, s.metadata, epoch_us(s.created_at) AS created_at, s.idempotency_key,
     epoch_us(s.redacted_at) AS redacted_at"""
-_MOVE_COLUMNS = "turn, script_uuid, script_id, script_version, digest"
-_STARTED = f"SELECT {_START_COLUMNS} FROM session_starts AS s WHERE tenant = ? AND session_id = ?"  # noqa: S608
+MOVE_COLUMNS = "turn, script_uuid, script_id, script_version, digest"
+_STARTED = f"SELECT {START_COLUMNS} FROM session_starts AS s WHERE tenant = ? AND session_id = ?"  # noqa: S608
 # This scan reads three columns. The other columns are read for one row, found by its number, which is valid within the
 # snapshot only.
 _LATEST_ROW = "SELECT arg_max(rowid, turn) FROM turns WHERE tenant = ? AND session_id = ?"
@@ -44,18 +44,23 @@ SELECT turn, {", ".join(PositionRow.__struct_fields__)}, message_count, event_co
     epoch_us(finished_at) AS updated_at
 FROM turns WHERE rowid = ?"""  # noqa: S608
 # Not ORDER BY and LIMIT 1, which double the time of the statement: nearly all sessions have no migration.
-_MOVES = f"SELECT {_MOVE_COLUMNS} FROM session_migrations WHERE tenant = ? AND session_id = ?"  # noqa: S608
+_MOVES = f"SELECT {MOVE_COLUMNS} FROM session_migrations WHERE tenant = ? AND session_id = ?"  # noqa: S608
+
+
+def convert(columns: dict[str, Any]) -> dict[str, Any]:
+    """Convert DuckDB's values of START_COLUMNS to those of a row."""
+    redacted = columns["redacted_at"]
+    return columns | {
+        "created_at": from_micros(columns["created_at"]),
+        "redacted_at": None if redacted is None else from_micros(redacted),
+        "metadata": decode(dict[str, Any], columns["metadata"]),
+    }
 
 
 def _head(tenant: str, columns: dict[str, Any]) -> SessionHead:
     """Return the columns as a row, with DuckDB's values converted."""
-    columns["created_at"], columns["updated_at"] = (
-        from_micros(columns["created_at"]),
-        from_micros(columns["updated_at"]),
-    )
-    if columns["redacted_at"] is not None:
-        columns["redacted_at"] = from_micros(columns["redacted_at"])
-    columns["metadata"] = decode(dict[str, Any], columns["metadata"])
+    columns = convert(columns)
+    columns["updated_at"] = from_micros(columns["updated_at"])
     columns["state"] = msgspec.Raw(columns["state"].encode())
     completed_at = columns["updated_at"] if columns["status"] == "completed" else None
     return SessionHead(tenant=tenant, completed_at=completed_at, **columns)

@@ -1,14 +1,18 @@
 """Sessions are listed by activity or creation, filtered, with title and a few words, in pages that hold still."""
 
+import itertools
 from datetime import timedelta
+from random import Random
 
 import msgspec
 import pytest
 
+from store.duckdb import session_list
 from store.interface.errors import CursorInvalid
-from store.interface.list_rows import SessionFilter
+from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.rows import NO_TURN
 from store.store import Store
+from tests.support.effort import repeats
 from tests.support.store_rows import MOMENT, Conversation, failure_of, script_of, text_of
 
 
@@ -155,3 +159,49 @@ async def test_a_session_is_filtered_by_the_script_it_moved_to(store: Store, con
     await conversation.migrate(store)
     assert await ids(store, script_version=2) == [conversation.session_id]
     assert await ids(store, script_version=1) == []
+
+
+@pytest.mark.parametrize("seed", range(repeats(10)))
+async def test_a_page_is_the_same_however_far_is_searched(
+    store: Store, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The clock is set back between turns, and few or all sessions match."""
+    random = Random(seed)
+    talks = [Conversation(user_id=random.choice(["ana", "ben"])) for _ in range(20)]
+    for each in talks:
+        created_at = MOMENT + timedelta(minutes=random.randrange(60))
+        session = each.session(key=random.choice([None, f"key {each.session_id}"]), created_at=created_at)
+        for number in range(random.randrange(1, 5)):
+            turn = each.next_turn(status=random.choice(["active", "completed", "paused"]))
+            moment = created_at + timedelta(minutes=random.randrange(-5, 60))
+            turn = msgspec.structs.replace(turn, finished_at=moment)
+            await store.turns.commit(turn, number - 1, session if number == 0 else None)
+    filters = [
+        SessionFilter(),
+        SessionFilter(status="completed"),
+        SessionFilter(status="failed"),
+        SessionFilter(user_id="ana", status="active"),
+        SessionFilter(execution_status="waiting_input", script="intake"),
+        SessionFilter(key_prefix="key"),
+        SessionFilter(active_before=MOMENT + timedelta(minutes=40), created_after=MOMENT + timedelta(minutes=10)),
+    ]
+    orders: tuple[Order, ...] = ("activity", "created")
+    for which, order in itertools.product(filters, orders):
+        found = []
+        for rows, factor in ((1, 2), (5, 3), (1_000, 2)):
+            monkeypatch.setattr(session_list, "REACH_ROWS", rows)
+            monkeypatch.setattr(session_list, "REACH_FACTOR", factor)
+            found.append(await all_pages(store, which, order))
+        assert found[0] == found[1] == found[2]
+
+
+async def all_pages(store: Store, which: SessionFilter, order: Order) -> list[SessionListed]:
+    """Return the sessions of all pages of three."""
+    rows: list[SessionListed] = []
+    cursor: str | None = None
+    while True:
+        page = await store.sessions.page("clinic", which, order=order, limit=3, cursor=cursor)
+        rows += page.rows
+        if page.next is None:
+            return rows
+        cursor = page.next

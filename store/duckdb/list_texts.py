@@ -1,0 +1,127 @@
+"""Describe the sessions of a page of a list: titles, previews and last messages.
+
+Plain statements of one table each, as for the head of a session: one statement with all joins takes longer to plan than
+all of these to run.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from store.duckdb.fetch import Cursor, decode, fetch_columns, from_micros
+from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
+from store.duckdb.turns import outside
+from store.interface.list_rows import PREVIEW_MESSAGES, WORDS_CHARS_MAX, SessionListed
+from store.interface.rows import PositionRow
+
+
+class Found(NamedTuple):
+    """A session of the page, as of the time that the list describes."""
+
+    session_id: str
+    row_number: int
+    """The number of the row of its latest turn, in this transaction."""
+    updated_at: datetime
+
+
+class _Message(msgspec.Struct, frozen=True):
+    seq: int
+    role: str
+    content: str
+
+
+_STARTS = f"SELECT {START_COLUMNS}, nullif(trim(s.metadata ->> '$.title'), '') AS title FROM session_starts AS s"  # noqa: S608
+_MOVES = f"SELECT session_id::VARCHAR AS session_id, {MOVE_COLUMNS} FROM session_migrations"  # noqa: S608
+_FAILURES = "SELECT session_id::VARCHAR AS session_id, turn_attempted - 1 AS turn FROM turn_failures"
+_TURNS = f"""SELECT session_id::VARCHAR AS session_id, turn, {", ".join(PositionRow.__struct_fields__)}, message_count,
+    event_count, epoch_us(finished_at) AS finished_at, state -> '$.gaps' AS gaps FROM turns"""  # noqa: S608
+_TEXTS = """SELECT session_id::VARCHAR AS session_id, arg_max(messages, turn) AS last,
+    arg_min(messages, turn) FILTER (contains(messages, '"role":"user","content":')) AS asked,
+    arg_min(messages, turn) FILTER (contains(messages, '"role":"assistant","content":')) AS opened
+    FROM turns"""
+_THESE = "tenant = ? AND session_id IN (SELECT unnest(?::UUID[]))"
+_SPOKEN = "messages <> '[]' AND finished_at <= ?::TIMESTAMPTZ"
+
+
+def describe(cursor: Cursor, tenant: str, found: list[Found], as_of: datetime) -> list[SessionListed]:
+    """Return the sessions of a page in the same order. Within the transaction that found them."""
+    if not found:
+        return []
+    which: list[str | list[str]] = [tenant, [each.session_id for each in found]]
+    starts = _by_session(fetch_columns(cursor, f"{_STARTS} WHERE {_THESE}", which))
+    moves = sorted(fetch_columns(cursor, f"{_MOVES} WHERE {_THESE}", which), key=itemgetter("turn"))
+    rows = ", ".join(str(each.row_number) for each in found)
+    turns = _by_session(fetch_columns(cursor, f"{_TURNS} WHERE rowid IN ({rows})", []))
+    failures = fetch_columns(cursor, f"{_FAILURES} WHERE {_THESE}", which)
+    failed = {(each["session_id"], each["turn"]) for each in failures}
+    select = f"{_TEXTS} WHERE {_THESE} AND {_SPOKEN} {_outside_gaps(turns.values())} GROUP BY session_id"
+    texts = _by_session(fetch_columns(cursor, select, [*which, as_of.isoformat()]))
+    last_moves = _by_session(moves)
+    names = _names(cursor, tenant, {each["script_uuid"] for each in (*starts.values(), *moves)})
+    listed = []
+    for each in found:
+        turn = turns[each.session_id]
+        if (each.session_id, turn["turn"]) in failed:
+            turn["execution_status"] = "error"
+        columns = {"tenant": tenant} | starts[each.session_id] | last_moves.get(each.session_id, {}) | turn
+        name = names.get((columns["script_uuid"], columns["script_version"]))
+        listed.append(_listed(columns, name, each.updated_at, as_of, texts.get(each.session_id, {})))
+    return listed
+
+
+def _by_session(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {row["session_id"]: row for row in rows}
+
+
+def _outside_gaps(turns: Iterable[dict[str, Any]]) -> str:
+    """Return an SQL condition for turns whose messages are still in the conversation of their session."""
+    gaps = {
+        each["session_id"]: decode(list[tuple[int, int]], each["gaps"]) for each in turns if each["gaps"] is not None
+    }
+    return "".join(
+        f" AND (session_id <> '{session_id}' OR (true {outside(of_session)}))"
+        for session_id, of_session in gaps.items()
+        if of_session
+    )
+
+
+def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, int], str]:
+    """Return the names of all versions of scripts."""
+    select = "SELECT script_uuid, version, name FROM scripts WHERE tenant = ? AND script_uuid IN (SELECT unnest(?))"
+    rows = cursor.execute(select, [tenant, list(scripts)]).fetchall()
+    return {(script_uuid, version): name for script_uuid, version, name in rows}
+
+
+def _listed(
+    columns: dict[str, Any], name: str | None, updated_at: datetime, as_of: datetime, texts: dict[str, str]
+) -> SessionListed:
+    """Return a session of the list from the columns of its start, its last migration and its latest turn."""
+    columns = convert(columns)
+    finished_at = from_micros(columns.pop("finished_at"))
+    del columns["gaps"]
+    columns["title"] = columns["title"] or name or columns["script_id"]
+    texts = texts if columns["redacted_at"] is None else {}
+    return SessionListed(
+        **columns,
+        updated_at=updated_at,
+        completed_at=finished_at if columns["status"] == "completed" else None,
+        preview=_preview(texts),
+        last_message=_messages(texts["last"])[-1].content[:WORDS_CHARS_MAX] if texts else None,
+        as_of=as_of,
+    )
+
+
+def _preview(texts: dict[str, str]) -> str | None:
+    """Return the user's first message, otherwise the first one to the user; only if it is among the first ones."""
+    for role, column in (("user", "asked"), ("assistant", "opened")):
+        for message in _messages(texts.get(column)):
+            if message.role == role and message.seq <= PREVIEW_MESSAGES:
+                return message.content[:WORDS_CHARS_MAX]
+    return None
+
+
+def _messages(text: str | None) -> list[_Message]:
+    return [] if text is None else decode(list[_Message], text)
