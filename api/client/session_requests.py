@@ -31,7 +31,7 @@ class StreamEvent(Struct, frozen=True):
     """An event of a turn in progress: `message.delta` (words), `message`, `variable`, …, last `turn`."""
 
     kind: str
-    """The kind of the event, or `message.delta`, `message.reset`, `position`, `turn`."""
+    """The kind of the event, or `message.delta`, `message.reset`, `message.proactive`, `position`, `turn`."""
     data: Values
     """The fields of the event as the API writes them, in camelCase."""
     id: str = ""

@@ -158,6 +158,15 @@ class MessageView(View, frozen=True, kw_only=True):
     """Of the message before it was redacted."""
 
 
+class ProactiveView(View, frozen=True, kw_only=True):
+    """The messages that a session said by itself in a turn, and the timer that caused them."""
+
+    turn: int
+    timer: str
+    timer_id: str
+    messages: list[MessageView]
+
+
 class ChatMessageView(MessageView, frozen=True, kw_only=True):
     """A message in the routes that create a session, send a message and list messages."""
 

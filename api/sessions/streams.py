@@ -13,15 +13,16 @@ from api.asgi.sse_response import SendPace, SseResponse
 from api.metrics import Metrics
 from api.schemas.base import View
 from api.schemas.events import EventList, EventView, TurnPlace
+from api.schemas.sessions import ProactiveView
 from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import TurnResult
-from api.sessions.views import event_views
+from api.sessions.views import event_views, message_view, proactive_messages
 from api.settings import Settings
 from api.timestamps import utc_text
 from runtime.state.ports import Clock
 from store.interface.errors import StoreError
-from store.interface.rows import TurnEventsRow, TurnRow
+from store.interface.rows import MessageRow, TurnEventsRow, TurnRow
 from store.store import Store
 
 log = structlog.get_logger()
@@ -215,12 +216,26 @@ class Streams:
 
 
 def happened_frames(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> Iterator[bytes]:
-    """Yield the frames of a turn's events after `after`; the position precedes the last event."""
+    """Yield the frames of a turn's events after `after`. Before the last event are the position and, if the session
+    spoke by itself, its messages.
+    """
     events = [event for event in event_views(row) if event.seq > after]
     for event in events:
         if event is events[-1]:
+            if said := proactive_messages(row):
+                yield encoded("message.proactive", _proactive(row, said))
             yield encoded("position", _place(row))
         yield encoded(event.kind, event.data, frame_id(session_id, event.seq))
+
+
+def _proactive(row: TurnRow | TurnEventsRow, said: list[MessageRow]) -> View:
+    timer = row.events[0].data
+    return ProactiveView(
+        turn=row.turn,
+        timer=timer["timer"],
+        timer_id=timer["timer_id"],
+        messages=[message_view(message) for message in said],
+    )
 
 
 def _place(row: TurnRow | TurnEventsRow) -> View:

@@ -178,6 +178,13 @@ def replies(row: TurnRow) -> list[MessageRow]:
     return [message for message in row.messages if message.role != "user"]
 
 
+def proactive_messages(row: TurnRow | TurnEventsRow) -> list[MessageRow]:
+    """Return the messages that a session says by itself in a turn: those of a turn that a timer causes."""
+    if not row.events or row.events[0].kind != "timer":
+        return []
+    return [message for message in row.messages if message.role == "assistant"]
+
+
 def event_views(row: TurnRow | TurnEventsRow) -> list[EventView]:
     """Return the events of a turn with the messages and variable writes that they reference."""
     messages = {message.seq: message for message in row.messages}

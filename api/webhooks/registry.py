@@ -25,7 +25,7 @@ from api.schemas.webhooks import (
     problem_of,
 )
 from api.sessions.session_cache import CachedSession
-from api.sessions.views import message_view, position, wait_view
+from api.sessions.views import message_view, position, proactive_messages, wait_view
 from api.settings import Settings
 from api.webhooks.keyring import Keyring
 from api.webhooks.ssrf import AddressPolicy
@@ -253,7 +253,7 @@ def notices(before: CachedSession, turn: Turn, row: TurnRow) -> Iterator[Notice]
             emitted = _emitted(event)
             kinds.append((f"{EMIT}{emitted.name}", msgspec.structs.replace(bare, event=emitted)))
     kinds.append((TURN, full))
-    if row.events and row.events[0].kind == "timer" and any(each.role == "assistant" for each in row.messages):
+    if proactive_messages(row):
         kinds.append((PROACTIVE, full))
     if row.status == "completed" and before.state.status != "completed":
         kinds.append((COMPLETED, full))

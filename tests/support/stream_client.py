@@ -17,6 +17,7 @@ class StreamClient:
         self.kinds: list[str] = []
         self.partial_texts: dict[int, str] = {}  # by the number of a message that is not complete yet
         self.transcript: list[tuple[str, str]] = []
+        self.proactive: list[Json] = []  # turns in which the session spoke by itself
         self.turn: Json = None
         self.error: Json = None
         self._rest = b""
@@ -51,6 +52,11 @@ class StreamClient:
             case "error":
                 assert self.partial_texts == {}
                 self.error = data["error"]
+            case "message.proactive":
+                assert self.partial_texts == {}
+                self.proactive.append(data)
+                shown = [(each["role"], each["content"]) for each in data["messages"]]
+                assert self.transcript[-len(shown) :] == shown
             case "position":
                 pass
             case _:

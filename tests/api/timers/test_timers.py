@@ -11,7 +11,7 @@ from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.api_client import ApiClient, Json
 from tests.support.effort import repeats
-from tests.support.fixture_types import OpenApp
+from tests.support.fixture_types import NewStreamClient, OpenApp
 
 NAP = """
 script: nap
@@ -85,6 +85,31 @@ async def test_a_session_continues_by_itself_when_its_moment_has_come(sleeping: 
     fired = [each for each in await events_of(sleeping, session) if each["kind"] == "timer"]
     assert [each["data"]["source"] for each in fired] == ["timer"]
     assert [each["kind"] for each in (await sleeping.read("/api/timers"))["data"]] == ["remind"]
+
+
+async def test_who_follows_a_session_gets_what_it_says_by_itself(
+    server: OpenApp, tmp_path: Path, stream_client: NewStreamClient
+) -> None:
+    async with server(tmp_path / "data") as api:
+        await api.publish_script(SOON, strict=False)
+        session, follower = await api.create_session("soon"), stream_client()
+        path = f"/api/sessions/{session['sessionId']}/events"
+        async with asyncio.timeout(30), api.open_stream(path) as stream:
+            await follower.receive(stream, lambda heard: heard.proactive and heard.kinds[-1] == "wait")
+        (spoken,) = follower.proactive
+        assert [each["content"] for each in spoken["messages"]] == ["Are you there?"]
+        assert (spoken["turn"], spoken["timer"]) == (1, "wait")
+        assert follower.kinds[-3:] == ["message.proactive", "position", "wait"]
+        events = (await api.read(path, limit=100))["data"]
+        (fired,) = [each for each in events if each["kind"] == "timer"]
+        assert spoken["timerId"] == fired["data"]["timerId"]
+
+        again = stream_client()  # a client that missed the turn gets the frame as well
+        before = {"Last-Event-ID": f"{session['sessionId']}:{fired['seq'] - 1}"}
+        again.seq = fired["seq"] - 1
+        async with asyncio.timeout(30), api.open_stream(path, headers=before) as stream:
+            await again.receive(stream, lambda heard: heard.kinds[-1:] == ["wait"])
+        assert again.proactive == follower.proactive
 
 
 async def test_a_timer_is_fired_by_hand(sleeping: ApiClient) -> None:
