@@ -341,6 +341,14 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
     """Requests of a key in a minute; beyond: 429 `RATE_LIMITED`. 0: no limit. The default is 6000 for each key, and no
     limit without keys. A request without a valid key counts for its address; `/health` and `/ready` do not count."""
+    participant_requests_per_minute: Count = 120
+    """Requests of a participant's token in a minute; beyond: 429 `RATE_LIMITED`."""
+    participant_token_s: Annotated[int, Meta(ge=60, le=86_400)] = 3_600
+    """How long a participant's token is valid. A page renews it meanwhile."""
+    link_entries_per_minute: Count = 600
+    """Participants of a link that are admitted or come back in a minute; beyond: 429 `RATE_LIMITED`."""
+    address_entries_per_minute: Count = 120
+    """Participants of one address that are admitted or come back in a minute."""
     cors_origins: list[str] = []
     """Origins of pages that may use the API from browsers: `["https://app.example.com"]`."""
 

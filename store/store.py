@@ -11,6 +11,7 @@ from store.duckdb.repositories import (
     DuckDBDelivery,
     DuckDBKeys,
     DuckDBMaintenance,
+    DuckDBParticipants,
     DuckDBRetention,
     DuckDBScripts,
     DuckDBSessions,
@@ -23,6 +24,7 @@ from store.interface.repositories.delivery_repository import DeliveryRepository
 from store.interface.repositories.key_repository import KeyRepository
 from store.interface.repositories.maintenance_repository import MaintenanceRepository
 from store.interface.repositories.memory_repository import MemoryRepository
+from store.interface.repositories.participant_repository import ParticipantRepository
 from store.interface.repositories.retention_repository import RetentionRepository
 from store.interface.repositories.script_repository import ScriptRepository
 from store.interface.repositories.session_repository import SessionRepository
@@ -54,6 +56,7 @@ class Store:
         self.timers: TimerRepository = DuckDBTimers(readers, writer)
         self.delivery: DeliveryRepository = DuckDBDelivery(readers, writer)
         self.keys: KeyRepository = DuckDBKeys(readers, writer)
+        self.participants: ParticipantRepository = DuckDBParticipants(readers, writer)
         self.maintenance: MaintenanceRepository = DuckDBMaintenance(readers, writer, database)
         self.retention: RetentionRepository = DuckDBRetention(readers, writer)
         self.analytics = AnalyticsRepository(readers, writer)

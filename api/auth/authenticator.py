@@ -12,6 +12,8 @@ from cachetools import LRUCache
 from msgspec import Struct
 
 from api.auth.api_keys import PREFIX, ApiKeys, KnownKey, digest_of
+from api.auth.participant_tokens import PREFIX as PARTICIPANT_PREFIX
+from api.auth.participant_tokens import ParticipantTokens
 from api.auth.policy import RoutePolicy
 from api.auth.principal import ANONYMOUS, ANONYMOUS_ADMIN, Principal
 from api.auth.request_checks import check_id
@@ -39,6 +41,8 @@ class Authenticated(Struct, frozen=True):
 
     principal: Principal
     known: KnownKey | None = None
+    participant_id: str | None = None
+    """The participant whom a token names; the principal follows from the database."""
 
 
 _FREE = Authenticated(ANONYMOUS_ADMIN)
@@ -68,12 +72,14 @@ class Authenticator:
 
     def __init__(self, settings: Settings, keys: ApiKeys, clock: Clock, operator_key: str, *, always: bool) -> None:
         self.keys = keys
+        self.participant_tokens = ParticipantTokens(settings.data)
         self._holder_of = tokens_of(settings)
         self._clock = clock
         self._operator = digest_of(operator_key) if operator_key else None
         self._always = always or self._holder_of is not None
         self._a_minute = settings.requests_per_minute
         self._rates = RateLimiter(REQUESTS_PER_MINUTE if self._a_minute is None else self._a_minute or 1)
+        self._participant_rates = RateLimiter(settings.participant_requests_per_minute)
 
     @property
     def is_required(self) -> bool:
@@ -92,7 +98,10 @@ class Authenticator:
             if not rule.is_open:
                 raise
             return Authenticated(ANONYMOUS)
-        self._count(sender.principal.name or address, rule)
+        if sender.participant_id is not None:
+            _take(self._participant_rates, sender.participant_id)
+        else:
+            self._count(sender.principal.name or address, rule)
         return sender
 
     def _find(self, headers: Headers) -> Authenticated:
@@ -101,6 +110,9 @@ class Authenticator:
         credential = _credential(values)
         if self._operator is not None and credential and digest_of(credential) == self._operator:
             return Authenticated(Principal(tenant=_tenant(values), name=OPERATOR))
+        if credential.startswith(PARTICIPANT_PREFIX):
+            participant_id = self.participant_tokens.verify(credential, self._clock())
+            return Authenticated(ANONYMOUS, participant_id=participant_id)
         if not self.is_required:
             return _anonymous_admin(values)
         if not credential:
@@ -117,9 +129,14 @@ class Authenticator:
         is_bounded = self.is_required if self._a_minute is None else self._a_minute > 0
         if not is_bounded or not rule.is_counted or name == OPERATOR:
             return
-        wait_s = self._rates.wait_s(name, time.monotonic())
-        if wait_s:
-            raise ApiError("RATE_LIMITED", "too many requests", retry_after_s=math.ceil(wait_s))
+        _take(self._rates, name)
+
+
+def _take(rates: RateLimiter, name: str) -> None:
+    """Count a request. Raises ApiError RATE_LIMITED."""
+    wait_s = rates.wait_s(name, time.monotonic())
+    if wait_s:
+        raise ApiError("RATE_LIMITED", "too many requests", retry_after_s=math.ceil(wait_s))
 
 
 def tokens_of(settings: Settings) -> HolderOf | None:

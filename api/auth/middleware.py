@@ -133,6 +133,9 @@ def within(receive: Receive, seconds: float) -> Receive:
 OwnerOf: TypeAlias = Callable[[str, str], Awaitable[str]]
 """Returns the user of a session by its tenant and id. Raises ApiError SESSION_NOT_FOUND."""
 
+ParticipantOf: TypeAlias = Callable[[str], Awaitable[tuple[Principal, asyncio.Event]]]
+"""Returns the principal of a participant, and the event that ends its streams. Raises ApiError UNAUTHENTICATED."""
+
 RULE: Final = "rule"
 """The key of `opt` under which a route has its policy."""
 _CLIENTS = "clients"
@@ -143,8 +146,16 @@ _NO = frozenset({"false", "0", "off", "no", "f", "n", ""})
 class AuthMiddleware:
     """Checks each request of one application before its route handles it."""
 
-    def __init__(self, access: Authenticator, owner_of: OwnerOf, settings: Settings, requests: OpenRequests) -> None:
+    def __init__(
+        self,
+        access: Authenticator,
+        participant: ParticipantOf,
+        owner_of: OwnerOf,
+        settings: Settings,
+        requests: OpenRequests,
+    ) -> None:
         self._access = access
+        self._participant = participant
         self._origins = frozenset(each.lower() for each in settings.cors_origins)
         self._owner_of = owner_of
         self._addresses = Addresses(settings.trusted_proxies)
@@ -173,6 +184,8 @@ class AuthMiddleware:
             await self._load(rule)
         sender = self._access.authenticate(scope["headers"], client.address, rule)
         principal, state = sender.principal, scope["state"]
+        if sender.participant_id is not None and not rule.is_open:
+            principal, state[REVOCATION] = await self._participant(sender.participant_id)
         state[CALLER] = principal
         if rule.is_counted and principal.name and principal.name != OPERATOR:
             request.add_client(f"key {principal.name}")

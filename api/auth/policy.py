@@ -7,14 +7,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from api.schemas.keys import Role
+from api.schemas.keys import AnyRole, Role
 
 
 class RoutePolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """The access policy of a route."""
 
-    roles: frozenset[Role] = frozenset()
-    """One of these is enough; `admin` may use every route."""
+    roles: frozenset[AnyRole] = frozenset()
+    """One of these is enough; `admin` may use every route but those of participants."""
     is_open: bool = False
     """The route needs no key."""
     checks_user: bool = False
@@ -27,13 +27,16 @@ class RoutePolicy(Struct, frozen=True, forbid_unknown_fields=True):
 
 OPEN = RoutePolicy(is_open=True)
 ADMIN = RoutePolicy(frozenset({"admin"}))
+PARTICIPANT: frozenset[AnyRole] = frozenset({"participant"})
 
 
 def _read(table: bytes) -> Mapping[str, RoutePolicy]:
     found = msgspec.yaml.decode(table, type=dict[str, RoutePolicy])
-    return {
-        route: policy if policy.is_open else replace(policy, roles=policy.roles | ADMIN.roles)
+    without_admin = {route for route, policy in found.items() if policy.is_open or policy.roles == PARTICIPANT}
+    return found | {
+        route: replace(policy, roles=policy.roles | ADMIN.roles)
         for route, policy in found.items()
+        if route not in without_admin
     }
 
 

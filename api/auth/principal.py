@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from api.errors import ApiError
 from api.ids import TENANT
-from api.schemas.keys import ROLES, Role
+from api.schemas.keys import ROLES, AnyRole, Role
+from store.interface.participant_rows import ParticipantRow
 
 READERS: frozenset[Role] = frozenset({"reader", "admin"})
 """Roles that may read all texts and values unmasked."""
@@ -21,10 +22,12 @@ class Principal(Struct, frozen=True):
     """The sender of a request. Every read and write is limited to its tenant, and with a `user_id` to this user."""
 
     tenant: str = TENANT
-    roles: frozenset[Role] = ROLES
+    roles: frozenset[AnyRole] = ROLES
     user_id: str | None = None
     name: str = ""
     """The name of a key or token, for limits; empty for anonymous senders."""
+    participant: ParticipantRow | None = None
+    """With the role `participant`: the person, and the one session that is accessible."""
 
     @property
     def may_read(self) -> bool:
@@ -43,6 +46,14 @@ def principal_of(request: Request[Any, Any, Any]) -> Principal:
     """Return the principal of a request."""
     principal: Principal = request.scope["state"][CALLER]
     return principal
+
+
+def participant_of(request: Request[Any, Any, Any]) -> ParticipantRow:
+    """Return the participant that sent a request. Raises ApiError FORBIDDEN for another sender."""
+    participant = principal_of(request).participant
+    if participant is None:
+        raise ApiError("FORBIDDEN", "this requires the token of a participant")
+    return participant
 
 
 def masks(principal: Principal, mask: bool | None) -> bool:

@@ -194,6 +194,16 @@ class Catalog:
             raise _not_published((await self.versions(tenant, script_id))[0])
         return row
 
+    async def version_to_begin(self, tenant: str, script_id: str, version: int | None) -> ScriptRow:
+        """Return a version with which a session may begin: the published one, or any other by number unless archived.
+
+        Raises ApiError SCRIPT_NOT_FOUND, SCRIPT_NOT_PUBLISHED.
+        """
+        row = await self.version(tenant, script_id, version)
+        if row.status == "archived":
+            raise _not_published(row)
+        return row
+
     async def _latest_published(self, tenant: str, script_id: str) -> ScriptRow | None:
         row = await self._store.scripts.latest_published(tenant, script_id)
         if row is None and await self._builtin(tenant, script_id):

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "replay": CommandEntry("replay:replay_sessions", "Replay recorded sessions and report where they differ."),
     "simulate": CommandEntry("simulate:simulate_traffic", "Generate simulated sessions to try reports or test loads."),
     "keys": CommandEntry("keys:keys", "Create, list and revoke API keys."),
+    "links": CommandEntry("links:links", "Create, list and revoke links that open a script in browsers."),
     "query": CommandEntry("analytics.queries:query", "Run a read-only SQL query over the analytics tables."),
     "report": CommandEntry("analytics.queries:report", "Run a built-in report."),
     "snapshot": CommandEntry("analytics.export:snapshot", "Write all analytics tables and reports to a DuckDB file."),

@@ -9,7 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import ParameterKwarg
 
 from api import errors
+from api.auth.principal import ANONYMOUS, CALLER
 from api.metrics import Metrics
+from api.participants.views import visible_error
 from api.timestamps import utc_text
 from runtime.state.ports import Clock
 
@@ -29,7 +31,9 @@ def exception_handlers(
         request_id = request.scope["state"]["request_id"]
         errors.log_failure(failure, error, request_id, route_of(request))
         metrics_of().errors.labels(failure.code).inc()
-        body = errors.answer(failure, request_id, utc_text(clock()))
+        participant = request.scope["state"].get(CALLER, ANONYMOUS).participant
+        shown = failure if participant is None else visible_error(failure)
+        body = errors.answer(shown, request_id, utc_text(clock()))
         headers = errors.headers_of(failure, error)
         return Response(body, status_code=failure.kind.status, headers=headers, media_type="application/json")
 

@@ -27,6 +27,8 @@ _NOT_FOUND = {
     "webhookId": "WEBHOOK_NOT_FOUND",
     "deliveryId": "DELIVERY_NOT_FOUND",
     "keyId": "KEY_NOT_FOUND",
+    "linkId": "LINK_NOT_FOUND",
+    "participantId": "PARTICIPANT_NOT_FOUND",
     "unitId": "MEMORY_UNIT_NOT_FOUND",
     "groupId": "MEMORY_GROUP_NOT_FOUND",
     "jobId": "MEMORY_JOB_NOT_FOUND",
@@ -63,7 +65,8 @@ _KEYS_DESCRIBED = Components(
             type="http",
             scheme="bearer",
             description="A key of `cuebook keys create`, or a token (JWT) of the issuer in the server's settings. "
-            "A server on localhost requires one as soon as a key exists.",
+            "A server on localhost requires one as soon as a key exists. Pages of participants send the token of a "
+            "participant, for the routes of the role `participant` alone.",
         ),
         "apiKey": SecurityScheme(type="apiKey", name="X-API-Key", security_scheme_in="header", description="The same."),
     }

@@ -22,6 +22,8 @@ from api.memory.model_calls import MemoryCalls, summarizers
 from api.memory.transfer import MemoryTransfer
 from api.metrics import Metrics
 from api.model_calls import Spending
+from api.participants.access import Participants
+from api.participants.links import Links
 from api.privacy.deletion import Deletion
 from api.privacy.retention_worker import Retention
 from api.sessions.chat import Chat
@@ -90,7 +92,11 @@ class Services:
         )
         self.chat = Chat(self.turn_runner, self.catalog, self.live, self.webhooks)
         self.creation = SessionCreation(self.chat, self.turn_runner, self.catalog)
-        self.guard = AuthMiddleware(authenticator, self.chat.owner, settings, self.requests)
+        tokens = authenticator.participant_tokens
+        self.participants = Participants(self.creation, self.turn_runner, self.catalog, tokens)
+        self.links = Links(self.participants, self.creation, self.turn_runner, self.catalog)
+        principal_of = self.participants.principal
+        self.guard = AuthMiddleware(authenticator, principal_of, self.chat.owner, settings, self.requests)
         self.interventions = Interventions(self.chat, self.turn_runner)
         self.session_timers = SessionTimers(self.chat, self.turn_runner)
         self.scheduler = Scheduler(store, self.chat, self.session_timers, settings, clock)

@@ -10,6 +10,8 @@ from api.schemas.base import Body, Id, View
 
 Role: TypeAlias = Literal["app", "author", "analyst", "reader", "admin"]
 ROLES: frozenset[Role] = frozenset(get_args(Role))
+AnyRole: TypeAlias = Role | Literal["participant"]
+"""The role of participants is that of their tokens; no key has it."""
 
 
 Roles: TypeAlias = Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))]

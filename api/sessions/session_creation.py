@@ -1,6 +1,8 @@
 """Creates sessions: each with its first turn, and once for each idempotency key."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from api.catalog.catalog import Catalog
 from api.errors import ApiError
@@ -16,6 +18,7 @@ from runtime.state.inputs import Start
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes, WriteRefused
 from runtime.state.state import State, decode
+from scripts.expressions.values import Value
 from scripts.model.moments import zone_of
 from scripts.model.script import Locale
 from store.interface.rows import SessionRow
@@ -40,28 +43,43 @@ class SessionCreation:
         self._clock = runner.clock
 
     def submit(
-        self, tenant: str, new: NewSession, condition: Preconditions, *, join: bool = False
+        self,
+        tenant: str,
+        new: NewSession,
+        condition: Preconditions,
+        *,
+        join: bool = False,
+        version: int | None = None,
     ) -> PendingTurn[TurnResult]:
-        """Create a session; awaiting the result raises ApiError. `join` the same request if it is in progress."""
+        """Create a session; awaiting the result raises ApiError. `join` the same request if it is in progress.
+
+        The session begins with a version of the script, by default the published one.
+        """
         key = condition.idempotency_key
         place = None if key is None else (tenant, key)
-        return self.chat.submit(place, new, join, partial(self._start, tenant, new, key, place))
+        return self.chat.submit(place, new, join, partial(self._start, tenant, new, version, key, place))
 
     async def _start(
-        self, tenant: str, new: NewSession, key: str | None, place: Place | None, pending: PendingTurn[TurnResult]
+        self,
+        tenant: str,
+        new: NewSession,
+        version: int | None,
+        key: str | None,
+        place: Place | None,
+        pending: PendingTurn[TurnResult],
     ) -> TurnResult:
         with self.chat.live.answering(pending, place):
             async with self.chat.creating(tenant, new.user_id):
-                return await self._create(tenant, new, key, pending)
+                return await self._create(tenant, new, version, key, pending)
 
     async def _create(
-        self, tenant: str, new: NewSession, key: str | None, pending: PendingTurn[TurnResult]
+        self, tenant: str, new: NewSession, version: int | None, key: str | None, pending: PendingTurn[TurnResult]
     ) -> TurnResult:
         known = None if key is None else await self._store.sessions.by_creation_key(tenant, key)
         if known is not None:
             require_not_redacted(known)
             return await self._recorded_start(known, pending)
-        script = await self._catalog.published_version(tenant, new.script_id)
+        script = await self._catalog.version_to_begin(tenant, new.script_id, version)
         program = await self._catalog.valid_program(tenant, script.digest)
         locale = new.locale or self._settings.locale or program.locale
         program = await self._catalog.program_in(locale, tenant, script.digest)
@@ -89,8 +107,8 @@ class SessionCreation:
             return await self._begin(cached, key, pending)
 
     def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:
-        variables = values_of(new.initial_variables, "initialVariables")
-        state = State(
+        variables = self.check_variables(program, locale, new.initial_variables)
+        return State(
             seed=session.seed,
             locale=locale,
             user_id=session.user_id,
@@ -98,13 +116,17 @@ class SessionCreation:
             context_settings=context_settings_of(new.context),
             timezone=timezone_of(new.timezone),
         )
-        trial = Scopes(program, State(seed=0, locale=state.locale))
+
+    def check_variables(self, program: Program, locale: Locale, sent: Mapping[str, Any]) -> dict[str, Value]:
+        """Return the initial variables of a session. Raises ApiError REQUEST_INVALID if one cannot be set."""
+        variables = values_of(dict(sent), "initialVariables")
+        trial = Scopes(program, State(seed=0, locale=locale))
         for name, value in variables.items():
             try:
                 trial.write("global" if name in program.global_names else "session", name, value, "api", self._clock())
             except WriteRefused as error:
                 raise ApiError("REQUEST_INVALID", f"initialVariables: {error}") from error
-        return state
+        return variables
 
     async def _begin(self, cached: CachedSession, key: str | None, pending: PendingTurn[TurnResult]) -> TurnResult:
         """Run the first turn. A session whose first turn fails is stored and can be started again."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from api import errors
 from api.asgi.sse import KEEP_ALIVE, EventPosition, encoded, frame_id, reset_frame
 from api.asgi.sse_response import SendPace, SseResponse
+from api.errors import ApiError
 from api.metrics import Metrics
 from api.schemas.base import View
 from api.schemas.events import EventList, EventView, TurnPlace
@@ -44,6 +45,14 @@ class StreamRequest(Struct, frozen=True):
     """The key and the address that its stream counts for."""
 
 
+class Audience(Struct, frozen=True, kw_only=True):
+    """What the readers of a stream get: frames of words, the frames of a turn's events after a number, and errors."""
+
+    words: Callable[[bytes], bytes]
+    happened: Callable[[str, TurnRow | TurnEventsRow, int], Iterator[bytes]]
+    failure: Callable[[ApiError], ApiError]
+
+
 class Streams:
     """Creates the event streams and event pages of clients."""
 
@@ -63,6 +72,7 @@ class Streams:
         to_view: Callable[[TurnResult], Struct],
         request: StreamRequest,
         cached: CachedSession | None = None,
+        audience: "Audience | None" = None,
     ) -> SseResponse:
         """Stream the turn that `begin` starts, followed by its answer; `cached` is its session if there is one.
 
@@ -74,7 +84,7 @@ class Streams:
             await self._first_words(pending)
             if pending.is_answered:
                 await pending
-            return self._response(self._turn(pending, to_view, request), subscription)
+            return self._response(self._turn(pending, to_view, request, audience or PROGRAMS), subscription)
 
     def _response(self, chunks: Chunks, subscription: ExitStack) -> SseResponse:
         """Return a response that ends the subscription once it is sent."""
@@ -89,21 +99,29 @@ class Streams:
                 return
 
     async def _turn(
-        self, pending: PendingTurn[TurnResult], to_view: Callable[[TurnResult], Struct], request: StreamRequest
+        self,
+        pending: PendingTurn[TurnResult],
+        to_view: Callable[[TurnResult], Struct],
+        request: StreamRequest,
+        audience: Audience,
     ) -> Chunks:
         sent = 0
         while True:
             if frames := pending.frames[sent : sent + FRAMES_A_CHUNK]:
-                yield b"".join(frames)
+                yield b"".join(map(audience.words, frames))
                 sent += len(frames)
             elif pending.is_answered:
                 break
             elif not await pending.signal.wait(self._settings.keep_alive_s):
                 yield KEEP_ALIVE
-        yield await self._ending(pending, to_view, request)
+        yield await self._ending(pending, to_view, request, audience)
 
     async def _ending(
-        self, pending: PendingTurn[TurnResult], to_view: Callable[[TurnResult], Struct], request: StreamRequest
+        self,
+        pending: PendingTurn[TurnResult],
+        to_view: Callable[[TurnResult], Struct],
+        request: StreamRequest,
+        audience: Audience,
     ) -> bytes:
         """Return the events of the turn and its answer, or the error that ended it."""
         try:
@@ -112,11 +130,11 @@ class Streams:
             failure = errors.translate(error)
             errors.log_failure(failure, error, request.request_id, request.route)
             self._metrics.errors.labels(failure.code).inc()
-            body = errors.answer(failure, request.request_id, utc_text(self._clock()))
+            body = errors.answer(audience.failure(failure), request.request_id, utc_text(self._clock()))
             return encoded("error", body, pending.turn.base_id if pending.turn is not None else "")
         session_id, events = answer.session.session_id, answer.row.events
         last = frame_id(session_id, events[-1].seq) if events else ""
-        return b"".join([*happened_frames(session_id, answer.row), encoded("turn", to_view(answer), last)])
+        return b"".join([*audience.happened(session_id, answer.row, 0), encoded("turn", to_view(answer), last)])
 
     # -- a session --------------------------------------------------------------------------------------------------
 
@@ -125,7 +143,12 @@ class Streams:
         return self._live.knows(key)
 
     def of_session(
-        self, key: Key, cached: CachedSession | None, place: EventPosition, clients: tuple[str, ...]
+        self,
+        key: Key,
+        cached: CachedSession | None,
+        place: EventPosition,
+        clients: tuple[str, ...],
+        audience: "Audience | None" = None,
     ) -> SseResponse | None:
         """Stream a session from a position; None if it is completed and the client has all events.
 
@@ -140,9 +163,11 @@ class Streams:
             place = EventPosition(
                 min(place.seq, channel.seq), place.attempt, place.frame
             )  # a position beyond the last event counts as the last event
-            return self._response(self._session(key, channel, place, next_message), subscription)
+            return self._response(self._session(key, channel, place, next_message, audience or PROGRAMS), subscription)
 
-    async def _session(self, key: Key, channel: Channel, place: EventPosition, next_message: int) -> Chunks:
+    async def _session(
+        self, key: Key, channel: Channel, place: EventPosition, next_message: int, audience: Audience
+    ) -> Chunks:
         yield BEGINNING
         seq, sent, turn = place.seq, place.frame, channel.turn_at(place)
         if place.attempt and turn is None:
@@ -150,16 +175,16 @@ class Streams:
             if frames_sent is None:
                 frames_sent = (reset_frame(key[1], seq, await self._first_message_after(key, seq) or next_message),)
             for first in range(0, len(frames_sent), FRAMES_A_CHUNK):
-                yield b"".join(frames_sent[first : first + FRAMES_A_CHUNK])
+                yield b"".join(map(audience.words, frames_sent[first : first + FRAMES_A_CHUNK]))
         while True:
             if turn is None and channel.current is not None and channel.current.base == seq:
                 turn, sent = channel.current, 0
             if turn is not None and (frames := turn.frames[sent : sent + FRAMES_A_CHUNK]):
-                yield b"".join(frames)
+                yield b"".join(map(audience.words, frames))
                 sent += len(frames)
             elif turn is not None and turn.is_over:
                 if turn.happened is not None:
-                    yield b"".join(happened_frames(key[1], turn.happened, seq))
+                    yield b"".join(audience.happened(key[1], turn.happened, seq))
                     seq = turn.happened.events[-1].seq
                 turn = None
             elif turn is None and seq < channel.seq:
@@ -169,7 +194,7 @@ class Streams:
                     log.warning("a stream was interrupted", problem=str(error), session=key[1])
                     return  # the client reconnects with its last id
                 for row in rows:
-                    yield b"".join(happened_frames(key[1], row, seq))
+                    yield b"".join(audience.happened(key[1], row, seq))
                     seq = row.events[-1].seq
                 seq = seq if rows else channel.seq
             elif turn is None and channel.is_completed:
@@ -248,3 +273,7 @@ def _place(row: TurnRow | TurnEventsRow) -> View:
         action_id=row.action_id or "",
         action_type=row.action_type or "",
     )
+
+
+PROGRAMS = Audience(words=bytes, happened=happened_frames, failure=lambda error: error)
+"""The streams of programs: everything."""

@@ -46,6 +46,7 @@ OWNED = (
     Owned("user_variable_values", {"variables": _ROWS}, by_session=False),
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
     Owned("api_keys", {"keys": _ROWS}, by_session=False),
+    Owned("participants", {"participants": _ROWS}),
     Owned("memory_unit_rows", {"units": _ROWS}),
     Owned("memory_groups", {"groups": _ROWS}),
     Owned("memory_vectors", {"vectors": _ROWS}),

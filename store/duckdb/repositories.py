@@ -6,6 +6,7 @@ from store.duckdb import calls as calls_sql
 from store.duckdb import (
     deletion,
     keys,
+    participants,
     retention,
     script_texts,
     session_list,
@@ -151,6 +152,20 @@ class DuckDBKeys(Repository):
     note_use = writes(keys.note_key_use)
     known = reads(keys.known_keys)
     page = reads(keys.keys)
+
+
+class DuckDBParticipants(Repository):
+    """Store and read links and participants."""
+
+    add_link = writes(participants.add_link)
+    revoke_link = writes(participants.revoke_link)
+    link = reads(participants.link)
+    links = reads(participants.links)
+    add = writes(participants.add_participant)
+    revoke = writes(participants.revoke_participant)
+    get = reads(participants.participant)
+    resuming = reads(participants.resuming)
+    page = reads(participants.participants)
 
 
 class DuckDBRetention(Repository):

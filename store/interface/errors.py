@@ -81,6 +81,10 @@ class RowRefused(StoreError):
     """A row is invalid: a wrong type, or numbers with a gap. The other rows of its group were committed."""
 
 
+class IdTaken(StoreError):
+    """The id of a new row is used already."""
+
+
 class TurnConflict(StoreError):
     """A turn was computed from a turn that is no longer the session's latest: another turn was committed first."""
 

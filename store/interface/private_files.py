@@ -16,6 +16,7 @@ OWN = (
     "server-key",
     "pseudonyms.key*",
     "webhook-key*",
+    "participant-key*",
     "analytics",
     "snapshots",
     "memory",

@@ -7,9 +7,10 @@ from store.duckdb.deletion import OWNED
 from store.duckdb.fetch import Cursor, fetch
 from store.interface.findings import FOUND_MAX, Finding
 
-_EXEMPT = {"session_starts", "turns", "call_journal"}
-"""Tables without the rule for orphaned rows: `session_starts` and `turns` have rules of their own, and the journal has
-calls of sessions that were killed before their first turn. Memories have rules of their own.
+_EXEMPT = {"session_starts", "turns", "call_journal", "participants"}
+"""Tables without the rule for orphaned rows: `session_starts` and `turns` have rules of their own, the journal has
+calls of sessions that were killed before their first turn, and the sessions of participants may not have begun.
+Memories have rules of their own.
 """
 
 
@@ -147,6 +148,8 @@ RULES = (
     _text_missing("scripts"),
     _twice("script_twice", "script_texts", "digest", "'there are two texts with the digest ' || digest"),
     _twice("script_twice", "scripts", "script_uuid, version", "'version ' || version || ' exists twice'"),
+    _twice("link_twice", "links", "link_id", "'two links have the id ' || link_id"),
+    _twice("participant_twice", "participants", "participant_id", "'two participants have the id ' || participant_id"),
     _twice("key_of_api_twice", "api_keys", "key_id", "'two keys have the id ' || key_id"),
 )
 """In the order of the checks: the tables of sessions come first."""

@@ -13,113 +13,130 @@ from api.schemas.keys import ROLES
 from tests.support.api_client import ApiClient
 
 TABLE = """\
-route                                                           none app author analyst reader admin tenant own other
-GET /health                                                     yes  yes yes    yes     yes    yes   yes    yes yes
-GET /ready                                                      yes  yes yes    yes     yes    yes   yes    yes yes
-GET /metrics                                                    401  403 403    403     403    yes   403    403 403
-GET /api/sessions                                               401  yes 403    403     yes    yes   yes    yes 403
-POST /api/sessions                                              401  yes 403    403     403    yes   yes    yes 403
-GET /api/sessions/{sessionId}/messages                         401  yes 403    403     yes    yes   yes    yes 404
-POST /api/sessions/{sessionId}/messages                        401  yes 403    403     403    yes   yes    yes 404
-GET /api/sessions/{sessionId}                                  401  yes 403    403     yes    yes   yes    yes 404
-DELETE /api/sessions/{sessionId}                               401  yes 403    403     403    yes   yes    yes 404
-PATCH /api/sessions/{sessionId}                                401  yes 403    403     403    yes   yes    yes 404
-GET /api/sessions/{sessionId}/variables                        401  yes 403    403     yes    yes   yes    yes 404
-PATCH /api/sessions/{sessionId}/variables                      401  yes 403    403     403    yes   yes    yes 404
-GET /api/sessions/{sessionId}/calls                            401  403 yes    403     yes    yes   yes    yes 404
-GET /api/sessions/search                                        401  yes 403    403     yes    yes   yes    yes 403
-GET /api/sessions/{sessionId}/stats                            401  yes 403    yes     yes    yes   yes    yes 404
-GET /api/sessions/by-key                                        401  yes 403    403     yes    yes   yes    403 403
-POST /api/sessions/by-key                                       401  yes 403    403     403    yes   yes    403 403
-POST /api/sessions/{sessionId}/pause                           401  yes 403    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/resume                          401  yes 403    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/end                             401  yes 403    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/rewind                          401  yes 403    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/clear                           401  yes 403    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/messages/append                 401  yes 403    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/fork                            401  yes 403    403     403    yes   yes    yes 404
-GET /api/timers                                                 401  yes 403    403     yes    yes   yes    yes 403
-POST /api/sessions/{sessionId}/timers/fire                     401  yes 403    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/timers/arm                      401  yes 403    403     403    yes   yes    yes 404
-GET /api/sessions/{sessionId}/snapshots                        401  yes 403    403     yes    yes   yes    yes 404
-GET /api/sessions/{sessionId}/snapshots/{turn}                 401  yes 403    403     yes    yes   yes    yes 404
-GET /api/sessions/{sessionId}/export                           401  403 yes    403     yes    yes   yes    yes 404
-POST /api/sessions/{sessionId}/compress                        401  yes 403    403     403    yes   yes    yes 404
-GET /api/sessions/{sessionId}/context                          401  yes 403    403     yes    yes   yes    yes 404
-GET /api/sessions/{sessionId}/history                          401  yes 403    403     yes    yes   yes    yes 404
-GET /api/sessions/{sessionId}/events                           401  yes 403    403     yes    yes   yes    yes 404
-POST /api/sessions/{sessionId}/migrate                         401  403 yes    403     403    yes   yes    yes 404
-POST /api/sessions/{sessionId}/migrate/undo                    401  403 yes    403     403    yes   yes    yes 404
-POST /api/sessions/import                                       401  403 yes    403     403    yes   yes    yes -
-GET /api/users/{userId}/sessions                               401  yes 403    403     yes    yes   yes    yes 403
-DELETE /api/users/{userId}                                     401  403 403    403     403    yes   yes    yes 403
-GET /api/users/{userId}/variables                              401  yes 403    403     yes    yes   yes    yes 403
-PATCH /api/users/{userId}/variables                            401  yes 403    403     403    yes   yes    yes 403
-GET /api/users/{userId}/export                                 401  403 403    403     403    yes   yes    yes 403
-GET /api/memory/units                                           401  yes 403    403     yes    yes   yes    yes 403
-POST /api/memory/units                                          401  yes 403    403     403    yes   yes    yes 403
-GET /api/memory/units/{unitId}                                 401  yes 403    403     yes    yes   yes    yes 403
-DELETE /api/memory/units/{unitId}                              401  yes 403    403     403    yes   yes    yes 403
-PATCH /api/memory/units/{unitId}                               401  yes 403    403     403    yes   yes    yes 403
-POST /api/memory/search                                         401  yes 403    403     403    yes   yes    yes 403
-GET /api/memory/groups                                          401  yes 403    403     yes    yes   yes    yes 403
-POST /api/memory/groups                                         401  yes 403    403     403    yes   yes    yes 403
-GET /api/memory/groups/{groupId}                               401  yes 403    403     yes    yes   yes    yes 403
-DELETE /api/memory/groups/{groupId}                            401  yes 403    403     403    yes   yes    yes 403
-GET /api/memory/groups/{groupId}/context                       401  yes 403    403     yes    yes   yes    yes 403
-POST /api/memory/groups/{groupId}/restore                      401  yes 403    403     403    yes   yes    yes 403
-POST /api/memory/summarise                                      401  yes 403    403     403    yes   yes    yes 403
-POST /api/memory/forget                                         401  yes 403    403     403    yes   yes    yes 403
-POST /api/memory/embed                                          401  yes 403    403     403    yes   yes    yes 403
-GET /api/memory/jobs                                            401  yes 403    403     yes    yes   yes    yes 403
-GET /api/memory/jobs/{jobId}                                   401  yes 403    403     yes    yes   yes    yes -
-GET /api/memory/status                                          401  yes 403    403     yes    yes   yes    yes 403
-GET /api/memory/export                                          401  yes 403    403     yes    yes   yes    yes 403
-POST /api/memory/import                                         401  yes 403    403     403    yes   yes    yes 403
-GET /api/scripts                                                401  yes yes    yes     yes    yes   yes    403 403
-POST /api/scripts                                               401  403 yes    403     403    yes   yes    403 403
-POST /api/scripts/import                                        401  403 yes    403     403    yes   yes    403 403
-GET /api/scripts/{scriptId}                                    401  yes yes    yes     yes    yes   yes    403 403
-PATCH /api/scripts/{scriptId}                                  401  403 yes    403     403    yes   yes    403 403
-POST /api/scripts/validate                                      401  403 yes    403     403    yes   yes    403 403
-POST /api/scripts/{scriptId}/validate                          401  403 yes    403     403    yes   yes    403 403
-GET /api/scripts/{scriptId}/versions                           401  yes yes    yes     yes    yes   yes    403 403
-GET /api/scripts/{scriptId}/versions/{version}                 401  yes yes    yes     yes    yes   yes    403 403
-GET /api/scripts/{scriptId}/diff                               401  yes yes    yes     yes    yes   yes    403 403
-POST /api/scripts/{scriptId}/publish                           401  403 yes    403     403    yes   yes    403 403
-POST /api/scripts/{scriptId}/archive                           401  403 yes    403     403    yes   yes    403 403
-GET /api/analytics/model                                        401  403 403    yes     yes    yes   yes    403 403
-GET /api/analytics/status                                       401  403 403    yes     yes    yes   yes    403 403
-POST /api/analytics/query                                       401  403 403    yes     yes    yes   yes    403 403
-GET /api/analytics/reports                                      401  403 403    yes     yes    yes   yes    403 403
-GET /api/analytics/reports/{report}                             401  403 403    yes     yes    yes   yes    403 403
-GET /api/analytics/snapshot                                     401  403 403    yes     yes    yes   yes    403 403
-GET /api/operations/compact                                     401  403 403    403     403    yes   403    403 403
-POST /api/operations/compact                                    401  403 403    403     403    yes   403    403 403
-GET /api/operations/retention                                   401  403 403    403     403    yes   403    403 403
-POST /api/operations/retention                                  401  403 403    403     403    yes   403    403 403
-GET /api/operations/verify                                      401  403 403    403     403    yes   403    403 403
-POST /api/operations/verify/fix                                 401  403 403    403     403    yes   403    403 403
-GET /api/webhooks                                               401  403 403    403     403    yes   yes    403 403
-POST /api/webhooks                                              401  403 403    403     403    yes   yes    403 403
-GET /api/webhooks/{webhookId}                                  401  403 403    403     403    yes   yes    403 403
-DELETE /api/webhooks/{webhookId}                               401  403 403    403     403    yes   yes    403 403
-PATCH /api/webhooks/{webhookId}                                401  403 403    403     403    yes   yes    403 403
-POST /api/webhooks/{webhookId}/rotate-secret                   401  403 403    403     403    yes   yes    403 403
-POST /api/webhooks/{webhookId}/test                            401  403 403    403     403    yes   yes    403 403
-GET /api/webhooks/{webhookId}/deliveries                       401  403 403    403     403    yes   yes    403 403
-GET /api/webhooks/{webhookId}/deliveries/{deliveryId}         401  403 403    403     403    yes   yes    403 403
-POST /api/webhooks/{webhookId}/deliveries/{deliveryId}/replay 401  403 403    403     403    yes   yes    403 403
-POST /api/webhooks/{webhookId}/replay                          401  403 403    403     403    yes   yes    403 403
-GET /api/keys                                                   401  403 403    403     403    yes   yes    403 403
-POST /api/keys                                                  401  403 403    403     403    yes   yes    403 403
-DELETE /api/keys/{keyId}                                       401  403 403    403     403    yes   yes    403 403
+route                                                         none app author analyst reader admin tenant own other part
+GET /health                                                     yes  yes yes    yes     yes    yes   yes    yes yes yes
+GET /ready                                                      yes  yes yes    yes     yes    yes   yes    yes yes yes
+GET /metrics                                                    401  403 403    403     403    yes   403    403 403 403
+GET /api/sessions                                               401  yes 403    403     yes    yes   yes    yes 403 403
+POST /api/sessions                                              401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/sessions/{sessionId}/messages                         401  yes 403    403     yes    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/messages                        401  yes 403    403     403    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}                                  401  yes 403    403     yes    yes   yes    yes 404 403
+DELETE /api/sessions/{sessionId}                               401  yes 403    403     403    yes   yes    yes 404 403
+PATCH /api/sessions/{sessionId}                                401  yes 403    403     403    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/variables                        401  yes 403    403     yes    yes   yes    yes 404 403
+PATCH /api/sessions/{sessionId}/variables                      401  yes 403    403     403    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/calls                            401  403 yes    403     yes    yes   yes    yes 404 403
+GET /api/sessions/search                                        401  yes 403    403     yes    yes   yes    yes 403 403
+GET /api/sessions/{sessionId}/stats                            401  yes 403    yes     yes    yes   yes    yes 404 403
+GET /api/sessions/by-key                                        401  yes 403    403     yes    yes   yes    403 403 403
+POST /api/sessions/by-key                                       401  yes 403    403     403    yes   yes    403 403 403
+POST /api/sessions/{sessionId}/pause                           401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/resume                          401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/end                             401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/rewind                          401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/clear                           401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/messages/append                 401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/fork                            401  yes 403    403     403    yes   yes    yes 404 403
+GET /api/timers                                                 401  yes 403    403     yes    yes   yes    yes 403 403
+POST /api/sessions/{sessionId}/timers/fire                     401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/timers/arm                      401  yes 403    403     403    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/snapshots                        401  yes 403    403     yes    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/snapshots/{turn}                 401  yes 403    403     yes    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/export                           401  403 yes    403     yes    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/compress                        401  yes 403    403     403    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/context                          401  yes 403    403     yes    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/history                          401  yes 403    403     yes    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/events                           401  yes 403    403     yes    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/migrate                         401  403 yes    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/migrate/undo                    401  403 yes    403     403    yes   yes    yes 404 403
+POST /api/sessions/import                                       401  403 yes    403     403    yes   yes    yes - 403
+GET /api/users/{userId}/sessions                               401  yes 403    403     yes    yes   yes    yes 403 403
+DELETE /api/users/{userId}                                     401  403 403    403     403    yes   yes    yes 403 403
+GET /api/users/{userId}/variables                              401  yes 403    403     yes    yes   yes    yes 403 403
+PATCH /api/users/{userId}/variables                            401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/users/{userId}/export                                 401  403 403    403     403    yes   yes    yes 403 403
+GET /api/memory/units                                           401  yes 403    403     yes    yes   yes    yes 403 403
+POST /api/memory/units                                          401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/memory/units/{unitId}                                 401  yes 403    403     yes    yes   yes    yes 403 403
+DELETE /api/memory/units/{unitId}                              401  yes 403    403     403    yes   yes    yes 403 403
+PATCH /api/memory/units/{unitId}                               401  yes 403    403     403    yes   yes    yes 403 403
+POST /api/memory/search                                         401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/memory/groups                                          401  yes 403    403     yes    yes   yes    yes 403 403
+POST /api/memory/groups                                         401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/memory/groups/{groupId}                               401  yes 403    403     yes    yes   yes    yes 403 403
+DELETE /api/memory/groups/{groupId}                            401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/memory/groups/{groupId}/context                       401  yes 403    403     yes    yes   yes    yes 403 403
+POST /api/memory/groups/{groupId}/restore                      401  yes 403    403     403    yes   yes    yes 403 403
+POST /api/memory/summarise                                      401  yes 403    403     403    yes   yes    yes 403 403
+POST /api/memory/forget                                         401  yes 403    403     403    yes   yes    yes 403 403
+POST /api/memory/embed                                          401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/memory/jobs                                            401  yes 403    403     yes    yes   yes    yes 403 403
+GET /api/memory/jobs/{jobId}                                   401  yes 403    403     yes    yes   yes    yes - 403
+GET /api/memory/status                                          401  yes 403    403     yes    yes   yes    yes 403 403
+GET /api/memory/export                                          401  yes 403    403     yes    yes   yes    yes 403 403
+POST /api/memory/import                                         401  yes 403    403     403    yes   yes    yes 403 403
+GET /api/scripts                                                401  yes yes    yes     yes    yes   yes    403 403 403
+POST /api/scripts                                               401  403 yes    403     403    yes   yes    403 403 403
+POST /api/scripts/import                                        401  403 yes    403     403    yes   yes    403 403 403
+GET /api/scripts/{scriptId}                                    401  yes yes    yes     yes    yes   yes    403 403 403
+PATCH /api/scripts/{scriptId}                                  401  403 yes    403     403    yes   yes    403 403 403
+POST /api/scripts/validate                                      401  403 yes    403     403    yes   yes    403 403 403
+POST /api/scripts/{scriptId}/validate                          401  403 yes    403     403    yes   yes    403 403 403
+GET /api/scripts/{scriptId}/versions                           401  yes yes    yes     yes    yes   yes    403 403 403
+GET /api/scripts/{scriptId}/versions/{version}                 401  yes yes    yes     yes    yes   yes    403 403 403
+GET /api/scripts/{scriptId}/diff                               401  yes yes    yes     yes    yes   yes    403 403 403
+POST /api/scripts/{scriptId}/publish                           401  403 yes    403     403    yes   yes    403 403 403
+POST /api/scripts/{scriptId}/archive                           401  403 yes    403     403    yes   yes    403 403 403
+GET /api/analytics/model                                        401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/status                                       401  403 403    yes     yes    yes   yes    403 403 403
+POST /api/analytics/query                                       401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/reports                                      401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/reports/{report}                             401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/snapshot                                     401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/operations/compact                                     401  403 403    403     403    yes   403    403 403 403
+POST /api/operations/compact                                    401  403 403    403     403    yes   403    403 403 403
+GET /api/operations/retention                                   401  403 403    403     403    yes   403    403 403 403
+POST /api/operations/retention                                  401  403 403    403     403    yes   403    403 403 403
+GET /api/operations/verify                                      401  403 403    403     403    yes   403    403 403 403
+POST /api/operations/verify/fix                                 401  403 403    403     403    yes   403    403 403 403
+GET /api/webhooks                                               401  403 403    403     403    yes   yes    403 403 403
+POST /api/webhooks                                              401  403 403    403     403    yes   yes    403 403 403
+GET /api/webhooks/{webhookId}                                  401  403 403    403     403    yes   yes    403 403 403
+DELETE /api/webhooks/{webhookId}                               401  403 403    403     403    yes   yes    403 403 403
+PATCH /api/webhooks/{webhookId}                                401  403 403    403     403    yes   yes    403 403 403
+POST /api/webhooks/{webhookId}/rotate-secret                   401  403 403    403     403    yes   yes    403 403 403
+POST /api/webhooks/{webhookId}/test                            401  403 403    403     403    yes   yes    403 403 403
+GET /api/webhooks/{webhookId}/deliveries                       401  403 403    403     403    yes   yes    403 403 403
+GET /api/webhooks/{webhookId}/deliveries/{deliveryId}         401  403 403    403     403    yes   yes    403 403 403
+POST /api/webhooks/{webhookId}/deliveries/{deliveryId}/replay 401  403 403    403     403    yes   yes    403 403 403
+POST /api/webhooks/{webhookId}/replay                          401  403 403    403     403    yes   yes    403 403 403
+GET /api/keys                                                   401  403 403    403     403    yes   yes    403 403 403
+POST /api/keys                                                  401  403 403    403     403    yes   yes    403 403 403
+DELETE /api/keys/{keyId}                                       401  403 403    403     403    yes   yes    403 403 403
+POST /api/links                                                401 yes yes 403 403 yes yes 403 403 403
+GET /api/links                                                 401 yes yes 403 403 yes yes 403 403 403
+GET /api/links/{linkId}                                        401 yes yes 403 403 yes yes 403 403 403
+DELETE /api/links/{linkId}                                     401 yes yes 403 403 yes yes 403 403 403
+GET /api/links/{linkId}/page                                   yes yes yes yes yes yes yes yes yes yes
+POST /api/links/{linkId}/sessions                              yes yes yes yes yes yes yes yes yes yes
+POST /api/participants/tokens                                  401 yes 403 403 403 yes yes 403 403 403
+GET /api/participants                                          401 yes 403 403 yes yes yes 403 403 403
+DELETE /api/participants/{participantId}                       401 yes 403 403 403 yes yes 403 403 403
+POST /api/participants/renew                                   401 403 403 403 403 403 403 403 403 yes
+POST /api/participants/session                                 401 403 403 403 403 403 403 403 403 yes
+GET /api/participants/session                                  401 403 403 403 403 403 403 403 403 yes
+POST /api/participants/session/messages                        401 403 403 403 403 403 403 403 403 yes
+GET /api/participants/session/messages                         401 403 403 403 403 403 403 403 403 yes
+GET /api/participants/session/events                           401 403 403 403 403 403 403 403 403 yes
 """
 """What comes of a request by its route and by who sends it.
 
 `none` has no key; `app` to `admin` are keys of one role; `tenant` is an admin of another tenant. `own` is a key with
 all roles, bound to the user ana, that asks for what is hers; `other` is the same key and asks for what is ben's: by the
 path, by `?userId=ben` or by the body. `yes`: neither 401 nor 403. The ids of a path exist for sessions and users alone.
+`part` is
+the token of a participant.
 `404`: as a session that does not exist. `-`: a request has no place in which to name another user.
 """
 
@@ -140,6 +157,8 @@ IDS = {
     "unitId": "nothing",
     "groupId": "nothing",
     "jobId": str(uuid.UUID(int=3)),
+    "linkId": "nothing",
+    "participantId": "0" * 32,
     "report": "nothing",
     "table": "nothing",
     "turn": "0",
@@ -207,6 +226,10 @@ async def test_every_route_answers_as_the_table_says(api: ApiClient) -> None:
     keys = {"none": None, "app": app_key, "tenant": clinic_key} | {
         role: await api.create_key(role) for role in ROLES - {"app"}
     }
+    new = {"userId": "eva", "scriptId": "visit"}
+    admitted = await api.post("/api/participants/tokens", json=new, headers={"Authorization": app_key})
+    keys["part"] = f"Bearer {admitted.json()['token']}"
+    await api.post("/api/participants/session", headers={"Authorization": keys["part"]})
     bound = Bound(api, app_key)
     expected = rows(TABLE)
     seen: dict[str, dict[str, str]] = {}

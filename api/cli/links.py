@@ -1,0 +1,88 @@
+"""``cuebook links``: create, list and revoke links that open a script to participants in browsers."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from api.cli.backend import backend
+from api.cli.options import in_json, shown_by, value_of, with_settings
+from api.cli.output import errors, print_json, print_rows
+from api.client.url import in_path
+from api.ids import TENANT
+from api.settings import Settings
+from api.timestamps import utc_now, utc_text
+
+_COLUMNS = ("linkId", "scriptId", "version", "users", "resumes", "sessionsMax", "createdAt", "expiresAt", "revokedAt")
+
+
+@click.group()
+def links() -> None:
+    """Create, list and revoke links that open a script in browsers, also while a server runs.
+
+    Whoever has a link can begin a session of its script without a key.
+    """
+
+
+_of_tenant = click.option("--tenant", default=TENANT, help=f"The tenant of the links [{TENANT}].")
+
+
+@links.command("create", epilog="Example: cuebook links create visit --expires 30")
+@click.argument("scriptId", metavar="SCRIPT")
+@click.option("--version", type=click.IntRange(1), help="The version that sessions run [the published one].")
+@click.option("--name", "linkId", help="A name for the address of a public script [a random id].")
+@click.option("--named", "users", flag_value="named", default=None, help="Participants give a code [anonymous].")
+@click.option("--no-resume", "resumes", flag_value=False, default=None, help="Participants cannot come back.")
+@click.option("--max", "sessionsMax", type=click.IntRange(1, 100_000), help="The most participants [1000].")
+@click.option("--expires", type=click.IntRange(1, 36_500), help="Days in which it admits participants [all].")
+@click.option("--access", "accessDays", type=click.IntRange(1, 3_660), help="Days that each has access [90].")
+@click.option("--locale", help="The language of the sessions [that of the browser].")
+@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="An initial variable; may be repeated.")
+@_of_tenant
+@in_json
+@with_settings("data", "host", "port")
+async def create_link(
+    settings: Settings, variables: Sequence[str], expires: int | None, tenant: str, as_json: bool, **body: Any
+) -> None:
+    """Create a link to a script and print its id.
+
+    The id of a link is what gives access; a name that can be guessed is for scripts that everybody may try.
+    """
+    body = {name: value for name, value in body.items() if value is not None}
+    body["initialVariables"] = dict(value_of(each, "--var") for each in variables)
+    if expires is not None:
+        body["expiresAt"] = utc_text(utc_now() + timedelta(days=expires))
+    async with backend(settings, managing=True, tenant=tenant) as api:
+        created = await api.send("POST", "/api/links", body)
+    if as_json:
+        print_json(created)
+        return
+    click.echo(created["linkId"])
+    errors.print(f"link to {escape(created['scriptId'])} of tenant {escape(tenant)}, {created['users']}")
+
+
+def _print_links(rows: Sequence[Any]) -> None:
+    print_rows(_COLUMNS, rows)
+
+
+@links.command("list", epilog="Example: cuebook links list --json")
+@_of_tenant
+@shown_by(_print_links)
+@with_settings("data", "host", "port")
+async def list_links(settings: Settings, tenant: str) -> Any:
+    """List the links of a tenant, newest first, including revoked ones."""
+    async with backend(settings, tenant=tenant) as api:
+        return await api.rows("/api/links")
+
+
+@links.command("revoke", epilog="Example: cuebook links revoke 3f9a0c1d5e7b24683f9a0c1d")
+@click.argument("link_id")
+@_of_tenant
+@with_settings("data", "host", "port")
+async def revoke_link(settings: Settings, link_id: str, tenant: str) -> None:
+    """Revoke a link: nobody comes through it any more, and its participants lose access at once."""
+    async with backend(settings, managing=True, tenant=tenant) as api:
+        await api.send("DELETE", f"/api/links/{in_path(link_id)}")
+    errors.print(f"link {escape(link_id)} is revoked")

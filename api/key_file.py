@@ -1,0 +1,41 @@
+"""A secret key in a file beside the database, so that a copy of the database alone cannot sign."""
+
+import os
+import secrets
+from pathlib import Path
+
+from api.atomic_files import writing_whole
+
+KEY_BYTES = 32
+
+
+class SecretKeyFile:
+    """The key in a file, created when it is first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._key: bytes | None = None
+
+    def key(self) -> bytes:
+        """Return the key. Raises OSError, ValueError if the file has no key."""
+        if self._key is None:
+            self._key = self._read() or self._make()
+        return self._key
+
+    def _read(self) -> bytes | None:
+        try:
+            return bytes.fromhex(self.path.read_text("ascii"))
+        except FileNotFoundError:
+            return None
+
+    def _make(self) -> bytes:
+        """Create a key and write it to disk before anything is signed with it."""
+        key = secrets.token_bytes(KEY_BYTES)
+        with writing_whole(self.path, is_private=True) as file:
+            file.write(key.hex().encode())
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return key
