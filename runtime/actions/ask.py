@@ -98,7 +98,7 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
 def _parsed(run: TurnContext, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:
     """Return the values that the parsers find in a reply for the outputs of a question."""
     known = {output.get for output in outputs} - {output.get for output in _missing(run, action)}
-    return dict(read_further(outputs, known, reply, run.now().date(), run.state.locale).values)
+    return dict(read_further(outputs, known, reply, run.today(), run.state.locale).values)
 
 
 # -- ai_ask -----------------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def typed(run: TurnContext, outputs: tuple[Output, ...], answered: ModelReply) -
         value = answered.values.get(output.get)
         if isinstance(value, str) and output.kind not in {None, "text"}:
             parsed = parse_answer(
-                value, output.kind, choices=choices_of(output), today=run.now().date(), locale=run.state.locale
+                value, output.kind, choices=choices_of(output), today=run.today(), locale=run.state.locale
             )
             value = value if parsed is None else parsed
         if is_given(value):

@@ -145,7 +145,7 @@ def read_fields(
     """Return the field values in a plain text: from parts that name a field by label, name or meaning;
     if it names none, for the wanted fields, as for a question with these outputs.
     """
-    today, locale = run.now().date(), run.state.locale
+    today, locale = run.today(), run.state.locale
     labels = {field.name: (label_of(run, field), field.name, field.define) for field in fields}
     parts = labelled_parts(reply, [label for each in labels.values() for label in each], locale)
     found: dict[str, Value] = {}

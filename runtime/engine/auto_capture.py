@@ -23,7 +23,7 @@ async def capture(run: TurnContext, action: Action, said: str) -> None:
     )
     if not outputs or not said.strip():
         return
-    values: dict[str, object] = dict(read_labelled(outputs, said, run.now().date(), run.state.locale))
+    values: dict[str, object] = dict(read_labelled(outputs, said, run.today(), run.state.locale))
     others = tuple(output for output in outputs if output.get not in values)
     if others:
         try:

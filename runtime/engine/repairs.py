@@ -276,7 +276,7 @@ def _named(run: TurnContext, said: str) -> tuple[NamedAnswer, ...]:
     variables = answered(run)
     outputs = tuple(each.output for each in variables.values())
     locale = run.state.locale
-    values = read_labelled(outputs, _becomes(spoken(locale).code).sub(": ", said), run.now().date(), locale)
+    values = read_labelled(outputs, _becomes(spoken(locale).code).sub(": ", said), run.today(), locale)
     return tuple(NamedAnswer(name, variables[name], value) for name, value in values.items())
 
 

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 
 import msgspec
 from msgspec import Struct
@@ -398,6 +398,10 @@ class TurnContext:
         """Return the time of the turn in the session's time zone."""
         return self._now.astimezone(self.zone())
 
+    def today(self) -> date:
+        """Return the date of the turn in the session's time zone."""
+        return self.local_now().date()
+
     def history(self) -> tuple[Message, ...]:
         """Return the last messages of the session, oldest first."""
         return tuple(self._history[-HISTORY_MAX:])
@@ -496,8 +500,8 @@ def _speaker(roles: Mapping[str, SpeakerRole], role: str) -> Speaker:
 
 
 _BUILTINS: Mapping[str, Callable[[TurnContext], object]] = {
-    "now": lambda run: run.local_now(),
-    "today": lambda run: run.local_now().date(),
+    "now": TurnContext.local_now,
+    "today": TurnContext.today,
     "round": lambda run: run.state.progress.round if run.state.progress else 0,
     "user": lambda run: {"id": run.state.user_id},
     "role": lambda run: _speaker(run.program.roles, run.role),

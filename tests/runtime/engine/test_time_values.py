@@ -1,5 +1,7 @@
 """Visits of topics and minutes spent in phases, as the conditions and texts of a script read them."""
 
+from datetime import timedelta
+
 from tests.support.runtime_session import StartSession
 
 VISITS = """
@@ -61,3 +63,19 @@ async def test_scripts_without_these_functions_count_nothing(drive: StartSession
     session = await drive("- {ask: Well?, id: q}")
     await session.reply("x")
     assert (session.state.entered, session.state.awake, session.state.last_at) == ({}, {}, None)
+
+
+async def test_days_of_answers_are_those_of_the_session_zone(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: zones
+        timezone: Pacific/Auckland
+        actions:
+          - {ask: When?, into: {var: day, type: date}}
+          - {say: "{{ day }} {{ day == today }}"}
+        """
+    )
+    assert session.now.hour == 12  # past midnight in Auckland
+    await session.reply("today")
+    assert session.said == [f"{session.now.date() + timedelta(days=1)} true"]
