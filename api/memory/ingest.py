@@ -5,34 +5,21 @@ the next query of that user, or in the background.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 import msgspec
 from msgspec import Struct
 
 from api.memory.loaded_memory import LoadedMemory
 from api.memory.transaction import MemoryTransaction
-from runtime.memory.local_memory import ABOUT, speaker_of
-from runtime.memory.units import MemoryUnit
+from runtime.memory.local_memory import note_unit, speaker_of
+from runtime.memory.units import ABOUT, MemoryUnit, new_unit
+from runtime.state.events import Remembered
 from runtime.state.recall_types import Trust
-from scripts.expressions.values import Value
 from scripts.model.memory_plan import MemoryPlan
 from store.interface.memory_rows import AdmissionRow, BehindRow
 from store.interface.rows import MessageRow
 
 _TRUST: Mapping[str, Trust] = {"user": "conversation", "assistant": "conversation", "system": "own", "tool": "foreign"}
-
-
-class _RememberedEvent(Struct, frozen=True):
-    """The event of a note."""
-
-    unit_id: str
-    text: str
-    source: str = ""
-    trust: Trust = "own"
-    about: str = ""
-    pinned: bool = False
-    metadata: Mapping[str, Value] = {}
 
 
 class _RecalledUnit(Struct, frozen=True):
@@ -91,7 +78,15 @@ def ingest_turns(
         if plan.remember == "messages" and not plan.is_off:
             for message in msgspec.json.decode(turn.messages, type=list[MessageRow]):
                 if message.content.strip():
-                    draft.add(_message_unit(session_id, message), turn.turn, message.seq)
+                    unit = new_unit(
+                        session_id,
+                        unit_id_of(session_id, message.seq),
+                        message.content,
+                        message.created_at,
+                        source=speaker_of(message.role, message.metadata),
+                        trust=_TRUST[message.role],
+                    )
+                    draft.add(unit, turn.turn, message.seq)
         for event in msgspec.json.decode(turn.events, type=list[_Event]):
             _ingest_event(draft, loaded, session_id, turn, event, plan)
         draft.mark_ingested(session_id, turn.turn)
@@ -101,8 +96,8 @@ def _ingest_event(
     draft: MemoryTransaction, loaded: LoadedMemory, session_id: str, turn: AdmissionRow, event: _Event, plan: MemoryPlan
 ) -> None:
     if event.kind == "remembered" and plan.remember != "nothing" and not plan.is_off:
-        note = msgspec.json.decode(event.data, type=_RememberedEvent)
-        unit = draft.add(_note_unit(session_id, note, turn.finished_at), turn.turn, is_said=False)
+        note = msgspec.json.decode(event.data, type=Remembered)
+        unit = draft.add(note_unit(session_id, note, turn.finished_at), turn.turn, is_said=False)
         if note.about:
             _supersede(draft, loaded, unit, note.about)
     elif event.kind == "recalled":
@@ -133,29 +128,3 @@ def _rewind(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str, tur
 def unit_id_of(session_id: str, message: int) -> str:
     """Return the id of the unit of a message."""
     return f"{session_id}:{message}"
-
-
-def _message_unit(session_id: str, message: MessageRow) -> MemoryUnit:
-    return MemoryUnit(
-        unit_id=unit_id_of(session_id, message.seq),
-        content=message.content,
-        source=speaker_of(message.role, message.metadata),
-        creation_time=message.created_at,
-        end_time=message.created_at,
-        group_id=session_id,
-        trust=_TRUST[message.role],
-    )
-
-
-def _note_unit(session_id: str, note: _RememberedEvent, at: datetime) -> MemoryUnit:
-    return MemoryUnit(
-        unit_id=note.unit_id,
-        content=note.text,
-        source=note.source or "script",
-        creation_time=at,
-        end_time=at,
-        metadata={**note.metadata, **({ABOUT: note.about} if note.about else {})},
-        group_id=session_id,
-        never_delete=note.pinned,
-        trust=note.trust,
-    )

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from api.memory.row_mapping import ShortTermMemory, decode_short_term, related, unit_of
 from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.memory_index import MemoryIndex
-from runtime.memory.recall.query import IndexEntry
 from runtime.memory.units import MemoryUnit
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, Relation, UnitRow, VectorRows, Visit
 from store.vectors.index import VectorIndex
@@ -225,23 +224,9 @@ class LoadedMemory:
                 continue
             if self.embedder is not None:
                 self.without_vector[row.sequence] = None
-            entries.append(self.entry_of(unit))
+            entries.append(unit.index_entry(self.sequence_of))
         if entries:
             self.bank.add(entries)
-
-    def entry_of(self, unit: MemoryUnit) -> IndexEntry:
-        """Return the index entry of a unit."""
-        return IndexEntry(
-            sequence=unit.sequence,
-            group=unit.group_id,
-            rank=unit.rank,
-            source=unit.source,
-            created_at=unit.creation_time,
-            content=unit.content,
-            parent=None if unit.parent_id is None else self.sequence_of.get(unit.parent_id),
-            duplicate_of=None if unit.duplicate_of is None else self.sequence_of.get(unit.duplicate_of),
-            is_pinned=unit.never_delete,
-        )
 
     def add_vectors(self, sequences: Sequence[int], vectors: Sequence[bytes]) -> None:
         """Add vectors of units from the database; an empty one means that the text cannot be embedded."""

@@ -111,7 +111,7 @@ class Maintenance(Struct, frozen=True):
             if not waiting or loaded.embedder is None:
                 return None
             sequences = waiting[:BATCH_UNITS]
-            texts = [loaded.entry_of(loaded.units[sequence]).index_text for sequence in sequences]
+            texts = [loaded.units[sequence].index_entry({}).index_text for sequence in sequences]
             left = len(waiting) - len(sequences)
             return _Batch(loaded.owner.memory_id, loaded.embedder, sequences, texts, left)
 

@@ -12,8 +12,8 @@ from msgspec import Struct, structs
 
 from runtime.memory.chains import Around, Hit, chains_of, recalled_of
 from runtime.memory.recall.memory_index import MemoryIndex
-from runtime.memory.recall.query import IndexEntry, IndexHit, Question, decay_of_days
-from runtime.memory.units import MemoryUnit, order_of
+from runtime.memory.recall.query import IndexHit, Question, decay_of_days
+from runtime.memory.units import ABOUT, MemoryUnit, new_unit, order_of
 from runtime.state.events import Event, Message, Remembered
 from runtime.state.ports import MemoryFailed
 from runtime.state.recall_types import Recalled, RecallWish
@@ -21,7 +21,6 @@ from scripts.expressions.values import Value
 from scripts.model.memory_plan import MemoryPlan
 
 UNITS_MAX = 10_000
-ABOUT = "about"  # the key of a note's metadata for its subject
 
 Matching: TypeAlias = Callable[[Sequence[MemoryUnit], Value], Collection[str]]
 """Returns the ids of the units that match a filter. Raises MemoryFailed."""
@@ -49,55 +48,16 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
         for event in events:
             match event.body:
                 case Message() as said if plan.remember == "messages" and not plan.is_off and said.content.strip():
-                    memory = memory.with_note(
-                        said.content,
-                        now,
-                        unit_id=f"{self.session}:{said.number}",
-                        source=speaker_of(said.role, said.metadata),
-                    )
+                    number, source = f"{self.session}:{said.number}", speaker_of(said.role, said.metadata)
+                    memory = memory.with_unit(new_unit(self.session, number, said.content, now, source=source))
                 case Remembered() as note:
-                    memory = memory.with_note(
-                        note.text,
-                        now,
-                        unit_id=note.unit_id,
-                        source=note.source,
-                        about=note.about,
-                        pinned=note.pinned,
-                        metadata=dict(note.metadata),
-                        is_own=note.trust == "own",
-                    )
+                    memory = memory.with_unit(note_unit(self.session, note, now))
                 case _:
                     pass
         return memory
 
-    def with_note(
-        self,
-        text: str,
-        now: datetime,
-        *,
-        unit_id: str,
-        source: str,
-        about: str = "",
-        pinned: bool = False,
-        metadata: dict[str, Value] | None = None,
-        is_own: bool = False,
-    ) -> "LocalMemory":
-        """Return the memory with one more note, which replaces an earlier note on the same subject."""
-        unit = MemoryUnit(
-            unit_id=unit_id,
-            content=text,
-            source=source,
-            creation_time=now,
-            end_time=now,
-            metadata={**(metadata or {}), **({ABOUT: about} if about else {})},
-            group_id=self.session,
-            never_delete=pinned,
-            trust="own" if is_own else "conversation",
-        )
-        return self.with_unit(unit)
-
     def with_unit(self, unit: MemoryUnit) -> "LocalMemory":
-        """Return the memory with one more unit, as the newest."""
+        """Return the memory with one more unit, which replaces an earlier note on the same subject."""
         about = unit.metadata.get(ABOUT)
         earlier = [
             structs.replace(each, superseded_by=unit.unit_id, valid_to=unit.creation_time)
@@ -129,7 +89,7 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
 
     def _found(self, sought: Sequence[MemoryUnit], wish: RecallWish) -> list[IndexHit]:
         bank = MemoryIndex()
-        bank.add(_entry(unit) for unit in self.units)
+        bank.add(unit.index_entry({}) for unit in self.units)
         question = Question(
             text=wish.query,
             k=wish.k,
@@ -157,13 +117,16 @@ def speaker_of(role: str, metadata: Mapping[str, Value]) -> str:
     return str(name) if name else role
 
 
-def _entry(unit: MemoryUnit) -> IndexEntry:
-    return IndexEntry(
-        sequence=unit.sequence,
-        group=unit.group_id,
-        rank=unit.rank,
-        source=unit.source,
-        created_at=unit.creation_time,
-        content=unit.content,
-        is_pinned=unit.never_delete,
+def note_unit(session: str, note: Remembered, at: datetime) -> MemoryUnit:
+    """Return the unit of a note."""
+    return new_unit(
+        session,
+        note.unit_id,
+        note.text,
+        at,
+        source=note.source,
+        trust=note.trust,
+        about=note.about,
+        pinned=note.pinned,
+        metadata=note.metadata,
     )

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from runtime.memory.recall.query import IndexEntry
 from runtime.state.recall_types import Trust
 from scripts.expressions.values import Value
 
@@ -18,6 +19,8 @@ Rank: TypeAlias = Literal[0, 1, 2]
 
 NOT_NUMBERED = 0
 """The sequence of a unit without a row; the writer of the row assigns the owner's next sequence."""
+
+ABOUT = "about"  # the key of a note's metadata for its subject
 
 _BY_TRUST: tuple[Trust, ...] = ("foreign", "conversation", "own")
 
@@ -53,6 +56,46 @@ class MemoryUnit(Struct, frozen=True, kw_only=True):
     valid_to: datetime | None = None  # None: no end
     superseded_by: str | None = None  # the unit that replaces it
     duplicate_of: str | None = None  # the earlier unit that says the same
+
+    def index_entry(self, sequences: Mapping[str, int]) -> IndexEntry:
+        """Return its entry in an index; `sequences` are those of the other units, by their ids."""
+        return IndexEntry(
+            sequence=self.sequence,
+            group=self.group_id,
+            rank=self.rank,
+            source=self.source,
+            created_at=self.creation_time,
+            content=self.content,
+            parent=None if self.parent_id is None else sequences.get(self.parent_id),
+            duplicate_of=None if self.duplicate_of is None else sequences.get(self.duplicate_of),
+            is_pinned=self.never_delete,
+        )
+
+
+def new_unit(
+    group_id: str,
+    unit_id: str,
+    text: str,
+    at: datetime,
+    *,
+    source: str,
+    trust: Trust = "conversation",
+    about: str = "",
+    pinned: bool = False,
+    metadata: Mapping[str, Value] = {},
+) -> MemoryUnit:
+    """Return the unit of a message or note."""
+    return MemoryUnit(
+        unit_id=unit_id,
+        content=text,
+        source=source,
+        creation_time=at,
+        end_time=at,
+        metadata={**metadata, **({ABOUT: about} if about else {})},
+        group_id=group_id,
+        never_delete=pinned,
+        trust=trust,
+    )
 
 
 def least_trust(units: Iterable[MemoryUnit]) -> Trust:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from api.testing.cases.case_model import (
     Case,
@@ -20,8 +20,7 @@ from api.testing.cases.case_model import (
     key_place,
     place,
 )
-from runtime.memory.local_memory import ABOUT
-from runtime.memory.units import MemoryUnit
+from runtime.memory.units import MemoryUnit, new_unit
 from runtime.models.cassette_file import ScriptedFileInvalid, read_replies
 from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
@@ -140,16 +139,16 @@ def _memories(case: Case, tree: Tree, now: datetime, reader: Reader) -> Iterator
     for number, each in enumerate(case.memories):
         time = _moment(each.time, place(tree, "memories", number, "time"), reader) if each.time else now - DAY
         if time is not None:
-            yield MemoryUnit(
-                unit_id=f"known:{number + 1}",
-                sequence=number + 1,
-                content=each.text,
+            unit = new_unit(
+                "known",
+                f"known:{number + 1}",
+                each.text,
+                time,
                 source=each.source,
-                creation_time=time,
-                end_time=time,
-                metadata={**each.metadata, **({ABOUT: each.about} if each.about else {})},
-                group_id="known",
+                about=each.about,
+                metadata=each.metadata,
             )
+            yield structs.replace(unit, sequence=number + 1)
 
 
 def beside(path: Path, name: str) -> Path:
