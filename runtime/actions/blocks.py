@@ -162,7 +162,7 @@ def _into_record(frame: Frame, returned: Mapping[str, Value]) -> None:
     items = list(frame.items or [])
     record = items[frame.passes - 1]
     if returned and not isinstance(record, dict):
-        raise WriteRefused("`output` of a call with `foreach` goes into records; the list holds something else")
+        raise WriteRefused("the results of a call with `foreach` go into records; the list contains something else")
     if isinstance(record, dict):
         items[frame.passes - 1] = {**record, **returned}
     frame.items = items

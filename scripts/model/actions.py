@@ -289,10 +289,10 @@ class Repeat(Step, frozen=True, kw_only=True):
 
 
 class Call(Step, frozen=True, kw_only=True):
-    """Runs a skill, once or for each record of a list.
+    """Runs a skill with values for its parameters, once or for each record of a list.
 
-    `input` sets the parameters, `output` names the variables that store returned values, or one for all of them; with
-    `foreach` they are stored in the current record.
+    The variables for its results, or one for all of them, are named beside it; with `foreach` they are fields of the
+    current record.
     """
 
     skill: str = field(name="call")

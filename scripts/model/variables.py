@@ -79,7 +79,7 @@ def taken_type(value: Value, output: Output | None) -> ValueType:
 
 
 class Assignment(Node, frozen=True, kw_only=True):
-    """A value that an action computes after it has set its outputs."""
+    """A value that an action computes after it has taken its values from the answer."""
 
     set: str
     value: Assigned

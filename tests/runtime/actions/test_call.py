@@ -118,7 +118,7 @@ async def test_the_writes_of_a_skill_are_on_record_as_its_own(drive: StartSessio
         ("{call: breathe, id: c, input: {minutes: nothing}}", "the skill breathe needs `minutes`"),
         ("{call: breathe, id: c, input: {minutes: \"'many'\"}}", "`minutes`: expected number"),
         ("{call: endless, id: c}", "more than 10 nested calls"),
-        ('{call: breathe, id: c, foreach: "[1]" as x, input: {minutes: 1}, output: {a: calm}}', "goes into records"),
+        ('{call: breathe, id: c, foreach: "[1]" as x, input: {minutes: 1}, output: {a: calm}}', "go into records"),
     ],
 )
 async def test_a_call_that_cannot_be_made_fails_before_anything_is_said(prepare: NewSession, call, says) -> None:
