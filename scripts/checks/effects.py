@@ -36,6 +36,7 @@ from scripts.model.actions import (
     Form,
     Goto,
     If,
+    IfKnown,
     ListedChoices,
     Loop,
     OnFail,
@@ -236,8 +237,9 @@ def _effect_of(action: Action) -> Effect:
             said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
             return Effect(said, waits="maybe" if may_wait else _after_message(action), says=True)
         case Ask():
-            asks = _looks(action.question, action.if_known.confirm, action.invalid)
-            steps = (*asks, *_outputs(action.outputs, action.on_fail))
+            asks = _looks(action.question, action.invalid)
+            confirms = _confirming(action.if_known, _output_names(action.outputs))
+            steps = (*asks, *confirms, *_outputs(action.outputs, action.on_fail))
             return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
         case AiAsk():
             leaves = _leaves(action.on_fail.then, *(each.then for each in policies(action).values()))
@@ -427,13 +429,19 @@ def _skipped(action: Form) -> str:
 
 def _leading(action: AiAsk) -> tuple[Read | Write, ...]:
     says = (each.say for each in policies(action).values())
-    looks = list(_looks(action.task, action.if_known.confirm, action.invalid, *says))
+    looks = list(_looks(action.task, action.invalid, *says))
+    looks += _confirming(action.if_known, _output_names(action.outputs))
     looks += _exiting(action.exits, _output_names(action.outputs))
     skipped = next((f"`{key}: skip`" for key, each in policies(action).items() if each.then.policy == "skip"), "")
     return (
         *looks,
         *_outputs(action.outputs, action.on_fail, f"there is no valid answer ({skipped})" if skipped else ""),
     )
+
+
+def _confirming(if_known: IfKnown, names: frozenset[str]) -> tuple[Read, ...]:
+    """Return what the text reads that asks whether known values are right; all `names` have a value then."""
+    return () if if_known.confirm is None else (Read(if_known.confirm, names),)
 
 
 def _exiting(exits: tuple[Exit, ...], names: frozenset[str] = frozenset()) -> tuple[Read, ...]:
@@ -504,7 +512,8 @@ def _choosing(action: Choose) -> Effect:
     put = Write(action.variable, action.mark("choose"), doubt=doubt)
     effect = Effect(
         (
-            *_looks(action.question, action.if_known.confirm, action.invalid),
+            *_looks(action.question, action.invalid),
+            *_confirming(action.if_known, frozenset({action.variable})),
             *itertools.chain.from_iterable(map(_offered, action.choices)),
         ),
         Select(put, tuple(options)),

@@ -257,3 +257,11 @@ def test_a_computed_field_reads_what_some_path_leaves_unset(read: ReadScript) ->
         "declare: [{var: height}]" + FORM.replace("FILLED", "true").replace("height * height", "height * factor"),
     )
     assert [message for message in found(read, text) if "`factor`" in message]
+
+
+@pytest.mark.parametrize("asking", ["ask: Well?", "ai_ask: Ask them.", "choose: Well?, choices: [a, b]"])
+def test_a_text_that_confirms_reads_known_values(read: ReadScript, asking) -> None:
+    confirms = "if_known: {confirm: 'Still {{ READ }}?'}"
+    script = f"cuebook: 1\nscript: talk\nactions: [{{{asking}, into: x, {confirms}}}, {{set: {{y: 1}}}}]\n"
+    assert found(read, script.replace("READ", "x")) == []
+    assert found(read, script.replace("READ", "y")) != []
