@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from store.duckdb.fetch import Cursor, Parameters, fetch, fetch_page, utc
+from store.duckdb.fetch import Cursor, Parameters, exists, fetch, fetch_page, utc
 from store.duckdb.insert import as_list
 from store.interface.encoding import encode
 from store.interface.pages import Page
@@ -43,8 +43,11 @@ def settle(cursor: Cursor, settlements: list[Settlement], insert: str) -> None:
 
 def unsettled_calls(cursor: Cursor, tenant: str, session_id: str) -> list[CallRow]:
     """Return the last calls that attempts at a session's next turn have made, in order; at most UNSETTLED_MAX."""
+    parameters: Parameters = {"tenant": tenant, "session_id": session_id}
+    if not exists(cursor, "call_journal", _OF_SESSION, parameters):
+        return []
     select = f"SELECT * {_TIMES} FROM call_journal WHERE {_OF_SESSION} ORDER BY number DESC LIMIT {2 * UNSETTLED_MAX}"  # noqa: S608
-    logged = fetch(cursor, CallRow, select, {"tenant": tenant, "session_id": session_id})
+    logged = fetch(cursor, CallRow, select, parameters)
     return last_rows(logged)[:UNSETTLED_MAX][::-1]
 
 

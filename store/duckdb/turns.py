@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from store.duckdb.fetch import Cursor, Parameters, decode, fetch, fetch_one, iso, utc
+from store.duckdb.fetch import Cursor, Parameters, decode, exists, fetch, fetch_one, iso, utc
 from store.interface.pages import bounded
 from store.interface.rows import (
     NO_TURN,
@@ -48,6 +48,8 @@ def turns(cursor: Cursor, tenant: str, session_id: str, *, first: int = 0, limit
 def turn_by_key(cursor: Cursor, tenant: str, session_id: str, idempotency_key: str) -> TurnRow | None:
     """Return the turn that a request with this key created, or None."""
     parameters: Parameters = {"tenant": tenant, "session_id": session_id, "key": idempotency_key}
+    if not exists(cursor, "turns", f"{_OF_SESSION} AND idempotency_key = $key", parameters):
+        return None
     return fetch_one(cursor, TurnRow, f"{_TURN} AND idempotency_key = $key ORDER BY turn LIMIT 1", parameters)
 
 
