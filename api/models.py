@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 import structlog
@@ -17,6 +17,9 @@ from runtime.state.ports import Model, ModelRequest, Usage
 from scripts.expressions.suggestions import suggest
 from scripts.model.actions import ModelStep
 from scripts.model.script import Script, all_actions
+
+if TYPE_CHECKING:
+    from runtime.prompts.templates import TemplateSource
 
 log = structlog.get_logger()
 
@@ -45,8 +48,11 @@ class Connected(Protocol):
         """Close the connections."""
 
 
-def make_model(settings: Settings) -> Model:
-    """Create the model that the settings name. Raises ModelUnknown, ScriptedFileInvalid."""
+def make_model(settings: Settings, edited: "TemplateSource | None" = None) -> Model:
+    """Create the model that the settings name, with one `edited` prompt template among those of the settings.
+
+    Raises ModelUnknown, ScriptedFileInvalid.
+    """
     name = settings.model
     if name == OFFLINE:
         return OfflineModel()
@@ -64,10 +70,11 @@ def make_model(settings: Settings) -> Model:
     # imported here because the client is slow to import and not needed without a language model
     from runtime.models.hosted.router import HostedModels
     from runtime.prompts.rendering import Prompts
-    from runtime.prompts.templates import PromptInvalid
+    from runtime.prompts.templates import PromptInvalid, Templates
 
     try:
-        prompts = Prompts.load(settings.prompts_folder)
+        templates = Templates.load(settings.prompts_folder)
+        prompts = Prompts(templates if edited is None else templates.replaced(edited))
     except PromptInvalid as error:
         raise ModelUnknown(str(error)) from error
     return HostedModels(name, prompts, named, own)

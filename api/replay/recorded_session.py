@@ -283,6 +283,7 @@ def _recorded(row: CallRow) -> RecordedCall:
     reply = msgspec.json.decode(bytes(row.reply), type=ModelReply | None)
     usage = usage_of(row)
     return RecordedCall(
+        number=row.number,
         digest=row.request_digest,
         purpose=msgspec.convert(row.purpose, Purpose),
         action_id=row.action_id,

@@ -29,6 +29,7 @@ from runtime.models.recorded_models import RecordingModel, ScriptedModel
 from runtime.models.recorded_turn import (
     NotRecalled,
     NotRecorded,
+    RecordedCall,
     RecordedMemory,
     RecordedModel,
     ReplyRedacted,
@@ -112,6 +113,25 @@ async def requests_of(session: RecordedSession, turns: Collection[int]) -> dict[
             await _replay_turn(session, again, program, step, model)
         found |= {(number, digest): request for digest, request in model.requests.items()}
     return found
+
+
+class CallAgain(Struct, frozen=True):
+    """A recorded call and its request, which a replay of the turn made again."""
+
+    call: RecordedCall
+    request: ModelRequest
+
+
+async def calls_of_turn(session: RecordedSession, turn: int) -> tuple[CallAgain, ...]:
+    """Return the calls of a turn whose requests its replay makes again, in their order.
+
+    Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    requests = await requests_of(session, {turn})
+    async for step in session.steps(turn):
+        found = ((call, requests.get((turn, call.digest))) for call in step.calls)
+        return tuple(CallAgain(call, request) for call, request in found if request is not None)
+    raise SessionUnknown(f"session {session.head.session_id} has no turn {turn}")
 
 
 async def replay_on_new_version(

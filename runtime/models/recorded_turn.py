@@ -29,6 +29,7 @@ _NAME = "recorded"
 class RecordedCall(Struct, frozen=True, kw_only=True):
     """A call of a recorded turn, with its result."""
 
+    number: int  # in its turn, over all attempts at the turn, from 1
     digest: str
     purpose: Purpose
     action_id: str
