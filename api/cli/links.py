@@ -22,7 +22,7 @@ _COLUMNS = ("linkId", "scriptId", "version", "users", "resumes", "sessionsMax", 
 def links() -> None:
     """Create, list and revoke links that open a script in browsers, also while a server runs.
 
-    Whoever has a link can begin a session of its script without a key.
+    With a link, anybody can begin a session of its script without a key.
     """
 
 
@@ -30,7 +30,7 @@ _of_tenant = click.option("--tenant", default=TENANT, help=f"The tenant of the l
 
 
 @links.command("create", epilog="Example: cuebook links create visit --expires 30")
-@click.argument("scriptId", metavar="SCRIPT")
+@click.argument("script")
 @click.option("--version", type=click.IntRange(1), help="The version that sessions run [the published one].")
 @click.option("--name", "linkId", help="A name for the address of a public script [a random id].")
 @click.option("--named", "users", flag_value="named", default=None, help="Participants give a code [anonymous].")
@@ -44,13 +44,19 @@ _of_tenant = click.option("--tenant", default=TENANT, help=f"The tenant of the l
 @in_json
 @with_settings("data", "host", "port")
 async def create_link(
-    settings: Settings, variables: Sequence[str], expires: int | None, tenant: str, as_json: bool, **body: Any
+    settings: Settings,
+    script: str,
+    variables: Sequence[str],
+    expires: int | None,
+    tenant: str,
+    as_json: bool,
+    **body: Any,
 ) -> None:
     """Create a link to a script and print its id.
 
     The id of a link is what gives access; a name that can be guessed is for scripts that everybody may try.
     """
-    body = {name: value for name, value in body.items() if value is not None}
+    body = {"scriptId": script} | {name: value for name, value in body.items() if value is not None}
     body["initialVariables"] = dict(value_of(each, "--var") for each in variables)
     if expires is not None:
         body["expiresAt"] = utc_text(utc_now() + timedelta(days=expires))

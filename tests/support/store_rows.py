@@ -7,6 +7,7 @@ from uuid import uuid4
 import msgspec
 
 from store.interface.memory_rows import GroupRow, JobRow, MemoryCallRow, MemoryChange, OwnerRow, UnitRow, VectorRows
+from store.interface.participant_rows import LinkRow, ParticipantRow
 from store.interface.rows import (
     NO_TURN,
     CallRow,
@@ -238,6 +239,42 @@ def failure_of(conversation: Conversation, code: str = "LLM_SERVICE_ERROR") -> F
 
 def key_of(tenant: str = "clinic", key_id: str = "1", **changes: object) -> KeyRow:
     row = KeyRow(tenant, key_id, "our app", f"digest {key_id}", ["app", "author"], None, MOMENT)
+    return msgspec.structs.replace(row, **changes)
+
+
+def participant_of(tenant: str, user_id: str, session_id: str, **changes: object) -> ParticipantRow:
+    row = ParticipantRow(
+        tenant=tenant,
+        participant_id=f"participant of {session_id}",
+        link_id=None,
+        user_id=user_id,
+        session_id=session_id,
+        script_id="visit",
+        version=None,
+        locale="de",
+        timezone="Europe/Berlin",
+        resume_digest=None,
+        created_at=MOMENT,
+        expires_at=MOMENT + timedelta(days=1),
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def link_of(tenant: str = "clinic", link_id: str = "our-study", **changes: object) -> LinkRow:
+    row = LinkRow(
+        tenant=tenant,
+        link_id=link_id,
+        script_id="visit",
+        version=2,
+        users="named",
+        resumes=True,
+        sessions_max=10,
+        access_days=90,
+        initial_variables={"place": "the lab"},
+        locale=None,
+        created_at=MOMENT,
+        expires_at=MOMENT + timedelta(days=1),
+    )
     return msgspec.structs.replace(row, **changes)
 
 

@@ -18,7 +18,7 @@ from scripts.model.script import Locale
     response_headers=[location("The URL of the link.")],
 )
 async def create_link(data: JSONBody[NewLink], request: ApiRequest) -> Response[LinkView]:
-    """Whoever has the id of the link can begin a session of the script in a browser, without a key."""
+    """With the id of the link, anybody can begin a session of the script in a browser, without a key."""
     link = await request.services.links.create(request.tenant, data)
     return Response(LinkView.of(link), headers={"Location": f"/api/links/{link.link_id}"})
 

@@ -29,6 +29,8 @@ STRANGERS = {
     "unitId": "nothing",
     "groupId": "nothing",
     "jobId": str(uuid.uuid4()),
+    "linkId": "nothing",
+    "participantId": "0" * 32,
     "report": "nothing",
     "table": "nothing",
     "turn": "0",

@@ -41,9 +41,13 @@ async def test_no_request_meets_an_answer_that_is_not_described(serve: Serve, tm
         units = {"userId": "ana", "group": "diary", "units": [{"content": "I moved to Lisbon.", "unitId": "known"}]}
         await api.post("/api/memory/units", json=units)
         job = (await api.post("/api/memory/summarise", json={"userId": "ana"})).json()["job"]["jobId"]
+        link = (await api.post("/api/links", json={"scriptId": "visit"})).json()["linkId"]
+        new = {"userId": "ana", "scriptId": "visit"}
+        participant = (await api.post("/api/participants/tokens", json=new)).json()["participantId"]
         delivery = (await api.read(f"/api/webhooks/{webhook}/deliveries"))["data"][0]["deliveryId"]
     parameters = {"sessionId": session["sessionId"], "scriptId": "visit", "userId": "ana", "key": "telegram:1"}
     parameters |= {"webhookId": webhook, "deliveryId": delivery}
+    parameters |= {"linkId": link, "participantId": participant}
     parameters |= {"unitId": "known", "groupId": "diary", "jobId": job}
     config = tmp_path / "schemathesis.toml"
     lines = [f'{name} = "{value}"' for name, value in parameters.items()]

@@ -1,0 +1,36 @@
+"""``cuebook links``: a link is created, listed and revoked, with or without a server."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import Result
+
+Command = Callable[..., Result]
+
+
+def test_a_link_is_created_listed_and_revoked(cuebook: Command, tmp_path: Path) -> None:
+    made = cuebook("links", "create", "chat", "--expires", "30", "--max", "5", "--no-resume", "--var", "age=7")
+    assert made.exit_code == 0, made.output
+    link = made.stdout.strip()
+    assert "anonymous" in made.stderr
+    (row,) = json.loads(cuebook("links", "list", "--json").stdout)
+    assert (row["linkId"], row["scriptId"], row["sessionsMax"], row["resumes"]) == (link, "chat", 5, False)
+    assert row["expiresAt"] > row["createdAt"]
+    assert row["initialVariables"] == {"age": 7}
+    assert cuebook("links", "list").stdout.splitlines()[1].split("\t")[:2] == [link, "chat"]
+    assert cuebook("links", "revoke", link).exit_code == 0
+    again = cuebook("links", "revoke", link)
+    assert (again.exit_code, "no such link" in again.stderr) == (2, True)
+
+
+def test_a_public_script_has_a_link_with_a_name(cuebook: Command) -> None:
+    made = json.loads(cuebook("links", "create", "chat", "--name", "try-it", "--named", "--json").stdout)
+    assert (made["linkId"], made["users"], made["accessDays"]) == ("try-it", "named", 90)
+    taken = cuebook("links", "create", "chat", "--name", "try-it")
+    assert (taken.exit_code, "try-it" in taken.stderr) == (2, True)
+
+
+def test_a_link_that_cannot_be_is_refused(cuebook: Command) -> None:
+    assert cuebook("links", "create", "nothing").exit_code == 2
+    assert cuebook("links", "create", "chat", "--max", "0").exit_code == 2
