@@ -210,7 +210,7 @@ class _Checker:
         trigger = interrupt.on
         if not (any(trigger.keywords) or trigger.intent or trigger.detector):
             self.add("TRIGGER_EMPTY", "`on` is empty", interrupt.mark("on"))
-        if trigger.match != "anywhere" and not trigger.keywords:
+        if "match" in trigger.marks and not trigger.keywords:
             message = f"`match: {trigger.match}` applies to keywords, and `on` has none"
             self.add("MATCH_WITHOUT_KEYWORDS", message, trigger.mark("match"))
         if trigger.detector and trigger.detector not in {each.id for each in self.script.detectors}:

@@ -108,7 +108,7 @@ class Trigger(Node, frozen=True, kw_only=True):
     """The trigger of an interrupt: words in the user's message, an intent that the model finds in it, or a detector."""
 
     keywords: tuple[str, ...] = ()
-    match: Match = "anywhere"
+    match: Match = "short"  # older files: anywhere
     intent: str = ""
     detector: str = ""
 

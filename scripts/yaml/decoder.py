@@ -574,10 +574,14 @@ class Reader:
     def _trigger(self, tree: Tree) -> Any:
         if isinstance(tree, SequenceTree):
             words = self._tuple(tree, str)
-            return words if words is _FAILED else Trigger(keywords=words, at=tree.at)
-        if isinstance(tree, Scalar) and tree.value is not None:
+            trigger = words if words is _FAILED else Trigger(keywords=words, at=tree.at)
+        elif isinstance(tree, Scalar) and tree.value is not None:
             return Trigger(intent=tree.text, at=tree.at)
-        return self._struct(tree, Trigger)
+        else:
+            trigger = self._struct(tree, Trigger)
+        if self._language == "older" and isinstance(trigger, Trigger) and "match" not in trigger.marks:
+            return msgspec.structs.replace(trigger, match="anywhere")
+        return trigger
 
     def _loop(self, tree: Tree) -> Any:
         text = tree.text.strip() if isinstance(tree, Scalar) else ""

@@ -245,9 +245,9 @@ class _Writer:
                 return whole if whole is not None else Record(tuple(variables.items()))
             case AfterRounds() | After() | Onward() | FailureExit():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
-            case Trigger(keywords=words, match="anywhere", intent="", detector=""):
+            case Trigger(keywords=words, match="short", intent="", detector=""):
                 return self.tuple(words)
-            case Trigger(keywords=(), match="anywhere", detector=""):
+            case Trigger(keywords=(), detector=""):
                 return value.intent
             case Duration() | Clock() | DateValue():
                 return value.text

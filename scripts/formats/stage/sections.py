@@ -270,7 +270,11 @@ def rule(notation: StageReader, tree: Mapping) -> Interrupt:
     found = Interrupt(
         id=notation.id(written or goal),
         on=Trigger(
-            keywords=cause.keywords, intent=cause.intent, detector=cause.detector, at=item.marks.get("on", tree.at)
+            keywords=cause.keywords,
+            match="anywhere",
+            intent=cause.intent,
+            detector=cause.detector,
+            at=item.marks.get("on", tree.at),
         ),
         when=cause.when,
         priority=priority,

@@ -255,3 +255,22 @@ async def test_a_detector_interrupts_what_is_not_interruptible(drive: StartSessi
     session = await drive(MATCHES)
     await session.reply("well", "there is a fire")
     assert session.said == ["Leave the building.", "Your code?"]
+
+
+PRIVACY = """
+interrupts: [{interrupt: privacy, on: [private], do: [{say: It stays here., id: here}]}]
+phases: [{phase: p, topics: [{topic: t, actions: [{ask: How are you?, id: q}, {say: Thank you., id: s}]}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [("cuebook: 1\nscript: test", ["Thank you."]), ("script: test", ["It stays here.", "How are you?"])],
+)
+async def test_keywords_match_short_messages_unless_a_file_is_older(drive: StartSession, head: str, said) -> None:
+    session = await drive(head + PRIVACY)
+    await session.reply("My private life is a mess since my father died")
+    assert session.said == said
+    session = await drive(head + PRIVACY)
+    await session.reply("Is this private?")
+    assert session.said == ["It stays here.", "How are you?"]
