@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scripts.checks.abstract_state import ABSENT, VALUE, AbstractState, Key, Level, Sight
 from scripts.checks.effects import Run, effect_of
-from scripts.model.actions import Action, Sleep, walk
+from scripts.model.actions import Action, Expiry, Sleep, walk
 from scripts.model.script import (
     FormDefinition,
     Phase,
@@ -96,6 +96,11 @@ class ControlFlowGraph:
     def topic(self, node: Node) -> Topic:
         """Return the topic of a point."""
         return self.phase(node).topics[node.topic]
+
+    def shared_expiry(self, node: Node) -> Expiry | None:
+        """Return the expiry of the questions at a point without their own; in a skill only the script's counts."""
+        holders = () if self.skill(node) is not None else (self.topic(node), self.phase(node))
+        return next((each.expire for each in (*holders, self.script) if each.expire is not None), None)
 
     def body(self, place: Spot) -> Node:
         """Return the point inside a topic."""

@@ -4,7 +4,7 @@
 false warnings; apart from them it misses no such read:
 
 - a required question gets its answer; the runtime reports a question that runs out of rounds (`value_missing`). After
-  `on_fail: skip` or `required: false` the variable may be unset;
+  `on_fail: skip`, `required: false` or an expiry that skips the question, the variable may be unset;
 - a `repeat` ends because its `until` is true;
 - the application sets a session or global variable that no action writes; a variable that only a detector writes has
   a value;
@@ -40,13 +40,14 @@ from scripts.checks.effects import (
     Straight,
     Write,
     effect_of,
+    expiring,
     facts_in,
 )
 from scripts.expressions.analysis import Outcome
 from scripts.expressions.condition_algebra import UNKNOWN, Atom, Unknown, equality
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, number_in
-from scripts.model.actions import Action
+from scripts.model.actions import Action, Question
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Skill, resolve_target
@@ -312,6 +313,9 @@ class _Paths:
 
     def _perform(self, action: Action, known: AbstractState) -> AbstractState | None:
         effect = effect_of(action, self._layout.script.forms)
+        if isinstance(action, Question) and action.expire is None:
+            shared = self._layout.shared_expiry(self._node)
+            effect = effect if shared is None else expiring(effect, shared)
         before = known.copy() if effect.leaves or effect.failing else known
         for step in effect.steps:
             match step:

@@ -32,6 +32,7 @@ from scripts.model.actions import (
     Emit,
     End,
     Experiment,
+    Expiry,
     Foreach,
     Form,
     Goto,
@@ -213,10 +214,15 @@ def _with_time(action: Action, effect: Effect) -> Effect:
     if action.expire is not None:
         then = action.expire.then
         leaves += (Leave(then.target, then.at, is_on_fail=True),) if then.policy == "goto" else ()
-        if then.policy == "skip":
-            doubted = (_expired(each) if isinstance(each, Write) else each for each in effect.steps)
-            effect = replace(effect, steps=tuple(doubted))
+        effect = expiring(effect, action.expire)
     return replace(effect, steps=(*steps, *effect.steps), leaves=leaves)
+
+
+def expiring(effect: Effect, expire: Expiry) -> Effect:
+    """Return the effect of a question that expires: if the conversation then goes on, its answers may be missing."""
+    if expire.then.policy != "skip":
+        return effect
+    return replace(effect, steps=tuple(_expired(each) if isinstance(each, Write) else each for each in effect.steps))
 
 
 _NOT_YET = "its time has not come"

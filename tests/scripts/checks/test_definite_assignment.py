@@ -265,3 +265,40 @@ def test_a_text_that_confirms_reads_known_values(read: ReadScript, asking) -> No
     script = f"cuebook: 1\nscript: talk\nactions: [{{{asking}, into: x, {confirms}}}, {{set: {{y: 1}}}}]\n"
     assert found(read, script.replace("READ", "x")) == []
     assert found(read, script.replace("READ", "y")) != []
+
+
+EXPIRE = "expire: {after: 1 day, then: skip}"
+
+
+@pytest.mark.parametrize("holder", ["script", "phase", "topic"])
+def test_a_shared_expiry_leaves_an_answer_open(read: ReadScript, holder: str) -> None:
+    places = {
+        "script": ("phases:", EXPIRE),
+        "phase": ("  topics:", "  " + EXPIRE),
+        "topic": ("    actions:", "    " + EXPIRE),
+    }
+    before, line = places[holder]
+    plain = whole(of("- {" + ASK + "}", READ))
+    assert found(read, plain) == []
+    (message,) = found(read, plain.replace(f"{before}\n", f"{line}\n{before}\n", 1))
+    assert "there is no answer in time (`expire`)" in message
+
+
+@pytest.mark.parametrize("then", ["end", "goto p/t"])
+def test_a_shared_expiry_that_leaves_needs_no_answer(read: ReadScript, then: str) -> None:
+    expire = f"expire: {{after: 1 day, then: {then}}}"
+    assert found(read, whole(of("- {" + ASK + "}", READ), top=expire)) == []
+
+
+def test_the_expiry_of_a_question_replaces_a_shared_one(read: ReadScript) -> None:
+    own = "- {" + ASK + ", expire: {after: 2 days, then: end}}"
+    assert found(read, whole(of(own, READ), top=EXPIRE)) == []
+
+
+def test_a_question_in_a_skill_has_the_expiry_of_the_script(read: ReadScript) -> None:
+    skill = "skills:\n- {skill: s, actions: [{" + ASK + "}, {say: '{{ x }}', id: read}]}\n"
+    called = whole("- {call: s, id: call}")
+    assert found(read, called + skill) == []
+    assert len(found(read, called.replace("phases:", EXPIRE + "\nphases:", 1) + skill)) == 1
+    in_topic = called.replace("    actions:", "    " + EXPIRE + "\n    actions:", 1)
+    assert found(read, in_topic + skill) == []
