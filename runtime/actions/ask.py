@@ -20,7 +20,7 @@ from runtime.turn.context import TurnContext
 from runtime.turn.exits import ExitDecision, Judgement, words_of
 from runtime.turn.model_requests import always, complete
 from scripts.expressions.values import is_given
-from scripts.model.actions import AiAsk, AiThink, Ask, Policy, rounds_of
+from scripts.model.actions import Action, AiAsk, AiThink, Ask, Policy, rounds_of
 from scripts.model.base import Template
 from scripts.model.variables import Assignment, Output, OutputItem, Records
 
@@ -93,6 +93,18 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
     if progress.round >= rounds_of(action):
         return _exhausted(run, action)
     return _insist(run, action, _complaint(run, action, refused, required))
+
+
+_CERTAIN_TYPES = frozenset({"number", "boolean", "date", "choice"})
+
+
+def has_typed_values(run: TurnContext, action: Action, reply: str) -> bool:
+    """Return whether the parsers find values for all outputs of a question, whose types not every text has."""
+    if not isinstance(action, Ask):
+        return False
+    outputs = expected_outputs(run, action)
+    found = _parsed(run, action, outputs, reply)
+    return bool(outputs) and all(each.kind in _CERTAIN_TYPES and each.get in found for each in outputs)
 
 
 def _parsed(run: TurnContext, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:

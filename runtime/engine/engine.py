@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.actions import form, sleep
+from runtime.actions import ask, form, sleep
 from runtime.actions.dispatch import enter, resume
 from runtime.actions.outcomes import (
     DONE,
@@ -445,7 +445,8 @@ class _Engine:
         """Return whether a message is no answer but triggers an interrupt or a repair, which is then carried out."""
         interrupt = await interrupts.interrupt_of(self.run, action, "" if is_answer else said, reaction.seen)
         if interrupt is not None:
-            self._interrupt(action, wait, interrupt, reaction)
+            is_answered = interrupt.on.detector not in reaction.seen and await self._takes_answer(action, wait, said)
+            self._interrupt(action, wait, interrupt, reaction, is_answered=is_answered)
             return True
         if is_answer:
             return False
@@ -455,9 +456,30 @@ class _Engine:
             return True
         return False
 
-    def _interrupt(self, action: Action, wait: Wait, interrupt: Interrupt, reaction: detection.Reaction) -> None:
+    async def _takes_answer(self, action: Action, wait: Wait, said: str) -> bool:
+        """Take a message that interrupts as the answer too, if values of all types that the question wants are in it.
+
+        A message that leaves the question open only interrupts.
+        """
+        if wait.begins or not ask.has_typed_values(self.run, action, said):
+            return False
+        mark = self.run.mark()
+        if await resume(self.run, action, wait, said, None, None) is DONE:
+            return True
+        self.run.back_to(mark)
+        return False
+
+    def _interrupt(
+        self,
+        action: Action,
+        wait: Wait,
+        interrupt: Interrupt,
+        reaction: detection.Reaction,
+        *,
+        is_answered: bool = False,
+    ) -> None:
         self.run.record(Interrupted(interrupt.id, action.id))
-        suspended = Held(wait, self._state.progress, self._state.timing)
+        suspended = Held(wait, self._state.progress, self._state.timing, is_answered)
         self._state.progress = self._state.timing = None
         if interrupt.actions:
             frame = Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=suspended)
@@ -476,6 +498,9 @@ class _Engine:
         """Resume the action that an interrupt suspended, or leave it by the interrupt's exit policy."""
         action = self._cursor.current()
         self._state.progress, self._state.timing = own_copy(suspended.progress), suspended.timing
+        if suspended.is_answered and then.policy in {"resume", "skip"}:
+            self._follow(action, DONE)
+            return
         if then.policy == "skip":
             repairs.leave_open(self.run, action)  # the script's policy takes precedence over `required`
         if then.policy != "resume":

@@ -108,6 +108,7 @@ class Held(Struct, frozen=True, omit_defaults=True):
     wait: Wait
     progress: Progress | None = None
     timing: Timing | None = None
+    is_answered: bool = False  # its answer was in the message that interrupted it
 
 
 INTERRUPTS = ":interrupts"

@@ -49,7 +49,7 @@ def pending_timers(program: Program, state: State, default_zone: str) -> tuple[T
     zone = session_zone(program, state, default_zone)
     found = list(_of_wait(program, state, len(state.frames), state.wait, state.timing, zone, "remind"))
     for depth, frame in enumerate(state.frames):
-        if frame.held is not None:  # reminders of the suspended question rest
+        if frame.held is not None and not frame.held.is_answered:  # reminders of the suspended question rest
             found += _of_wait(program, state, depth, frame.held.wait, frame.held.timing, zone, "expire")
     return tuple(sorted(found, key=lambda each: (each.due, _RANK[each.kind], each.timer_id)))
 

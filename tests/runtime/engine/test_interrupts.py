@@ -274,3 +274,48 @@ async def test_keywords_match_short_messages_unless_a_file_is_older(drive: Start
     session = await drive(head + PRIVACY)
     await session.reply("Is this private?")
     assert session.said == ["It stays here.", "How are you?"]
+
+
+AGE = """
+cuebook: 1
+script: test
+interrupts: [{interrupt: privacy, on: [private], do: [{say: It stays here., id: here}], then: THEN}]
+phases:
+- phase: p
+  topics:
+  - topic: t
+    actions:
+    - {ask: How old are you?, into: {var: age, type: number, max: 120}, id: q}
+    - {ask: "{{ age }}. And your name?", into: name, id: r}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reply", "then", "said"),
+    [
+        ("28, is this private?", "resume", ["It stays here.", "28. And your name?"]),
+        ("28, is this private?", "skip", ["It stays here.", "28. And your name?"]),
+        ("28, is this private?", "restart_topic", ["It stays here.", "How old are you?"]),
+        ("Is this private?", "resume", ["It stays here.", "How old are you?"]),
+        ("280, is this private?", "resume", ["It stays here.", "How old are you?"]),  # not valid
+    ],
+)
+async def test_a_typed_value_in_an_interrupting_message_is_the_answer(drive: StartSession, reply, then, said) -> None:
+    session = await drive(AGE.replace("THEN", then), saved=True)
+    await session.reply(reply)
+    assert session.said == said
+
+
+async def test_texts_that_interrupt_are_no_answers(drive: StartSession) -> None:
+    session = await drive(AGE.replace("THEN", "resume"), saved=True)
+    await session.reply("28", "Is this private?")
+    assert session.said == ["It stays here.", "28. And your name?"]
+
+
+async def test_an_answer_outlasts_an_interrupt_that_asks(drive: StartSession) -> None:
+    asking = AGE.replace("{say: It stays here., id: here}", "{ask: Why?, into: why, id: why}").replace("THEN", "resume")
+    session = await drive(asking, saved=True)
+    await session.reply("28, is this private?")
+    assert session.said == ["Why?"]
+    await session.reply("Because.")
+    assert session.said == ["28. And your name?"]
