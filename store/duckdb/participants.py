@@ -52,15 +52,12 @@ def links(reader: Cursor, tenant: str, *, limit: int = 50, cursor: str | None = 
 
 
 def add_participant(cursor: Cursor, participant: ParticipantRow, places: int, now: datetime) -> None:
-    """Add a participant, and delete those of the tenant without a link whose access is over.
+    """Add a participant, and delete those of the tenant whose access is over, unless they take a place of a link.
 
     Raises RowRefused if the link, or the tenant without a link, has `places` already, and IdTaken if the link has one
     with the same user. Within a transaction.
     """
-    cursor.execute(
-        "DELETE FROM participants WHERE tenant = ? AND link_id IS NULL AND expires_at < ?::TIMESTAMPTZ",
-        [participant.tenant, now.isoformat()],
-    )
+    cursor.execute(_TIDY, [participant.tenant, now.isoformat()])
     of = "participants WHERE tenant = ? AND link_id IS NOT DISTINCT FROM ?"
     if participant.link_id is not None and _count(
         cursor,
@@ -123,3 +120,8 @@ def participants(
 def _count(cursor: Cursor, which: str, *parameters: str | None) -> int:
     found = cursor.execute(f"SELECT count(*) FROM {which}", parameters).fetchone()  # noqa: S608
     return int(found[0]) if found is not None else 0
+
+
+_TIDY = """DELETE FROM participants WHERE tenant = $1 AND expires_at < $2::TIMESTAMPTZ AND (
+    link_id IS NULL OR session_id NOT IN (SELECT session_id FROM session_starts WHERE tenant = $1))"""
+"""A participant of a link takes a place as long as there is the session, so that `sessions_max` holds."""

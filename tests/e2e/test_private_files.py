@@ -31,6 +31,8 @@ async def use(server: Any) -> None:
         for masked in (True, False):
             asked = await client.post("/api/analytics/query", json={"sql": "FROM users", "masked": masked})
             assert asked.status_code == 200, asked.text
+        admitted = await client.post("/api/participants/tokens", json={"userId": "ana", "scriptId": "visit"})
+        assert admitted.status_code == 201, admitted.text
         url = {"url": "http://127.0.0.1:9/", "events": ["*"]}
         assert (await client.post("/api/webhooks", json=url)).status_code == 201
 
@@ -42,7 +44,7 @@ async def test_all_that_a_server_writes_is_private(serve: Serve, tmp_path: Path)
     await use(server)
     assert open_to_others(data) == {}
     names = {path.name for path in data.rglob("*")}
-    assert {"cuebook.duckdb", "cuebook.duckdb.wal", "server-address", "webhook-key"} <= names
+    assert {"cuebook.duckdb", "cuebook.duckdb.wal", "server-address", "webhook-key", "participant-key"} <= names
     await server.stop()
     assert open_to_others(data) == {}
     assert [path for path in (data / "analytics").iterdir() if path.suffix == ".duckdb"]

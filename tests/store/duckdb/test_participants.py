@@ -9,7 +9,7 @@ import pytest
 from store.duckdb import participants
 from store.interface.errors import IdTaken, RowRefused
 from store.store import Store
-from tests.support.store_rows import MOMENT, link_of, participant_of
+from tests.support.store_rows import MOMENT, Conversation, link_of, participant_of
 
 
 async def test_a_link_is_read_as_it_was_stored_until_it_is_revoked(store: Store) -> None:
@@ -85,3 +85,16 @@ async def test_access_that_is_over_takes_no_place(store: Store) -> None:
         row = participant_of("clinic", "ana", str(uuid4()), created_at=later, expires_at=later + timedelta(days=1))
         await store.participants.add(row, 1, later)
     assert len((await store.participants.page("clinic")).rows) == 1
+
+
+async def test_a_session_that_was_begun_takes_a_place_of_its_link(store: Store) -> None:
+    talked = Conversation("clinic", "ana")
+    await talked.create(store)
+    for user, session in (("ana", talked.session_id), ("ben", str(uuid4()))):
+        await store.participants.add(participant_of("clinic", user, session, link_id="one"), 2, MOMENT)
+    later = MOMENT + timedelta(days=2)
+    eva = participant_of("clinic", "eva", str(uuid4()), link_id="one", expires_at=later + timedelta(days=1))
+    await store.participants.add(eva, 2, later)
+    assert {row.user_id for row in (await store.participants.page("clinic")).rows} == {"ana", "eva"}
+    with pytest.raises(RowRefused):
+        await store.participants.add(participant_of("clinic", "zoe", str(uuid4()), link_id="one"), 2, later)
