@@ -5,9 +5,11 @@ A participant has access to one session, begun with the script that the link or 
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
+from cachetools import LRUCache
 from msgspec import Struct
 
 from api.auth.participant_tokens import ParticipantTokens
@@ -25,6 +27,8 @@ from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
 from store.interface.participant_rows import ParticipantRow
 
+KNOWN_MAX = 10_000
+"""Cached participants, those with the latest requests: reading one from the database takes longer than a request."""
 TOKENS_MAX = 100_000
 """The most participants of one tenant that have access by an application's tokens."""
 
@@ -62,6 +66,10 @@ class Participants:
         self._clock = runner.clock
         self._tokens = tokens
         self._revocations: WeakValueDictionary[str, _Revocation] = WeakValueDictionary()
+        self._beginning: WeakValueDictionary[str, PendingTurn[TurnResult]] = WeakValueDictionary()
+        self._known: LRUCache[str, ParticipantRow] = LRUCache(KNOWN_MAX)
+        self._changes = 0  # a row that was read before a change is not cached after it
+        self._chat.on_evicted = self._forget_session
 
     # -- a request ----------------------------------------------------------------------------------------------------
 
@@ -71,13 +79,30 @@ class Participants:
         Raises ApiError UNAUTHENTICATED if the access is revoked, has ended, or is of a link that was revoked.
         """
         revocation = self._revocations.get(participant_id)
-        row = await self._rows.get(participant_id)
+        row = self._known.get(participant_id) or await self._read(participant_id)
         if row is None or row.expires_at <= self._clock():
             raise ApiError("UNAUTHENTICATED", "the participant has no access any more")
         if revocation is None:
             revocation = self._revocations.setdefault(participant_id, _Revocation(row.link_id))
         name = f"participant {row.participant_id}"
         return Principal(row.tenant, frozenset({"participant"}), row.user_id, name, row), revocation
+
+    async def _read(self, participant_id: str) -> ParticipantRow | None:
+        changes = self._changes
+        row = await self._rows.get(participant_id)
+        if row is not None and changes == self._changes:
+            self._known[participant_id] = row
+        return row
+
+    def _forget(self, is_changed: Callable[[ParticipantRow], bool]) -> None:
+        """Drop the cached participants that changed in the database."""
+        self._changes += 1
+        for participant_id, row in list(self._known.items()):
+            if is_changed(row):
+                del self._known[participant_id]
+
+    def _forget_session(self, tenant: str, session_id: str) -> None:
+        self._forget(lambda row: (row.tenant, row.session_id) == (tenant, session_id))
 
     def token(self, row: ParticipantRow) -> SignedToken:
         """Return a new token of a participant."""
@@ -117,8 +142,13 @@ class Participants:
 
     def begin(self, row: ParticipantRow, new: NewSession) -> PendingTurn[TurnResult]:
         """Begin the session of a participant, once for all requests; awaiting the result raises ApiError."""
+        running = self._beginning.get(row.participant_id)
+        if running is not None and not running.is_answered:
+            return running
         condition = Preconditions(_creation_key(row.participant_id), None, False)
-        return self._creation.submit(row.tenant, new, condition, join=True, version=row.version)
+        pending = self._creation.submit(row.tenant, new, condition, join=True, version=row.version)
+        self._beginning[row.participant_id] = pending
+        return pending
 
     async def session_id_of(self, tenant: str, participant_id: str) -> str:
         """Return the id of the session that a participant will begin."""
@@ -181,12 +211,14 @@ class Participants:
         """Revoke the access of a participant at once, and end the streams. Raises ApiError PARTICIPANT_NOT_FOUND."""
         if not await self._rows.revoke(tenant, participant_id, self._clock()):
             raise ApiError("PARTICIPANT_NOT_FOUND", "there is no such participant, or the access is revoked already")
+        self._forget(lambda row: row.participant_id == participant_id)
         revocation = self._revocations.get(participant_id)
         if revocation is not None:
             revocation.set()
 
-    def end_streams(self, link_id: str) -> None:
-        """End the streams of all participants of a link that was revoked."""
+    def end_access(self, link_id: str) -> None:
+        """Forget all participants of a link that was revoked, and end their streams."""
+        self._forget(lambda row: row.link_id == link_id)
         for revocation in list(self._revocations.values()):
             if revocation.link_id == link_id:
                 revocation.set()

@@ -98,7 +98,7 @@ class Links:
         """Revoke a link with the access of its participants, and end their streams. Raises ApiError LINK_NOT_FOUND."""
         if not await self._rows.revoke_link(tenant, link_id, self._clock()):
             raise _not_found()
-        self._participants.end_streams(link_id)
+        self._participants.end_access(link_id)
 
     # -- of participants ----------------------------------------------------------------------------------------------
 

@@ -91,6 +91,8 @@ class Chat:
         self._cache = SessionCache(runner.store, catalog, runner.contexts, settings.session_cache_max)
         self._tasks: set[asyncio.Task[Any]] = set()
         self.timers_changed = asyncio.Event()
+        self.on_evicted: Callable[[str, str], None] = lambda tenant, session_id: None
+        """Called with the tenant and id of a session that was deleted, redacted or replaced in the database."""
 
     async def close(self) -> None:
         """Wait for the running turns."""
@@ -355,6 +357,7 @@ class Chat:
         """Drop a cached session that was deleted or redacted in the database, and end its streams."""
         self._cache.remove(tenant, session_id)
         self.live.remove((tenant, session_id))
+        self.on_evicted(tenant, session_id)
 
     # -- look -------------------------------------------------------------------------------------------------------
 
