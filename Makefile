@@ -1,7 +1,8 @@
 # make run         sets up and serves the example scripts; needs no key, and no network once installed
+# make console     checks and builds the pages of the console into api/console/static
 # make test        sets up and runs the tests, but for the slow ones
 # make check       style, types, imports, dependencies
-# make test-all    make test, then kills, fuzzing, documentation, generated clients, others' scripts, embedding models
+# make test-all    make test, then the console in a browser, kills, fuzzing, documentation, generated clients, others' scripts, embedding models
 # make soak        the long runs: ten times the kills and examples; hours
 # make transcripts writes tests/e2e/transcripts again, so that a change of them shows in the diff
 # make reference   writes the generated pages of docs/reference
@@ -24,7 +25,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run test test-all soak check size trace bench bench-memory bench-analytics fuzz mutants reference docs transcripts clean
+.PHONY: run console test test-all soak check size trace bench bench-memory bench-analytics fuzz mutants reference docs transcripts clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -43,6 +44,10 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 	$(PIP) -e '.[client-tests]'
 	touch $@
 
+.venv/console: .venv/dev
+	$(PIP) -e '.[console-tests]'
+	touch $@
+
 .venv/mutants: .venv/dev
 	$(PIP) -e '.[mutation-tests]'
 	touch $@
@@ -57,14 +62,24 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 	$(PIP) -e '.[docs]'
 	touch $@
 
-run: .venv/base
+PAGES := api/console/static/index.html
+PAGE_SOURCES := $(shell find api/console/web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts)
+
+# built only if they are older than their sources; without Node.js and a network the server runs without them
+$(PAGES): $(PAGE_SOURCES) | .venv/base
+	PYTHONPATH=. $(BIN)/python api/console/web/build.py --optional
+
+console: .venv/base
+	PYTHONPATH=. $(BIN)/python api/console/web/build.py
+
+run: .venv/base $(PAGES)
 	$(BIN)/cuebook serve --port $(PORT)
 
 test: .venv/dev
-	TEST_EFFORT=0.2 $(PYTEST) -m 'not slow and not embeddings'
+	TEST_EFFORT=0.2 $(PYTEST) -m 'not slow and not embeddings and not browser'
 
-test-all: test .venv/embeddings .venv/clients .venv/docs
-	$(PYTEST) -m 'slow or embeddings'
+test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
+	$(PYTEST) -m 'slow or embeddings or browser'
 
 soak: .venv/embeddings .venv/clients .venv/docs
 	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000
@@ -119,4 +134,4 @@ mutants: .venv/mutants
 	$(BIN)/python tests/benchmarks/mutation_score.py
 
 clean:
-	rm -rf .venv mutants .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache site
+	rm -rf .venv mutants .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache site api/console/static api/console/web/node_modules

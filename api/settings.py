@@ -189,12 +189,13 @@ FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: its address, for other commands
 KEY_FILE = "server-key"  # its key: an account that can read this file can read the database too
-_FOLDERS = frozenset({"data", "scripts", "prompts", "docs", "auth_jwt_key_file", "snapshot_folder"})
+_FOLDERS = frozenset({"data", "scripts", "prompts", "docs", "console", "auth_jwt_key_file", "snapshot_folder"})
 _LISTS = frozenset(
     {"cors_origins", "trusted_proxies", "webhook_private_targets", "tool_private_targets"}
 )  # comma-separated in variables
 _BUDGET = "budgets_"  # prefix of the names of budgets in variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
+PAGES = Path(__file__).parent / "console" / "static"  # where `make console` writes
 SITE = Path(__file__).parent.parent / "site"  # where `make docs` writes
 
 OFFLINE = "offline"
@@ -217,6 +218,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     docs: Path = SITE
     """The folder of the built documentation, which is served at `/docs`; the default is where `make docs` writes it. It
     need not exist."""
+    console: Path = PAGES
+    """The folder of the built pages of the console, which is served at `/`; the default is where `make console` writes
+    them. It need not exist."""
     host: str = "127.0.0.1"
     """The address to listen on; only loopback, as long as there are no keys."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000

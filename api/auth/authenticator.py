@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from cachetools import LRUCache
 from msgspec import Struct
+from msgspec.structs import replace
 
 from api.auth.api_keys import PREFIX, ApiKeys, KnownKey, digest_of
 from api.auth.participant_tokens import PREFIX as PARTICIPANT_PREFIX
@@ -43,6 +44,8 @@ class Authenticated(Struct, frozen=True):
     known: KnownKey | None = None
     participant_id: str | None = None
     """The participant whom a token names; the principal follows from the database."""
+    is_by_cookie: bool = False
+    """Whether a browser sent the credential by itself."""
 
 
 _FREE = Authenticated(ANONYMOUS_ADMIN)
@@ -108,6 +111,20 @@ class Authenticator:
         """Return the sender by its credential. Raises ApiError UNAUTHENTICATED, FORBIDDEN, REQUEST_INVALID."""
         values = _auth_headers(headers)
         credential = _credential(values)
+        if credential:
+            return self._holder(credential, values)
+        credential = _cookie(values)
+        return replace(self._holder(credential, values), is_by_cookie=bool(credential))
+
+    def identify(self, credential: str) -> Principal:
+        """Return the principal of a key or token, not of a participant's. Raises ApiError UNAUTHENTICATED."""
+        sender = self._holder(credential, {})
+        if sender.participant_id is not None:
+            raise ApiError("UNAUTHENTICATED", "the token of a participant is for the page of a link")
+        return sender.principal
+
+    def _holder(self, credential: str, values: Mapping[bytes, str]) -> Authenticated:
+        """Return the sender with this credential; it may be empty. Raises ApiError as `_find`."""
         if self._operator is not None and credential and digest_of(credential) == self._operator:
             return Authenticated(Principal(tenant=_tenant(values), name=OPERATOR))
         if credential.startswith(PARTICIPANT_PREFIX):
@@ -152,7 +169,9 @@ def tokens_of(settings: Settings) -> HolderOf | None:
 
 OPERATOR = "operator"
 """The name of the operator's principal."""
-_READ = frozenset({b"authorization", b"x-api-key", b"host", TENANT_HEADER.encode()})
+COOKIE: Final = "cuebook_key"
+"""The cookie in which a browser that signed in keeps its key."""
+_READ = frozenset({b"authorization", b"x-api-key", b"cookie", b"host", TENANT_HEADER.encode()})
 
 
 def _auth_headers(headers: Headers) -> Mapping[bytes, str]:
@@ -175,6 +194,15 @@ def _credential(values: Mapping[bytes, str]) -> str:
     if len(credential) > CREDENTIAL_CHARS_MAX:
         raise ApiError("UNAUTHENTICATED", "invalid API key")
     return credential
+
+
+def _cookie(values: Mapping[bytes, str]) -> str:
+    """Return the key in the cookie; empty without one."""
+    for pair in values.get(b"cookie", "").split(";"):
+        name, _, value = pair.partition("=")
+        if name.strip() == COOKIE and len(value) <= CREDENTIAL_CHARS_MAX:
+            return value.strip().strip('"')
+    return ""
 
 
 def _tenant(values: Mapping[bytes, str]) -> str:

@@ -17,7 +17,7 @@ from api.asgi.sse_response import REVOCATION
 from api.auth.authenticator import OPERATOR, Authenticator
 from api.auth.policy import ADMIN, DEBUGGING, RoutePolicy
 from api.auth.principal import CALLER, Principal
-from api.auth.request_checks import Addresses, check_origin, check_place
+from api.auth.request_checks import Addresses, check_cookie_origin, check_origin, check_place
 from api.errors import ApiError
 from api.ids import TENANT
 from api.settings import Settings
@@ -194,6 +194,8 @@ class AuthMiddleware:
             state[REVOCATION] = sender.known.revoked
         if rule.is_open:
             return
+        if sender.is_by_cookie:
+            check_cookie_origin(scope["method"], scope["headers"])
         parameters = scope["path_params"]
         check_place(parameters, scope["query_string"])
         check_role(rule, principal, parameters)

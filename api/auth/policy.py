@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from api.console.serve import OPEN_PATHS
 from api.schemas.keys import AnyRole, Role
 
 
@@ -47,8 +48,11 @@ DEBUGGING: frozenset[Role] = frozenset({"author", "admin"})
 """Roles that may read prompts and raw replies."""
 
 
+_OPEN = OPEN_PATHS | {"schema", "docs"}
+
+
 def policy_of(method: str, path: str) -> RoutePolicy:
-    """Return the policy of a route; the OpenAPI description, the documentation and OPTIONS are open."""
-    if method == "OPTIONS" or path.split("/")[1] in {"schema", "docs"}:
+    """Return the policy of a route; the OpenAPI description, the documentation, the pages and OPTIONS are open."""
+    if method == "OPTIONS" or path.split("/")[1] in _OPEN:
         return OPEN
     return ROUTE_POLICIES.get(f"{method} {path}", ADMIN)

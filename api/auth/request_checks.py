@@ -124,6 +124,20 @@ def check_origin(method: str, headers: Iterable[tuple[bytes, bytes]], origins: f
     )
 
 
+def check_cookie_origin(method: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Reject requests that may change data with the credential of a cookie, unless a page of this server sent them:
+    browsers add cookies by themselves. `cors_origins` permits nothing here, and a request without an origin does not
+    pass. Raises ApiError FORBIDDEN.
+    """
+    if method in SAFE:
+        return
+    sent = {name: value.decode("latin-1") for name, value in headers if name in _READ}
+    origin, site = sent.get(b"origin", ""), sent.get(b"sec-fetch-site")
+    if site == "same-origin" or (site is None and origin and _is_same(origin, sent.get(b"host", ""))):
+        return
+    raise ApiError("FORBIDDEN", "only a page of this server can change data with its cookie; send a key instead")
+
+
 def _is_same(origin: str, host: str) -> bool:
     """Return whether an origin names the requested host; the scheme is ignored, because TLS may end at a proxy."""
     try:

@@ -27,6 +27,7 @@ from api.http.openapi import PolicyPlugin, description
 from api.http.request import JSON, TAKES, ApiRequest, condition
 from api.http.routes import (
     analytics,
+    console,
     contexts,
     documentation,
     events,
@@ -43,6 +44,7 @@ from api.http.routes import (
     scripts,
     session_lists,
     sessions,
+    sign_in,
     timers,
     transfers,
     users,
@@ -76,13 +78,14 @@ ROUTERS = (
     _router("Memory", memory_units, memory_groups, memory),
     memory_files.exports,
     _router("Scripts", scripts),
-    _router("Access", keys),
+    _router("Access", keys, sign_in),
     _router("Participants", links, participants),
     _router("Webhooks", webhooks),
     _router("Users", users),
     _router("Operations", health, path=""),
     _router("Operations", maintenance),
     _router("Documentation", documentation, path=""),
+    _router("Console", console, path=""),
 )
 
 

@@ -77,6 +77,7 @@ class Services:
         self.live = live or LiveTurns(settings)
         self.requests = requests or OpenRequests(settings)
         authenticator = Authenticator(settings, self.keys, clock, operator_key, always=keys_needed)
+        self.authenticator = authenticator
         policy = AddressPolicy.of(settings, lambda: is_loopback(settings.host) and not authenticator.is_required)
         self.webhooks = WebhookRegistry(store, settings, policy, clock, ids)
         self.dispatcher = Dispatcher(store, self.webhooks, Sender(settings, policy), settings, clock, ids)

@@ -28,6 +28,25 @@ class NewKey(Body, frozen=True, kw_only=True):
     expires_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
 
 
+class SignIn(Body, frozen=True, kw_only=True):
+    """A key, or a token, to sign in with."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=4_000)]
+
+
+class CallerView(View, frozen=True, kw_only=True):
+    """The caller of the API: the holder of a key or token, or everybody on a server without keys."""
+
+    tenant: str
+    roles: list[AnyRole]
+    user_id: str | None
+    """The user that the key is bound to."""
+    name: str
+    """The name of the key."""
+    keys_required: bool
+    """Whether the server requires a key."""
+
+
 class KeyView(View, frozen=True, kw_only=True):
     """A key, without its text."""
 

@@ -17,6 +17,9 @@ route                                                         none app author an
 GET /health                                                     yes  yes yes    yes     yes    yes   yes    yes yes yes
 GET /ready                                                      yes  yes yes    yes     yes    yes   yes    yes yes yes
 GET /metrics                                                    401  403 403    403     403    yes   403    403 403 403
+GET /api/me                                                     401  yes yes    yes     yes    yes   yes    yes yes 403
+POST /api/sign-in                                               yes  yes yes    yes     yes    yes   yes    yes yes yes
+POST /api/sign-out                                              yes  yes yes    yes     yes    yes   yes    yes yes yes
 GET /api/sessions                                               401  yes 403    403     yes    yes   yes    yes 403 403
 POST /api/sessions                                              401  yes 403    403     403    yes   yes    yes 403 403
 GET /api/sessions/{sessionId}/messages                         401  yes 403    403     yes    yes   yes    yes 404 403

@@ -1,0 +1,1 @@
+"""The console: the pages for browsers, built from `web/` into `static/`."""

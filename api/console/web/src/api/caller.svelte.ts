@@ -1,0 +1,36 @@
+import { api, ApiProblem, dataOf, type Schemas } from './client'
+
+export type Caller = Schemas['CallerView']
+type Role = Caller['roles'][number]
+
+/** Who the pages act for; `state` is `needed` while a key must be entered. */
+export const caller = $state<{ state: 'loading' | 'known' | 'needed' | 'failed'; view: Caller | null; error: unknown }>({
+  state: 'loading',
+  view: null,
+  error: null,
+})
+
+export async function readCaller() {
+  try {
+    caller.view = dataOf(await api.GET('/api/me'))
+    caller.state = 'known'
+  } catch (error) {
+    caller.error = error
+    caller.state = error instanceof ApiProblem && error.status === 401 ? 'needed' : 'failed'
+  }
+}
+
+export async function signIn(key: string) {
+  caller.view = dataOf(await api.POST('/api/sign-in', { body: { key } }))
+  caller.state = 'known'
+}
+
+export async function signOut() {
+  dataOf(await api.POST('/api/sign-out'))
+  caller.view = null
+  caller.state = 'needed'
+}
+
+export function hasRole(...roles: Role[]): boolean {
+  return [...roles, 'admin' as const].some((role) => caller.view?.roles.includes(role))
+}

@@ -1,0 +1,40 @@
+// The client of our own API; its types are generated from the server's schema.
+import createClient from 'openapi-fetch'
+import type { components, paths } from './schema'
+
+export type Schemas = components['schemas']
+
+const client = createClient<paths>({ baseUrl: '' })
+
+/** An answer of the server that is an error, or that did not come. */
+export class ApiProblem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly fix: string,
+  ) {
+    super(message)
+  }
+}
+
+type Answer<T> = { data?: T; error?: unknown; response: Response }
+
+/** Return the data of an answer. Throws ApiProblem. */
+export function dataOf<T>({ data, error, response }: Answer<T>): T {
+  if (!response.ok) throw problemOf(response.status, error)
+  return data as T
+}
+
+export function problemOf(status: number, body: unknown): ApiProblem {
+  const error = (body as { error?: Record<string, unknown> } | undefined)?.error
+  const recovery = error?.recovery as { suggestion?: string } | undefined
+  return new ApiProblem(
+    status,
+    String(error?.code ?? 'UNKNOWN'),
+    String(error?.message ?? `HTTP ${status}`),
+    recovery?.suggestion ?? '',
+  )
+}
+
+export const api = client

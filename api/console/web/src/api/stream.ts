@@ -1,0 +1,64 @@
+// Server-sent events: of a turn, which is a POST, and of a session, which reconnects by itself.
+import { ApiProblem, problemOf, type Schemas } from './client'
+
+export type Frame = { id: string; event: string; data: any }
+export type SessionEvent = Schemas['EventView']
+
+/** Return the frames of a text of whole lines; the rest, which is not complete, is second. */
+export function readFrames(text: string): [Frame[], string] {
+  const blocks = text.split('\n\n')
+  const rest = blocks.pop() ?? ''
+  return [blocks.flatMap(readFrame), rest]
+}
+
+function readFrame(block: string): Frame[] {
+  const values: Record<string, string> = {}
+  for (const line of block.split('\n')) {
+    const [, name, value] = /^(id|event|data): ?(.*)$/.exec(line) ?? []
+    if (name) values[name] = value ?? ''
+  }
+  if (values.event === undefined || values.data === undefined) return []
+  return [{ id: values.id ?? '', event: values.event, data: JSON.parse(values.data) }]
+}
+
+/** Run a turn and pass on its frames as they arrive; return the answer. Throws ApiProblem. */
+export async function runTurn<T>(
+  path: string,
+  body: unknown,
+  onFrame: (frame: Frame) => void,
+  headers: Record<string, string> = {},
+): Promise<T> {
+  const response = await fetch(path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream', ...headers },
+    body: JSON.stringify(body),
+  }).catch(() => {
+    throw new ApiProblem(0, 'OFFLINE', 'the server did not answer', '')
+  })
+  if (!response.ok || !response.body) throw problemOf(response.status, await response.json().catch(() => undefined))
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  let buffer = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) throw new ApiProblem(0, 'OFFLINE', 'the connection ended before the answer', '')
+    const [frames, rest] = readFrames(buffer + value)
+    buffer = rest
+    for (const frame of frames) {
+      onFrame(frame)
+      if (frame.event === 'error') throw problemOf(500, frame.data)
+      if (frame.event === 'turn') return frame.data as T
+    }
+  }
+}
+
+/** Follow a session from an event on; returns the function that stops. The browser reconnects by itself. */
+export function followSession(session: string, after: number, kinds: string[], onFrame: (frame: Frame) => void) {
+  const source = new EventSource(`/api/sessions/${encodeURIComponent(session)}/events?after=${after}`)
+  for (const kind of kinds) {
+    source.addEventListener(kind, (message) => {
+      if (!(message instanceof MessageEvent)) return // the browser's own `error`
+      onFrame({ id: message.lastEventId, event: kind, data: JSON.parse(message.data) })
+    })
+  }
+  return () => source.close()
+}

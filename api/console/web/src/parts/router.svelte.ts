@@ -1,0 +1,26 @@
+// Addresses of the console: the first part of the path is the screen, the second what it shows.
+function read() {
+  const [screen = '', ...rest] = location.pathname.split('/').filter(Boolean).map(decodeURIComponent)
+  return { screen, place: rest.join('/'), query: new URLSearchParams(location.search) }
+}
+
+export const route = $state(read())
+
+export function go(path: string, { replace = false } = {}) {
+  if (replace) history.replaceState(null, '', path)
+  else history.pushState(null, '', path)
+  Object.assign(route, read())
+}
+
+addEventListener('popstate', () => Object.assign(route, read()))
+
+/** Follow links to own screens without loading the page again. */
+export function followLinks(event: MouseEvent) {
+  const link = (event.target as Element | null)?.closest('a')
+  if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download')) return
+  if (link.hash && link.pathname === location.pathname) return // within the page
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+  if (!/^\/(sessions|play|sign-in)?(\/|$)/.test(link.pathname)) return
+  event.preventDefault()
+  go(link.pathname + link.search)
+}

@@ -1,0 +1,16 @@
+// The screens of the console by the first part of their address, with the roles that they need besides `admin`.
+import type { Component } from 'svelte'
+import type { Caller } from '../api/caller.svelte'
+import { t } from '../strings/index.svelte'
+import { route } from '../parts/router.svelte'
+
+type Screen = { title: () => string; roles: Caller['roles']; load: () => Promise<{ default: Component }> }
+
+export const screens = {
+  sessions: {
+    title: () => t().sessions,
+    roles: ['app', 'reader'],
+    load: () => (route.place ? import('./Session.svelte') : import('./Sessions.svelte')),
+  },
+  play: { title: () => t().play, roles: ['app'], load: () => import('./Play.svelte') },
+} satisfies Record<string, Screen>

@@ -1,0 +1,38 @@
+// Texts of the pages in the languages of the console; a text that a language lacks does not compile.
+import { en, type Strings } from './en'
+import { zh } from './zh'
+
+export const languages = { en, zh }
+export type Language = keyof typeof languages
+
+const KEY = 'cuebook.language'
+
+function first(): Language {
+  const stored = localStorage.getItem(KEY)
+  if (stored === 'en' || stored === 'zh') return stored
+  return navigator.languages.find((name) => /^(en|zh)\b/.test(name))?.startsWith('zh') ? 'zh' : 'en'
+}
+
+const chosen = $state({ language: first() })
+
+/** Return the texts of the chosen language. */
+export function t(): Strings {
+  return languages[chosen.language]
+}
+
+export function language(): Language {
+  return chosen.language
+}
+
+export function setLanguage(name: Language) {
+  chosen.language = name
+  localStorage.setItem(KEY, name)
+  document.documentElement.lang = name
+}
+
+document.documentElement.lang = chosen.language
+
+export function timeText(value: string | null | undefined): string {
+  if (!value) return ''
+  return new Intl.DateTimeFormat(chosen.language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value))
+}

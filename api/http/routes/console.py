@@ -1,0 +1,39 @@
+"""Routes for the pages of the console: `/` and its screens, and the files that these load."""
+
+import asyncio
+
+from litestar import Response, get
+from litestar.params import FromPath
+
+from api.console.serve import ASSETS, INDEX, SCREENS, PageFile, file_response, find_file, not_built
+from api.errors import ApiError
+from api.http.request import ApiRequest
+
+_SCREENS = ["/", *(path for screen in SCREENS for path in (f"/{screen}", f"/{screen}/{{place:path}}"))]
+
+
+@get(_SCREENS, include_in_schema=False)
+async def console(request: ApiRequest) -> Response[bytes] | Response[str]:
+    """Return the page of the console, which shows the screen of its address."""
+    file = await asyncio.to_thread(find_file, request.services.settings.console, INDEX)
+    return not_built() if file is None else _response(request, file, is_hashed=False)
+
+
+@get(f"/{ASSETS}/{{name:path}}", include_in_schema=False)
+async def console_file(request: ApiRequest, name: FromPath[str]) -> Response[bytes]:
+    """Return a script, a style sheet or an image of the console."""
+    folder = request.services.settings.console / ASSETS
+    file = await asyncio.to_thread(find_file, folder, name)
+    if file is None:
+        raise ApiError("NOT_FOUND", "the console has no such file; reload the page")
+    return _response(request, file, is_hashed=True)
+
+
+def _response(request: ApiRequest, file: PageFile, *, is_hashed: bool) -> Response[bytes]:
+    headers = request.headers
+    return file_response(
+        file,
+        is_hashed=is_hashed,
+        if_none_match=headers.get("if-none-match", ""),
+        accept_encoding=headers.get("accept-encoding", ""),
+    )

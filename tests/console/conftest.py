@@ -1,0 +1,90 @@
+"""Chromium, and a server with the built pages: ``make console`` and ``make .venv/console`` prepare both."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from playwright.async_api import Page, async_playwright, expect
+
+from api.settings import KEY_FILE, PAGES
+from tests.support.server_process import ServerProcess
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WAIT_MS = 10_000
+# what a page must never do, noted from before its first script on
+WATCH = """
+window.noted = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.noted.push(`${event.violatedDirective} ${event.blockedURI}`));
+window.alert = (text) => window.noted.push(`alert ${text}`);
+"""
+
+OpenPage: TypeAlias = Callable[..., Awaitable[Page]]
+"""Open a page of the console: ``page = await open_page("/play", width=360)``."""
+NewKey: TypeAlias = Callable[..., Awaitable[str]]
+"""Create a key with these roles; return its text."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests of this folder."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    """Start a server with the scripts of the tests."""
+    assert (PAGES / "index.html").is_file(), "the pages are not built: `make console`"
+    process = ServerProcess(tmp_path)
+    await process.ready()
+    yield process
+    await process.stop()
+
+
+@pytest.fixture
+def new_key(server: ServerProcess) -> NewKey:
+    """Create a key with the operator's key."""
+
+    async def create(*roles: str) -> str:
+        operator = (server.folder / "data" / KEY_FILE).read_text()
+        async with server.client() as api:
+            body = {"name": "a browser", "roles": roles}
+            answer = await api.post("/api/keys", json=body, headers={"Authorization": f"Bearer {operator}"})
+            return str(answer.json()["key"])
+
+    return create
+
+
+@pytest.fixture
+async def open_page(server: ServerProcess) -> AsyncIterator[OpenPage]:
+    """Open pages in a new browser; at the end, none may have broken the content security policy or thrown an error."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        context = await browser.new_context(locale="en-US")
+        context.set_default_timeout(WAIT_MS)
+        expect.set_options(timeout=WAIT_MS)
+        await context.add_init_script(WATCH)
+        errors: list[str] = []
+
+        async def open_at(path: str, *, width: int = 1280, theme: str = "light") -> Page:
+            page = await context.new_page()
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            await page.set_viewport_size({"width": width, "height": 900})
+            await page.goto(server.url + path)
+            return page
+
+        yield open_at
+        noted = [each for page in context.pages for each in await page.evaluate("window.noted")]
+        await browser.close()
+        assert (noted, errors) == ([], [])

@@ -1,0 +1,126 @@
+"""Play: somebody talks to a script in a browser."""
+
+import re
+
+from playwright.async_api import Page, expect
+
+from tests.console.conftest import OpenPage
+from tests.support.server_process import ServerProcess
+
+
+async def begin(page: Page, script: str = "visit") -> None:
+    await page.get_by_label("Script").select_option(script)
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_label("Message")).to_be_visible()
+
+
+async def say(page: Page, text: str) -> None:
+    await page.get_by_label("Message").fill(text)
+    await page.keyboard.press("Enter")
+
+
+async def test_a_conversation_from_begin_to_end(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    said = page.get_by_role("log")
+    await expect(said).to_contain_text("What may I call you?")
+    await say(page, "Ana")
+    await expect(said).to_contain_text("How old are you, Ana?")
+    await say(page, "old")
+    await expect(said).to_contain_text("A number from 1 to 120, please.")
+    await say(page, "41")
+    await page.get_by_role("button", name="so so").click()
+    await expect(said).to_contain_text("Noted as B, Ana.")
+    await page.get_by_role("button", name="Go on, please.").click()
+    await expect(said).to_contain_text("Ready?")
+    await say(page, "yes")
+    await expect(page.get_by_text("The conversation is over.").first).to_be_visible()
+
+
+async def test_changes_of_a_turn_are_beside_it(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    await say(page, "Ana")
+    await expect(page.get_by_text('nickname: null → "Ana"')).to_be_visible()
+    await expect(page.get_by_text("hello › who › ask_age")).to_be_visible()
+
+
+async def test_back_to_a_turn_and_on(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    await page.get_by_role("button", name="Back to here (0)").click()
+    await expect(page.get_by_role("log")).not_to_contain_text("Ana")
+    await say(page, "Ben")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ben?")
+
+
+async def test_a_fork_leaves_the_first_session(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    first = page.url
+    await page.get_by_role("button", name="Fork from here (0)").click()
+    await expect(page.get_by_role("log")).not_to_contain_text("Ana")
+    assert page.url != first
+    await page.goto(first)
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+
+
+async def test_restart_begins_another_session(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    first = page.url
+    await page.get_by_role("button", name="Restart").click()
+    await expect(page.get_by_role("log")).not_to_contain_text("Ana")
+    await expect(page).not_to_have_url(first)
+
+
+async def test_with_the_keyboard_alone(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await expect(page.get_by_role("button", name="Begin")).to_be_visible()
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_label("Script")).to_be_focused()
+    for _ in range(2):
+        await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("log")).to_be_visible()
+    await page.get_by_label("Message").focus()
+    await page.keyboard.type("Ana")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("log")).to_contain_text("Ana")
+
+
+FORM = """
+cuebook: 1
+script: pets
+actions:
+  - form: pets
+  - say: "{{ name }} has {{ kinds | length }}."
+forms:
+  - form: pets
+    title: Your pets
+    fields:
+      - {field: name, label: Your name, required: true}
+      - {field: kinds, label: Pets, type: multichoice, choices: [dog, cat], default: []}
+"""
+
+
+async def test_a_form_shows_what_is_missing(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(FORM)
+    page = await open_page("/play")
+    await begin(page, "pets")
+    await page.get_by_role("checkbox", name="dog").check()
+    await page.get_by_role("button", name="Submit").click()
+    await expect(page.get_by_label("Your name")).to_have_attribute("aria-invalid", "true")
+    await page.get_by_label(re.compile("Your name")).fill("Ana")
+    await page.get_by_role("button", name="Submit").click()
+    await expect(page.get_by_role("log")).to_contain_text("Ana has 1.")

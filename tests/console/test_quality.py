@@ -1,0 +1,123 @@
+"""What holds for every page: accessible in both themes, narrow screens, hostile texts, a small first load."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from api.settings import PAGES
+from tests.console.conftest import NewKey, OpenPage
+from tests.support.paths import ROOT
+from tests.support.server_process import ServerProcess
+
+AXE = ROOT / "api/console/web/node_modules/axe-core/axe.min.js"
+FIRST_LOAD_BYTES_MAX = 120_000
+HOSTILE = [
+    "<script>alert('script')</script>",
+    "<img src=x onerror=\"alert('image')\">",
+    "javascript:alert('address')",
+    "{{ constructor.constructor('alert(1)')() }}",
+    "</textarea><svg onload=alert(1)>",
+    "\u202egnirts desrever",
+]
+
+
+async def violations(page: Page) -> list[str]:
+    """Return what axe finds; its text is evaluated by the debugger, which the policy of the page does not concern."""
+    await page.evaluate(AXE.read_text("utf-8"))
+    found: dict[str, Any] = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found["violations"]]
+
+
+async def a_session(server: ServerProcess) -> str:
+    async with server.client() as api:
+        session = await api.create_session("visit")
+        await api.send_texts(session, "Ana", "41")
+        return str(session["sessionId"])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProcess, theme: str) -> None:
+    session = await a_session(server)
+    for path, ready in (
+        ("/sessions", "First visit"),
+        (f"/sessions/{session}", "hello › who › ask_mood"),
+        ("/play", "Begin"),
+        (f"/play/{session}", "How are you?"),
+    ):
+        page = await open_page(path, theme=theme)
+        await expect(page.get_by_role("main")).to_contain_text(ready)
+        assert (path, await violations(page)) == (path, [])
+
+
+async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await a_session(server)
+    for path in ("/sessions", f"/sessions/{session}", "/play", f"/play/{session}"):
+        page = await open_page(path, width=360)
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+        await expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, path
+
+
+async def test_hostile_texts_are_texts(open_page: OpenPage, server: ServerProcess) -> None:
+    """Of users, scripts and applications: nothing of them runs, and their addresses are no links."""
+    text = " ".join(HOSTILE)
+    async with server.client() as api:
+        await api.publish_script(
+            "cuebook: 1\nscript: hostile\ntitle: '<b onclick=alert(1)>bold</b>'\nactions:\n"
+            "  - show: {image: 'javascript:alert(1)', caption: '<img src=x onerror=alert(2)>'}\n"
+            "  - ask: What?\n    into: answer\n  - choose: Which?\n    into: pick\n"
+            "    choices: ['<svg onload=alert(3)>', other]\n"
+        )
+        session = await api.create_session("hostile", user=HOSTILE[0], metadata={"title": HOSTILE[1]})
+        await api.send_texts(session, text)
+    for path in ("/sessions", f"/sessions/{session['sessionId']}", f"/play/{session['sessionId']}"):
+        page = await open_page(path)
+        await expect(page.get_by_role("main")).to_contain_text("onerror")
+        assert await page.evaluate("document.querySelectorAll('main img, main svg, main script, main b').length") == 0
+        assert await page.locator("main a[href^=javascript]").count() == 0
+
+
+async def test_the_first_load_is_small(open_page: OpenPage) -> None:
+    sizes: dict[str, int] = {}
+    page = await open_page("/sign-in")
+    page.on("response", lambda answer: sizes.update({answer.url: int(answer.headers.get("content-length", 0))}))
+    await page.goto(page.url.replace("/sign-in", "/"))
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    loaded = sum(size for url, size in sizes.items() if "/api/" not in url)
+    print(f"first load: {loaded / 1_000:.1f} kB gzip in {len(sizes)} responses")
+    assert 10_000 < loaded <= FIRST_LOAD_BYTES_MAX
+
+
+async def test_a_key_is_entered_and_roles_decide(open_page: OpenPage, new_key: NewKey) -> None:
+    reader = await new_key("reader")
+    page = await open_page("/play")
+    await page.get_by_label("API key").fill("cbk_wrong")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_contain_text("UNAUTHENTICATED")
+    assert await violations(page) == []
+    await page.get_by_label("API key").fill(reader)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_text("Your key has no role for this screen.")).to_be_visible()
+    await expect(page.get_by_role("link", name="Play")).to_have_count(0)
+    await page.get_by_role("link", name="Sessions").click()
+    await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    assert reader not in str(await page.evaluate("[document.cookie, JSON.stringify(localStorage)]"))
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_label("API key")).to_be_visible()
+
+
+async def test_language_and_theme_stay_after_a_reload(open_page: OpenPage) -> None:
+    page = await open_page("/")
+    await page.get_by_label("Theme").select_option("dark")
+    await page.get_by_label("Language").select_option("zh")
+    await page.reload()
+    await expect(page.get_by_role("heading", level=1, name="会话")).to_be_visible()
+    assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert await page.evaluate("document.documentElement.lang") == "zh"
+
+
+def test_the_pages_refer_to_no_other_host() -> None:
+    index = (PAGES / "index.html").read_text("utf-8")
+    assert "http" not in index.replace("http-equiv", "")
+    assert list(PAGES.rglob("*.map")) == []

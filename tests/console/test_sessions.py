@@ -1,0 +1,113 @@
+"""Sessions: the list with its filters, and one session with its timeline."""
+
+import re
+
+from playwright.async_api import expect
+
+from tests.console.conftest import OpenPage
+from tests.support.server_process import ServerProcess
+
+
+async def two_turns(server: ServerProcess, user: str = "ana") -> str:
+    async with server.client() as api:
+        session = await api.create_session("visit", user=user, metadata={"team": "north"})
+        await api.send_texts(session, user.title(), "41")
+        return str(session["sessionId"])
+
+
+async def test_an_empty_list_leads_to_play(open_page: OpenPage) -> None:
+    page = await open_page("/")
+    await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    await page.get_by_role("main").get_by_role("link", name="Play").last.click()
+    await expect(page.get_by_role("button", name="Begin")).to_be_visible()
+
+
+async def test_filters_are_in_the_address(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_turns(server, "ana")
+    await two_turns(server, "ben")
+    page = await open_page("/sessions")
+    rows = page.get_by_role("main").get_by_role("listitem")
+    await expect(rows).to_have_count(2)
+    await page.get_by_label("User").fill("ben")
+    await page.get_by_role("button", name="Filter").click()
+    await expect(rows).to_have_count(1)
+    assert "userId=ben" in page.url
+    await page.get_by_label("Status").select_option("completed")
+    await page.get_by_role("button", name="Filter").click()
+    await expect(page.get_by_text("No session matches the filters.")).to_be_visible()
+    await page.go_back()
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("link", name="Clear filters").click()
+    await expect(rows).to_have_count(2)
+
+
+async def test_messages_are_found_by_their_words(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await two_turns(server)
+    page = await open_page("/sessions?q=old")
+    await expect(page.get_by_role("main").locator("mark")).to_have_text("old")
+    await page.get_by_role("main").get_by_role("listitem").get_by_role("link").click()
+    await expect(page).to_have_url(re.compile(f"{session}.turn=1"))
+    await expect(page.get_by_text("Turn 1 of 2")).to_be_visible()
+
+
+async def test_the_state_of_any_turn(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(f"/sessions/{await two_turns(server)}")
+    state = page.get_by_role("region", name="State")
+    await expect(state).to_contain_text("hello › who › ask_mood")
+    await expect(state).to_contain_text("age changed 41")
+    await page.get_by_role("slider").focus()
+    await page.keyboard.press("Home")
+    await expect(state).to_contain_text("hello › who › ask_name")
+    await page.keyboard.press("ArrowRight")
+    await expect(state).to_contain_text("hello › who › ask_age")
+
+
+async def test_rows_are_chosen_with_arrow_keys(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(f"/sessions/{await two_turns(server)}")
+    timeline = page.get_by_role("listbox", name="Timeline")
+    await page.get_by_label("Show").select_option("messages")
+    await timeline.focus()
+    await page.keyboard.press("Home")
+    await page.keyboard.press("ArrowDown")
+    await expect(timeline.get_by_role("option", selected=True)).to_contain_text("Welcome.")
+    await page.keyboard.press("End")
+    await expect(timeline.get_by_role("option", selected=True)).to_contain_text("How are you?")
+
+
+async def test_what_happens_meanwhile_appears(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await two_turns(server)
+    page = await open_page(f"/sessions/{session}")
+    await expect(page.get_by_text("● Live")).to_be_visible()
+    async with server.client() as api:
+        await api.send_message({"sessionId": session}, {"choice": "A"})
+    await expect(page.get_by_text("Turn 3 of 3")).to_be_visible()
+    await expect(page.get_by_role("option").filter(has_text="Noted as A")).to_be_visible()
+
+
+async def test_a_variable_is_set(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(f"/sessions/{await two_turns(server)}")
+    await page.get_by_role("button", name="Set a variable").click()
+    await page.get_by_role("dialog").get_by_label("Name").fill("age")
+    await page.get_by_role("dialog").get_by_label("Value").fill("42")
+    await page.get_by_role("button", name="Set", exact=True).click()
+    await expect(page.get_by_role("region", name="State")).to_contain_text("age changed 42")
+
+
+async def test_rewind_fork_and_end(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await two_turns(server)
+    page = await open_page(f"/sessions/{session}?turn=0")
+    await page.get_by_role("button", name="Fork here").click()
+    await expect(page).not_to_have_url(re.compile(session))
+    await page.goto(f"{server.url}/sessions/{session}?turn=1")
+    await page.get_by_role("button", name="Rewind to here").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Rewind to here").click()
+    await expect(page.get_by_role("region", name="State")).to_contain_text("hello › who › ask_age")
+    await page.get_by_role("button", name="End", exact=True).click()
+    await page.get_by_role("dialog").get_by_label("Reason").fill("a test")
+    await page.get_by_role("dialog").get_by_role("button", name="End").click()
+    await expect(page.get_by_text("Completed")).to_be_visible()
+
+
+async def test_an_unknown_session_says_so(open_page: OpenPage) -> None:
+    page = await open_page("/sessions/00000000-0000-0000-0000-000000000000")
+    await expect(page.get_by_role("alert")).to_contain_text("SESSION_NOT_FOUND")
