@@ -121,3 +121,10 @@ async def test_cookies_of_another_tenant_see_its_data_alone(api: ApiClient) -> N
     sent = {"Cookie": f"cuebook_key={key}"}
     assert (await api.get("/api/me", headers=sent)).json()["tenant"] == "clinic"
     assert (await api.get("/api/sessions", headers=sent)).json()["data"] == []
+
+
+async def test_tokens_of_participants_do_not_sign_in(api: ApiClient) -> None:
+    headers = {"Authorization": f"Bearer {await key_of(api, 'app')}"}
+    made = await api.post("/api/participants/tokens", json={"userId": "ana", "scriptId": "visit"}, headers=headers)
+    answer = await sign_in(api, made.json()["token"])
+    assert (made.status_code, answer.status_code, "set-cookie" in answer.headers) == (201, 401, False)
