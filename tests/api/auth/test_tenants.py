@@ -95,6 +95,8 @@ BODIES: dict[str, Any] = {
     "POST /api/operations/compact": None,
     "POST /api/operations/retention": None,
     "POST /api/keys": {"name": "of the thief"},
+    "POST /api/sign-in": {"key": "of the thief"},
+    "POST /api/sign-out": None,
     "POST /api/links": {"scriptId": "{scriptId}"},
     "POST /api/participants/tokens": {"userId": "ana", "sessionId": "{sessionId}"},
     "POST /api/participants/renew": None,

@@ -27,9 +27,13 @@ async def ids_of(reported: PrivateConversation) -> dict[str, str]:
     units = (await reported.api.read("/api/memory/units", userId=USER))["data"]
     groups = (await reported.api.read("/api/memory/groups", userId=USER))["data"]
     hook = await reported.api.post("/api/webhooks", json={"url": "http://localhost:1/", "events": ["turn.completed"]})
+    link = await reported.api.post("/api/links", json={"scriptId": "private_life"})
+    token = await reported.api.post("/api/participants/tokens", json={"userId": USER, "sessionId": session})
     return {
         "sessionId": session,
         "userId": USER,
+        "linkId": link.json()["linkId"],
+        "participantId": token.json()["participantId"],
         "scriptId": "private_life",
         "unitId": units[0]["unitId"],
         "groupId": groups[0]["groupId"],

@@ -85,8 +85,8 @@ async def everything(store: Store, global_of: Any) -> Any:
         await unbegun.ask(store, f"lost-{unbegun.session_id}", error=word)
         await store.sessions.set_user_variables([global_of("channel", word, user_id, tenant)], 10)
         await store.keys.add(key_of(tenant, f"key-{word}-{user_id}", name=word, user_id=user_id))
-        await store.participants.add(participant_of(tenant, user_id, talked.session_id), 10, MOMENT)
-        await store.participants.add(participant_of(tenant, user_id, unbegun.session_id), 10, MOMENT)
+        await store.participants.add(participant_of(tenant, user_id, talked.session_id), 100, MOMENT)
+        await store.participants.add(participant_of(tenant, user_id, unbegun.session_id), 100, MOMENT)
         await store.memory.change(memory_of(tenant, user_id, talked.session_id, word, ord(word[1])))
         await store.memory.begin_call(memory_call_of(tenant, user_id, f"memory-{word}-{user_id}", error=word))
         return [talked, unbegun]
