@@ -84,7 +84,7 @@ test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 soak: .venv/embeddings .venv/clients .venv/docs
 	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000
 
-check: .venv/dev
+check: .venv/console
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

@@ -130,12 +130,11 @@ def applied(folder: Path) -> list[tuple[int, str]]:
 
 def test_migrations_apply_once_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = schema.known_migrations()
-    numbers = [migration.number for migration in known]
-    assert numbers == sorted(set(numbers))
+    assert [migration.number for migration in known] == list(range(1, len(known) + 1))
     open_with(tmp_path, known, monkeypatch)
     more = [
         *known,
-        schema.Migration(numbers[-1] + 1, "more", "CREATE TABLE more (x INTEGER); INSERT INTO more VALUES (1)"),
+        schema.Migration(len(known) + 1, "more", "CREATE TABLE more (x INTEGER); INSERT INTO more VALUES (1)"),
     ]
     open_with(tmp_path, more, monkeypatch)
     open_with(tmp_path, more, monkeypatch)
@@ -200,10 +199,7 @@ def test_migration_14_compresses_the_turns_and_keeps_their_rows(tmp_path: Path) 
 
 def test_a_failing_migration_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = schema.known_migrations()
-    broken = [
-        *known,
-        schema.Migration(known[-1].number + 1, "broken", "CREATE TABLE half (x INTEGER); SELECT nonsense"),
-    ]
+    broken = [*known, schema.Migration(len(known) + 1, "broken", "CREATE TABLE half (x INTEGER); SELECT nonsense")]
     with pytest.raises(DatabaseUnreadable, match="cannot be migrated"):
         open_with(tmp_path, broken, monkeypatch)
     open_with(tmp_path, known, monkeypatch)
@@ -224,7 +220,7 @@ def test_a_newer_file_is_refused_and_an_older_one_only_read_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = schema.known_migrations()
-    newer = [*known, schema.Migration(known[-1].number + 1, "newer", "SELECT 1")]
+    newer = [*known, schema.Migration(len(known) + 1, "newer", "SELECT 1")]
     open_with(tmp_path, known, monkeypatch)
     monkeypatch.setattr(schema, "known_migrations", lambda: newer)
     with pytest.raises(DatabaseTooOld):
