@@ -192,12 +192,12 @@ class AuthMiddleware:
         state[_CLIENTS] = request.clients
         if sender.known is not None:
             state[REVOCATION] = sender.known.revoked
+        parameters = scope["path_params"]
+        check_place(parameters, scope["query_string"])
         if rule.is_open:
             return
         if sender.is_by_cookie:
             check_cookie_origin(scope["method"], scope["headers"])
-        parameters = scope["path_params"]
-        check_place(parameters, scope["query_string"])
         check_role(rule, principal, parameters)
         if scope["query_string"]:
             _check_debug(scope, principal)
