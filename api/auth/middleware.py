@@ -193,7 +193,8 @@ class AuthMiddleware:
         if sender.known is not None:
             state[REVOCATION] = sender.known.revoked
         parameters = scope["path_params"]
-        check_place(parameters, scope["query_string"])
+        if rule.has_ids:
+            check_place(parameters, scope["query_string"])
         if rule.is_open:
             return
         if sender.is_by_cookie:

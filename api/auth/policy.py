@@ -22,11 +22,13 @@ class RoutePolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """The route has no `userId` or `sessionId` in its path and checks the bound user itself (`user_for`)."""
     is_counted: bool = True
     """The route counts against the rate limit of a key or an address."""
+    has_ids: bool = True
+    """What its path and query name are ids of rows, not files of pages."""
     is_of_server: bool = False
     """The route concerns all tenants, so it is only for the tenant of the server itself."""
 
 
-OPEN = RoutePolicy(is_open=True)
+FILES = RoutePolicy(is_open=True, has_ids=False)
 ADMIN = RoutePolicy(frozenset({"admin"}))
 PARTICIPANT: frozenset[AnyRole] = frozenset({"participant"})
 
@@ -48,11 +50,11 @@ DEBUGGING: frozenset[Role] = frozenset({"author", "admin"})
 """Roles that may read prompts and raw replies."""
 
 
-_OPEN = OPEN_PATHS | {"schema", "docs"}
+_FILES = OPEN_PATHS | {"schema", "docs"}
 
 
 def policy_of(method: str, path: str) -> RoutePolicy:
     """Return the policy of a route; the OpenAPI description, the documentation, the pages and OPTIONS are open."""
-    if method == "OPTIONS" or path.split("/")[1] in _OPEN:
-        return OPEN
+    if method == "OPTIONS" or path.split("/")[1] in _FILES:
+        return FILES
     return ROUTE_POLICIES.get(f"{method} {path}", ADMIN)
