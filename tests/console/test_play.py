@@ -1,8 +1,9 @@
 """Play: somebody talks to a script in a browser."""
 
+import asyncio
 import re
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import OpenPage
 from tests.support.server_process import ServerProcess
@@ -35,6 +36,24 @@ async def test_a_conversation_from_begin_to_end(open_page: OpenPage) -> None:
     await expect(said).to_contain_text("Ready?")
     await say(page, "yes")
     await expect(page.get_by_text("The conversation is over.").first).to_be_visible()
+
+
+async def test_a_reply_sent_too_early_waits_for_the_answer(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    may_answer = asyncio.Event()
+
+    async def answer_later(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    await page.route("**/messages", answer_later, times=1)
+    await say(page, "Ana")
+    await say(page, "41")
+    await expect(page.get_by_label("Message")).to_have_value("41")
+    may_answer.set()
+    await expect(page.get_by_role("button", name="so so")).to_be_visible()
+    await expect(page.get_by_label("Message")).to_have_value("")
 
 
 async def test_changes_of_a_turn_are_beside_it(open_page: OpenPage) -> None:

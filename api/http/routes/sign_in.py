@@ -4,6 +4,7 @@ from typing import Final
 
 from litestar import Response, get, post
 from litestar.datastructures import Cookie
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 
 from api.auth.authenticator import COOKIE
@@ -28,7 +29,12 @@ async def sign_in(data: JSONBody[SignIn], request: ApiRequest) -> Response[Calle
     )
 
 
-@post("/sign-out", status_code=204, summary="Sign out")
+@post(
+    "/sign-out",
+    status_code=204,
+    responses={204: ResponseSpec(None, description="The cookie is deleted.")},  # else it would have a body of null
+    summary="Sign out",
+)
 async def sign_out(request: ApiRequest) -> Response[None]:
     """Deletes the cookie. The key stays valid; revoke it if others may know it."""
     return Response(None, headers={"Cache-Control": "no-store"}, cookies=[_cookie(request, "", seconds=0)])
