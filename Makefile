@@ -3,6 +3,7 @@
 # make test        sets up and runs the tests, but for the slow ones
 # make check       style, types, imports, dependencies
 # make test-all    make test, then the console in a browser, kills, fuzzing, documentation, generated clients, others' scripts, embedding models
+# make test-gate   make test, then the slow tests that continuous integration runs, fewer kills in each
 # make soak        the long runs: ten times the kills and examples; hours
 # make transcripts writes tests/e2e/transcripts again, so that a change of them shows in the diff
 # make reference   writes the generated pages of docs/reference
@@ -25,7 +26,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run console test test-all soak check size trace bench bench-memory bench-analytics fuzz mutants reference docs transcripts clean
+.PHONY: run console test test-all test-gate soak check size trace bench bench-memory bench-analytics fuzz mutants reference docs transcripts clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -80,6 +81,12 @@ test: .venv/dev
 
 test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 	$(PYTEST) -m 'slow or embeddings or browser'
+
+GATE := tests/console tests/slow/test_kill_points.py tests/slow/test_server_kills.py tests/slow/test_simulated_crashes.py \
+	tests/api/http/test_openapi_requests.py tests/e2e/test_docs.py
+
+test-gate: test .venv/console console
+	TEST_EFFORT=0.1 $(PYTEST) -m 'slow or browser' $(GATE)
 
 soak: .venv/embeddings .venv/clients .venv/docs
 	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000

@@ -66,6 +66,7 @@ async def test_rows_are_chosen_with_arrow_keys(open_page: OpenPage, server: Serv
     page = await open_page(f"/sessions/{await two_turns(server)}")
     timeline = page.get_by_role("listbox", name="Timeline")
     await page.get_by_label("Show").select_option("messages")
+    await expect(timeline).to_contain_text("How are you?")
     await timeline.focus()
     await page.keyboard.press("Home")
     await page.keyboard.press("ArrowDown")
