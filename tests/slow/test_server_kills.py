@@ -16,7 +16,7 @@ from store.duckdb.database import Database
 from tests.support.effort import repeats
 from tests.support.fixture_types import Serve
 
-KILLS = repeats(10)  # of each of two crowds
+KILLS = max(5, repeats(10))  # of each of two crowds; after fewer, too little may have happened between them
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
