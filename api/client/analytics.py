@@ -15,10 +15,10 @@ from api.schemas.analytics import (
     ROWS_DEFAULT,
     TIMEOUT_DEFAULT_S,
     AnalyticsStatus,
-    Answered,
     Form,
     ModelView,
     NewAnalyticsQuery,
+    QueryAnswer,
     ReportList,
 )
 from store.analytics.storage import OWN, StorageVersion
@@ -47,11 +47,11 @@ class Analytics:
         rows_max: int = ROWS_DEFAULT,
         timeout_s: float = TIMEOUT_DEFAULT_S,
         max_age_s: float = MAX_AGE_DEFAULT_S,
-    ) -> Answered:
+    ) -> QueryAnswer:
         """Return the result of one SELECT; `rows` are dicts by column. The data is at most `max_age_s` old."""
         new = NewAnalyticsQuery(sql=sql, masked=masked, rows_max=rows_max, timeout_s=timeout_s, max_age_s=max_age_s)
         return await _ready(
-            lambda: self._wire.ask("POST", f"{_PATH}/query", Answered, body=new, answer_s=timeout_s + ROOM_S)
+            lambda: self._wire.ask("POST", f"{_PATH}/query", QueryAnswer, body=new, answer_s=timeout_s + ROOM_S)
         )
 
     async def query_as(
@@ -84,10 +84,12 @@ class Analytics:
         *,
         masked: bool = True,
         max_age_s: float = MAX_AGE_DEFAULT_S,
-    ) -> Answered:
+    ) -> QueryAnswer:
         """Return the result of a report; the data is at most `max_age_s` old."""
         query, answer_s = {**(parameters or {}), "masked": masked, "maxAgeS": max_age_s}, TIMEOUT_DEFAULT_S + ROOM_S
-        return await _ready(lambda: self._wire.ask("GET", _report(name), Answered, parameters=query, answer_s=answer_s))
+        return await _ready(
+            lambda: self._wire.ask("GET", _report(name), QueryAnswer, parameters=query, answer_s=answer_s)
+        )
 
     async def report_as(
         self,

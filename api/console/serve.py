@@ -14,7 +14,7 @@ from msgspec import Struct
 INDEX: Final = "index.html"
 ASSETS: Final = "assets"
 """The folder of files whose names contain a digest of their content."""
-SCREENS: Final = ("play", "sessions", "sign-in")
+SCREENS: Final = ("analytics", "play", "sessions", "sign-in", "sql")
 """The first part of the addresses of the console; the page itself decides what it shows there."""
 OPEN_PATHS: Final = frozenset({"", ASSETS, *SCREENS})
 """The first parts of the paths that need no key: the pages contain no data."""

@@ -12,14 +12,18 @@ from litestar.response import Stream
 CHUNK_BYTES = 1 << 20
 
 
-def answering(about: str, content: Mapping[str, Schema]) -> type[Operation]:
-    """Return an operation whose response is a file of one of these media types."""
+def answering(about: str, content: Mapping[str, Schema], *, or_json: bool = False) -> type[Operation]:
+    """Return an operation whose response is a file of one of these media types, or the JSON of its route."""
 
     @dataclass
     class Answering(Operation):
         def __post_init__(self) -> None:
             if self.responses is not None:
-                self.responses["200"] = OpenAPIResponse(about, content=_media_types(content))
+                documented = self.responses["200"]
+                media_types = _media_types(content)
+                if or_json and isinstance(documented, OpenAPIResponse) and documented.content:
+                    media_types = {**documented.content, **media_types}
+                self.responses["200"] = OpenAPIResponse(about, content=media_types)
 
     return Answering
 

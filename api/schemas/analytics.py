@@ -38,21 +38,24 @@ class NewAnalyticsQuery(Body, frozen=True, kw_only=True):
     """The title of a chart."""
 
 
-class ColumnView(View, frozen=True, kw_only=True):
+class ResultColumn(View, frozen=True, kw_only=True):
     """A column of a result: its name, and its DuckDB type."""
 
     name: str
     type: str
 
 
-class Answered(View, frozen=True, kw_only=True):
+class QueryAnswer(View, frozen=True, kw_only=True):
     """A result as JSON: times are ISO 8601 texts; values that JSON cannot represent are null."""
 
-    columns: list[ColumnView]
+    columns: list[ResultColumn]
+    """In their order."""
     rows: list[dict[str, Any]]
+    """By the names of the columns."""
     truncated: bool
     """Whether there were more rows than requested."""
     masked: bool
+    """Whether texts, personal values and user ids are left out."""
     as_of: datetime
     """The time of the data in the database."""
 
@@ -102,6 +105,8 @@ class ReportView(View, frozen=True, kw_only=True):
     reads_words: bool
     """Whether it needs `masked=false`."""
     parameters: list[ParameterView]
+    sql: str
+    """The macro; its comments define the columns."""
 
 
 class ReportList(View, frozen=True, kw_only=True):

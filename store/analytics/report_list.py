@@ -32,6 +32,11 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     reads_words: bool = False
     """Whether it reads the texts of messages, which only unmasked files contain."""
 
+    @property
+    def sql(self) -> str:
+        """The macro, with the meanings of its columns in comments."""
+        return Path(__file__).with_name("reports").joinpath(f"{self.name}.sql").read_text("utf-8")
+
 
 class _Lists(Struct, frozen=True):
     shared: tuple[Parameter, ...]

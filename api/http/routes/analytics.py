@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Response, get, post
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.response import Stream
@@ -26,6 +27,7 @@ from api.schemas.analytics import (
     Form,
     ModelView,
     NewAnalyticsQuery,
+    QueryAnswer,
     ReportList,
     ReportView,
     TableDescription,
@@ -84,9 +86,15 @@ MaxAge: TypeAlias = Annotated[
 
 _DOCUMENTS = answering(
     "The answer.",
-    {each.partition(";")[0]: Schema(type=OpenAPIType.STRING) for each in MEDIA_TYPES.values()}
-    | {MEDIA_TYPES[form]: Schema(type=OpenAPIType.OBJECT) for form in ("json", "vega-lite")},
+    {
+        media_type.partition(";")[0]: Schema(type=OpenAPIType.STRING)
+        for form, media_type in MEDIA_TYPES.items()
+        if form != "json"
+    }
+    | {MEDIA_TYPES["vega-lite"]: Schema(type=OpenAPIType.OBJECT)},
+    or_json=True,
 )
+_TABLE = {200: ResponseSpec(QueryAnswer, generate_examples=False)}
 """A response in one of several formats."""
 
 
@@ -111,7 +119,7 @@ async def get_analytics_status(request: ApiRequest, masked: Masked = True) -> An
     )
 
 
-@post("/query", status_code=200, summary="Run a query", operation_class=_DOCUMENTS)
+@post("/query", status_code=200, summary="Run a query", responses=_TABLE, operation_class=_DOCUMENTS)
 async def run_query(data: JSONBody[NewAnalyticsQuery], request: ApiRequest) -> Response[bytes]:
     """Can read the tables of the model and the reports, nothing else; bounded in time, rows and memory."""
     hidden = masks(request.principal, data.masked)
@@ -127,7 +135,7 @@ async def list_reports() -> ReportList:
     return ReportList(data=msgspec.convert(REPORTS, list[ReportView], from_attributes=True))
 
 
-@get("/reports/{report:str}", summary="Run a report", operation_class=_DOCUMENTS)
+@get("/reports/{report:str}", summary="Run a report", responses=_TABLE, operation_class=_DOCUMENTS)
 async def get_report(
     report: FromPath[str],
     request: ApiRequest,

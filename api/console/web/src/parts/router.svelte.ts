@@ -4,6 +4,9 @@ function read() {
   return { screen, place: rest.join('/'), query: new URLSearchParams(location.search) }
 }
 
+/** The addresses that the console shows itself; the server has the same list. */
+const SCREENS = /^\/(sessions|play|analytics|sql|sign-in)?(\/|$)/
+
 export const route = $state(read())
 
 export function go(path: string, { replace = false } = {}) {
@@ -20,7 +23,7 @@ export function followLinks(event: MouseEvent) {
   if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download')) return
   if (link.hash && link.pathname === location.pathname) return // within the page
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
-  if (!/^\/(sessions|play|sign-in)?(\/|$)/.test(link.pathname)) return
+  if (!SCREENS.test(link.pathname)) return
   event.preventDefault()
   go(link.pathname + link.search)
 }

@@ -66,6 +66,14 @@ export const en = {
     conversation: 'Conversation', answering: 'Answering…', timeline: 'Timeline', addRow: 'Add a row', removeRow: 'Remove row',
     yes: 'Yes', choosing: 'Please choose',
   },
+  analytics: {
+    title: 'Analytics', reports: 'Reports', sql: 'SQL', pick: 'Select a report, or write a query.', parameters: 'Parameters',
+    run: 'Run', runKeys: 'Ctrl + Enter', unmasked: 'With texts and user ids', running: 'Running…', chart: 'Chart', result: 'Result',
+    turnsRead: (done: number, total: number) => `${done} of ${total} new turns read`, definition: 'Definition and SQL',
+    rows: (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`, truncated: 'there are more', tables: 'Tables',
+    firstRows: (count: number) => `the first ${count} are shown; the files have all`, masked: 'without texts and user ids',
+    asOf: (time: string) => `data of ${time}`,
+  },
 }
 
 export type Strings = typeof en
