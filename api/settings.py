@@ -26,8 +26,8 @@ from runtime.models.hosted.settings import (
     Temperature,
 )
 from runtime.state.limits import Amount, Bounds, Count, Limits
+from scripts.expressions.time_values import zone_of
 from scripts.model.context_strategies import ContextSettings, read_settings
-from scripts.model.moments import zone_of
 from scripts.model.script import Locale
 from store.analytics.storage import OWN, StorageVersion
 from store.embedders.names import WORDLLAMA, parse_name

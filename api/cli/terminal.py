@@ -21,7 +21,7 @@ from runtime.state.events import Detected, Emitted, Exposed, Recollected, Rememb
 from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
 from runtime.state.scopes import Scopes
 from runtime.state.state import Choice, Wait
-from scripts.expressions.values import LIST_ITEMS_MAX, Value, is_given, text_of
+from scripts.expressions.values import EXAMPLES, LIST_ITEMS_MAX, NOUNS, Value, is_given, text_of
 from scripts.model.script import Locale
 
 COMMANDS = {
@@ -311,8 +311,8 @@ def _hint(field: RenderedColumn) -> str:
             return "Enter a number."
         case "boolean":
             return "Enter yes or no."
-        case "date":
-            return "Enter a date, such as 2026-01-31."
+        case "date" | "time" | "datetime" | "timezone":
+            return f"Enter {NOUNS[field.type]}, such as {EXAMPLES[field.type]}."
         case "multichoice":
             return f"Enter some of these, separated by commas: {escape(', '.join(field.choices))}"
         case _:

@@ -18,8 +18,8 @@ from runtime.state.inputs import Start
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes, WriteRefused
 from runtime.state.state import State, decode
+from scripts.expressions.time_values import zone_of
 from scripts.expressions.values import Value
-from scripts.model.moments import zone_of
 from scripts.model.script import Locale
 from store.interface.rows import SessionRow
 

@@ -11,7 +11,7 @@ import msgspec
 from runtime.actions import records
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
 from runtime.answers.languages import phrase
-from runtime.answers.reply_values import AnswerRefused, checked, choices_of, parse_answer, read_further
+from runtime.answers.reply_values import CERTAIN_TYPES, AnswerRefused, checked, choices_of, parse_answer, read_further
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply, Purpose
 from runtime.state.state import Source, Wait
@@ -95,16 +95,13 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
     return _insist(run, action, _complaint(run, action, refused, required))
 
 
-_CERTAIN_TYPES = frozenset({"number", "boolean", "date", "choice"})
-
-
 def has_typed_values(run: TurnContext, action: Action, reply: str) -> bool:
     """Return whether the parsers find values for all outputs of a question, whose types not every text has."""
     if not isinstance(action, Ask):
         return False
     outputs = expected_outputs(run, action)
     found = _parsed(run, action, outputs, reply)
-    return bool(outputs) and all(each.kind in _CERTAIN_TYPES and each.get in found for each in outputs)
+    return bool(outputs) and all(each.kind in CERTAIN_TYPES and each.get in found for each in outputs)
 
 
 def _parsed(run: TurnContext, action: Ask, outputs: tuple[Output, ...], reply: str) -> dict[str, object]:

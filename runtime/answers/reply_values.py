@@ -14,19 +14,33 @@ from msgspec import Struct
 
 from runtime.answers.booleans import parse_boolean
 from runtime.answers.choices import match_choice
+from runtime.answers.clock_times import is_bare_number, parse_datetime, parse_time
 from runtime.answers.dates import parse_date
 from runtime.answers.languages import ENGLISH, spoken
 from runtime.answers.languages.spelling import unaccented
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import parse_number
 from runtime.answers.patterns import PatternGivenUp, is_match, searched
+from runtime.answers.timezones import parse_timezone
 from runtime.state.state import Choice
-from scripts.expressions.values import DeclaredType, Value, ValueRefused, bounded, coerce, is_given, number_in
+from scripts.expressions.values import (
+    TIMES,
+    DeclaredType,
+    Value,
+    ValueRefused,
+    bounded,
+    coerce,
+    compare,
+    is_given,
+    number_in,
+)
 from scripts.model.base import Expression, Template
 from scripts.model.script import Locale
 from scripts.model.variables import Output
 from scripts.translations.localisation import Phrase
 
+CERTAIN_TYPES = frozenset({"number", "boolean", "date", "time", "datetime", "timezone", "choice"})
+"""The types whose values are recognised within a reply; any reply may be a text, and many are lists."""
 LABEL_CHARS_MAX = 20  # a longer `define` is a sentence, not a label
 
 
@@ -52,7 +66,7 @@ def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: L
     reasons: dict[str, str] = {}
     for output in outputs:
         part = next((parts[label] for label in _labels(output) if label in parts), None)
-        whole = len(outputs) == 1 or _stands_alone(output, outputs)
+        whole = len(outputs) == 1 or _stands_alone(output, outputs, reply)
         value = _read(output, part if part is not None else reply if whole else None, reply, today, locale)
         if is_given(value):
             values[output.get] = value
@@ -91,11 +105,11 @@ def _labels(output: Output) -> tuple[str, ...]:
     return (output.get, output.define) if 0 < len(output.define) <= LABEL_CHARS_MAX else (output.get,)
 
 
-def _stands_alone(output: Output, outputs: tuple[Output, ...]) -> bool:
+def _stands_alone(output: Output, outputs: tuple[Output, ...], reply: str) -> bool:
     """Return whether a whole reply can only mean this output: its type is unambiguous and no other output has it."""
-    return output.kind in {"number", "boolean", "date", "choice"} and (
-        sum(other.kind == output.kind for other in outputs) == 1
-    )
+    if output.kind == "time" and is_bare_number(reply):  # a time only if nothing else is asked for
+        return False
+    return output.kind in CERTAIN_TYPES and sum(other.kind == output.kind for other in outputs) == 1
 
 
 def _read(output: Output, text: str | None, reply: str, today: date, locale: Locale) -> Value:
@@ -148,6 +162,12 @@ def _parsed(
             return parse_boolean(text, locale)
         case "date":
             return parse_date(text, today, locale)
+        case "time":
+            return parse_time(text, locale)
+        case "datetime":
+            return parse_datetime(text, today, locale)
+        case "timezone":
+            return parse_timezone(text, locale)
         case "choice":
             return match_choice(text, choices, locale)
         case "list":
@@ -278,6 +298,8 @@ def _limits(output: Output, value: Value) -> str:
     if output.type == "date":
         size: date | int | float = _day(str(value))
         low, high = (None if limit is None else _day(str(limit)) for limit in (output.min, output.max))
+    elif output.type in TIMES:
+        return _beyond(value, output)
     else:
         size = len(value) if isinstance(value, str | list | dict) else (value or 0)
         low, high = (_number(limit) for limit in (output.min, output.max))  # type: ignore[assignment]
@@ -285,6 +307,14 @@ def _limits(output: Output, value: Value) -> str:
         return f"{size} is below {low}"
     if high is not None and size > high:  # type: ignore[operator]
         return f"{size} is above {high}"
+    return ""
+
+
+def _beyond(value: Value, output: Output) -> str:
+    """Compare a time, or a date and time, with the limits of its output."""
+    for limit, sign, word in ((output.min, "lt", "before"), (output.max, "gt", "after")):
+        if limit is not None and output.type is not None and compare(sign, value, coerce(str(limit), output.type)):
+            return f"{value} is {word} {limit}"
     return ""
 
 

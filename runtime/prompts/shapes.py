@@ -99,8 +99,8 @@ def _value(output: Output) -> Schema:
             return _described({"type": ["number", "null"]}, notes)
         case "boolean":
             return _described({"type": ["boolean", "null"]}, notes)
-        case "date":
-            return _described({"type": ["string", "null"]}, [*notes, "YYYY-MM-DD"])
+        case "date" | "time" | "datetime" | "timezone":
+            return _described({"type": ["string", "null"]}, [*notes, _NOTATIONS[output.kind]])
         case "choice" if output.choices:
             called = [f"{value}: {label}" for value, label in output.labels.items() if value != label]
             return _described({"type": ["string", "null"], "enum": [*output.choices, None]}, [*notes, *called])
@@ -110,6 +110,14 @@ def _value(output: Output) -> Schema:
             return _described({"type": ["array", "null"], "items": _PAIR}, notes)
         case "text" | "choice" | None:
             return _described({"type": ["string", "null"]}, notes)
+
+
+_NOTATIONS = {
+    "date": "YYYY-MM-DD",
+    "time": "HH:MM",
+    "datetime": "YYYY-MM-DDTHH:MM",
+    "timezone": "IANA time zone, such as Europe/Berlin",
+}
 
 
 def limits_of(output: Output) -> list[str]:

@@ -9,8 +9,9 @@ from msgspec import Struct
 from runtime.state.program import Program
 from runtime.state.state import State, Timing, Wait
 from runtime.timers.due import after_quiet_hours, due_moment
+from scripts.expressions.time_values import zone_of
 from scripts.model.actions import Action, Expiry, Question, Reminder, Say, Show, Sleep, walk
-from scripts.model.moments import DateValue, Moment, zone_of
+from scripts.model.moments import DateValue, Moment
 from scripts.model.script import Phase, Script, Topic
 
 TimerKind: TypeAlias = Literal["wait", "remind", "expire"]

@@ -97,7 +97,7 @@ def _output(output: Output, problems: Problems, path: str) -> None:
     if reason is not None:
         message, key = reason
         problems.add("QUESTION_UNANSWERABLE", f"`{output.get}`: {message}", output.mark(key), path=path)
-    elif output.pattern is not None and output.kind in {"number", "boolean", "list", "record"}:
+    elif output.pattern is not None and output.kind in {"number", "boolean", "list", "record", "timezone"}:
         message = f"`pattern` applies to texts only; `{output.get}` is a {output.kind}"
         problems.add("KEY_IGNORED", message, output.mark("pattern"), path=path)
 
@@ -187,7 +187,10 @@ _UNREAD: Mapping[DeclaredType, tuple[Severity, str, str]] = {
     ),
     "number": ("note", "number words", "Ask for digits."),
     "date": ("note", "names of months", "Ask for digits, such as 2026-01-31."),
+    "datetime": ("note", "names of months", "Ask for digits, such as 2026-01-31 09:30."),
 }
+
+_DATES = frozenset({"date", "datetime"})
 
 
 class _Question(Struct, frozen=True):
@@ -222,7 +225,7 @@ def _unread(script: Script, locale: Locale) -> Iterator[_Question]:
     if language(locale) in ANSWERED_IN:
         return
     for question in _questions(script):
-        if question.kind in _UNREAD and not (question.kind == "date" and _has_months(language(locale))):
+        if question.kind in _UNREAD and not (question.kind in _DATES and _has_months(language(locale))):
             yield question
 
 

@@ -24,7 +24,7 @@ from scripts.expressions.members import DETECTED
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import expression_fix, suggest
-from scripts.expressions.values import Value, ValueRefused, coerce, number_in
+from scripts.expressions.values import EXAMPLES, NOUNS, TIMES, DeclaredType, Value, ValueRefused, coerce, compare
 from scripts.model.actions import (
     Action,
     AiAsk,
@@ -586,18 +586,19 @@ class _Checker:
             self.add("PATTERN_BACKTRACKS", f"a repetition in it matches `{text}` in more than one way", at)
 
     def limits(self, output: Output) -> None:
-        """Check `min` and `max`: dates for a date, else numbers (for the value, or the length of a text or list)."""
+        """Check `min` and `max`: dates or times, else numbers (for the value, or the length of a text or list)."""
+        wanted: DeclaredType = output.type if output.type is not None and output.type in TIMES else "number"
+        bounds: list[Value] = []
         for key, limit in (("min", output.min), ("max", output.max)):
-            wanted = "date" if output.type == "date" else "number"
             if limit is None:
                 continue
             try:
-                coerce(str(limit) if wanted == "date" else limit, "date" if wanted == "date" else "number")
+                bounds.append(coerce(limit if wanted == "number" else str(limit), wanted))
             except ValueRefused as refused:
-                fix = f"Write a {wanted}, such as `{key}: {'2026-01-31' if wanted == 'date' else 10}`."
+                fix = f"Write {NOUNS.get(wanted, 'a number')}, such as `{key}: {EXAMPLES.get(wanted, '10')}`."
                 self.add("RANGE_INVALID", f"`{key}`: {refused}", output.mark(key), fix)
                 return
-        if output.min is not None and output.max is not None and _above(output.min, output.max):
+        if len(bounds) == 2 and compare("gt", *bounds):
             self.add("RANGE_INVALID", "`min` is greater than `max`", output.mark("min"))
 
     # -- texts and expressions --------------------------------------------------------------------------------------
@@ -655,13 +656,6 @@ class _Checker:
     def member(self, fault: MemberFault, source: Template | Expression) -> None:
         severity: Severity | None = None if fault.is_fatal else "warning"
         self.add("MEMBER_UNKNOWN", fault.message, source.at.below(fault.line - 1), fault.fix, severity)
-
-
-def _above(low: int | float | str, high: int | float | str) -> bool:
-    numbers = [number_in(limit) if isinstance(limit, str) else limit for limit in (low, high)]
-    if numbers[0] is not None and numbers[1] is not None:
-        return numbers[0] > numbers[1]
-    return str(low) > str(high)
 
 
 def _line_at(text: Template, offset: int) -> Location:

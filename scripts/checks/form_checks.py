@@ -11,7 +11,7 @@ from scripts.model.script import FormDefinition, FormField, kind_of
 FIELDS_MAX = 100  # fields of a form, and columns of a table
 
 _CHOOSES = {"choice", "multichoice"}
-_BOUNDED = {"text", "number", "date", "multichoice", "table", "file"}
+_BOUNDED = {"text", "number", "date", "time", "datetime", "multichoice", "table", "file"}
 _PATTERNED = {"text", "file"}
 _NEVER_WITH_COMPUTED = (
     "required", "default", "placeholder", "pattern", "min", "max", "validate", "invalid", "columns",

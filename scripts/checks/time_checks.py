@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from scripts.checks.detector_checks import unable
+from scripts.expressions.time_values import zone_of
 from scripts.model.actions import Action, Expiry, Question, Reminder, Sleep, action_type
 from scripts.model.diagnostics import Fault
-from scripts.model.moments import Moment, zone_of
+from scripts.model.moments import Moment
 from scripts.model.script import Phase, Script, Topic, all_actions
 
 _IS_CLOCK = "Write `timezone: Europe/Berlin` at the top of the script; it holds for sessions and users without a zone."

@@ -11,7 +11,9 @@ from scripts.checks.effects import Each, Option, Read, Select, Write, effect_of,
 from scripts.expressions.analysis import Comparison
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.suggestions import suggest
+from scripts.expressions.time_values import moment_in
 from scripts.expressions.values import (
+    NOUNS,
     DeclaredType,
     Value,
     ValueRefused,
@@ -43,6 +45,10 @@ _ORDERS = {"lt", "lteq", "gt", "gteq"}
 _WIDENED = {
     ("number", "text"),
     ("date", "text"),
+    ("time", "text"),
+    ("datetime", "text"),
+    ("datetime", "date"),
+    ("timezone", "text"),
     ("choice", "text"),
 }  # an answer of the one type is valid for a variable of the other
 
@@ -203,6 +209,9 @@ _FIXES = {
     "boolean": "Write the name alone, or `not name`.",
     "number": "Compare with a number, without quotes.",
     "date": "Compare with a date such as '2026-01-31', or with `today`.",
+    "time": "Compare with a time such as '09:30', with two digits each.",
+    "datetime": "Compare with a date and time such as '2026-01-31T09:30', or with `now`.",
+    "timezone": "Compare with the name of a time zone, such as 'Europe/Berlin'.",
 }
 
 
@@ -220,20 +229,22 @@ def _clash(nature: InferredType, value: Value, sign: str) -> str | None:
             return f"is a number, but {found} is a text" if isinstance(value, str) and not is_number else None
         case "boolean" if not isinstance(value, bool):
             return f"is true or false, never {found}"
-        case "date" if isinstance(value, str):
-            return None if _is_date(value) else f"is a date, but {found} is not"
-        case "date" if isinstance(value, int | float):
-            return f"is a date, but {found} is a {infer_type(value)}"
+        case "date" | "datetime" if isinstance(value, str):
+            return None if moment_in(value) is not None else f"is {NOUNS[nature.kind]}, but {found} is not"
+        case "time" | "timezone" if isinstance(value, str):
+            return None if _is_stored(value, nature.kind) else f"is {NOUNS[nature.kind]}, and never {found}"
+        case "date" | "time" | "datetime" | "timezone" if isinstance(value, int | float):
+            return f"is {NOUNS[nature.kind]}, but {found} is a {infer_type(value)}"
         case _:
             return None
 
 
-def _is_date(value: str) -> bool:
+def _is_stored(value: str, kind: DeclaredType) -> bool:
+    """Whether a variable of this type may have exactly this text; `9:30` is stored as `09:30`."""
     try:
-        coerce(value, "date")
+        return coerce(value, kind) == value
     except ValueRefused:
         return False
-    return True
 
 
 def _gather(
@@ -298,7 +309,8 @@ def _common(found: list[InferredType | None]) -> InferredType | None:
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-_TEXTS = frozenset({"text", "choice", "date"})
+_DATES = frozenset({"date", "datetime"})  # a difference of dates is a number
+_TEXTS = frozenset({"text", "choice", "time", "timezone", *_DATES})
 _Cell: TypeAlias = tuple[Level, str, str]
 """A variable: its layer, its owner in the script, and its name."""
 
@@ -347,7 +359,7 @@ def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
             line = uses.get(cell) or differences.get(cell)
             counted = CountedAnswer(layout.spot(node), output, line or 0)
             kind = _kind(layout, counted)
-            if line is not None and kind in {None, *_TEXTS} and (kind != "date" or cell in uses):
+            if line is not None and kind in {None, *_TEXTS} and (kind not in _DATES or cell in uses):
                 yield counted
 
 

@@ -6,6 +6,7 @@ of time. A result is a date object, which is stored as its ISO text again.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -38,6 +39,34 @@ def parse_date(text: str) -> Moment | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
+        return None
+
+
+def iso_time(text: str) -> str | None:
+    """Return the ISO text of a clock time such as `9:30` or `21:30:15`, without seconds if they are 0; else None."""
+    try:
+        clock = time.fromisoformat(f"0{text}" if text[1:2] == ":" else text) if ":" in text else None
+    except ValueError:
+        return None
+    if clock is None or clock.tzinfo is not None:
+        return None
+    return clock.isoformat(timespec="auto" if clock.second or clock.microsecond else "minutes")
+
+
+def iso_datetime(text: str) -> str | None:
+    """Return the ISO text of a date and time, with its offset if it has one; None for any other text."""
+    moment = parse_date(text)
+    return moment.isoformat() if isinstance(moment, datetime) else None
+
+
+@lru_cache(maxsize=1_000)
+def zone_of(name: str) -> tzinfo | None:
+    """Return a time zone of the IANA database, `Europe/Berlin`; None for any other name."""
+    from zoneinfo import ZoneInfo  # imported here because few scripts need it
+
+    try:
+        return ZoneInfo(name)
+    except (ValueError, LookupError, OSError):  # not a name, an unknown one, or a folder of the database
         return None
 
 

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, assert_never
 
-from scripts.expressions.time_values import TimeSpan, moment_in, ordered
+from scripts.expressions.time_values import TimeSpan, iso_datetime, iso_time, moment_in, ordered, parse_date, zone_of
 
 # Only one level is typed: the decoder has no recursive aliases, and `bounded` checks deeper levels.
 Value: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
-ValueType: TypeAlias = Literal["text", "number", "boolean", "date", "choice", "list", "record", "null"]
-DeclaredType: TypeAlias = Literal["text", "number", "boolean", "date", "choice", "list", "record"]
+DeclaredType: TypeAlias = Literal[
+    "text", "number", "boolean", "date", "time", "datetime", "timezone", "choice", "list", "record"
+]
+ValueType: TypeAlias = Literal[DeclaredType, "null"]
+TimeType: TypeAlias = Literal["date", "time", "datetime"]
 
 TEXT_CHARS_MAX = 20_000
 LIST_ITEMS_MAX = 1_000
@@ -64,8 +67,8 @@ def coerce(value: Value, declared: DeclaredType, choices: Sequence[str] = ()) ->
             return _as_number(value)
         case "boolean":
             return _as_boolean(value)
-        case "date":
-            return _as_date(value)
+        case "date" | "time" | "datetime" | "timezone":
+            return _as_iso_text(value, declared)
         case "choice":
             return _as_choice(value, choices)
         case "list":
@@ -125,20 +128,45 @@ def _as_boolean(value: Value) -> Value:
     raise _mismatch(value, "boolean")
 
 
-def _as_date(value: Value) -> Value:
-    if isinstance(value, str):
-        text = value.strip()
-        try:
-            return date.fromisoformat(text).isoformat()
-        except ValueError:
-            pass
-        try:
-            datetime.fromisoformat(text)
-        except ValueError:
-            pass
-        else:
-            return text
-    raise ValueRefused(f"expected a date such as 2026-01-31, found {infer_type(value)} {shorten(value)}")
+def _as_iso_text(value: Value, declared: TimeType | Literal["timezone"]) -> Value:
+    found = _ISO_TEXTS[declared](value.strip()) if isinstance(value, str) else None
+    if found is None:
+        expected = f"{NOUNS[declared]} such as {EXAMPLES[declared]}"
+        raise ValueRefused(f"expected {expected}, found {infer_type(value)} {shorten(value)}")
+    return found
+
+
+def _iso_date(text: str) -> str | None:
+    """Return the ISO text of a day; the text itself if it is an ISO date and time."""
+    moment = parse_date(text)
+    return text if isinstance(moment, datetime) else moment.isoformat() if moment is not None else None
+
+
+def _zone_name(text: str) -> str | None:
+    return text if zone_of(text) is not None else None
+
+
+_ISO_TEXTS: Mapping[str, Callable[[str], str | None]] = {
+    "date": _iso_date,
+    "time": iso_time,
+    "datetime": iso_datetime,
+    "timezone": _zone_name,
+}
+EXAMPLES: Mapping[str, str] = {
+    "date": "2026-01-31",
+    "time": "09:30",
+    "datetime": "2026-01-31T09:30",
+    "timezone": "Europe/Berlin",
+}
+"""A value of each type that is an ISO text or the name of a time zone."""
+TIMES = frozenset({"date", "time", "datetime"})
+"""The types whose `min` and `max` are values of the type itself."""
+NOUNS: Mapping[str, str] = {
+    "date": "a date",
+    "time": "a time",
+    "datetime": "a date and time",
+    "timezone": "a time zone",
+}
 
 
 def _as_choice(value: Value, choices: Sequence[str]) -> Value:

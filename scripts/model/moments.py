@@ -4,8 +4,7 @@ Texts are parsed once, when the script is read; `runtime.timers` computes the po
 """
 
 import re
-from datetime import time, tzinfo
-from functools import lru_cache
+from datetime import time
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -109,14 +108,3 @@ def parse_clock(text: str) -> Clock | None:
 def parse_until(text: str) -> DateValue | None:
     """Parse an ISO date, an ISO date and time, or `=` and an expression; None for any other text."""
     return DateValue(text) if text.startswith("=") or parse_date(text) is not None else None
-
-
-@lru_cache(maxsize=1_000)
-def zone_of(name: str) -> tzinfo | None:
-    """Return a time zone of the IANA database, `Europe/Berlin`; None for any other name."""
-    from zoneinfo import ZoneInfo  # imported here because few scripts need it
-
-    try:
-        return ZoneInfo(name)
-    except (ValueError, LookupError, OSError):  # not a name, an unknown one, or a folder of the database
-        return None

@@ -67,7 +67,9 @@ class Role(Node, frozen=True, kw_only=True):
     attributes: Mapping[str, Value] = {}  # additional data for the application
 
 
-FieldType: TypeAlias = Literal["text", "number", "boolean", "date", "choice", "multichoice", "table", "file"]
+FieldType: TypeAlias = Literal[
+    "text", "number", "boolean", "date", "time", "datetime", "timezone", "choice", "multichoice", "table", "file"
+]
 
 
 class FormField(Node, frozen=True, kw_only=True):
@@ -411,6 +413,9 @@ _TYPES: Mapping[FieldType, DeclaredType] = {
     "number": "number",
     "boolean": "boolean",
     "date": "date",
+    "time": "time",
+    "datetime": "datetime",
+    "timezone": "timezone",
     "choice": "choice",
     "multichoice": "list",
     "table": "list",

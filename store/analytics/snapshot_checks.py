@@ -121,7 +121,7 @@ def _unmasked(table: str, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield "a value of a personal variable", f"is_pii AND ({filled})"
     for column in TEXTS.get(table, ()):
         kind = f'json_type("{column}")'
-        texts = f"{kind} = 'VARCHAR' AND type NOT IN ('choice', 'date')"
+        texts = f"{kind} = 'VARCHAR' AND type NOT IN ('choice', 'date', 'time', 'datetime')"
         yield "a text, a list or a record", f"{kind} IN ('ARRAY', 'OBJECT') OR ({texts})"
     if table == "sessions":
         unwritten = "end_reason IS NOT NULL AND end_reason NOT IN (SELECT reason FROM internal.end_reasons)"

@@ -30,11 +30,11 @@ from runtime.tools.examples import ToolReplies
 from runtime.tools.replies_file import ToolFileInvalid, read_tool_file, read_tool_replies
 from scripts.checks.control_flow import names_written
 from scripts.expressions.suggestions import suggest
+from scripts.expressions.time_values import zone_of
 from scripts.expressions.values import shorten
 from scripts.model.actions import walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
-from scripts.model.moments import zone_of
 from scripts.model.script import Script, actions_of, all_declarations, nodes
 from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path, shown_files
 from scripts.parse.read_script import Reading, read_file

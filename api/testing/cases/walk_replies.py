@@ -36,6 +36,8 @@ TEXTS = (
 )  # fmt: skip
 YES_NO = ("yes", "no", "yes, please", "not really", "是", "不是", "of course", "never", "maybe")
 NUMBERS = ("7", "about five", "twenty", "3.5", "十二", "-2", "1000000", "0", "none")
+CLOCKS = ("noon", "9", "9 pm", "half past eight", "九点半", "25:00", "soon")
+ZONES = ("Europe/Berlin", "UTC", "Asia/Shanghai", "Paris", "UTC+2", "somewhere")
 LISTS = ("a, b and c", "tea", "rain, noise, my mother", "一，二、三", "none", "a, b, c, d, e, f, g, h", "a,,b")
 _TEXT_LITERAL = re.compile(r"\"([^\"]{1,60})\"|'([^']{1,60})'")
 _NUMBER_LITERAL = re.compile(r"(?<![\w.])-?\d{1,9}(?:\.\d{1,4})?(?![\w.])")
@@ -112,6 +114,12 @@ def _entered(chance: random.Random, field: RenderedColumn, words: ScriptValues, 
             return chance.choice(list(_numbers(chance, _as_asked(field), words)))
         case "date":
             return str(today + timedelta(days=chance.randint(-400, 400)))
+        case "time":
+            return _clock(chance)
+        case "datetime":
+            return f"{today + timedelta(days=chance.randint(-400, 400))}T{_clock(chance)}"
+        case "timezone":
+            return chance.choice(ZONES[:3])
         case _:
             return _value(chance, _as_asked(field), words, today)
 
@@ -150,6 +158,13 @@ def _value(chance: random.Random, output: Output, words: ScriptValues, today: da
             return chance.choice(YES_NO)
         case "date":
             return chance.choice(list(_dates(chance, output, today)))
+        case "time":
+            return chance.choice([_clock(chance), *_bounds(output), *CLOCKS])
+        case "datetime":
+            day = chance.choice(["tomorrow", str(today + timedelta(days=chance.randint(-400, 400)))])
+            return chance.choice([f"{day} {_clock(chance)}", f"{day} at 9 pm", *_bounds(output), "tomorrow"])
+        case "timezone":
+            return chance.choice(ZONES)
         case "list":
             return chance.choice(LISTS)
         case _:
@@ -178,4 +193,12 @@ def _numbers(chance: random.Random, output: Output, words: ScriptValues) -> Iter
 def _dates(chance: random.Random, output: Output, today: date) -> Iterator[str]:
     yield from (str(today + timedelta(days=chance.randint(-400, 400))) for _ in range(3))
     yield from ("today", "yesterday", "in three days", "3 May 1990", "昨天", "2026-02-30", "soon")
-    yield from (bound for bound in (output.min, output.max) if isinstance(bound, str))
+    yield from _bounds(output)
+
+
+def _bounds(output: Output) -> list[str]:
+    return [bound for bound in (output.min, output.max) if isinstance(bound, str)]
+
+
+def _clock(chance: random.Random) -> str:
+    return f"{chance.randrange(24)}:{chance.randrange(60):02}"

@@ -22,6 +22,7 @@ INVALID = 0.08  # probability of a reply that does not answer the question
 TRIGGER = 0.015  # probability of words that an interrupt, a repair or a detector of the script reacts to
 TYPED = 0.15  # probability that a choice is typed, not selected
 YES = 0.6  # probability of a yes to a yes-or-no question
+ZONES = ("Europe/Berlin", "Europe/London", "America/New_York", "Asia/Shanghai")
 OPTIONAL = 0.6  # probability that an optional field is filled in
 
 WORDS = (
@@ -129,6 +130,12 @@ def _value(output: Output, today: date, rng: Random) -> Value:
             return rng.random() < YES
         case "date":
             return _date(output, today, rng)
+        case "time":
+            return _clock(rng)
+        case "datetime":
+            return f"{_date(output, today, rng)}T{_clock(rng)}"
+        case "timezone":
+            return rng.choice(ZONES)
         case "list":
             return rng.sample(WORDS, rng.randint(1, 3))
         case _:
@@ -153,6 +160,11 @@ def _date(output: Output, today: date, rng: Random) -> str:
         start = date.fromisoformat(_ISO_DATE.findall(rule)[0])
     days = 1 + round(rng.expovariate(1 / 30))
     return str(start + timedelta(days=-days if "<" in rule else days))
+
+
+def _clock(rng: Random) -> str:
+    """Draw a time by day, in steps of five minutes."""
+    return f"{rng.randint(7, 21):02}:{rng.randrange(0, 60, 5):02}"
 
 
 @lru_cache(maxsize=10_000)

@@ -3,11 +3,16 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from runtime.answers.languages.spelling import fold, unaccented
 from scripts.model.script import Locale
+from scripts.translations.localisation import language
+
+if TYPE_CHECKING:
+    from babel import Locale as Known
 
 LOCALES_CACHED_MAX = 256
 PREFIX_CHARS = 3  # minimum length of abbreviated months and weekdays, if unambiguous
@@ -56,6 +61,33 @@ def conventions(locale: Locale) -> Conventions | None:
             fillers=_fillers(patterns, eras),
         )
     return None
+
+
+@lru_cache(maxsize=LOCALES_CACHED_MAX)
+def halves_of_day(locale: Locale) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words of a locale's language for the hours before and after noon: ``오전`` and ``오후``."""
+    known = _known(locale)
+    periods = known.day_periods["format"] if known is not None else {}
+    am, pm = (tuple(str(of[half]) for of in periods.values() if half in of) for half in ("am", "pm"))
+    return am, pm
+
+
+def zone_cities(locale: Locale) -> tuple[tuple[str, str], ...]:
+    """Return the names of time zones, each with its city in a locale's language, where that differs from the name."""
+    known = _known(locale)
+    zones = known.time_zones if known is not None else {}
+    return tuple((str(zone), str(names["city"])) for zone, names in zones.items() if "city" in names)
+
+
+def _known(locale: Locale) -> "Known | None":
+    """Return Babel's data of a locale's language."""
+    from babel import Locale as Known
+    from babel import UnknownLocaleError
+
+    try:
+        return Known.parse(language(locale.replace("_", "-")))
+    except (UnknownLocaleError, ValueError):
+        return None
 
 
 def _fillers(patterns: Iterable[str], eras: Iterable[str]) -> tuple[str, ...]:

@@ -66,6 +66,24 @@ class DayWords(Struct, frozen=True, forbid_unknown_fields=True):
     one: tuple[str, ...]
 
 
+class TimeWords(Struct, frozen=True, forbid_unknown_fields=True):
+    """Words of clock times.
+
+    `hour` follows a number of hours (``9 Uhr``, ``9h30``), `before` precedes an hour (``at 9``). `am`, `pm` and `night`
+    say which half of the day a time is in; with `night`, 1 to 5 are in the early morning. `minutes` are patterns with
+    `{}` for an hour, and the minutes to add to it: ``half past {}``, ``halb {}``.
+    """
+
+    hour: tuple[str, ...]
+    am: tuple[str, ...]
+    pm: tuple[str, ...]
+    noon: tuple[str, ...]
+    midnight: tuple[str, ...]
+    minutes: Mapping[str, int]
+    before: tuple[str, ...]
+    night: tuple[str, ...] = ()
+
+
 class ChoiceWords(Struct, frozen=True, forbid_unknown_fields=True):
     """Words around a choice: before and after it, for its position, and those that reject it."""
 
@@ -81,7 +99,8 @@ class Language(Struct, frozen=True, forbid_unknown_fields=True):
     """The data of one language.
 
     The grammars of English and Chinese are code in `runtime.answers`; for these languages `yes_no` and `numbers` are
-    None. `collides` are English words with another meaning in this language, which are not read as English.
+    None, for Chinese also `dates`. `collides` are English words with another meaning in this language, which are not
+    read as English.
     """
 
     code: str
@@ -93,6 +112,7 @@ class Language(Struct, frozen=True, forbid_unknown_fields=True):
     nothing: tuple[str, ...]
     is_words: tuple[str, ...]
     before_labels: tuple[str, ...]
+    times: TimeWords
     choices: ChoiceWords | None = None
     yes_no: YesNo | None = None
     numbers: NumberWords | None = None

@@ -59,3 +59,18 @@ def plain_key(phrase: str, digraphs: Mapping[str, str]) -> str:
     for letter, pair in digraphs.items():
         plain = plain.replace(pair, unaccented(letter))
     return plain
+
+
+def word_pattern(phrase: str) -> str:
+    """Return a pattern for a phrase in a folded text, with or without accents.
+
+    No letter may precede or follow it, except in scripts that do not separate words by spaces.
+    """
+    folded = fold(phrase)
+    start = r"(?<![^\W\d_])" if _is_separated(folded[0]) else ""
+    end = r"(?![^\W\d_])" if _is_separated(folded[-1]) else ""
+    return f"{start}{spelled(folded, {})}{end}"
+
+
+def _is_separated(letter: str) -> bool:
+    return letter.isalpha() and letter < "\u2e80"  # the scripts of East Asia begin there

@@ -500,7 +500,7 @@ COMMENT ON COLUMN variable_history.scope IS 'global, session, phase or topic';
 COMMENT ON COLUMN variable_history.phase_id IS 'The phase that owns a phase or topic variable';
 COMMENT ON COLUMN variable_history.topic_id IS 'The topic that owns a topic variable';
 COMMENT ON COLUMN variable_history.name IS 'Name of the variable';
-COMMENT ON COLUMN variable_history.type IS 'Type of the value: text, number, boolean, date, choice, list, record';
+COMMENT ON COLUMN variable_history.type IS 'Type of the value: text, number, boolean, date, time, datetime, timezone, choice, list, record';
 COMMENT ON COLUMN variable_history.old IS 'Value before; null if it was unset';
 COMMENT ON COLUMN variable_history.new IS 'Value after; null if the write unset it';
 COMMENT ON COLUMN variable_history.old_text IS 'Value before as text; lists and records as JSON';

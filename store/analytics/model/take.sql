@@ -122,7 +122,7 @@ CREATE OR REPLACE TEMP MACRO is_personal(scope, name, names) AS
     list_has_any(CASE WHEN scope = 'global' THEN getvariable('personal_everywhere') ELSE coalesce(names, []) END, [name, '*']);
 -- Texts, lists and records may contain what a user wrote, so they are masked; choices, numbers and dates are not.
 CREATE OR REPLACE TEMP MACRO is_hidden(is_pii, type, value) AS getvariable('is_masked') AND (is_pii OR CASE json_type(value::JSON)
-    WHEN 'VARCHAR' THEN type NOT IN ('choice', 'date') WHEN 'ARRAY' THEN true WHEN 'OBJECT' THEN true ELSE false END);
+    WHEN 'VARCHAR' THEN type NOT IN ('choice', 'date', 'time', 'datetime') WHEN 'ARRAY' THEN true WHEN 'OBJECT' THEN true ELSE false END);
 CREATE OR REPLACE TEMP TABLE new_writes AS
     SELECT w.*, e.seq FROM (
         SELECT session_id, who(user_id) AS user_id, turn, finished_at AS written_at,

@@ -1,0 +1,212 @@
+"""Extraction of one clock time, or of one day with a clock time, from a free reply.
+
+Digits are read in every locale (``9:30``, ``21:05``); words are those of the locale's language and of English, from
+`runtime.answers.languages`.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import date, time
+from functools import lru_cache
+
+from msgspec import Struct
+
+from runtime.answers.dates import CHARS_MAX, parse_date
+from runtime.answers.languages import ENGLISH, LANGUAGES
+from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, halves_of_day
+from runtime.answers.languages.language import TimeWords
+from runtime.answers.languages.spelling import fold, word_pattern
+from runtime.answers.number_words import small_number
+from runtime.answers.numbers import parse_number
+from scripts.expressions.time_values import iso_datetime, iso_time
+from scripts.model.script import Locale
+from scripts.translations.localisation import language
+
+_TAKEN = "~"  # replaces a time that was found
+_HAN = "零〇一二三四五六七八九十两"
+_HOUR = rf"(?P<hour>(?<![\d:.,])[0-9]{{1,2}}|[{_HAN}]{{1,3}}|(?<!\w)[^\W\d_{_HAN}]{{1,20}})"
+_MINUTE = rf"(?P<minute>[0-9]{{2}}|[{_HAN}]{{2,3}}|[{_HAN}](?=分))"
+_DIGITS = re.compile(
+    r"(?<![\d:.,+])(?P<hour>[0-9]{1,2})\s?[:：]\s?(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?![\d:])"
+)
+_BARE = re.compile(r"\W*(?P<hour>[0-9]{1,2}|[^\W\d_]{1,20})\W*")
+_NO_DATE = r"(?!\s?[./:-]\s?\w|\d)"  # a number that goes on is no hour
+_NEGATED = re.compile(r"(?:\bnot(?: at)?|不是) ?$")
+_SHORT = 4  # a word of so few letters counts only behind a number: "I am at home"
+
+
+class _TimeRefused(ValueError):
+    """A time in the reply does not exist, or is negated."""
+
+
+class _Grammar(Struct, frozen=True):
+    code: str
+    minutes: tuple[tuple[int, re.Pattern[str]], ...]
+    hours: tuple[re.Pattern[str], ...]
+    fixed: tuple[tuple[int, re.Pattern[str]], ...]
+    am: re.Pattern[str]
+    pm: re.Pattern[str]
+    night: re.Pattern[str]
+
+
+def parse_time(text: str, locale: Locale = "en") -> str | None:
+    """Return the ISO time in a reply, ``09:30``; None if it has no time, two times, or one that does not exist.
+
+    Without a word for the half of the day, ``9`` is nine in the morning and ``21`` nine in the evening.
+    """
+    found = iso_time(text.strip())
+    if found is not None:
+        return found
+    try:
+        times, rest = _times(text, locale)
+        bare = _BARE.fullmatch(rest) if not times else None
+        if bare is not None:
+            times = {_clock(bare, _grammar(locale), 0, rest, locale)}
+    except _TimeRefused:
+        return None
+    return _only(times)
+
+
+def is_bare_number(text: str) -> bool:
+    """Return whether a reply is one word or number, which `parse_time` reads as an hour."""
+    return _BARE.fullmatch(fold(text[:CHARS_MAX])) is not None
+
+
+def parse_datetime(text: str, today: date, locale: Locale = "en") -> str | None:
+    """Return the ISO date and time in a reply, ``2026-01-31T09:30:00``; None if it does not have one day and one time.
+
+    Days are read as by `parse_date`. The result has an offset only if the reply is an ISO text with one.
+    """
+    found = iso_datetime(text.strip()) if ":" in text else None
+    if found is not None:
+        return found
+    try:
+        times, rest = _times(text, locale)
+    except _TimeRefused:
+        return None
+    day, clock = parse_date(rest, today, locale), _only(times)
+    return iso_datetime(f"{day}T{clock}") if day is not None and clock is not None else None
+
+
+def _only(times: set[time]) -> str | None:
+    return iso_time(times.pop().isoformat()) if len(times) == 1 else None
+
+
+def _times(text: str, locale: Locale) -> tuple[set[time], str]:
+    """Return the times in a text, and the text without them. Raises _TimeRefused for one that does not exist."""
+    grammar = _grammar(locale)
+    rest = fold(text[:CHARS_MAX])
+    whole, times = rest, set[time]()
+
+    def take(match: re.Match[str], minutes: int = 0) -> str:
+        if _hour(match["hour"], grammar, locale) is None:
+            return match[0]  # a word that is no number
+        times.add(_clock(match, grammar, minutes, whole, locale))
+        return _TAKEN
+
+    for minutes, pattern in grammar.minutes:
+        rest = pattern.sub(lambda match, minutes=minutes: take(match, minutes), rest)  # type: ignore[misc]
+    for pattern in (_DIGITS, *grammar.hours):
+        rest = pattern.sub(take, rest)
+    for hour, pattern in grammar.fixed:
+        if pattern.search(rest):
+            times.add(time(hour))
+            rest = pattern.sub(_TAKEN, rest)
+    return times, rest
+
+
+def _clock(match: re.Match[str], grammar: _Grammar, minutes: int, whole: str, locale: Locale) -> time:
+    """Return the time of one match. Raises _TimeRefused if there is none."""
+    if _NEGATED.search(match.string[max(match.start() - 8, 0) : match.start()]):
+        raise _TimeRefused(match[0])
+    parts = match.groupdict()
+    hour = _hour(match["hour"], grammar, locale)
+    if hour is None:
+        raise _TimeRefused(match[0])
+    minute = _number(parts.get("minute"), locale)
+    hour = _in_half(hour, grammar, whole)
+    second = int(parts.get("second") or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise _TimeRefused(match[0])
+    total = hour * 60 + minute + minutes
+    return time(total // 60 % 24, total % 60, second)
+
+
+def _in_half(hour: int, grammar: _Grammar, whole: str) -> int:
+    """Return the hour of the day, by the words for its half."""
+    am, pm, night = (bool(pattern.search(whole)) for pattern in (grammar.am, grammar.pm, grammar.night))
+    if hour > 12 or not (am or pm or night):
+        return hour
+    if night and not (am or pm):
+        return hour % 12 if hour <= 5 or hour == 12 else hour + 12
+    if am and pm:
+        raise _TimeRefused(whole)
+    return hour % 12 + (0 if am else 12)
+
+
+def _hour(text: str, grammar: _Grammar, locale: Locale) -> int | None:
+    if text.isdecimal():
+        return int(text)
+    number = small_number(text, grammar.code) if text[0] not in _HAN else parse_number(text, locale)
+    return number if isinstance(number, int) else None
+
+
+def _number(text: str | None, locale: Locale) -> int:
+    number = parse_number(text, locale) if text else 0
+    if not isinstance(number, int):
+        raise _TimeRefused(text)
+    return number
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=LOCALES_CACHED_MAX)
+def _grammar(locale: Locale) -> _Grammar:
+    code = language(locale.replace("_", "-"))
+    own = LANGUAGES.get(code)
+    words = [own.times, ENGLISH.times] if own is not None and own is not ENGLISH else [ENGLISH.times]
+    am, pm = halves_of_day(locale)
+    hour = _either(*(each.hour for each in words))
+    before = _either(*(each.before for each in words))
+    halves = _either(am, pm, *(each.am + each.pm + each.night for each in words))
+    return _Grammar(
+        code=code if own is not None else "en",
+        minutes=tuple((minutes, _template(each)) for of in words for each, minutes in _longest_first(of)),
+        hours=(
+            re.compile(rf"(?<![\d.])(?P<hour>[0-9]{{1,2}})[.](?P<minute>[0-9]{{2}})\s?(?:{hour}|(?={halves}))"),
+            re.compile(rf"{_HOUR}\s?{hour}(?:\s?{_MINUTE}分?(?![\d:]))?"),
+            re.compile(rf"{_HOUR}\s?(?={halves})"),
+            re.compile(rf"{before}\s{_HOUR}{_NO_DATE}"),
+        ),
+        fixed=tuple((at, re.compile(_either(*names))) for at, names in _fixed(words)),
+        am=_half(am, *(each.am for each in words)),
+        pm=_half(pm, *(each.pm for each in words)),
+        night=_half(*(each.night for each in words)),
+    )
+
+
+def _fixed(words: Iterable[TimeWords]) -> tuple[tuple[int, list[tuple[str, ...]]], ...]:
+    return (12, [each.noon for each in words]), (0, [each.midnight for each in words])
+
+
+def _longest_first(words: TimeWords) -> list[tuple[str, int]]:
+    return sorted(words.minutes.items(), key=lambda pair: -len(pair[0]))
+
+
+def _template(pattern: str) -> re.Pattern[str]:
+    before, after = (word_pattern(part.strip()) if part.strip() else "" for part in pattern.split("{}"))
+    return re.compile(rf"{before}\s?{_HOUR}\s?{after}")
+
+
+def _half(*words: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for words of a half of the day; a short one of Latin letters counts only behind a number."""
+    every = [fold(each) for some in words for each in some]
+    short = [each for each in every if len(each) <= _SHORT and each[0].isascii() and " " not in each]
+    behind = rf"[0-9]\s?{_either(tuple(short))}"
+    return re.compile(rf"{behind}|{_either(tuple(set(every) - set(short)))}")
+
+
+def _either(*words: tuple[str, ...]) -> str:
+    every = sorted({fold(each) for some in words for each in some}, key=lambda each: (-len(each), each))
+    return rf"(?:{'|'.join(map(word_pattern, every))})" if every else r"(?!)"

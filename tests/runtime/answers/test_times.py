@@ -1,0 +1,133 @@
+"""What times, moments and time zones a free reply gives without a model, in every language of the runtime."""
+
+from datetime import date, time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.answers.clock_times import parse_datetime, parse_time
+from runtime.answers.languages import CODES
+from runtime.answers.timezones import parse_timezone
+from scripts.expressions.values import coerce
+
+TODAY = date(2026, 11, 25)  # a Wednesday
+
+
+@pytest.mark.parametrize(
+    ("locale", "reply", "found"),
+    [
+        ("en", "9:30", "09:30"),
+        ("en", "21:05:30", "21:05:30"),
+        ("en", "9", "09:00"),
+        ("en", "nine, please", None),
+        ("en", "at nine", "09:00"),
+        ("en", "9pm", "21:00"),
+        ("en", "10.30 a.m.", "10:30"),
+        ("en", "12 am", "00:00"),
+        ("en", "12 pm", "12:00"),
+        ("en", "half past nine in the evening", "21:30"),
+        ("en", "a quarter to ten", "09:45"),
+        ("en", "nine o'clock", "09:00"),
+        ("en", "at noon", "12:00"),
+        ("en", "I am free at 12", "12:00"),
+        ("en", "2 at night", "02:00"),
+        ("en", "11 at night", "23:00"),
+        ("en-GB", "half past 9", "09:30"),
+        ("de", "halb zehn", "09:30"),
+        ("de", "9 Uhr 30", "09:30"),
+        ("de", "9.30 Uhr", "09:30"),
+        ("de", "Viertel nach acht abends", "20:15"),
+        ("de", "um Mitternacht", "00:00"),
+        ("fr", "9h30", "09:30"),
+        ("fr", "neuf heures et demie du soir", "21:30"),
+        ("es", "a las 9 y media de la noche", "21:30"),
+        ("it", "alle 9 e mezza", "09:30"),
+        ("pt", "um quarto para as dez", "09:45"),
+        ("nl", "half tien", "09:30"),
+        ("nl", "'s avonds om 8 uur", "20:00"),
+        ("zh", "上午九点半", "09:30"),
+        ("zh", "下午3:30", "15:30"),
+        ("zh", "晚上12点", "00:00"),
+        ("zh", "两点一刻", "02:15"),
+        ("ko", "오후 3:30", "15:30"),
+        ("en", "9:00 to 10:00", None),
+        ("en", "not at 9", None),
+        ("en", "24:00", None),
+        ("en", "9:61", None),
+        ("en", "2 hours", None),
+        ("en", "3.5", None),
+        ("en", "at 5/6/2026", None),
+        ("en", "early", None),
+        ("en", "9 in the morning or in the evening", None),
+    ],
+)
+def test_the_time_in_a_reply(locale: str, reply: str, found: str | None) -> None:
+    assert parse_time(reply, locale) == found
+
+
+@pytest.mark.parametrize(
+    ("locale", "reply", "found"),
+    [
+        ("en", "tomorrow at 9:30", "2026-11-26T09:30:00"),
+        ("en", "2026-12-01 9:30", "2026-12-01T09:30:00"),
+        ("en", "2026-12-01T09:30+02:00", "2026-12-01T09:30:00+02:00"),
+        ("en", "tonight at 8", "2026-11-25T20:00:00"),
+        ("en", "next Friday at noon", "2026-11-27T12:00:00"),
+        ("de", "am 3. Mai 2027 um halb zehn", "2027-05-03T09:30:00"),
+        ("de", "1.5.2027, 9.30 Uhr", "2027-05-01T09:30:00"),
+        ("fr", "demain à 9h30", "2026-11-26T09:30:00"),
+        ("zh", "明天上午九点半", "2026-11-26T09:30:00"),
+        ("zh", "今晚八点", "2026-11-25T20:00:00"),
+        ("en", "at 9", None),
+        ("en", "tomorrow", None),
+        ("en", "2026-02-30 9:00", None),
+    ],
+)
+def test_the_date_and_time_in_a_reply(locale: str, reply: str, found: str | None) -> None:
+    assert parse_datetime(reply, TODAY, locale) == found
+
+
+@pytest.mark.parametrize(
+    ("locale", "reply", "found"),
+    [
+        ("en", "europe/berlin, please", "Europe/Berlin"),
+        ("en", "I live in Berlin.", "Europe/Berlin"),
+        ("de", "Moskau", "Europe/Moscow"),
+        ("zh", "我在上海", "Asia/Shanghai"),
+        ("pt", "São Paulo", "America/Sao_Paulo"),
+        ("en", "Buenos Aires", "America/Argentina/Buenos_Aires"),
+        ("en", "utc", "UTC"),
+        ("en", "UTC+2", "Etc/GMT-2"),
+        ("en", "GMT-3:00", "Etc/GMT+3"),
+        ("en", "UTC+5:30", None),
+        ("en", "UTC+15", None),
+        ("en", "Berlin or Paris", None),
+        ("en", "here", None),
+    ],
+)
+def test_the_time_zone_in_a_reply(locale: str, reply: str, found: str | None) -> None:
+    assert parse_timezone(reply, locale) == found
+
+
+@given(clock=st.times(), locale=st.sampled_from(CODES))
+def test_a_time_in_digits_is_read_in_every_language(clock: time, locale: str) -> None:
+    shown = clock.strftime("%H:%M")
+    assert parse_time(shown, locale) == shown
+    assert parse_time(f"{shown}.", locale) == shown
+
+
+@given(day=st.dates(date(1900, 1, 1), date(2100, 1, 1)), clock=st.times(), locale=st.sampled_from(CODES))
+def test_a_moment_in_digits_is_read_in_every_language(day: date, clock: time, locale: str) -> None:
+    shown = clock.strftime("%H:%M")
+    assert parse_datetime(f"{day} {shown}", TODAY, locale) == f"{day}T{shown}:00"
+
+
+@given(reply=st.text(max_size=60), locale=st.sampled_from((*CODES, "ko", "ar", "xx")))
+def test_whatever_is_read_can_be_stored(reply: str, locale: str) -> None:
+    for found, declared in (
+        (parse_time(reply, locale), "time"),
+        (parse_datetime(reply, TODAY, locale), "datetime"),
+        (parse_timezone(reply, locale), "timezone"),
+    ):
+        assert found is None or coerce(found, declared) == found
