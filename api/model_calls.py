@@ -195,11 +195,12 @@ def _ended_row(row: CallRow, now: datetime, reply: ModelReply | None, error: str
         document = encode(msgspec.structs.replace(reply, usage=None))
         ended = msgspec.structs.replace(ended, outcome="done", error=None, reply=msgspec.Raw(document))
     if usage is not None:
-        ended = msgspec.structs.replace(ended, **usage_columns(usage))
+        ended = msgspec.structs.replace(ended, prompt=usage.prompt, **usage_columns(usage))
     return ended
 
 
-_USAGE = {name: name for name in Usage.__struct_fields__} | {"model": "endpoint_model"}  # field of Usage: column
+_USAGE = {name: name for name in Usage.__struct_fields__ if name != "prompt"} | {"model": "endpoint_model"}
+"""Column of each field of Usage, without the prompt, which is stored with the calls of turns only."""
 
 TOTALS_MAX = 10_000
 """Users and tenants whose daily totals are cached; others are read from the database again."""
@@ -284,4 +285,5 @@ def usage_of(row: CallRow) -> Usage | None:
     """Return the usage of a recorded call; None if it is unknown."""
     if row.endpoint_model is None:
         return None
-    return msgspec.convert({name: getattr(row, column) for name, column in _USAGE.items()}, Usage)
+    columns = {name: getattr(row, column) for name, column in _USAGE.items()}
+    return msgspec.convert(columns | {"prompt": row.prompt}, Usage)

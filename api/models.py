@@ -12,8 +12,7 @@ from api.settings import OFFLINE, SCRIPTED, Settings
 from runtime.models.hosted.settings import OPENAI, ModelSettings, Secret
 from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
-from runtime.prompts.prompt import SentPrompt
-from runtime.state.ports import Model, ModelRequest, Usage
+from runtime.state.ports import Model
 from scripts.expressions.suggestions import suggest
 from scripts.model.actions import ModelStep
 from scripts.model.script import Script, all_actions
@@ -37,9 +36,6 @@ class Connected(Protocol):
 
     def has_scheme(self, scheme: str) -> bool:
         """Return whether any prompt has this `template_scheme`."""
-
-    def prompt_sent(self, request: ModelRequest, usage: Usage) -> SentPrompt | None:
-        """Return the prompt of a call, or None if it can no longer be rendered."""
 
     def states(self) -> Mapping[str, str]:
         """Return the state of the endpoint of each model in use, by model name."""
@@ -85,11 +81,6 @@ def state_of(model: Model) -> str:
     if isinstance(model, Connected):
         return ", ".join(f"{name}: {state}" for name, state in model.states().items())
     return "no endpoint"
-
-
-def prompt_sent(model: Model, request: ModelRequest, usage: Usage | None) -> SentPrompt | None:
-    """Return the prompt of a call; None without a language model, or if it can no longer be rendered."""
-    return model.prompt_sent(request, usage) if usage is not None and isinstance(model, Connected) else None
 
 
 def log_lacking(model: Model, script: Script) -> None:

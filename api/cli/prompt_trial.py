@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.columns import Columns
 from rich.markup import escape
 from rich.panel import Panel
 
 from api.cli.models import model_of
 from api.cli.output import console, errors, fail, failing, print_json, printable
-from api.models import close_model, prompt_sent
+from api.models import close_model
 from api.replay.recorded_session import RecordedSession
 from api.replay.replay_session import CallAgain, calls_of_turn
 from api.settings import Settings
-from runtime.prompts.prompt import SentPrompt
+from runtime.prompts.prompt import SentPrompt, read_prompt
 from runtime.prompts.templates import (
     NAMES,
     Name,
@@ -36,12 +37,16 @@ class PromptTrial(Struct, frozen=True):
 
 
 class TrialResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A call, its recorded reply, and its reply now; `prompt` is None if the model that was called uses none."""
+    """A call with the prompt that was sent and the reply, both as recorded and now.
+
+    `sent` is None if the recorded prompt is not stored, `prompt` if the model that was called uses none.
+    """
 
     turn: int
     call: int
     purpose: str
     action_id: str
+    sent: SentPrompt | None
     prompt: SentPrompt | None
     recorded: ModelReply | None
     now: ModelReply
@@ -66,7 +71,6 @@ async def run_trial(session: RecordedSession, trial: PromptTrial, settings: Sett
     try:
         with failing(ModelFailed, PromptMissing):
             reply = await model.complete(again.request)
-        prompt = prompt_sent(model, again.request, reply.usage)
     finally:
         await close_model(model)
     return TrialResult(
@@ -74,25 +78,37 @@ async def run_trial(session: RecordedSession, trial: PromptTrial, settings: Sett
         call=again.call.number,
         purpose=again.call.purpose,
         action_id=again.call.action_id,
-        prompt=prompt,
-        recorded=again.call.reply,
-        now=reply,
+        sent=_prompt_of(again.call.reply),
+        prompt=_prompt_of(reply),
+        recorded=again.call.reply and _without_prompt(again.call.reply),
+        now=_without_prompt(reply),
     )
 
 
 def print_trial(result: TrialResult, *, as_json: bool) -> None:
-    """Print the prompt and both replies, side by side in a terminal that is wide enough."""
+    """Print both prompts, and both replies side by side in a terminal that is wide enough."""
     if as_json:
         print_json(result)
         return
     console.print(f"[bold]turn {result.turn}, call {result.call}[/]  {escape(result.action_id)}, {result.purpose}")
     if result.prompt is None:
         errors.print("the model that was called uses no prompt, so the template has no effect")
-    for message in result.prompt.messages if result.prompt is not None else ():
-        console.print(f"[dim]--- {message.role} ---[/]")
-        console.print(printable(message.content))
+    for title, prompt in (("recorded", result.sent), ("now", result.prompt)):
+        for message in prompt.messages if prompt is not None else ():
+            console.print(f"[dim]--- {message.role}, {title} ---[/]")
+            console.print(printable(message.content))
     panels = [Panel(printable(_text(each)), title=title) for title, each in _titled(result)]
     console.print(Columns(panels, equal=True, expand=True))
+
+
+def _prompt_of(reply: ModelReply | None) -> SentPrompt | None:
+    stored = reply.usage.prompt if reply is not None and reply.usage is not None else None
+    return None if stored is None else read_prompt(stored)
+
+
+def _without_prompt(reply: ModelReply) -> ModelReply:
+    """Return the reply without the prompt in its usage, which the result has on its own."""
+    return replace(reply, usage=reply.usage and replace(reply.usage, prompt=None))
 
 
 def _titled(result: TrialResult) -> Sequence[tuple[str, ModelReply | None]]:

@@ -194,7 +194,7 @@ def _show_prompt(call: Any) -> None:
     """Print the prompt of a call and the reply."""
     console.print(f"[bold]turn {call['turn']}, call {call['number']}[/]  {escape(call['actionId'])}")
     if call["prompt"] is None:
-        console.print("[dim]the prompt cannot be rebuilt[/]")
+        console.print("[dim]the prompt is not stored[/]")
     for message in call["prompt"]["messages"] if call["prompt"] is not None else ():
         console.print(f"[dim]--- {message['role']} ---[/]")
         console.print(printable(message["content"]))

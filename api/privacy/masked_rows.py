@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from api.privacy.mask import HiddenValues, named
-from runtime.prompts.prompt import PromptMessage, SentPrompt
+from runtime.prompts.prompt import PromptMessage, SentPrompt, read_prompt, stored_prompt
 from runtime.state.tool_ports import TOOL_PURPOSE
 from store.interface.masking import HIDDEN, MASKED, Treatment
 from store.interface.rows import CallRow, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, VariableRow
@@ -62,6 +62,8 @@ def mask_call(hidden: HiddenValues, row: CallRow) -> CallRow:
     else:
         shown = _reply(hidden, reply, quotes=quotes) if reply else None
     masked["reply"] = msgspec.Raw(msgspec.json.encode(shown))
+    if row.prompt is not None:
+        masked["prompt"] = stored_prompt(mask_prompt(hidden, read_prompt(row.prompt)))
     return msgspec.structs.replace(row, **masked)
 
 

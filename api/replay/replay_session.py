@@ -2,22 +2,17 @@
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from api.errors import ApiError
-from api.model_calls import usage_of
-from api.models import prompt_sent
 from api.replay.differences import TurnDifference, differences
 from api.replay.recorded_session import (
     RecordedSession,
     RecordedStep,
-    ReplaySource,
     SessionUnknown,
-    find_session,
     with_others,
 )
 from api.sessions import row_mapping
@@ -35,15 +30,14 @@ from runtime.models.recorded_turn import (
     ReplyRedacted,
     ShadowModel,
 )
-from runtime.prompts.prompt import SentPrompt
 from runtime.state.events import Message
 from runtime.state.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
 from runtime.state.limits import Bounds
 from runtime.state.ports import Model, ModelRequest
 from runtime.state.program import Program
-from runtime.state.state import State, StateUnreadable
+from runtime.state.state import State
 from runtime.tools.examples import EXAMPLES, RecordedTools, ToolNotRecorded
-from store.interface.rows import CallRow, TurnRow
+from store.interface.rows import TurnRow
 
 Outcome: TypeAlias = Literal["same", "differs", "passed over", "stopped"]
 
@@ -324,25 +318,3 @@ async def _model_of(session: RecordedSession, further: Model | None, first: int)
     if not has_calls and further is None:
         return OfflineModel()
     return ShadowModel(ScriptedModel(recording.replies), further)
-
-
-# -- prompts ----------------------------------------------------------------------------------------------------------
-
-
-async def prompts_of(
-    source: ReplaySource, model: Model, tenant: str, session_id: str, rows: Sequence[CallRow]
-) -> Mapping[str, SentPrompt]:
-    """Return the prompts of calls by call id, without those that cannot be rebuilt exactly as they were sent."""
-    turns = {row.turn for row in rows if row.used is not None and row.prompt_digest}
-    if not turns:
-        return {}
-    try:
-        requests = await requests_of(await find_session(source, tenant, session_id), turns)
-    except (SessionUnknown, StateUnreadable, ApiError):  # redacted, or of a script or state that is not readable now
-        return {}
-    found = {
-        row.call_id: prompt_sent(model, request, usage_of(row))
-        for row in rows
-        if (request := requests.get((row.turn, row.request_digest))) is not None
-    }
-    return {call_id: prompt for call_id, prompt in found.items() if prompt is not None}

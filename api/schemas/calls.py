@@ -49,7 +49,7 @@ class DebugCall(View, frozen=True, kw_only=True):
     """A model request and its reply.
 
     `callId` is null if no language model was called; `reused` is true if an earlier attempt at the turn made the
-    call. `prompt` is null if no language model was called, or if a detector withheld a text that it contained.
+    call. `prompt` is null if no language model was called, or if a detector withheld a text of the call.
     """
 
     purpose: str
@@ -73,8 +73,8 @@ class CallView(View, frozen=True, kw_only=True):
 
     `used` is null until its turn is committed; `prompt` and `reply` are for debugging only.
 
-    `prompt` is null if a replay of the turn does not lead to it any more: the prompt templates changed, the turn is not
-    committed, or a detector withheld a text.
+    `prompt` is null if it is not stored: the turn is not committed or did not use the call, a detector withheld a text
+    of the call, the session was redacted, or an earlier version of Cuebook made the call.
 
     `outcome` in_doubt: the server stopped during the call, so it is unknown whether the endpoint or service carried it
     out.

@@ -83,7 +83,6 @@ class Chat:
         self._webhooks = webhooks
         # not a dependency of its own: with two dependencies Litestar starts a task group per request, 6 % of a turn
         self.streams = Streams(settings, live, runner.store, runner.clock, runner.metrics)
-        self.model = runner.model  # for the prompts of `debugInfo`
         self._settings = settings
         self._clock = runner.clock
         self._locks = SessionLocks(settings.queue_max, settings.queue_s)
@@ -270,6 +269,7 @@ class Chat:
                 migration,
                 _used_calls(cached, turn),
                 _withheld_calls(turn),
+                _withheld_prompts(turn),
                 deliveries,
                 self._timers(cached, turn, migration),
             )
@@ -406,6 +406,12 @@ def _used_calls(cached: CachedSession, turn: Turn) -> tuple[str, ...] | None:
 def _withheld_calls(turn: Turn) -> tuple[str, ...]:
     """Return the ids of the model calls whose text detectors withheld."""
     return tuple(call.intent.call_id for call in turn.model_calls if call.is_withheld and call.intent is not None)
+
+
+def _withheld_prompts(turn: Turn) -> tuple[str, ...]:
+    """Return the ids of the model calls whose prompt may contain a text that detectors withheld."""
+    calls = (call for call in turn.model_calls if call.is_prompt_withheld)
+    return tuple(call.intent.call_id for call in calls if call.intent is not None)
 
 
 def _uses_memory(cached: CachedSession, row: TurnRow) -> bool:

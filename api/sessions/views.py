@@ -10,7 +10,6 @@ from msgspec import UNSET
 from api.catalog.script_views import script_outline
 from api.errors import ApiError
 from api.model_calls import usage_of
-from api.models import prompt_sent
 from api.schemas.calls import CallView, DebugCall, DebugInfo, PromptMessageView, PromptView, UsageView
 from api.schemas.events import EventView
 from api.schemas.sessions import (
@@ -31,9 +30,9 @@ from api.schemas.sessions import (
     WaitView,
 )
 from api.sessions.session_cache import CachedSession, Failure
-from runtime.prompts.prompt import SentPrompt
+from runtime.prompts.prompt import read_prompt
 from runtime.state.form_view import RenderedColumn, RenderedForm
-from runtime.state.ports import Model, ModelReply, Usage
+from runtime.state.ports import ModelReply, Usage
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Cell, ExecutionStatus, State, Wait
@@ -218,19 +217,19 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def debug_info(model: Model, calls: tuple[ModelCall, ...]) -> DebugInfo:
+def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:
     """Return the calls of a model in a turn, with their prompts."""
-    return DebugInfo(model_calls=[_debug_call(model, call) for call in calls])
+    return DebugInfo(model_calls=[_debug_call(call) for call in calls])
 
 
-def _debug_call(model: Model, call: ModelCall) -> DebugCall:
+def _debug_call(call: ModelCall) -> DebugCall:
     reply, usage = call.reply or ModelReply(), call.ended.usage if call.ended is not None else None
     return DebugCall(
         purpose=call.request.purpose,
         action_id=call.request.action_id,
         round=call.request.round,
         task=call.request.task,
-        prompt=_prompt_view(prompt_sent(model, call.request, usage)),
+        prompt=_prompt_view(usage.prompt if usage is not None else None),
         text=reply.text,
         values=reply.values,
         exit=reply.exit,
@@ -243,20 +242,21 @@ def _debug_call(model: Model, call: ModelCall) -> DebugCall:
     )
 
 
-def _prompt_view(prompt: SentPrompt | None) -> PromptView | None:
-    if prompt is None:
+def _prompt_view(stored: str | None) -> PromptView | None:
+    if stored is None:
         return None
+    prompt = read_prompt(stored)
     messages = [PromptMessageView(role=message.role, content=message.content) for message in prompt.messages]
     return PromptView(messages=messages, reply_schema=prompt.schema)
 
 
-def call_view(row: CallRow, *, debug: bool, prompts: Mapping[str, SentPrompt] | None = None) -> CallView:
-    """Return a recorded model call; `prompts` are the known ones, by call id."""
+def call_view(row: CallRow, *, debug: bool) -> CallView:
+    """Return a recorded model call; with `debug`, its prompt and reply."""
     return CallView.of(
         row,
         error=row.error or "",
         usage=_usage_view(usage_of(row)),
-        prompt=UNSET if prompts is None else _prompt_view(prompts.get(row.call_id)),
+        prompt=_prompt_view(row.prompt) if debug else UNSET,
         reply=row.reply if debug else UNSET,
     )
 

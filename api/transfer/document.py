@@ -46,6 +46,9 @@ Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Large: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 
+PROMPT_CHARS_MAX = 10_000_000
+"""Maximum characters of a stored prompt, in JSON: its messages, and the schema of the reply."""
+
 
 class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A part of the document; an unknown field is an error, so that no data is lost silently."""
@@ -152,6 +155,7 @@ class CallPart(_Part, frozen=True, kw_only=True):
     attempts: Count | None = None
     failures: Annotated[list[Text], Meta(max_length=1_000)] | None = None
     degraded: Text | None = None
+    prompt: Annotated[str, Meta(max_length=PROMPT_CHARS_MAX)] | None = None
     reply: JsonText = msgspec.Raw(b"null")
     withheld: bool = False
 

@@ -15,6 +15,7 @@ from api.transfer.document import CallPart, MovePart, SessionDocumentFile, Sessi
 from api.transfer.import_report import DocumentInvalid
 from api.validation_messages import humanize_validation_error
 from runtime.migration.state_validation import InvalidState, check
+from runtime.prompts.prompt import read_prompt
 from runtime.state.events import Body, Message, VariableChanged
 from runtime.state.ports import ModelReply
 from runtime.state.program import PlaceLost, Program
@@ -286,6 +287,11 @@ def _call(number: int, call: CallPart, owner: Owner, turns: int) -> CallRow:
             msgspec.json.decode(call.reply, type=ModelReply | None)
     except (msgspec.DecodeError, RecursionError) as error:
         raise DocumentInvalid(f"{where}: its reply cannot be read: {humanize_validation_error(str(error))}") from error
+    try:
+        if call.prompt is not None:
+            read_prompt(call.prompt)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DocumentInvalid(f"{where}: its prompt cannot be read: {humanize_validation_error(str(error))}") from error
     times = {"started_at": _utc(where, call.started_at)}
     if call.ended_at is not None:
         times["ended_at"] = _utc(where, call.ended_at)

@@ -35,6 +35,9 @@ class SentPrompt(Struct, frozen=True):
     schema: Schema | None
 
 
+MESSAGE_CHARS_MAX = 200_000
+"""Characters of a message that are stored with its call; the rest is cut."""
+
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -48,3 +51,19 @@ def prompt_of(
     digest = hashlib.sha256(_encoder.encode((messages, shape, schema_name))).hexdigest()
     name = schema_name if schema else ""
     return Prompt(messages=messages, schema=schema, schema_name=name, digest=digest, values=values or {})
+
+
+def stored_prompt(prompt: SentPrompt) -> str:
+    """Return a prompt as it is stored with its call, in JSON; a message over MESSAGE_CHARS_MAX is cut, with a mark."""
+    messages = tuple(PromptMessage(each.role, _cut(each.content)) for each in prompt.messages)
+    return msgspec.json.encode(SentPrompt(messages, prompt.schema)).decode()
+
+
+def read_prompt(text: str) -> SentPrompt:
+    """Return a stored prompt. Raises msgspec.DecodeError."""
+    return msgspec.json.decode(text, type=SentPrompt)
+
+
+def _cut(content: str) -> str:
+    spare = len(content) - MESSAGE_CHARS_MAX
+    return content if spare <= 0 else f"{content[:MESSAGE_CHARS_MAX]}\n[cut: {spare} more characters]"

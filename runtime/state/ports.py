@@ -107,6 +107,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     model: str  # as the endpoint calls it
     prompt_digest: str = ""
+    prompt: str | None = None  # as it was sent, in JSON; None: unknown, or dropped
     parameters: Mapping[str, Value] = {}
     input_tokens: int = 0
     cached_tokens: int = 0  # the input tokens that the endpoint read from its cache

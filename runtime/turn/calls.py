@@ -109,6 +109,7 @@ class ModelCall(Struct, frozen=True, kw_only=True):
     ended: CallResult | None = None
     is_reused: bool = False  # made by an earlier attempt at the turn
     is_withheld: bool = False  # its text was not said in the end and is not stored
+    is_prompt_withheld: bool = False  # its prompt may contain such a text and is not stored
 
 
 class NoJournal:
@@ -245,7 +246,7 @@ def _without(call: ModelCall, said: Message, instead: Message) -> ModelCall:
     if request.purpose == "detect" and request.reply == said.content:
         request = replace(request, reply=instead.content)
         call = _wordless(call)  # a model may quote the message it examines
-    return replace(call, request=request)
+    return replace(call, request=request) if request == call.request else replace(_promptless(call), request=request)
 
 
 def _has_words_besides(call: ModelCall, said: Collection[str]) -> bool:
@@ -265,7 +266,16 @@ def _wordless(call: ModelCall) -> ModelCall:
     replace = msgspec.structs.replace
     reply = replace(call.reply, text="", raw="") if call.reply is not None else None
     ended = replace(call.ended, reply=reply) if call.ended is not None else None
-    return replace(call, reply=reply, ended=ended, is_withheld=True)
+    return _promptless(replace(call, reply=reply, ended=ended, is_withheld=True))
+
+
+def _promptless(call: ModelCall) -> ModelCall:
+    """Return the call without its prompt, which may contain a text that was not said."""
+    replace = msgspec.structs.replace
+    ended = call.ended
+    if ended is not None and ended.usage is not None:
+        ended = replace(ended, usage=replace(ended.usage, prompt=None))
+    return replace(call, ended=ended, is_prompt_withheld=True)
 
 
 def _given_up(reason: BaseException | None) -> Usage | None:

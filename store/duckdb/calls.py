@@ -54,11 +54,12 @@ def unsettled_calls(cursor: Cursor, tenant: str, session_id: str) -> list[CallRo
 def calls(
     reader: Cursor, tenant: str, session_id: str, *, limit: int = 100, cursor: str | None = None
 ) -> Page[CallRow]:
-    """Return a page of a session's calls, in the order they were made. Replies are returned for settled calls only."""
+    """Return a page of a session's calls, in the order they were made. Prompts and replies are returned for settled
+    calls only."""
     select = f"""
         SELECT * {_TIMES} FROM (
             SELECT * FROM settled_calls WHERE {_OF_SESSION}
-            UNION ALL BY NAME SELECT * REPLACE (NULL::JSON AS reply) FROM ({journaled(_OF_SESSION)})
+            UNION ALL BY NAME SELECT * REPLACE (NULL::JSON AS reply, NULL AS prompt) FROM ({journaled(_OF_SESSION)})
         ) AS found
         WHERE $after_time IS NULL OR (started_at, call_id) > ($after_time::TIMESTAMPTZ, $after_id)
         ORDER BY found.started_at, call_id LIMIT $limit"""  # noqa: S608

@@ -63,6 +63,7 @@ _CALL = {
     "error": "NULL",
     "failures": "NULL",
     "degraded": "NULL",
+    "prompt": "NULL",
     "reply": "NULL",
     "withheld": "true",
 }

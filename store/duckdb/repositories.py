@@ -45,12 +45,23 @@ class DuckDBTurns(Repository):
         migration: MigrationRow | None = None,
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
+        prompts_withheld: tuple[str, ...] = (),
         deliveries: tuple[DeliveryRow, ...] = (),
         timers: tuple[TimerRow, ...] | None = None,
     ) -> None:
         """Commit a turn in a group with the other waiting turns."""
         await self._writer.commit(
-            ProposedTurn(turn, expected_turn, session, migration, calls_used, calls_withheld, deliveries, timers)
+            ProposedTurn(
+                turn,
+                expected_turn,
+                session,
+                migration,
+                calls_used,
+                calls_withheld,
+                prompts_withheld,
+                deliveries,
+                timers,
+            )
         )
 
     async def note_call(self, call: CallRow) -> None:

@@ -322,6 +322,8 @@ class CallRow(ModelCallRow, frozen=True, kw_only=True):
     round: int
     used: bool | None = None
     """Whether the committed turn used it; null until the turn is committed."""
+    prompt: str | None = None
+    """The prompt as it was sent, as the runtime encodes it; null if it is not stored."""
     reply: JsonText = msgspec.Raw(b"null")
     """The reply, as the runtime encodes it; `null` if there is none."""
     withheld: bool = False

@@ -12,8 +12,9 @@ from store.interface.rows import CallRow
 class Settlement(msgspec.Struct, frozen=True):
     """A committed turn that settles the calls in its session's journal.
 
-    `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user. The
-    texts of withheld calls, and of calls that were not used, are not stored.
+    `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user,
+    and `prompts_withheld` of those whose prompt may contain such a text and is not stored. The
+    texts of withheld calls, and texts and prompts of calls that were not used, are not stored.
     """
 
     tenant: str
@@ -21,6 +22,7 @@ class Settlement(msgspec.Struct, frozen=True):
     turn: int
     used: tuple[str, ...]
     withheld: tuple[str, ...] = ()
+    prompts_withheld: tuple[str, ...] = ()
 
 
 def settled_calls(journal: Iterable[CallRow], settlements: Iterable[Settlement]) -> Iterator[CallRow]:
@@ -42,6 +44,8 @@ def last_rows(journal: Iterable[CallRow]) -> list[CallRow]:
 
 def _settled(call: CallRow, settlement: Settlement) -> CallRow:
     used = call.call_id in settlement.used
+    if not used or call.call_id in settlement.prompts_withheld:
+        call = replace(call, prompt=None)
     reply: dict[str, Any] = msgspec.json.decode(call.reply) or {}
     if (used and call.call_id not in settlement.withheld) or not (reply.get("text") or reply.get("raw")):
         return replace(call, turn=settlement.turn, used=used, withheld=False)

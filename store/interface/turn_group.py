@@ -75,8 +75,8 @@ class TurnGroup:
         self.heads[proposal.session_id] = advanced
         self._keys.update(dict.fromkeys(keys, turn.session_id))
         if proposal.calls_used is not None:
-            used, withheld = proposal.calls_used, proposal.calls_withheld
-            self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, used, withheld))
+            settled = proposal.calls_used, proposal.calls_withheld, proposal.prompts_withheld
+            self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, *settled))
 
     def _add(self, rows: Mapping[str, Sequence[msgspec.Struct]]) -> None:
         """Add the rows of an entry, by table, all or none. Raises RowRefused."""

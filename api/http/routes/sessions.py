@@ -24,9 +24,7 @@ from api.http.request import (
     wants_stream,
 )
 from api.privacy.mask import hidden_of
-from api.privacy.masked_rows import mask_call, mask_prompt
-from api.replay.recorded_session import ReplaySource
-from api.replay.replay_session import prompts_of
+from api.privacy.masked_rows import mask_call
 from api.schemas.calls import CallList
 from api.schemas.sessions import MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
 from api.sessions.chat import Chat
@@ -195,13 +193,10 @@ async def list_calls(
     cached = await services.chat.session(request.tenant, session_id)
     page = await store.turns.calls(request.tenant, session_id, limit=limit, cursor=cursor)
     rows = page.rows
-    source = ReplaySource(store, services.catalog, services.turn_runner.settings.limits, services.turn_runner.contexts)
-    prompts = await prompts_of(source, services.model, request.tenant, session_id, rows) if debug else None
     if masks(request.principal, None):
         hidden = await hidden_of(store, services.catalog, cached.session)
         rows = await asyncio.to_thread(lambda: [mask_call(hidden, row) for row in page.rows])
-        prompts = prompts and {call_id: mask_prompt(hidden, prompt) for call_id, prompt in prompts.items()}
-    return CallList(data=[call_view(row, debug=debug, prompts=prompts) for row in rows], next_cursor=page.next)
+    return CallList(data=[call_view(row, debug=debug) for row in rows], next_cursor=page.next)
 
 
 def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -> dict[str, Any]:
@@ -214,7 +209,7 @@ def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -
         "ai_message": "\n\n".join(message.content for message in messages if message.content),
         "messages": messages,
         "events": event_views(answer.row) if events else msgspec.UNSET,
-        "debug_info": debug_info(chat.model, answer.model_calls) if debug else None,
+        "debug_info": debug_info(answer.model_calls) if debug else None,
     }
 
 

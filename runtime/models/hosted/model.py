@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Struct
 
-from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, sent_prompt, without
+from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, without
 from runtime.models.hosted.endpoint import Endpoint, EndpointReply
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import Read, TextStream, nothing_read, read_reply, unmarked, visible
 from runtime.models.hosted.retries import RetryPolicy, retried
 from runtime.models.hosted.settings import ModelSettings
 from runtime.models.hosted.usage import UsageMeter
-from runtime.prompts.prompt import Prompt, SentPrompt
+from runtime.prompts.prompt import Prompt
 from runtime.prompts.rendering import Prompts
-from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply, Usage
+from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply
 from scripts.expressions.values import Value
 
 CHARS_PER_TOKEN_MAX = 16  # an upper bound for replies within their token limit, including reasoning
@@ -69,16 +69,6 @@ class HostedModel:
             raise reason from GivenUp(meter.usage())
         text = unmarked(read.reply.text, prompt.values)
         return msgspec.structs.replace(read.reply, text=text, usage=meter.usage(read.degraded))
-
-    def prompt_sent(self, request: ModelRequest, usage: Usage) -> SentPrompt | None:
-        """Return the prompt of a call of this model; None if its digest is not that of the call.
-
-        Raises PromptMissing, ModelFailed.
-        """
-        prompt = self._prompt(request)
-        return (
-            sent_prompt(prompt, str(usage.parameters.get("format"))) if prompt.digest == usage.prompt_digest else None
-        )
 
     def _prompt(self, request: ModelRequest) -> Prompt:
         return self._prompts.render(request, context_tokens_max=self.settings.context_tokens_max)

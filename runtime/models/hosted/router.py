@@ -9,9 +9,7 @@ from runtime.models.hosted.endpoint import Endpoint, Line
 from runtime.models.hosted.model import HostedModel
 from runtime.models.hosted.settings import OPENAI, ModelSettings
 from runtime.models.hosted.usage import together
-from runtime.prompts.prompt import SentPrompt
 from runtime.prompts.rendering import Prompts
-from runtime.prompts.templates import PromptMissing
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 
 MODELS_MAX = 200  # that are cached; scripts may name any model of the endpoint
@@ -59,24 +57,6 @@ class HostedModels:
                 raise
             else:
                 return msgspec.structs.replace(reply, usage=_sum(spent, reply.usage))
-
-    def prompt_sent(self, request: ModelRequest, usage: Usage) -> SentPrompt | None:
-        """Return the prompt of a call, rendered again, of the model or the fall-back that was called.
-
-        None if none gives the recorded digest: the templates or the limits changed, or the request lacks a text.
-        """
-        name, tried = self.goes_to(request), set[str]()
-        while name and name not in tried:
-            tried.add(name)
-            try:
-                model = self._model(name)
-                prompt = model.prompt_sent(request, usage)
-            except (ModelFailed, PromptMissing):
-                return None
-            if prompt is not None:
-                return prompt
-            name = model.settings.fallback
-        return None
 
     def has_model(self, name: str) -> bool:
         """Return whether scripts may use a model of this name."""

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable
 
 from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
+from runtime.models.hosted.capabilities import sent_prompt
 from runtime.models.hosted.endpoint import EndpointReply
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.settings import ModelSettings
-from runtime.prompts.prompt import Prompt
+from runtime.prompts.prompt import Prompt, stored_prompt
 from runtime.state.ports import Usage
 from scripts.expressions.values import Value
 
@@ -76,6 +77,7 @@ class UsageMeter:
         return Usage(
             model=self._model,
             prompt_digest=self._prompt.digest,
+            prompt=self._stored_prompt(),
             parameters=self.parameters,
             input_tokens=self._input,
             cached_tokens=self._cached,
@@ -93,6 +95,10 @@ class UsageMeter:
     def _prompt_tokens(self) -> int:
         """Return the estimated number of tokens of the prompt."""
         return sum(MESSAGE_TOKENS + tokens_of(message.content) for message in self._prompt.messages)
+
+    def _stored_prompt(self) -> str | None:
+        """Return the prompt as it is stored; None if it was never sent."""
+        return stored_prompt(sent_prompt(self._prompt, str(self.parameters["format"]))) if self._attempts else None
 
     def _estimate(self) -> None:
         self._counted = False
@@ -116,6 +122,7 @@ def together(first: Usage, then: Usage) -> Usage:
     return Usage(
         model=then.model,
         prompt_digest=then.prompt_digest,
+        prompt=then.prompt,
         parameters=then.parameters,
         input_tokens=first.input_tokens + then.input_tokens,
         cached_tokens=first.cached_tokens + then.cached_tokens,

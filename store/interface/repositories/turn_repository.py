@@ -35,6 +35,7 @@ class TurnRepository(Protocol):
         migration: MigrationRow | None = None,
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
+        prompts_withheld: tuple[str, ...] = (),
         deliveries: tuple[DeliveryRow, ...] = (),
         timers: tuple[TimerRow, ...] | None = None,
     ) -> None:
@@ -43,8 +44,9 @@ class TurnRepository(Protocol):
         `expected_turn` is the turn it was computed from. At creation it is NO_TURN, and `session` is the new session. A
         turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
         of models in the session's journal are settled: those with these ids were used, the others were not. The texts
-        of `calls_withheld`, and of calls that were not used, are not stored. `deliveries` are the events for webhooks.
-        `timers` replace those of the session; None leaves them as they are.
+        of `calls_withheld`, and of calls that were not used, are not stored; neither are the prompts of
+        `prompts_withheld`, and of calls that were not used. `deliveries` are the events for webhooks. `timers` replace
+        those of the session; None leaves them as they are.
 
         Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
         session, RowRefused for an invalid row.

@@ -5,15 +5,19 @@ The endpoint's own account of what it received is what they are compared with.
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from api.models import close_model, make_model
 from api.settings import Settings, load_settings
 from runtime.models.recorded_models import ScriptedModel
 from runtime.prompts.rendering import Prompts
+from store.duckdb.redaction import redact_sessions
+from store.interface.private_files import FILE_NAME
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp, RunCommand, WriteFile
 from tests.support.openai_server import Endpoint
@@ -91,7 +95,7 @@ async def test_the_answer_of_a_stream_has_the_prompts_too(app: OpenApp, tmp_path
     assert [call["prompt"] for call in turn["debugInfo"]["modelCalls"]] == received(endpoint)
 
 
-async def test_a_prompt_that_nobody_asks_for_is_not_rendered_again(
+async def test_a_prompt_is_rendered_once_per_call(
     app: OpenApp, tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rendered: list[str] = []
@@ -126,7 +130,7 @@ async def test_roles_see_of_prompts_what_they_may(app: OpenApp, tmp_path: Path, 
     assert "Angharad" not in json.dumps(masked)
 
 
-async def test_a_prompt_of_other_templates_is_not_shown(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
+async def test_prompts_remain_as_sent_after_templates_changed(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
     templates = tmp_path / "templates" / "custom" / "harbour" / "en"
     templates.mkdir(parents=True)
     data = tmp_path / "data"
@@ -135,9 +139,9 @@ async def test_a_prompt_of_other_templates_is_not_shown(app: OpenApp, tmp_path: 
         sent = received(endpoint)
     (templates / "ask.jinja").write_text("Ask like a sailor. {{ task }} {{ data }}")
     async with app(data, make_model(settings_for(endpoint, prompts=str(tmp_path / "templates")))) as api:
-        assert await prompts_of(api, session) == [None, None, sent[2]]
+        assert await prompts_of(api, session) == sent
     async with app(data, ScriptedModel({})) as api:
-        assert await prompts_of(api, session) == [None] * 3
+        assert await prompts_of(api, session) == sent
 
 
 async def test_the_prompt_of_a_fall_back_is_its_own(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
@@ -152,7 +156,7 @@ async def test_the_prompt_of_a_fall_back_is_its_own(app: OpenApp, tmp_path: Path
         assert await prompts_of(api, session) == received(endpoint)[1:]
 
 
-async def test_failed_attempts_have_prompts_once_their_turn_is_committed(
+async def test_prompts_are_those_of_calls_that_a_committed_turn_used(
     app: OpenApp, tmp_path: Path, endpoint: Endpoint
 ) -> None:
     async with app(tmp_path, make_model(settings_for(endpoint))) as api:
@@ -167,7 +171,54 @@ async def test_failed_attempts_have_prompts_once_their_turn_is_committed(
         endpoint.will(content="Hello, Angharad!")
         answer = (await api.send_message(session, {"content": SAID}, debug=True)).json()
         assert [call["prompt"] for call in answer["debugInfo"]["modelCalls"]] == sent[1:]
-        assert await prompts_of(api, session) == [*sent, sent[2]]
+        assert await prompts_of(api, session) == [sent[0], sent[1], None, sent[2]]
+
+
+async def test_prompts_are_exported_and_imported(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
+    async with app(tmp_path / "one", make_model(settings_for(endpoint))) as api:
+        session, _ = await converse(api, endpoint)
+        document = (await api.get(f"/api/sessions/{session['sessionId']}/export")).json()
+    async with app(tmp_path / "two", ScriptedModel({})) as api:
+        imported = await api.post("/api/sessions/import", json=document)
+        assert imported.status_code in {200, 201}, imported.text
+        assert await prompts_of(api, session) == received(endpoint)
+        document["session"]["session_id"] = "7d9f2c52-5a0e-4f7c-9d0b-0d6a3a1f2b11"
+        document["calls"][0]["prompt"] = '{"messages": 7}'
+        refused = await api.post("/api/sessions/import", json=document)
+        assert (refused.status_code, "its prompt cannot be read" in refused.text) == (422, True), refused.text
+
+
+async def test_a_masked_export_hides_the_data_of_prompts(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
+    async with app(tmp_path, make_model(settings_for(endpoint))) as api:
+        session, _ = await converse(api, endpoint)
+        path = f"/api/sessions/{session['sessionId']}/export?masked=true"
+        calls = (await api.get(path)).json()["calls"]
+    prompts = [json.loads(call["prompt"]) for call in calls]
+    assert [prompt["messages"][1]["content"] for prompt in prompts] == ["[hidden]"] * 3
+    assert "Angharad" not in str(prompts)
+
+
+async def test_an_erased_user_leaves_no_byte_of_prompts(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
+    async with app(tmp_path, make_model(settings_for(endpoint))) as api:
+        await converse(api, endpoint)
+        assert files_with(tmp_path, "Find out the name")
+        erased = await api.delete("/api/users/ana", params={"compact": True})
+        assert erased.status_code == 200, erased.text
+    assert files_with(tmp_path, SAID) == []
+    assert files_with(tmp_path, "What is to be found out") == []  # a text of prompts alone
+
+
+async def test_a_redacted_session_has_no_prompts(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
+    async with app(tmp_path, make_model(settings_for(endpoint))) as api:
+        session, _ = await converse(api, endpoint)
+    with duckdb.connect(str(tmp_path / FILE_NAME)) as connection:
+        redact_sessions(connection.cursor(), "default", [session["sessionId"]], datetime.now(UTC))
+        kept = connection.execute("SELECT count(*), count(prompt) FROM settled_calls").fetchone()
+    assert kept == (3, 0)
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
 
 
 async def test_a_command_shows_prompts_and_replies(

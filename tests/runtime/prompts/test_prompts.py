@@ -12,6 +12,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from runtime.context.fitting import tokens_of
+from runtime.prompts.prompt import (
+    MESSAGE_CHARS_MAX,
+    PromptMessage,
+    SentPrompt,
+    read_prompt,
+    stored_prompt,
+)
 from runtime.prompts.rendering import Prompts
 from runtime.prompts.templates import DEFAULT, NAMES, PromptInvalid, PromptMissing, Templates
 from runtime.state.ports import ConversationSummary, ModelFailed, Purpose
@@ -411,3 +418,10 @@ async def test_every_value_is_marked_for_itself_also_in_loops_and_when_empty(
 
 def test_a_prompt_is_json_that_can_be_stored(render, request_of) -> None:
     assert json.loads(msgspec.json.encode(render(request_of())))["schema_name"] == "ask"
+
+
+def test_a_long_message_is_cut_with_a_mark_when_it_is_stored() -> None:
+    messages = (PromptMessage("system", "Be kind."), PromptMessage("user", "a" * (MESSAGE_CHARS_MAX + 7)))
+    stored = read_prompt(stored_prompt(SentPrompt(messages, {"type": "object"})))
+    assert (stored.messages[0], stored.schema) == (messages[0], {"type": "object"})
+    assert stored.messages[1].content == "a" * MESSAGE_CHARS_MAX + "\n[cut: 7 more characters]"

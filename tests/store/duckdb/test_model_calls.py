@@ -19,7 +19,7 @@ from store.interface.errors import CursorInvalid, RowRefused, TurnConflict
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import SpentRow
 from store.store import Store
-from tests.support.store_rows import MOMENT, Conversation, memory_call_of
+from tests.support.store_rows import MOMENT, Conversation, answered, memory_call_of
 
 ALL = "SELECT call_id, outcome, used FROM llm_calls ORDER BY number, call_id"
 
@@ -110,6 +110,20 @@ async def test_calls_count_for_the_turn_that_settles_them(tmp_path: Path, conver
         ("a", 1, True),
         ("b", 1, True),
     ]
+
+
+async def test_prompts_are_stored_for_used_calls_whose_texts_were_said(
+    store: Store, conversation: Conversation, tmp_path: Path
+) -> None:
+    await conversation.create(store)
+    for number, call_id in enumerate(("a", "b", "c"), 1):
+        await store.turns.note_call(conversation.call(call_id, number, **answered(), prompt=f"prompt {call_id}"))
+    assert [row.prompt for row in (await store.turns.calls("clinic", conversation.session_id)).rows] == [None] * 3
+    await store.turns.commit(conversation.next_turn(), 0, calls_used=("a", "b"), prompts_withheld=("b",))
+    rows = (await store.turns.calls("clinic", conversation.session_id)).rows
+    assert [(row.call_id, row.prompt) for row in rows] == [("a", "prompt a"), ("b", None), ("c", None)]
+    await store.close()
+    assert "prompt a" not in str(calls_of(tmp_path, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls"))
 
 
 async def test_a_refused_turn_leaves_the_journal_as_it_was(store: Store, conversation: Conversation) -> None:
