@@ -213,8 +213,8 @@ async def test_a_redacted_session_has_no_prompts(app: OpenApp, tmp_path: Path, e
         session, _ = await converse(api, endpoint)
     with duckdb.connect(str(tmp_path / FILE_NAME)) as connection:
         redact_sessions(connection.cursor(), "default", [session["sessionId"]], datetime.now(UTC))
-        kept = connection.execute("SELECT count(*), count(prompt) FROM settled_calls").fetchone()
-    assert kept == (3, 0)
+        stored = connection.execute("SELECT count(*), count(prompt) FROM settled_calls").fetchone()
+    assert stored == (3, 0)
 
 
 def files_with(folder: Path, text: str) -> list[str]:
