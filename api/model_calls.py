@@ -24,7 +24,7 @@ from runtime.turn.calls import added
 from store.interface.debug_logging import is_debugging
 from store.interface.encoding import encode
 from store.interface.errors import RowRefused
-from store.interface.rows import CallRow, SessionRow
+from store.interface.rows import CallRow, SessionRow, SettledCallRow
 from store.store import Store
 
 _MS = timedelta(milliseconds=1)
@@ -39,6 +39,8 @@ class RecordedCalls:
 
     def __init__(self, rows: Iterable[CallRow] = ()) -> None:
         self.rows: OrderedDict[str, CallRow] = OrderedDict()
+        self.prompts: dict[str, str] = {}
+        """By the ids of calls; a call that was read from the journal has none."""
         self.count = 0
         self._dropped = Spent()  # usage of calls that are no longer in memory
         for row in rows:
@@ -50,6 +52,7 @@ class RecordedCalls:
         self.count = max(self.count, row.number)
         if len(self.rows) > CALLS_MAX:
             _, oldest = self.rows.popitem(last=False)
+            self.prompts.pop(oldest.call_id, None)
             if oldest.purpose != TOOL_PURPOSE:
                 self._dropped = added(self._dropped, usage_of(oldest))
 
@@ -121,7 +124,7 @@ class CallJournal(Struct):
             if row.outcome != "done":
                 return RecordedResult(_intent(row), None)
             with contextlib.suppress(msgspec.DecodeError):  # written by another version: the call is repeated
-                return RecordedResult(_intent(row), _end(row))
+                return RecordedResult(_intent(row), _end(row, self.calls.attempts.prompts.get(row.call_id)))
         return None
 
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
@@ -144,6 +147,8 @@ class CallJournal(Struct):
         except RowRefused:
             reply, error, usage = None, "the model's reply contains values that cannot be stored", None
             await self.calls.save(_ended_row(row, now, reply, error, usage))
+        if usage is not None and usage.prompt is not None:
+            self.calls.attempts.prompts[intent.call_id] = usage.prompt
         self.metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
         if is_debugging():
             self._log_call(intent, now, usage, outcome="done" if reply is not None else "failed")
@@ -180,8 +185,10 @@ def _intent(row: CallRow) -> Intent:
     )
 
 
-def _end(row: CallRow) -> CallResult:
+def _end(row: CallRow, prompt: str | None) -> CallResult:
     usage = usage_of(row)
+    if usage is not None:
+        usage = msgspec.structs.replace(usage, prompt=prompt)
     reply = msgspec.structs.replace(msgspec.json.decode(row.reply, type=ModelReply), usage=usage)
     return CallResult(reply=reply, usage=usage, ended_at=row.ended_at or row.started_at)
 
@@ -195,12 +202,12 @@ def _ended_row(row: CallRow, now: datetime, reply: ModelReply | None, error: str
         document = encode(msgspec.structs.replace(reply, usage=None))
         ended = msgspec.structs.replace(ended, outcome="done", error=None, reply=msgspec.Raw(document))
     if usage is not None:
-        ended = msgspec.structs.replace(ended, prompt=usage.prompt, **usage_columns(usage))
+        ended = msgspec.structs.replace(ended, **usage_columns(usage))
     return ended
 
 
 _USAGE = {name: name for name in Usage.__struct_fields__ if name != "prompt"} | {"model": "endpoint_model"}
-"""Column of each field of Usage, without the prompt, which is stored with the calls of turns only."""
+"""Column of each field of Usage, without the prompt, which is stored with the turn."""
 
 TOTALS_MAX = 10_000
 """Users and tenants whose daily totals are cached; others are read from the database again."""
@@ -286,4 +293,4 @@ def usage_of(row: CallRow) -> Usage | None:
     if row.endpoint_model is None:
         return None
     columns = {name: getattr(row, column) for name, column in _USAGE.items()}
-    return msgspec.convert(columns | {"prompt": row.prompt}, Usage)
+    return msgspec.convert(columns | {"prompt": row.prompt if isinstance(row, SettledCallRow) else None}, Usage)

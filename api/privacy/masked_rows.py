@@ -9,7 +9,7 @@ from api.privacy.mask import HiddenValues, named
 from runtime.prompts.prompt import PromptMessage, SentPrompt, read_prompt, stored_prompt
 from runtime.state.tool_ports import TOOL_PURPOSE
 from store.interface.masking import HIDDEN, MASKED, Treatment
-from store.interface.rows import CallRow, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, VariableRow
+from store.interface.rows import EventRow, MessageRow, MigrationRow, SessionRow, SettledCallRow, TurnRow, VariableRow
 
 _PLAIN = frozenset({
     "kind", "scope", "id", "entry", "action_id", "action_type", "phase_id", "topic_id", "skill", "interrupt",
@@ -52,7 +52,7 @@ def mask_message(hidden: HiddenValues, row: MessageRow) -> MessageRow:
     return msgspec.structs.replace(row, content=content, metadata=metadata)
 
 
-def mask_call(hidden: HiddenValues, row: CallRow) -> CallRow:
+def mask_call(hidden: HiddenValues, row: SettledCallRow) -> SettledCallRow:
     """Mask a call of a model or tool."""
     reply = msgspec.json.decode(row.reply)
     quotes = row.turn in hidden.turns

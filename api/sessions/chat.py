@@ -269,7 +269,7 @@ class Chat:
                 migration,
                 _used_calls(cached, turn),
                 _withheld_calls(turn),
-                _withheld_prompts(turn),
+                _prompts(turn),
                 deliveries,
                 self._timers(cached, turn, migration),
             )
@@ -408,10 +408,12 @@ def _withheld_calls(turn: Turn) -> tuple[str, ...]:
     return tuple(call.intent.call_id for call in turn.model_calls if call.is_withheld and call.intent is not None)
 
 
-def _withheld_prompts(turn: Turn) -> tuple[str, ...]:
-    """Return the ids of the model calls whose prompt may contain a text that detectors withheld."""
-    calls = (call for call in turn.model_calls if call.is_prompt_withheld)
-    return tuple(call.intent.call_id for call in calls if call.intent is not None)
+def _prompts(turn: Turn) -> dict[str, str]:
+    """Return the prompts of the model calls by their ids, without those that may contain a withheld text."""
+    usages = {call.intent.call_id: call.ended.usage for call in turn.model_calls if call.intent and call.ended}
+    return {
+        call_id: usage.prompt for call_id, usage in usages.items() if usage is not None and usage.prompt is not None
+    }
 
 
 def _uses_memory(cached: CachedSession, row: TurnRow) -> bool:

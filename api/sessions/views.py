@@ -39,7 +39,7 @@ from runtime.state.state import Cell, ExecutionStatus, State, Wait
 from runtime.turn.calls import ModelCall
 from scripts.expressions.values import Value, infer_type
 from scripts.model.actions import Action, AiAsk, AiSay, Ask, Chat, Choose, Form, action_type, rounds_of
-from store.interface.rows import CallRow, MessageRow, TurnEventsRow, TurnRow
+from store.interface.rows import MessageRow, SettledCallRow, TurnEventsRow, TurnRow
 from store.store import Store
 
 _ALWAYS_SENT = frozenset({"name", "label", "type", "required", "value"})  # properties of a form's fields
@@ -250,7 +250,7 @@ def _prompt_view(stored: str | None) -> PromptView | None:
     return PromptView(messages=messages, reply_schema=prompt.schema)
 
 
-def call_view(row: CallRow, *, debug: bool) -> CallView:
+def call_view(row: SettledCallRow, *, debug: bool) -> CallView:
     """Return a recorded model call; with `debug`, its prompt and reply."""
     return CallView.of(
         row,

@@ -15,13 +15,13 @@ from scripts.model.script import Locale
 from scripts.yaml.parser import FILE_CHARS_MAX
 from store.interface.rows import (
     CallOutcome,
-    CallRow,
     EventRow,
     JsonText,
     MessageRow,
     MigrationRow,
     ScriptTextRow,
     SessionRow,
+    SettledCallRow,
     TurnRow,
     VariableRow,
 )
@@ -54,7 +54,7 @@ class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A part of the document; an unknown field is an error, so that no data is lost silently."""
 
     @classmethod
-    def of(cls, row: SessionRow | TurnRow | MigrationRow | CallRow | ScriptTextRow) -> Self:
+    def of(cls, row: SessionRow | TurnRow | MigrationRow | SettledCallRow | ScriptTextRow) -> Self:
         """Convert a row, without tenant, session and user, which the document states once."""
         return cls(**{name: getattr(row, name) for name in cls.__struct_fields__})
 

@@ -25,13 +25,13 @@ from scripts.expressions.values import Value, ValueRefused, ValueType, bounded, 
 from scripts.model.base import ID_CHARS_MAX
 from scripts.parse.read_script import Source, read_script
 from store.interface.rows import (
-    CallRow,
     EventRow,
     MessageRow,
     MigrationRow,
     ScriptTextRow,
     SessionDocument,
     SessionRow,
+    SettledCallRow,
     TurnRow,
     UserVariableRow,
     VariableRow,
@@ -276,7 +276,7 @@ def _happened(where: str, event: EventRow) -> dict[str, object]:
 # -- calls ------------------------------------------------------------------------------------------------------------
 
 
-def _call(number: int, call: CallPart, owner: Owner, turns: int) -> CallRow:
+def _call(number: int, call: CallPart, owner: Owner, turns: int) -> SettledCallRow:
     where = f"calls[{number}]"
     if call.turn >= turns:
         raise DocumentInvalid(f"{where}: there is no turn {call.turn}")
@@ -295,4 +295,4 @@ def _call(number: int, call: CallPart, owner: Owner, turns: int) -> CallRow:
     times = {"started_at": _utc(where, call.started_at)}
     if call.ended_at is not None:
         times["ended_at"] = _utc(where, call.ended_at)
-    return CallRow(**asdict(call) | times, **asdict(owner))
+    return SettledCallRow(**asdict(call) | times, **asdict(owner))

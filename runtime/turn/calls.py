@@ -109,7 +109,6 @@ class ModelCall(Struct, frozen=True, kw_only=True):
     ended: CallResult | None = None
     is_reused: bool = False  # made by an earlier attempt at the turn
     is_withheld: bool = False  # its text was not said in the end and is not stored
-    is_prompt_withheld: bool = False  # its prompt may contain such a text and is not stored
 
 
 class NoJournal:
@@ -272,10 +271,9 @@ def _wordless(call: ModelCall) -> ModelCall:
 def _promptless(call: ModelCall) -> ModelCall:
     """Return the call without its prompt, which may contain a text that was not said."""
     replace = msgspec.structs.replace
-    ended = call.ended
-    if ended is not None and ended.usage is not None:
-        ended = replace(ended, usage=replace(ended.usage, prompt=None))
-    return replace(call, ended=ended, is_prompt_withheld=True)
+    if call.ended is None or call.ended.usage is None:
+        return call
+    return replace(call, ended=replace(call.ended, usage=replace(call.ended.usage, prompt=None)))
 
 
 def _given_up(reason: BaseException | None) -> Usage | None:

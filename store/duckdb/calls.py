@@ -6,7 +6,7 @@ from store.duckdb.fetch import Cursor, Parameters, exists, fetch, fetch_page, ut
 from store.duckdb.insert import as_list
 from store.interface.encoding import encode
 from store.interface.pages import Page
-from store.interface.rows import CallRow, SpentRow
+from store.interface.rows import CallRow, SettledCallRow, SpentRow
 from store.interface.settlement import Settlement, last_rows, settled_calls
 
 UNSETTLED_MAX = 500
@@ -53,18 +53,20 @@ def unsettled_calls(cursor: Cursor, tenant: str, session_id: str) -> list[CallRo
 
 def calls(
     reader: Cursor, tenant: str, session_id: str, *, limit: int = 100, cursor: str | None = None
-) -> Page[CallRow]:
+) -> Page[SettledCallRow]:
     """Return a page of a session's calls, in the order they were made. Prompts and replies are returned for settled
     calls only."""
     select = f"""
         SELECT * {_TIMES} FROM (
             SELECT * FROM settled_calls WHERE {_OF_SESSION}
-            UNION ALL BY NAME SELECT * REPLACE (NULL::JSON AS reply, NULL AS prompt) FROM ({journaled(_OF_SESSION)})
+            UNION ALL BY NAME SELECT * REPLACE (NULL::JSON AS reply) FROM ({journaled(_OF_SESSION)})
         ) AS found
         WHERE $after_time IS NULL OR (started_at, call_id) > ($after_time::TIMESTAMPTZ, $after_id)
         ORDER BY found.started_at, call_id LIMIT $limit"""  # noqa: S608
     parameters: Parameters = {"tenant": tenant, "session_id": session_id}
-    return fetch_page(reader, CallRow, select, parameters, limit, cursor, lambda row: (row.started_at, row.call_id))
+    return fetch_page(
+        reader, SettledCallRow, select, parameters, limit, cursor, lambda row: (row.started_at, row.call_id)
+    )
 
 
 def spent(cursor: Cursor, tenant: str, since: datetime, until: datetime, user_id: str | None = None) -> SpentRow:

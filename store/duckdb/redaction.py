@@ -63,7 +63,6 @@ _CALL = {
     "error": "NULL",
     "failures": "NULL",
     "degraded": "NULL",
-    "prompt": "NULL",
     "reply": "NULL",
     "withheld": "true",
 }
@@ -76,7 +75,7 @@ REWRITTEN: Mapping[str, Mapping[str, str]] = {
         "variables": _VARIABLES,
         "events": _EVENTS,
     },
-    "settled_calls": _CALL,
+    "settled_calls": _CALL | {"prompt": "NULL"},
     "call_journal": _CALL,
 }
 """The columns to redact, by table, with SQL for the new values. Redaction is idempotent."""

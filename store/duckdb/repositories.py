@@ -1,6 +1,7 @@
 """The repositories of the store over DuckDB. What each method does is said in `store.interface.repositories`."""
 
 import asyncio
+from collections.abc import Mapping
 
 from store.duckdb import calls as calls_sql
 from store.duckdb import (
@@ -45,7 +46,7 @@ class DuckDBTurns(Repository):
         migration: MigrationRow | None = None,
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
-        prompts_withheld: tuple[str, ...] = (),
+        prompts: Mapping[str, str] = {},
         deliveries: tuple[DeliveryRow, ...] = (),
         timers: tuple[TimerRow, ...] | None = None,
     ) -> None:
@@ -58,7 +59,7 @@ class DuckDBTurns(Repository):
                 migration,
                 calls_used,
                 calls_withheld,
-                prompts_withheld,
+                prompts,
                 deliveries,
                 timers,
             )

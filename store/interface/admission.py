@@ -1,6 +1,6 @@
 """The rules for whether a turn may be committed, which are the same for every database."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -40,7 +40,7 @@ class ProposedTurn(NamedTuple):
     migration: MigrationRow | None = None
     calls_used: tuple[str, ...] | None = None  # if set, the session's journal is settled: the turn used these calls
     calls_withheld: tuple[str, ...] = ()  # the texts of these calls are not stored
-    prompts_withheld: tuple[str, ...] = ()  # the prompts of these calls are not stored
+    prompts: Mapping[str, str] = {}  # those to store, by the ids of their calls
     deliveries: tuple[DeliveryRow, ...] = ()  # the events for webhooks
     timers: tuple[TimerRow, ...] | None = None  # those of the session after the turn; None: it never has any
 

@@ -322,12 +322,17 @@ class CallRow(ModelCallRow, frozen=True, kw_only=True):
     round: int
     used: bool | None = None
     """Whether the committed turn used it; null until the turn is committed."""
-    prompt: str | None = None
-    """The prompt as it was sent, as the runtime encodes it; null if it is not stored."""
     reply: JsonText = msgspec.Raw(b"null")
     """The reply, as the runtime encodes it; `null` if there is none."""
     withheld: bool = False
     """Whether the reply is stored without its text, because the text was not sent to the user."""
+
+
+class SettledCallRow(CallRow, frozen=True, kw_only=True):
+    """A call of a turn that is committed."""
+
+    prompt: str | None = None
+    """The prompt as it was sent, as the runtime encodes it; null if it is not stored."""
 
 
 class KeyRow(msgspec.Struct, frozen=True):
@@ -379,7 +384,7 @@ class SessionDocument(msgspec.Struct, frozen=True, kw_only=True):
     turns: Sequence[TurnRow]
     """From 0, without gaps."""
     migrations: Sequence[MigrationRow] = ()
-    calls: Sequence[CallRow] = ()
+    calls: Sequence[SettledCallRow] = ()
     """Calls whose turns were committed."""
     texts: Sequence[ScriptTextRow] = ()
     """The texts of all scripts that it ran. Texts that already exist are not changed."""

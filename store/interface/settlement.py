@@ -1,20 +1,20 @@
 """Settle calls: once a turn is committed, the calls that its attempts have made are stored with what became of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from store.interface.rows import CallRow
+from store.interface.rows import CallRow, SettledCallRow
 
 
 class Settlement(msgspec.Struct, frozen=True):
     """A committed turn that settles the calls in its session's journal.
 
-    `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user,
-    and `prompts_withheld` of those whose prompt may contain such a text and is not stored. The
-    texts of withheld calls, and texts and prompts of calls that were not used, are not stored.
+    `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user. The
+    texts of withheld calls, and of calls that were not used, are not stored. `prompts` are stored with the calls of
+    these ids.
     """
 
     tenant: str
@@ -22,10 +22,10 @@ class Settlement(msgspec.Struct, frozen=True):
     turn: int
     used: tuple[str, ...]
     withheld: tuple[str, ...] = ()
-    prompts_withheld: tuple[str, ...] = ()
+    prompts: Mapping[str, str] = {}
 
 
-def settled_calls(journal: Iterable[CallRow], settlements: Iterable[Settlement]) -> Iterator[CallRow]:
+def settled_calls(journal: Iterable[CallRow], settlements: Iterable[Settlement]) -> Iterator[SettledCallRow]:
     """Return each journaled call of these sessions once, as it is stored now that the session's turn is committed."""
     by_session = {(each.tenant, each.session_id): each for each in settlements}
     for call in last_rows(journal):
@@ -42,10 +42,10 @@ def last_rows(journal: Iterable[CallRow]) -> list[CallRow]:
     return list(calls.values())
 
 
-def _settled(call: CallRow, settlement: Settlement) -> CallRow:
-    used = call.call_id in settlement.used
-    if not used or call.call_id in settlement.prompts_withheld:
-        call = replace(call, prompt=None)
+def _settled(row: CallRow, settlement: Settlement) -> SettledCallRow:
+    used = row.call_id in settlement.used
+    prompt = settlement.prompts.get(row.call_id) if used else None
+    call = SettledCallRow(**msgspec.structs.asdict(row), prompt=prompt)
     reply: dict[str, Any] = msgspec.json.decode(call.reply) or {}
     if (used and call.call_id not in settlement.withheld) or not (reply.get("text") or reply.get("raw")):
         return replace(call, turn=settlement.turn, used=used, withheld=False)

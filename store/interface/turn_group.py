@@ -75,7 +75,7 @@ class TurnGroup:
         self.heads[proposal.session_id] = advanced
         self._keys.update(dict.fromkeys(keys, turn.session_id))
         if proposal.calls_used is not None:
-            settled = proposal.calls_used, proposal.calls_withheld, proposal.prompts_withheld
+            settled = proposal.calls_used, proposal.calls_withheld, proposal.prompts
             self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, *settled))
 
     def _add(self, rows: Mapping[str, Sequence[msgspec.Struct]]) -> None:

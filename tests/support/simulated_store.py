@@ -190,7 +190,7 @@ class Turns:
         migration: object = None,
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
-        prompts_withheld: tuple[str, ...] = (),
+        prompts: object = None,
         deliveries: tuple[Any, ...] = (),
         timers: tuple[Any, ...] | None = None,
     ) -> Awaitable[None]:

@@ -19,6 +19,7 @@ from store.interface.rows import (
     ScriptRow,
     ScriptTextRow,
     SessionRow,
+    SettledCallRow,
     TurnRow,
     Value,
     VariableRow,
@@ -155,6 +156,10 @@ class Conversation:
         ended = msgspec.structs.replace(begun, **(answered() | changes))
         await store.turns.note_call(ended)
         return ended
+
+    def settled(self, call: CallRow, **changes: object) -> SettledCallRow:
+        """Return a call as it is stored with its turn."""
+        return SettledCallRow(**msgspec.structs.asdict(call) | changes)
 
     def migration(self, turn: int, digest: str = "digest 2", **changes: object) -> MigrationRow:
         """Return the move to the version with this digest, whose number is the last character."""

@@ -3,14 +3,12 @@
 -- not read prompts, so the view of calls is without them.
 
 ALTER TABLE settled_calls ADD COLUMN prompt VARCHAR USING COMPRESSION zstd;
-ALTER TABLE call_journal ADD COLUMN prompt VARCHAR;
 COMMENT ON COLUMN settled_calls.prompt IS 'The prompt as it was sent, as JSON: messages and schema of the reply; null where it is not stored';
-COMMENT ON COLUMN call_journal.prompt IS 'The prompt as it was sent, as JSON: messages and schema of the reply; null where it is not stored';
 
 CREATE OR REPLACE VIEW llm_calls AS
 SELECT * EXCLUDE (prompt) FROM settled_calls
 UNION ALL BY NAME
-SELECT * EXCLUDE (prompt) REPLACE (NULL::JSON AS reply) FROM call_journal QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1
+SELECT * REPLACE (NULL::JSON AS reply) FROM call_journal QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ended_at NULLS LAST) = 1
 UNION ALL BY NAME
 SELECT *, true AS withheld FROM memory_calls;
 COMMENT ON VIEW llm_calls IS 'One row a call of a language model, also of turns that failed or are not taken yet, and for memories.';

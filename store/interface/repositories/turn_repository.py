@@ -1,5 +1,6 @@
 """Turns with their messages, events, variable writes and model calls."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from store.interface.rows import (
     MessageRow,
     MigrationRow,
     SessionRow,
+    SettledCallRow,
     SnapshotRow,
     SpentRow,
     TurnEventsRow,
@@ -35,7 +37,7 @@ class TurnRepository(Protocol):
         migration: MigrationRow | None = None,
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
-        prompts_withheld: tuple[str, ...] = (),
+        prompts: Mapping[str, str] = {},
         deliveries: tuple[DeliveryRow, ...] = (),
         timers: tuple[TimerRow, ...] | None = None,
     ) -> None:
@@ -44,9 +46,9 @@ class TurnRepository(Protocol):
         `expected_turn` is the turn it was computed from. At creation it is NO_TURN, and `session` is the new session. A
         turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
         of models in the session's journal are settled: those with these ids were used, the others were not. The texts
-        of `calls_withheld`, and of calls that were not used, are not stored; neither are the prompts of
-        `prompts_withheld`, and of calls that were not used. `deliveries` are the events for webhooks. `timers` replace
-        those of the session; None leaves them as they are.
+        of `calls_withheld`, and of calls that were not used, are not stored. `prompts` are stored with the calls of
+        these ids. `deliveries` are the events for webhooks. `timers` replace those of the session; None leaves them as
+        they are.
 
         Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
         session, RowRefused for an invalid row.
@@ -104,7 +106,7 @@ class TurnRepository(Protocol):
 
     async def calls(
         self, tenant: str, session_id: str, *, limit: int = 100, cursor: str | None = None
-    ) -> Page[CallRow]:
+    ) -> Page[SettledCallRow]:
         """Return a page of a session's calls of models, in order, settled or not. Raises CursorInvalid."""
 
     async def spent(self, tenant: str, since: datetime, until: datetime, user_id: str | None = None) -> SpentRow:

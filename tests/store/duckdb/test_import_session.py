@@ -12,7 +12,7 @@ from tests.support.store_rows import MOMENT, Conversation, text_of
 
 def whole_of(conversation, turns: int = 3, key: str | None = None) -> SessionDocument:
     made = [conversation.next_turn() for _ in range(turns)]
-    call = msgspec.structs.replace(conversation.call("c1"), turn=1, used=True, outcome="done")
+    call = conversation.settled(conversation.call("c1"), turn=1, used=True, outcome="done")
     variable = UserVariableRow(conversation.tenant, conversation.user_id, "visits", 1, "number", "script", MOMENT)
     return SessionDocument(
         session=conversation.session(key),

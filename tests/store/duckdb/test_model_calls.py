@@ -72,7 +72,7 @@ async def test_a_call_is_read_as_it_was_written_in_every_state(store: Store, con
     await conversation.say(store, calls_used=("b",))
     assert await store.turns.unsettled_calls("clinic", conversation.session_id) == []
     settled = (await store.turns.calls("clinic", conversation.session_id)).rows
-    assert settled == [msgspec.structs.replace(begun, used=False), msgspec.structs.replace(ended, used=True)]
+    assert settled == [conversation.settled(begun, used=False), conversation.settled(ended, used=True)]
 
 
 async def test_a_turn_takes_its_calls_along_and_no_others(tmp_path: Path) -> None:
@@ -117,9 +117,11 @@ async def test_prompts_are_stored_for_used_calls_whose_texts_were_said(
 ) -> None:
     await conversation.create(store)
     for number, call_id in enumerate(("a", "b", "c"), 1):
-        await store.turns.note_call(conversation.call(call_id, number, **answered(), prompt=f"prompt {call_id}"))
+        await store.turns.note_call(conversation.call(call_id, number, **answered()))
     assert [row.prompt for row in (await store.turns.calls("clinic", conversation.session_id)).rows] == [None] * 3
-    await store.turns.commit(conversation.next_turn(), 0, calls_used=("a", "b"), prompts_withheld=("b",))
+    await store.turns.commit(
+        conversation.next_turn(), 0, calls_used=("a", "b"), prompts={"a": "prompt a", "c": "prompt c"}
+    )
     rows = (await store.turns.calls("clinic", conversation.session_id)).rows
     assert [(row.call_id, row.prompt) for row in rows] == [("a", "prompt a"), ("b", None), ("c", None)]
     await store.close()
