@@ -228,6 +228,8 @@ class RecordingModel:
         return {name: _listed(name, replies_of_action) for name, replies_of_action in self._replies.items()}
 
     def _keep(self, request: ModelRequest, reply: ScriptedReply, detected: Mapping[str, Verdict]) -> None:
+        if reply.usage is not None:  # a cassette contains what a model says, not what it is sent
+            reply = structs.replace(reply, usage=structs.replace(reply.usage, prompt=None))
         if request.purpose == "detect":
             self._keep_seen(request, reply, detected)
             return
