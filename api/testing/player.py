@@ -19,7 +19,7 @@ from runtime.state.program import Program
 from runtime.state.state import State
 from runtime.state.tool_ports import Tools
 from runtime.timers.due import after_duration
-from runtime.timers.timers import Timer, pending_timers, session_zone
+from runtime.timers.timers import Timer, pending_timers
 from runtime.tools.examples import EXAMPLES
 from scripts.expressions.values import Value
 from scripts.model.diagnostics import Problem
@@ -132,7 +132,7 @@ class Player:
     async def pass_time(self, duration: Duration, shown: Value) -> AsyncIterator[Turn]:
         """Let time pass on the virtual clock, and yield the turns that timers cause. Raises TurnFailed."""
         start = self._clock()
-        end = after_duration(start, duration, session_zone(self.program, self.state, self.default_zone))
+        end = after_duration(start, duration, self.program.zone(self.state, self.default_zone))
         for _ in range(TIMER_TURNS_MAX):
             timers = self.timers
             if not timers or timers[0].due > end:

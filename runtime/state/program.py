@@ -1,12 +1,14 @@
 """A script prepared for execution: all nodes by id, all lists of actions by place."""
 
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from functools import cached_property
 
-from runtime.state.state import DETECTORS, INTERRUPTS
+from runtime.state.state import DETECTORS, INTERRUPTS, State
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
+from scripts.expressions.time_values import zone_of
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, Question, Sleep, arms, walk
 from scripts.model.base import sources_below
 from scripts.model.script import (
@@ -33,6 +35,8 @@ The topic of a skill has an empty phase; an interrupt counts as a topic of the p
 
 
 _CALLS = ("visits", "minutes_spent")
+ZONE_VARIABLE = "timezone"
+"""The global variable with the name of the user's time zone."""
 
 
 def answering_id(place: tuple[str, str]) -> str:
@@ -205,6 +209,13 @@ class Program:
     def locale(self) -> Locale:
         """Return the language of the script's texts."""
         return own_locale(self.script)
+
+    def zone(self, state: State, default: str) -> tzinfo:
+        """Return the time zone of a session: its own, else the user's, else the script's, else `default`."""
+        cell = state.global_cells.get(ZONE_VARIABLE)
+        user = cell.value if cell is not None and isinstance(cell.value, str) else ""
+        zones = (zone_of(name) for name in (state.timezone, user, self.script.timezone, default) if name)
+        return next((zone for zone in zones if zone is not None), UTC)
 
     def in_locale(self, locale: Locale) -> "Program":
         """Return the program with its texts in a language; the program itself if the script has no translation."""

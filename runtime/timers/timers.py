@@ -1,7 +1,7 @@
 """The timers of a session: a pure function of its state and its script."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -9,14 +9,11 @@ from msgspec import Struct
 from runtime.state.program import Program
 from runtime.state.state import State, Timing, Wait
 from runtime.timers.due import after_quiet_hours, due_moment
-from scripts.expressions.time_values import zone_of
 from scripts.model.actions import Action, Expiry, Question, Reminder, Say, Show, Sleep, walk
 from scripts.model.moments import DateValue, Moment
 from scripts.model.script import Phase, Script, Topic
 
 TimerKind: TypeAlias = Literal["wait", "remind", "expire"]
-ZONE_VARIABLE = "timezone"
-"""The user's variable with the name of the user's time zone."""
 
 
 class Timer(Struct, frozen=True):
@@ -30,24 +27,11 @@ class Timer(Struct, frozen=True):
     depth: int  # the number of frames of the session at the action that waits
 
 
-def zone_name(program: Program, state: State, default: str) -> str:
-    """Return the session's time zone: its own, else the user's, else the script's, else `default`."""
-    cell = state.global_cells.get(ZONE_VARIABLE)
-    user = cell.value if cell is not None and isinstance(cell.value, str) else ""
-    names = (state.timezone, user, program.script.timezone, default)
-    return next((name for name in names if name and zone_of(name) is not None), "UTC")
-
-
-def session_zone(program: Program, state: State, default: str) -> tzinfo:
-    """Return the session's time zone."""
-    return zone_of(zone_name(program, state, default)) or UTC
-
-
 def pending_timers(program: Program, state: State, default_zone: str) -> tuple[Timer, ...]:
     """Return the timers of a session, the earliest first; none while it is paused or over."""
     if state.wait is None or state.status != "active" or not state.frames:
         return ()
-    zone = session_zone(program, state, default_zone)
+    zone = program.zone(state, default_zone)
     found = list(_of_wait(program, state, len(state.frames), state.wait, state.timing, zone, "remind"))
     for depth, frame in enumerate(state.frames):
         if frame.held is not None and not frame.held.is_answered:  # reminders of the suspended question rest

@@ -17,7 +17,6 @@ from runtime.state.ports import Clock, Ids, Journal, MessageDelta, MessageReset,
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Progress, Source, State, copy_of, own_copy, restore_state
-from runtime.timers.timers import session_zone
 from runtime.tools.examples import EXAMPLES
 from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetTracker, Calls, merged
@@ -392,7 +391,7 @@ class TurnContext:
 
     def zone(self) -> tzinfo:
         """Return the session's time zone."""
-        return session_zone(self.program, self.state, self.default_zone)
+        return self.program.zone(self.state, self.default_zone)
 
     def local_now(self) -> datetime:
         """Return the time of the turn in the session's time zone."""
