@@ -19,7 +19,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-WAIT_MS = 10_000
+WAIT_MS = 40_000  # the first refresh of the analytics takes long beside other tests
 # what a page must never do, noted from before its first script on
 WATCH = """
 window.noted = [];
