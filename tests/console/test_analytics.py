@@ -5,6 +5,7 @@ from playwright.async_api import Page, expect
 from tests.console.conftest import NewKey, OpenPage
 from tests.support.server_process import ServerProcess
 
+RESULT_MS = 150_000  # the process of the analytics has a low priority and waits for other tests
 QUERY = "SELECT role, count(*) AS n FROM messages GROUP BY role ORDER BY role"
 
 
@@ -25,14 +26,14 @@ async def test_a_report_is_a_chart_and_a_table(open_page: OpenPage, server: Serv
     await page.get_by_label("script *").select_option("visit")
     await page.get_by_label("level").select_option("topic")
     await page.get_by_role("button", name="Run").click()
-    await expect(page.get_by_text("data of")).to_be_visible()
+    await expect(page.get_by_text("data of")).to_be_visible(timeout=RESULT_MS)
     assert (await rows(page))[0][1] == "hello/who"
     chart = page.get_by_role("img", name="Progress of sessions")
-    await expect(chart).to_be_visible()
+    await expect(chart).to_be_visible(timeout=RESULT_MS)
     assert await chart.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
     assert "script=visit" in page.url
     assert "level=topic" in page.url
-    async with page.expect_download() as download:
+    async with page.expect_download(timeout=RESULT_MS) as download:
         await page.get_by_role("link", name="CSV").click()
     assert (await (await download.value).path()).read_text("utf-8").startswith("position,step,")
     await page.get_by_text("Definition and SQL").click()
@@ -43,12 +44,12 @@ async def test_a_report_in_an_address_runs_at_once(open_page: OpenPage, server: 
     await two_sessions(server)
     page = await open_page("/analytics/funnel?script=visit&level=topic")
     await expect(page.get_by_label("level")).to_have_value("topic")
-    await expect(page.locator("tbody tr").first).to_contain_text("hello")
+    await expect(page.locator("tbody tr").first).to_contain_text("hello", timeout=RESULT_MS)
 
 
 async def test_a_report_says_what_it_lacks(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page("/analytics/funnel?script=nothing")
-    await expect(page.get_by_role("alert")).to_contain_text("nothing")
+    await expect(page.get_by_role("alert")).to_contain_text("nothing", timeout=RESULT_MS)
     page = await open_page("/analytics/no_such_report")
     await expect(page.get_by_role("heading", name="There is no such page.")).to_be_visible()
 
@@ -59,11 +60,11 @@ async def test_a_query_is_a_table_and_a_chart(open_page: OpenPage, server: Serve
     box = page.get_by_role("textbox", name="SQL")
     await box.fill(QUERY)
     await page.keyboard.press("Control+Enter")
-    await expect(page.locator("tbody tr")).to_have_count(2)
+    await expect(page.locator("tbody tr")).to_have_count(2, timeout=RESULT_MS)
     assert (await rows(page))[1] == ["user", "2"]
     await page.get_by_role("button", name="Chart").click()
-    await expect(page.get_by_role("img", name="Chart")).to_be_visible()
-    async with page.expect_download() as download:
+    await expect(page.get_by_role("img", name="Chart")).to_be_visible(timeout=RESULT_MS)
+    async with page.expect_download(timeout=RESULT_MS) as download:
         await page.get_by_role("button", name="CSV").click()
     assert (await (await download.value).path()).read_text("utf-8").splitlines()[0] == "role,n"
     await page.reload()
@@ -74,7 +75,7 @@ async def test_an_error_of_a_query_is_shown(open_page: OpenPage, server: ServerP
     page = await open_page("/sql")
     await page.get_by_role("textbox", name="SQL").fill("SELECT nothing FROM messages")
     await page.get_by_role("button", name="Run").click()
-    await expect(page.get_by_role("alert")).to_contain_text("nothing")
+    await expect(page.get_by_role("alert")).to_contain_text("nothing", timeout=RESULT_MS)
 
 
 async def test_texts_need_the_role_reader(open_page: OpenPage, server: ServerProcess, new_key: NewKey) -> None:
@@ -86,5 +87,5 @@ async def test_texts_need_the_role_reader(open_page: OpenPage, server: ServerPro
     await page.get_by_role("textbox", name="SQL").fill("SELECT content FROM messages WHERE role = 'user'")
     await expect(page.get_by_label("With texts and user ids")).to_have_count(0)
     await page.get_by_role("button", name="Run").click()
-    await expect(page.get_by_text("without texts and user ids")).to_be_visible()
+    await expect(page.get_by_text("without texts and user ids")).to_be_visible(timeout=RESULT_MS)
     await expect(page.locator("table")).not_to_contain_text("Ana")
