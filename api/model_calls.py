@@ -24,7 +24,7 @@ from runtime.turn.calls import added
 from store.interface.debug_logging import is_debugging
 from store.interface.encoding import encode
 from store.interface.errors import RowRefused
-from store.interface.rows import CallRow, SessionRow, SettledCallRow
+from store.interface.rows import CallRow, SessionRow
 from store.store import Store
 
 _MS = timedelta(milliseconds=1)
@@ -186,9 +186,7 @@ def _intent(row: CallRow) -> Intent:
 
 
 def _end(row: CallRow, prompt: str | None) -> CallResult:
-    usage = usage_of(row)
-    if usage is not None:
-        usage = msgspec.structs.replace(usage, prompt=prompt)
+    usage = usage_of(row, prompt)
     reply = msgspec.structs.replace(msgspec.json.decode(row.reply, type=ModelReply), usage=usage)
     return CallResult(reply=reply, usage=usage, ended_at=row.ended_at or row.started_at)
 
@@ -288,9 +286,9 @@ def usage_columns(usage: Usage) -> dict[str, Any]:
     return {column: getattr(usage, name) for name, column in _USAGE.items()}
 
 
-def usage_of(row: CallRow) -> Usage | None:
-    """Return the usage of a recorded call; None if it is unknown."""
+def usage_of(row: CallRow, prompt: str | None = None) -> Usage | None:
+    """Return the usage of a recorded call, with its prompt; None if it is unknown."""
     if row.endpoint_model is None:
         return None
     columns = {name: getattr(row, column) for name, column in _USAGE.items()}
-    return msgspec.convert(columns | {"prompt": row.prompt if isinstance(row, SettledCallRow) else None}, Usage)
+    return msgspec.convert(columns | {"prompt": prompt}, Usage)

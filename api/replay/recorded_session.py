@@ -24,7 +24,7 @@ from runtime.state.tool_ports import TOOL_PURPOSE
 from runtime.tools.examples import RecordedToolCall, recorded_calls
 from runtime.turn.calls import BudgetExceeded
 from scripts.expressions.values import infer_type
-from store.interface.rows import CallRow, MessageRow, MigrationRow, SessionHead, SessionRow, TurnRow
+from store.interface.rows import MessageRow, MigrationRow, SessionHead, SessionRow, SettledCallRow, TurnRow
 from store.store import Store
 
 PAGE = 200
@@ -245,7 +245,7 @@ class _Calls:
         self._store = session.source.store
         self._session = session
         self._session_id = ""  # the session whose calls are read
-        self._ahead: list[CallRow] = []
+        self._ahead: list[SettledCallRow] = []
         self._cursor: str | None = None
         self._is_over = False
 
@@ -279,9 +279,9 @@ class _Calls:
         return found[-1]
 
 
-def _recorded(row: CallRow) -> RecordedCall:
+def _recorded(row: SettledCallRow) -> RecordedCall:
     reply = msgspec.json.decode(bytes(row.reply), type=ModelReply | None)
-    usage = usage_of(row)
+    usage = usage_of(row, row.prompt)
     return RecordedCall(
         number=row.number,
         digest=row.request_digest,

@@ -5,7 +5,6 @@ Digits are read in every locale (``9:30``, ``21:05``); words are those of the lo
 """
 
 import re
-from collections.abc import Iterable
 from datetime import date, time
 from functools import lru_cache
 
@@ -60,8 +59,9 @@ def parse_time(text: str, locale: Locale = "en") -> str | None:
     try:
         times, rest = _times(text, locale)
         bare = _BARE.fullmatch(rest) if not times else None
-        if bare is not None:
-            times = {_clock(bare, _grammar(locale), 0, rest, locale)}
+        hour = _hour(bare["hour"], _grammar(locale), locale) if bare is not None else None
+        if bare is not None and hour is not None:
+            times = {_clock(bare, hour, _grammar(locale), rest, locale)}
     except _TimeRefused:
         return None
     return _only(times)
@@ -99,9 +99,10 @@ def _times(text: str, locale: Locale) -> tuple[set[time], str]:
     whole, times = rest, set[time]()
 
     def take(match: re.Match[str], minutes: int = 0) -> str:
-        if _hour(match["hour"], grammar, locale) is None:
+        hour = _hour(match["hour"], grammar, locale)
+        if hour is None:
             return match[0]  # a word that is no number
-        times.add(_clock(match, grammar, minutes, whole, locale))
+        times.add(_clock(match, hour, grammar, whole, locale, minutes))
         return _TAKEN
 
     for minutes, pattern in grammar.minutes:
@@ -115,14 +116,11 @@ def _times(text: str, locale: Locale) -> tuple[set[time], str]:
     return times, rest
 
 
-def _clock(match: re.Match[str], grammar: _Grammar, minutes: int, whole: str, locale: Locale) -> time:
-    """Return the time of one match. Raises _TimeRefused if there is none."""
+def _clock(match: re.Match[str], hour: int, grammar: _Grammar, whole: str, locale: Locale, minutes: int = 0) -> time:
+    """Return the time of one match, whose hour is read already. Raises _TimeRefused if there is none."""
     if _NEGATED.search(match.string[max(match.start() - 8, 0) : match.start()]):
         raise _TimeRefused(match[0])
     parts = match.groupdict()
-    hour = _hour(match["hour"], grammar, locale)
-    if hour is None:
-        raise _TimeRefused(match[0])
     minute = _number(parts.get("minute"), locale)
     hour = _in_half(hour, grammar, whole)
     second = int(parts.get("second") or 0)
@@ -179,15 +177,14 @@ def _grammar(locale: Locale) -> _Grammar:
             re.compile(rf"{_HOUR}\s?(?={halves})"),
             re.compile(rf"{before}\s{_HOUR}{_NO_DATE}"),
         ),
-        fixed=tuple((at, re.compile(_either(*names))) for at, names in _fixed(words)),
+        fixed=(
+            (12, re.compile(_either(*(each.noon for each in words)))),
+            (0, re.compile(_either(*(each.midnight for each in words)))),
+        ),
         am=_half(am, *(each.am for each in words)),
         pm=_half(pm, *(each.pm for each in words)),
         night=_half(*(each.night for each in words)),
     )
-
-
-def _fixed(words: Iterable[TimeWords]) -> tuple[tuple[int, list[tuple[str, ...]]], ...]:
-    return (12, [each.noon for each in words]), (0, [each.midnight for each in words])
 
 
 def _longest_first(words: TimeWords) -> list[tuple[str, int]]:

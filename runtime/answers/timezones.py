@@ -9,6 +9,7 @@ from msgspec import Struct
 from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, zone_cities
 from runtime.answers.languages.spelling import fold, unaccented, word_pattern
 from scripts.model.script import Locale
+from scripts.translations.localisation import language
 
 CHARS_MAX = 2_000
 _REGIONS = frozenset(
@@ -34,7 +35,7 @@ def parse_timezone(text: str, locale: Locale = "en") -> str | None:
     found = {names.get(match[0]) for match in _NAME.finditer(folded)}
     found |= {_at_offset(match) for match in _OFFSET.finditer(folded)}
     if not found:
-        cities = _cities(locale)
+        cities = _cities(language(locale.replace("_", "-")))
         found |= {cities.zones[match[0]] for match in cities.pattern.finditer(unaccented(folded))}
     return found.pop() if len(found) == 1 else None
 
@@ -55,13 +56,14 @@ def _names() -> dict[str, str]:
 
 
 @lru_cache(maxsize=LOCALES_CACHED_MAX)
-def _cities(locale: Locale) -> _Cities:
-    """Return the zones by the names of their cities: those in IANA's names, and those of the locale in CLDR.
+def _cities(code: str) -> _Cities:
+    """Return the zones by the names of their cities: those in IANA's names, and those of the language in CLDR.
 
     Of several zones with one city, the longest name is the current one (``America/Argentina/Buenos_Aires``).
     """
-    ids = sorted((name for name in available_timezones() if name.partition("/")[0] in _REGIONS), key=len)
-    zones = {unaccented(fold(city)): zone for zone, city in zone_cities(locale) if zone in _names().values()}
+    every = available_timezones()
+    ids = sorted((name for name in every if name.partition("/")[0] in _REGIONS), key=len)
+    zones = {unaccented(fold(city)): zone for zone, city in zone_cities(code) if zone in every}
     zones |= {unaccented(fold(zone.rpartition("/")[2].replace("_", " "))): zone for zone in ids}
     longest_first = sorted(zones, key=lambda city: (-len(city), city))
     return _Cities(zones, re.compile("|".join(map(word_pattern, longest_first))))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.effects import Branch, LoopBack, Read, Select, Write, effect_of, facts_in
 from scripts.expressions.condition_algebra import Unknown
-from scripts.expressions.values import DeclaredType, number_in
+from scripts.expressions.values import DATES, DeclaredType, number_in
 from scripts.model.actions import Action, AiAsk, Ask, Form, arms, outputs_of, walk
 from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Problems, Severity
@@ -190,8 +190,6 @@ _UNREAD: Mapping[DeclaredType, tuple[Severity, str, str]] = {
     "datetime": ("note", "names of months", "Ask for digits, such as 2026-01-31 09:30."),
 }
 
-_DATES = frozenset({"date", "datetime"})
-
 
 class _Question(Struct, frozen=True):
     name: str
@@ -225,7 +223,7 @@ def _unread(script: Script, locale: Locale) -> Iterator[_Question]:
     if language(locale) in ANSWERED_IN:
         return
     for question in _questions(script):
-        if question.kind in _UNREAD and not (question.kind in _DATES and _has_months(language(locale))):
+        if question.kind in _UNREAD and not (question.kind in DATES and _has_months(language(locale))):
             yield question
 
 

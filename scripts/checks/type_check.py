@@ -13,6 +13,7 @@ from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.time_values import moment_in
 from scripts.expressions.values import (
+    DATES,
     NOUNS,
     DeclaredType,
     Value,
@@ -309,8 +310,7 @@ def _common(found: list[InferredType | None]) -> InferredType | None:
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-_DATES = frozenset({"date", "datetime"})  # a difference of dates is a number
-_TEXTS = frozenset({"text", "choice", "time", "timezone", *_DATES})
+_TEXTS = frozenset({"text", "choice", "time", "timezone", *DATES})
 _Cell: TypeAlias = tuple[Level, str, str]
 """A variable: its layer, its owner in the script, and its name."""
 
@@ -359,7 +359,7 @@ def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
             line = uses.get(cell) or differences.get(cell)
             counted = CountedAnswer(layout.spot(node), output, line or 0)
             kind = _kind(layout, counted)
-            if line is not None and kind in {None, *_TEXTS} and (kind not in _DATES or cell in uses):
+            if line is not None and kind in {None, *_TEXTS} and (kind not in DATES or cell in uses):
                 yield counted
 
 

@@ -159,7 +159,9 @@ EXAMPLES: Mapping[str, str] = {
     "timezone": "Europe/Berlin",
 }
 """A value of each type that is an ISO text or the name of a time zone."""
-TIMES = frozenset({"date", "time", "datetime"})
+DATES = frozenset({"date", "datetime"})
+"""The types whose values have a day; their difference is a number."""
+TIMES = DATES | {"time"}
 """The types whose `min` and `max` are values of the type itself."""
 NOUNS: Mapping[str, str] = {
     "date": "a date",

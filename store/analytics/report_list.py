@@ -1,5 +1,6 @@
 """The reports from `report_list.yaml`, with their descriptions and parameters. Macros are in `reports/NAME.sql`."""
 
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -35,7 +36,12 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def sql(self) -> str:
         """The macro, with the meanings of its columns in comments."""
-        return Path(__file__).with_name("reports").joinpath(f"{self.name}.sql").read_text("utf-8")
+        return _macro(self.name)
+
+
+@cache
+def _macro(name: str) -> str:
+    return Path(__file__).with_name("reports").joinpath(f"{name}.sql").read_text("utf-8")
 
 
 class _Lists(Struct, frozen=True):

@@ -36,58 +36,52 @@ PLAIN = Conventions(".", ",", (3, 3), month_first=False, months={}, weekdays={},
 @lru_cache(maxsize=LOCALES_CACHED_MAX)
 def conventions(locale: Locale) -> Conventions | None:
     """Return the conventions of a locale, or of its language; None if CLDR does not have the language."""
+    known = _known(locale)
+    if known is None:
+        return None
+    symbols = known.number_symbols["latn"]
+    primary, secondary = known.decimal_formats[None].grouping
+    month_day = str(known.datetime_skeletons["Md"].pattern)
+    patterns = [str(each.pattern) for each in known.date_formats.values()]
+    eras = [str(each[1]) for each in known.eras.values() if 1 in each]
+    return Conventions(
+        decimal=str(symbols["decimal"]),
+        group=str(symbols["group"]),
+        group_sizes=(primary, secondary),
+        month_first=month_day.index("M") < month_day.index("d"),
+        months=_names(known.months),
+        weekdays=_names(known.days),
+        fillers=_fillers(patterns, eras),
+    )
+
+
+def halves_of_day(locale: Locale) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words of a locale's language for the hours before and after noon: ``오전`` and ``오후``."""
+    known = _known(language(locale.replace("_", "-")))
+    periods = known.day_periods["format"] if known is not None else {}
+    am, pm = (tuple(str(of[half]) for of in periods.values() if half in of) for half in ("am", "pm"))
+    return am, pm
+
+
+def zone_cities(code: str) -> tuple[tuple[str, str], ...]:
+    """Return the names of time zones, each with its city in a language, where that differs from the name."""
+    known = _known(code)
+    zones = known.time_zones if known is not None else {}
+    return tuple((str(zone), str(names["city"])) for zone, names in zones.items() if "city" in names)
+
+
+def _known(locale: Locale) -> "Known | None":
+    """Return Babel's data of a locale, or of its language; None if CLDR does not have the language."""
     from babel import Locale as Known
     from babel import UnknownLocaleError
 
     tag = locale.replace("_", "-")
     while tag:
         try:
-            known = Known.parse(tag, sep="-")
+            return Known.parse(tag, sep="-")
         except (UnknownLocaleError, ValueError):
             tag = tag.rpartition("-")[0]
-            continue
-        symbols = known.number_symbols["latn"]
-        primary, secondary = known.decimal_formats[None].grouping
-        month_day = str(known.datetime_skeletons["Md"].pattern)
-        patterns = [str(each.pattern) for each in known.date_formats.values()]
-        eras = [str(each[1]) for each in known.eras.values() if 1 in each]
-        return Conventions(
-            decimal=str(symbols["decimal"]),
-            group=str(symbols["group"]),
-            group_sizes=(primary, secondary),
-            month_first=month_day.index("M") < month_day.index("d"),
-            months=_names(known.months),
-            weekdays=_names(known.days),
-            fillers=_fillers(patterns, eras),
-        )
     return None
-
-
-@lru_cache(maxsize=LOCALES_CACHED_MAX)
-def halves_of_day(locale: Locale) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words of a locale's language for the hours before and after noon: ``오전`` and ``오후``."""
-    known = _known(locale)
-    periods = known.day_periods["format"] if known is not None else {}
-    am, pm = (tuple(str(of[half]) for of in periods.values() if half in of) for half in ("am", "pm"))
-    return am, pm
-
-
-def zone_cities(locale: Locale) -> tuple[tuple[str, str], ...]:
-    """Return the names of time zones, each with its city in a locale's language, where that differs from the name."""
-    known = _known(locale)
-    zones = known.time_zones if known is not None else {}
-    return tuple((str(zone), str(names["city"])) for zone, names in zones.items() if "city" in names)
-
-
-def _known(locale: Locale) -> "Known | None":
-    """Return Babel's data of a locale's language."""
-    from babel import Locale as Known
-    from babel import UnknownLocaleError
-
-    try:
-        return Known.parse(language(locale.replace("_", "-")))
-    except (UnknownLocaleError, ValueError):
-        return None
 
 
 def _fillers(patterns: Iterable[str], eras: Iterable[str]) -> tuple[str, ...]:

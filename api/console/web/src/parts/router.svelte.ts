@@ -4,9 +4,6 @@ function read() {
   return { screen, place: rest.join('/'), query: new URLSearchParams(location.search) }
 }
 
-/** The addresses that the console shows itself; the server has the same list. */
-const SCREENS = /^\/(sessions|play|analytics|sql|sign-in)?(\/|$)/
-
 export const route = $state(read())
 
 export function go(path: string, { replace = false } = {}) {
@@ -17,13 +14,13 @@ export function go(path: string, { replace = false } = {}) {
 
 addEventListener('popstate', () => Object.assign(route, read()))
 
-/** Follow links to own screens without loading the page again. */
-export function followLinks(event: MouseEvent) {
+/** Follow links to these screens without loading the page again. */
+export function followLinks(event: MouseEvent, screens: string[]) {
   const link = (event.target as Element | null)?.closest('a')
   if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download')) return
   if (link.hash && link.pathname === location.pathname) return // within the page
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
-  if (!SCREENS.test(link.pathname)) return
+  if (!screens.includes(link.pathname.split('/')[1]!)) return
   event.preventDefault()
   go(link.pathname + link.search)
 }
