@@ -58,18 +58,18 @@ def parse_time(text: str, locale: Locale = "en") -> str | None:
         return found
     try:
         times, rest = _times(text, locale)
-        bare = _BARE.fullmatch(rest) if not times else None
-        hour = _hour(bare["hour"], _grammar(locale), locale) if bare is not None else None
-        if bare is not None and hour is not None:
-            times = {_clock(bare, hour, _grammar(locale), rest, locale)}
+        return _only(times or _bare_hour(rest, locale))
     except _TimeRefused:
         return None
-    return _only(times)
 
 
-def is_bare_number(text: str) -> bool:
-    """Return whether a reply is one word or number, which `parse_time` reads as an hour."""
-    return _BARE.fullmatch(fold(text[:CHARS_MAX])) is not None
+def is_bare_hour(text: str, locale: Locale = "en") -> bool:
+    """Return whether `parse_time` reads a reply as an hour although it is only a number: ``9``, ``nine``."""
+    try:
+        times, rest = _times(text, locale)
+        return not times and bool(_bare_hour(rest, locale))
+    except _TimeRefused:
+        return False
 
 
 def parse_datetime(text: str, today: date, locale: Locale = "en") -> str | None:
@@ -86,6 +86,13 @@ def parse_datetime(text: str, today: date, locale: Locale = "en") -> str | None:
         return None
     day, clock = parse_date(rest, today, locale), _only(times)
     return iso_datetime(f"{day}T{clock}") if day is not None and clock is not None else None
+
+
+def _bare_hour(text: str, locale: Locale) -> set[time]:
+    """Return the hour that is all of a text; empty if it is not a number. Raises _TimeRefused for one above 23."""
+    grammar, bare = _grammar(locale), _BARE.fullmatch(text)
+    hour = _hour(bare["hour"], grammar, locale) if bare is not None else None
+    return {_clock(bare, hour, grammar, text, locale)} if bare is not None and hour is not None else set()
 
 
 def _only(times: set[time]) -> str | None:

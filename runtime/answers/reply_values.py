@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from runtime.answers.booleans import parse_boolean
 from runtime.answers.choices import match_choice
-from runtime.answers.clock_times import is_bare_number, parse_datetime, parse_time
+from runtime.answers.clock_times import is_bare_hour, parse_datetime, parse_time
 from runtime.answers.dates import parse_date
 from runtime.answers.languages import ENGLISH, spoken
 from runtime.answers.languages.spelling import unaccented
@@ -66,7 +66,7 @@ def read_outputs(outputs: tuple[Output, ...], reply: str, today: date, locale: L
     reasons: dict[str, str] = {}
     for output in outputs:
         part = next((parts[label] for label in _labels(output) if label in parts), None)
-        whole = len(outputs) == 1 or _stands_alone(output, outputs, reply)
+        whole = len(outputs) == 1 or _stands_alone(output, outputs, reply, locale)
         value = _read(output, part if part is not None else reply if whole else None, reply, today, locale)
         if is_given(value):
             values[output.get] = value
@@ -105,9 +105,9 @@ def _labels(output: Output) -> tuple[str, ...]:
     return (output.get, output.define) if 0 < len(output.define) <= LABEL_CHARS_MAX else (output.get,)
 
 
-def _stands_alone(output: Output, outputs: tuple[Output, ...], reply: str) -> bool:
+def _stands_alone(output: Output, outputs: tuple[Output, ...], reply: str, locale: Locale) -> bool:
     """Return whether a whole reply can only mean this output: its type is unambiguous and no other output has it."""
-    if output.kind == "time" and is_bare_number(reply):  # a time only if nothing else is asked for
+    if output.kind == "time" and is_bare_hour(reply, locale):  # a time only if nothing else is asked for
         return False
     return output.kind in CERTAIN_TYPES and sum(other.kind == output.kind for other in outputs) == 1
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from runtime.answers.clock_times import parse_datetime, parse_time
 from runtime.answers.languages import CODES
+from runtime.answers.reply_values import read_outputs
 from runtime.answers.timezones import parse_timezone
 from scripts.expressions.values import coerce
+from scripts.model.variables import Output
 
 TODAY = date(2026, 11, 25)  # a Wednesday
 
@@ -131,3 +133,25 @@ def test_whatever_is_read_can_be_stored(reply: str, locale: str) -> None:
         (parse_timezone(reply, locale), "timezone"),
     ):
         assert found is None or coerce(found, declared) == found
+
+
+@pytest.mark.parametrize(
+    ("locale", "reply", "found"),
+    [
+        ("en", "noon", "12:00"),
+        ("en", "midnight", "00:00"),
+        ("en", "9pm", "21:00"),
+        ("zh", "九点", "09:00"),
+        ("zh", "正午", "12:00"),
+        ("de", "mittags", "12:00"),
+        ("en", "9", None),
+        ("en", "nine", None),
+        ("en", "Ana", None),
+        ("de", "neun", None),
+        ("zh", "九", None),
+    ],
+)
+def test_one_word_beside_other_questions(locale: str, reply: str, found: str | None) -> None:
+    """A number may answer another question; a time cannot."""
+    outputs = (Output(get="name"), Output(get="at", type="time"))
+    assert read_outputs(outputs, reply, TODAY, locale).values.get("at") == found
