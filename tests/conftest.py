@@ -1,7 +1,6 @@
 """Fixtures for all tests: the application in process, behind a server in this process, or as a server process."""
 
 import asyncio
-import functools
 import logging
 import os
 import signal
@@ -11,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import httpx
 import pytest
 import structlog
@@ -26,6 +26,7 @@ from api.settings import Settings
 from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model
+from store.duckdb import database_file
 from store.duckdb.database import Database
 from store.interface.debug_logging import set_level
 from store.interface.private_files import FILE_NAME
@@ -33,11 +34,12 @@ from store.store import Store
 from tests.support import openai_server
 from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.effort import EFFORT, repeats
-from tests.support.fixture_types import NewStreamClient, OpenApp, OpenStore, Serve
+from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
 from tests.support.paths import CONVERSATIONS
 from tests.support.ports import free_port
-from tests.support.server_process import START_S, ServerProcess, clean_environment
+from tests.support.server_forker import Forker
+from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment
 from tests.support.stream_client import StreamClient
 from tests.support.webhook_receiver import Receiver
 
@@ -82,26 +84,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@functools.cache
-def new_store_file() -> bytes:
-    """Return the file of an empty store; created once, because that takes a quarter of a second."""
+@pytest.fixture(autouse=True, scope="session")
+def new_databases() -> Iterator[None]:
+    """Copy one new database for each test that needs one, because creating its tables takes half a second."""
+    connect = database_file._connect
     with tempfile.TemporaryDirectory() as folder:
         Database.open(Path(folder)).close()
-        return (Path(folder) / FILE_NAME).read_bytes()
+        new = (Path(folder) / FILE_NAME).read_bytes()
 
+    def connect_to_copy(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        if not read_only and not path.exists():
+            path.write_bytes(new)
+        return connect(path, read_only=read_only)
 
-def open_store(folder: Path) -> Store:
-    """Open the store of a folder; create it where there is none."""
-    if not (folder / FILE_NAME).exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE_NAME).write_bytes(new_store_file())
-    return Store.open(folder)
-
-
-@pytest.fixture(name="open_store")
-def open_store_fixture() -> OpenStore:
-    """Open the store of a folder: ``open_store(tmp_path)``."""
-    return open_store
+    with pytest.MonkeyPatch.context() as copying:
+        copying.setattr(database_file, "_connect", connect_to_copy)
+        yield
 
 
 @asynccontextmanager
@@ -114,7 +112,7 @@ async def open_app(
     **settings: Any,
 ) -> AsyncIterator[ApiClient]:
     """Open the application on the store of a folder, in the event loop of the test, so that requests can overlap."""
-    record = open_store(folder)
+    record = Store.open(folder)
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     app = create_app(all_settings, record, model or OfflineModel(), clock=clock, operator_key=OPERATOR_KEY)
     transport = httpx.ASGITransport(app=app)
@@ -127,7 +125,7 @@ async def open_server(
     folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
 ) -> AsyncIterator[ApiClient]:
     """Open the application behind a real server in the event loop of the test, for answers that are streamed."""
-    record, port = open_store(folder), free_port()
+    record, port = Store.open(folder), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     live, started = LiveTurns(all_settings), asyncio.Event()
     app = create_app(
@@ -177,13 +175,26 @@ async def api(tmp_path: Path) -> AsyncIterator[ApiClient]:
         yield api
 
 
+@pytest.fixture(scope="session")
+def server_forker() -> Iterator[Forker]:
+    """Start the process of which server processes are forks."""
+    forker = Forker()
+    yield forker
+    forker.close()
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Start servers, ``server = serve(); await server.ready()``, and end those that still run after the test."""
+def serve(tmp_path: Path, server_forker: Forker) -> Iterator[Serve]:
+    """Start servers, ``server = serve(); await server.ready()``, and end those that still run after the test.
+
+    They are forks; ``serve(start=start_cuebook)`` starts the command as a shell does.
+    """
     servers: list[ServerProcess] = []
 
-    def start(*flags: str, folder: Path = tmp_path, **environment: Any) -> ServerProcess:
-        servers.append(ServerProcess(folder, *flags, **environment))
+    def start(
+        *flags: str, folder: Path = tmp_path, start: StartProcess = server_forker.start, **environment: Any
+    ) -> ServerProcess:
+        servers.append(ServerProcess(folder, *flags, start=start, **environment))
         return servers[-1]
 
     yield start

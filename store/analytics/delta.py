@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from store.duckdb.database import quoted
+from store.duckdb.database_file import quoted
 from store.duckdb.fetch import Cursor
 from store.duckdb.insert import roll_back
 from store.interface.errors import AnalyticsUnreadable, StoreUnavailable

@@ -18,7 +18,7 @@ import msgspec
 
 from store.analytics.delta import Known
 from store.analytics.report_list import REPORTS, Report
-from store.duckdb.database import quoted, why_not_open
+from store.duckdb.database_file import quoted, why_not_open
 from store.duckdb.event_fields_sql import remaining_event
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 

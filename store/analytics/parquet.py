@@ -7,7 +7,7 @@ from typing import TypeAlias
 import duckdb
 from msgspec import Struct
 
-from store.duckdb.database import quoted
+from store.duckdb.database_file import quoted
 
 DAY_OF: Mapping[str, str | None] = {
     "scripts": None,

@@ -17,7 +17,7 @@ import msgspec
 
 from store.analytics.sql_guard import DEPTH_MAX, check
 from store.analytics.table import Column, Table
-from store.duckdb.database import quoted, why_not_open
+from store.duckdb.database_file import quoted, why_not_open
 from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 
 _BATCH = 500

@@ -20,7 +20,7 @@ from store.analytics.outlines import (
     Outline,
     VariableOutline,
 )
-from store.duckdb.database import quoted
+from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
 from store.duckdb.insert import roll_back
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked

@@ -9,7 +9,7 @@ import duckdb
 
 from store.analytics.file import connect
 from store.analytics.parquet import DAY_OF, DIGEST
-from store.duckdb.database import quoted
+from store.duckdb.database_file import quoted
 from store.interface.errors import AnalyticsUnreadable
 
 StorageVersion: TypeAlias = Literal["v1.0.0", "v1.2.0", "v1.3.0", "v1.4.0", "v1.5.0", "v2.0.0"]

@@ -8,7 +8,8 @@ import asyncio
 
 import duckdb
 
-from store.duckdb.database import Database, options, quoted
+from store.duckdb.database import Database
+from store.duckdb.database_file import options, quoted
 from store.duckdb.fetch import Cursor
 from store.duckdb.readers import Readers
 from store.duckdb.writer import Writer

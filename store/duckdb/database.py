@@ -1,7 +1,5 @@
-"""Open the database file of a data folder, and translate DuckDB's errors into those of the store."""
+"""The database file of a data folder: open, checked for lost commits, replaced by a compaction."""
 
-import os
-import re
 import shutil
 from collections.abc import Callable
 from os.path import samestat
@@ -21,20 +19,14 @@ from store.duckdb.commit_mark import (
     last_commit,
     report_loss,
 )
+from store.duckdb.database_file import SPILLED, attach, inode_of, log_of
 from store.duckdb.schema import migrate, require_current
-from store.interface.errors import DatabaseFileLost, DatabaseLocked, DatabaseUnreadable, RestartNeeded, StoreUnavailable
+from store.interface.errors import DatabaseFileLost, DatabaseUnreadable, RestartNeeded, StoreUnavailable
 from store.interface.file_sync import sync
 from store.interface.maintenance_rows import Size
 from store.interface.private_files import FILE_NAME, beside, make_folder, restrict
 
 FRESH = ".compacting"  # suffix of the file that a compaction writes
-SPILLED = ".tmp"  # suffix of the folder for temporary data that does not fit into memory
-
-# A commit that fills the log waits for the checkpoint of the whole log: 4 MB are about 1,000 turns, 6-60 ms.
-CHECKPOINT_THRESHOLD = "4MB"
-# A checkpoint rewrites a table's incomplete row groups, so their size bounds its cost; 2,048 is DuckDB's minimum.
-ROW_GROUP_ROWS = 2048
-THREADS = 2
 
 log = structlog.get_logger()
 
@@ -46,7 +38,7 @@ class Database:
         self._connection = connection
         self.path = path
         self.fresh = beside(path, FRESH)
-        self._wal = _log_of(path)
+        self._wal = log_of(path)
         self._wal_inode: int | None = None
         self._is_closed = False
         self._mark: CommitMark | None = None
@@ -67,7 +59,7 @@ class Database:
         if not read_only:
             _make_folder(folder)
             _report_loss(path)
-        database = cls(_attach(path, read_only=read_only), path)
+        database = cls(attach(path, read_only=read_only), path)
         try:
             (require_current if read_only else migrate)(database._connection, path)
             database._check_commits(read_only=read_only)
@@ -126,7 +118,7 @@ class Database:
     def make_fresh(self) -> None:
         """Create an empty database with all tables in the same folder."""
         self.remove_fresh()
-        connection = _attach(self.fresh, read_only=False)
+        connection = attach(self.fresh, read_only=False)
         try:
             migrate(connection, self.fresh)
         finally:
@@ -153,12 +145,12 @@ class Database:
         sync(self.path.parent)
         on_step("opening the new file")
         self._connection.close()  # not earlier: until now the lock of the old file keeps other processes out
-        self._connection = _attach(self.path, read_only=False)
+        self._connection = attach(self.path, read_only=False)
         self._wal_inode = None
 
     def remove_fresh(self) -> None:
         """Delete the new file of a compaction and its log, also if a killed process left them. They must be closed."""
-        for leftover in (self.fresh, _log_of(self.fresh)):
+        for leftover in (self.fresh, log_of(self.fresh)):
             leftover.unlink(missing_ok=True)
 
     def require_file(self) -> None:
@@ -189,10 +181,10 @@ class Database:
         file. Raises OSError, duckdb.Error, RestartNeeded.
         """
         written_ns = self.path.stat().st_mtime_ns
-        inode = _inode(self._wal)
+        inode = inode_of(self._wal)
         if inode != self._wal_inode and self._wal_inode is not None and written_ns == self._written_ns:
             cursor.execute("CHECKPOINT cuebook")
-            written_ns, inode = self.path.stat().st_mtime_ns, _inode(self._wal)
+            written_ns, inode = self.path.stat().st_mtime_ns, inode_of(self._wal)
         if inode is not None and inode != self._wal_inode:
             try:
                 sync(self.path.parent)
@@ -228,9 +220,9 @@ def _make_folder(folder: Path) -> None:
 
 def _report_loss(path: Path) -> None:
     """Report missing commits, if any, before the log is applied and deleted."""
-    if not _log_of(path).exists() or not path.exists():
+    if not log_of(path).exists() or not path.exists():
         return
-    connection = _attach(path, read_only=True)
+    connection = attach(path, read_only=True)
     try:
         loss = find_loss(path, identify(connection), last_commit(connection))
         if loss is not None:
@@ -241,78 +233,3 @@ def _report_loss(path: Path) -> None:
         raise StoreUnavailable(f"the log of {path} cannot be copied: {error.strerror}") from error
     finally:
         connection.close()
-
-
-def _attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    """Return a connection with the file as its default database. Only ATTACH can set the size of row groups."""
-    while True:
-        inode = _inode(path)
-        connection = _connect(path, read_only=read_only)
-        if inode in {None, _inode(path)}:
-            return connection
-        connection.close()  # another process has just replaced the file
-
-
-def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "threads": THREADS,
-            "checkpoint_threshold": CHECKPOINT_THRESHOLD,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        },
-    )
-    try:
-        connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        if not read_only:  # not in the working directory: temporary data contains users' texts
-            connection.execute(f"SET GLOBAL temp_directory = {quoted(beside(path, SPILLED))}")
-        connection.execute(f"ATTACH {quoted(path)} AS cuebook ({options(read_only=read_only)})")
-        connection.execute("USE cuebook")
-    except duckdb.Error as error:
-        connection.close()
-        raise why_not_open(path, error) from error
-    return connection
-
-
-def options(*, read_only: bool = False) -> str:
-    """Return the options of ATTACH for a database file."""
-    return f"ROW_GROUP_SIZE {ROW_GROUP_ROWS}" + (", READ_ONLY" if read_only else "")
-
-
-def quoted(path: Path) -> str:
-    """Return a path as an SQL string literal."""
-    return "'" + str(path).replace("'", "''") + "'"
-
-
-def _log_of(path: Path) -> Path:
-    return beside(path, ".wal")
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return None
-
-
-def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:
-    """Return the error of the store for DuckDB's error when opening a file."""
-    message = str(error)
-    if isinstance(error, duckdb.ResourceInUseException):
-        return DatabaseLocked(path, os.getpid())
-    if "Could not set lock on file" in message:
-        holder = re.search(r"\(PID (\d+)\)", message)
-        return DatabaseLocked(path, int(holder[1]) if holder else None)
-    if not path.exists():
-        return DatabaseUnreadable(f"there is no database at {path}; the server creates it when it first starts")
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return StoreUnavailable(f"{path} cannot be opened: out of memory or disk space")
-    if "WAL file" in message:
-        return DatabaseUnreadable(
-            f"the log of {path} is damaged: {message}. Restore a backup, or move {_log_of(path)} away to open the "
-            "database without the writes in it."
-        )
-    return DatabaseUnreadable(
-        f"{path} is not a readable database: {message}. Restore it from a backup, or move it away."
-    )

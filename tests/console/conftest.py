@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import Page, async_playwright, expect
 
 from api.settings import KEY_FILE, PAGES
+from tests.support.server_forker import Forker
 from tests.support.server_process import ServerProcess
 
 CHROMIUM = "/usr/bin/chromium"
@@ -42,10 +43,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+async def server(tmp_path: Path, server_forker: Forker) -> AsyncIterator[ServerProcess]:
     """Start a server with the scripts of the tests."""
     assert (PAGES / "index.html").is_file(), "the pages are not built: `make console`"
-    process = ServerProcess(tmp_path)
+    process = ServerProcess(tmp_path, start=server_forker.start)
     await process.ready()
     yield process
     await process.stop()

@@ -130,7 +130,7 @@ class Talker:
 
 
 @pytest.mark.parametrize("policy", ["retry", "fail"])
-async def test_killed_while_it_calls(serve_often: Serve, tmp_path: Path, policy: str) -> None:
+async def test_killed_while_it_calls(serve: Serve, tmp_path: Path, policy: str) -> None:
     chance = random.Random(policy)
     witness = Witness(random.Random(f"{policy} endpoint"))
     endpoint = await witness.start()
@@ -142,7 +142,7 @@ async def test_killed_while_it_calls(serve_often: Serve, tmp_path: Path, policy:
     }
     talkers = [Talker(number, policy) for number in range(TALKERS)]
     for number in range(KILLS + 1):
-        server = serve_often(**settings)
+        server = serve(**settings)
         await server.ready()
         async with server.client() as client:
             if number == 0:

@@ -111,7 +111,7 @@ def test_a_full_disk_refuses_it_and_nothing_is_lost(crashed: Path, tmp_path: Pat
 
 
 async def test_killed_while_eight_clients_write_during_compactions(
-    serve_often: Serve, diary_clients: Callable[[int], Any], tmp_path: Path
+    serve: Serve, diary_clients: Callable[[int], Any], tmp_path: Path
 ) -> None:
     people, chance = diary_clients(7), random.Random(7)
 
@@ -122,7 +122,7 @@ async def test_killed_while_eight_clients_write_during_compactions(
                 assert answer.status_code == 200, answer.text
 
     for _ in range(12):
-        server = serve_often()
+        server = serve()
         await server.ready()
         async with server.client() as client:
             working = asyncio.gather(people.write(client), compact_again_and_again(client))
@@ -131,7 +131,7 @@ async def test_killed_while_eight_clients_write_during_compactions(
             await server.stop(signal.SIGKILL)
             await working
     assert people.acknowledged > 50  # enough happened between the kills
-    server = serve_often()
+    server = serve()
     await server.ready()
     async with server.client() as api:
         await people.finish(api)

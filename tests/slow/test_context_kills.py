@@ -72,12 +72,12 @@ async def killed_at(server: Any, witness: Witness, accounts: int, asking: Any) -
 
 
 async def test_a_turn_that_died_in_its_summary_is_taken_once(
-    serve_often: Serve, settings: dict[str, str], tmp_path: Path
+    serve: Serve, settings: dict[str, str], tmp_path: Path
 ) -> None:
     witness = Witness()
     endpoint = await witness.start()
     witness.hang = {2}
-    server = serve_often(**settings, CUEBOOK_MODEL_URL=witness.url)
+    server = serve(**settings, CUEBOOK_MODEL_URL=witness.url)
     await server.ready()
     async with server.client() as client:
         await client.publish_script(SCRIPT)
@@ -87,7 +87,7 @@ async def test_a_turn_that_died_in_its_summary_is_taken_once(
         asking = asyncio.create_task(send(client, f"{path}/messages", {"content": "w3 w4"}, "2"))
         await killed_at(server, witness, 2, asking)
     made = len(witness.requests)
-    server = serve_often(**settings, CUEBOOK_MODEL_URL=witness.url)
+    server = serve(**settings, CUEBOOK_MODEL_URL=witness.url)
     await server.ready()
     async with server.client() as client:
         assert (await send(client, f"{path}/messages", {"content": "w3 w4"}, "2")).status_code == 200
@@ -110,12 +110,12 @@ async def test_a_turn_that_died_in_its_summary_is_taken_once(
 
 
 async def test_what_a_compression_had_by_then_is_not_asked_for_again(
-    serve_often: Serve, settings: dict[str, str], tmp_path: Path
+    serve: Serve, settings: dict[str, str], tmp_path: Path
 ) -> None:
     witness = Witness()
     endpoint = await witness.start()
     witness.hang = {2}
-    server = serve_often(**settings, CUEBOOK_MODEL_URL=witness.url, CUEBOOK_CONTEXT_S="30")
+    server = serve(**settings, CUEBOOK_MODEL_URL=witness.url, CUEBOOK_CONTEXT_S="30")
     await server.ready()
     async with server.client() as client:
         await client.publish_script(SCRIPT.replace("context: {strategy: summary, keep: 2}\n", ""))
@@ -126,7 +126,7 @@ async def test_what_a_compression_had_by_then_is_not_asked_for_again(
             assert (await send(client, f"{path}/messages", body, str(number))).status_code == 200
         asking = asyncio.create_task(send(client, f"{path}/compress", {"keep": 1}, "all"))
         await killed_at(server, witness, 2, asking)
-    server = serve_often(**settings, CUEBOOK_MODEL_URL=witness.url)
+    server = serve(**settings, CUEBOOK_MODEL_URL=witness.url)
     await server.ready()
     async with server.client() as client:
         answer = await send(client, f"{path}/compress", {"keep": 1}, "all")

@@ -46,13 +46,13 @@ async def compact(api: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_killed_at_a_point_it_has_lost_torn_and_doubled_nothing(
-    serve_often: Serve, diary_clients: Callable[[int], Any], tmp_path: Path, point: str
+    serve: Serve, diary_clients: Callable[[int], Any], tmp_path: Path, point: str
 ) -> None:
     clients, chance = diary_clients(sum(map(ord, point))), random.Random(point)
     for _ in range(KILLS):
         passes = chance.randint(AT_START.get(point, 0) + 1, PASSES.get(point, 40))
         kill = {"name": point, "passes": passes, "after_s": chance.uniform(0, DURING_S)}
-        server = serve_often(KILL_AT=json.dumps(kill))
+        server = serve(KILL_AT=json.dumps(kill))
         await server.ready()
         async with server.client() as api:
             work = [clients.write(api)]
@@ -60,7 +60,7 @@ async def test_killed_at_a_point_it_has_lost_torn_and_doubled_nothing(
             work += [compact(api)] if point == "during a compaction" else []
             await asyncio.gather(*work)
         assert await server.stop() == -9
-    server = serve_often()
+    server = serve()
     await server.ready()
     async with server.client() as api:
         assert (await api.get("/ready")).status_code == 200

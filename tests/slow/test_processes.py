@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import Serve
+from tests.support.server_process import start_cuebook
 
 pytestmark = pytest.mark.slow
 
@@ -58,8 +59,8 @@ async def test_a_second_server_on_the_same_record_stops_and_names_it(serve: Serv
         assert (await api.create_session("diary"))["turn"] == 0
 
 
-async def test_a_taken_port_and_an_address_for_all_are_refused(serve_often: Serve, tmp_path: Path) -> None:
-    first = serve_often()
+async def test_a_taken_port_and_an_address_for_all_are_refused(serve: Serve, tmp_path: Path) -> None:
+    first = serve()
     await first.ready()
     other = tmp_path / "other"
     other.mkdir()
@@ -68,7 +69,7 @@ async def test_a_taken_port_and_an_address_for_all_are_refused(serve_often: Serv
         (["--host", "0.0.0.0"], "there are no API keys"),  # noqa: S104
         (["--model", "no-such"], "no-such"),
     ]:
-        refused = serve_often(*flags, folder=other)
+        refused = serve(*flags, folder=other)
         assert await asyncio.to_thread(refused.process.wait, START_S) == 2
         assert message in refused.log
         assert "Traceback" not in refused.log
@@ -76,7 +77,7 @@ async def test_a_taken_port_and_an_address_for_all_are_refused(serve_often: Serv
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 async def test_a_stop_finishes_the_turn_under_way(serve: Serve, how: signal.Signals) -> None:
-    server = serve(CUEBOOK_ACTIONS_MAX="1000000")
+    server = serve(start=start_cuebook, CUEBOOK_ACTIONS_MAX="1000000")
     await server.ready()
     async with server.client() as api:
         await api.publish_script(LONG, strict=False)
@@ -94,8 +95,8 @@ async def test_a_stop_finishes_the_turn_under_way(serve: Serve, how: signal.Sign
         assert again.content == answer.content
 
 
-async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve_often: Serve) -> None:
-    server = serve_often(CUEBOOK_ACTIONS_MAX="1000000")
+async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve: Serve) -> None:
+    server = serve(CUEBOOK_ACTIONS_MAX="1000000")
     await server.ready()
     async with server.client() as api:
         await api.publish_script(LONG, strict=False)
@@ -117,9 +118,9 @@ async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve_often: 
 
 
 async def test_bodies_too_large_are_refused_over_the_wire_however_they_are_sent(
-    serve_often: Serve,
+    serve: Serve,
 ) -> None:
-    server = serve_often()
+    server = serve()
     await server.ready()
 
     async def pieces() -> Any:

@@ -101,9 +101,9 @@ SAME = {
 }
 
 
-async def test_a_server_killed_after_every_answer(serve_often: Serve, folders: tuple[Path, Path]) -> None:
-    straight = await talk(serve_often, folders[0], restarts=False)
-    restarted = await talk(serve_often, folders[1], restarts=True)
+async def test_a_server_killed_after_every_answer(serve: Serve, folders: tuple[Path, Path]) -> None:
+    straight = await talk(serve, folders[0], restarts=False)
+    restarted = await talk(serve, folders[1], restarts=True)
     assert straight["answers"][-1]["executionStatus"] == "completed"
     for what, found in straight.items():
         assert restarted[what] == found, what

@@ -23,11 +23,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_killed_while_eight_people_write(
-    serve_often: Serve, diary_clients: Callable[[int], Any], tmp_path: Path, seed: int
+    serve: Serve, diary_clients: Callable[[int], Any], tmp_path: Path, seed: int
 ) -> None:
     people, chance = diary_clients(seed), random.Random(seed)
     for _ in range(KILLS):
-        server = serve_often()
+        server = serve()
         await server.ready()
         async with server.client() as client:
             writing = asyncio.create_task(people.write(client))
@@ -37,21 +37,21 @@ async def test_killed_while_eight_people_write(
             await writing
     assert people.acknowledged > 2 * KILLS  # enough happened between the kills
     assert people.retries > KILLS // 3
-    await assert_all_there(serve_often, people)
+    await assert_all_there(serve, people)
     assert_whole(tmp_path / "data")
 
 
-async def test_killed_while_it_starts(serve_often: Serve, diary_clients: Callable[[int], Any], tmp_path: Path) -> None:
+async def test_killed_while_it_starts(serve: Serve, diary_clients: Callable[[int], Any], tmp_path: Path) -> None:
     people, chance = diary_clients(99), random.Random(99)
     for _ in range(2 * KILLS):
-        server = serve_often()
+        server = serve()
         await asyncio.sleep(chance.uniform(0, 0.4))
         async with server.client() as client:
             writing = asyncio.create_task(people.write(client))
             await asyncio.sleep(0.01)
             await server.stop(signal.SIGKILL)
             await writing
-    await assert_all_there(serve_often, people)
+    await assert_all_there(serve, people)
     assert_whole(tmp_path / "data")
 
 

@@ -131,11 +131,11 @@ async def test_streams_cut_anywhere(server: OpenApp, stream_client: NewStreamCli
 
 
 async def test_servers_killed_in_the_midst_of_streams(
-    serve_often: Serve, stream_client: NewStreamClient, tmp_path: Path
+    serve: Serve, stream_client: NewStreamClient, tmp_path: Path
 ) -> None:
     client, chance = stream_client(), random.Random(1)
     for number in range(KILLS):
-        server = serve_often()
+        server = serve()
         await server.ready()
         async with server.client() as api:
             if number == 0:
@@ -158,7 +158,7 @@ async def test_servers_killed_in_the_midst_of_streams(
                         break
             client.disconnect()
             await server.stop(signal.SIGKILL)
-    server = serve_often()
+    server = serve()
     await server.ready()
     async with server.client() as api:
         await catch_up(api, path, client, number)
@@ -183,8 +183,8 @@ async def catch_up(api: ApiClient, path: str, client: Any, number: int) -> None:
     assert client.partial_texts == {}
 
 
-async def test_a_server_that_stops_ends_its_streams(serve_often: Serve, stream_client: NewStreamClient) -> None:
-    server = serve_often(CUEBOOK_SESSION_STREAMS_MAX="2")
+async def test_a_server_that_stops_ends_its_streams(serve: Serve, stream_client: NewStreamClient) -> None:
+    server = serve(CUEBOOK_SESSION_STREAMS_MAX="2")
     await server.ready()
     async with server.client() as api:
         session = await api.create_session("diary")
@@ -202,9 +202,9 @@ async def test_a_server_that_stops_ends_its_streams(serve_often: Serve, stream_c
 
 
 async def test_a_client_that_does_not_read_does_not_keep_a_server_from_stopping(
-    serve_often: Serve,
+    serve: Serve,
 ) -> None:
-    server = serve_often()
+    server = serve()
     await server.ready()
     async with server.client() as api:
         session = await api.create_session("diary")

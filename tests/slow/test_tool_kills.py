@@ -93,7 +93,7 @@ class Talker:
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_killed_while_it_calls_tools(serve_often: Serve, tmp_path: Path, method: str) -> None:
+async def test_killed_while_it_calls_tools(serve: Serve, tmp_path: Path, method: str) -> None:
     chance = random.Random(method)
     numbers: Counter[str] = Counter()
 
@@ -106,7 +106,7 @@ async def test_killed_while_it_calls_tools(serve_often: Serve, tmp_path: Path, m
         service.answer = book
         settings = {"CUEBOOK_TOOLS": "live", "CUEBOOK_TOOL_PRIVATE_TARGETS": service.target}
         for number in range(KILLS + 1):
-            server = serve_often(**settings)
+            server = serve(**settings)
             await server.ready()
             async with server.client() as client:
                 if number == 0:

@@ -24,13 +24,13 @@ SETTINGS = {"CUEBOOK_WEBHOOK_RETRY_S": "0.02", "CUEBOOK_WEBHOOK_ATTEMPTS": "1000
 
 
 async def test_every_acknowledged_turn_is_delivered(
-    serve_often: Serve, diary_clients: Callable[[int], Any], receiver: Receiver
+    serve: Serve, diary_clients: Callable[[int], Any], receiver: Receiver
 ) -> None:
     chance, people = random.Random(6), diary_clients(6)
     receiver.refuses = lambda _: chance.random() < 0.1
     webhook: Any = None
     for number in range(KILLS):
-        server = serve_often(**SETTINGS)
+        server = serve(**SETTINGS)
         await server.ready()
         async with server.client() as client:
             if number == 0:
@@ -42,7 +42,7 @@ async def test_every_acknowledged_turn_is_delivered(
             await server.stop(signal.SIGKILL)
             await writing
     assert people.retries > KILLS  # some were cut off
-    server = serve_often(**SETTINGS)
+    server = serve(**SETTINGS)
     await server.ready()
     async with server.client() as client:
         await people.finish(client)

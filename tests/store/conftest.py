@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from store.store import Store
-from tests.support.fixture_types import OpenStore
 from tests.support.paths import ROOT
 from tests.support.store_rows import Conversation
 
@@ -18,8 +17,8 @@ def conversation() -> Conversation:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, open_store: OpenStore) -> AsyncIterator[Store]:
-    store = open_store(tmp_path)
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = Store.open(tmp_path)
     yield store
     await store.close()
 

@@ -7,16 +7,12 @@ from typing import TypeAlias
 
 from click.testing import Result
 
-from store.store import Store
 from tests.support.api_client import ApiClient
 from tests.support.server_process import ServerProcess
 from tests.support.stream_client import StreamClient
 
 OpenApp: TypeAlias = Callable[..., AbstractAsyncContextManager[ApiClient]]
 """Open the application: a data folder, a model, then settings by name."""
-
-OpenStore: TypeAlias = Callable[[Path], Store]
-"""Open the store of a data folder."""
 
 NewStreamClient: TypeAlias = Callable[[], StreamClient]
 """Create a client of streams."""

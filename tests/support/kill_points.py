@@ -44,7 +44,7 @@ POINTS = {
 def kill_at(name: str, passes: int, after_s: float) -> None:
     """Kill this process at the nth call of a point; `after_s` is the time since the call began, for "during"."""
     if name == "during a checkpoint":
-        import_module("store.duckdb.database").CHECKPOINT_THRESHOLD = SMALL_LOG  # type: ignore[attr-defined]
+        import_module("store.duckdb.database_file").CHECKPOINT_THRESHOLD = SMALL_LOG  # type: ignore[attr-defined]
     point = POINTS[name]
     owner: Any = import_module(point.module)
     *path, attribute = point.name.split(".")

@@ -45,16 +45,16 @@ def start_cuebook(
 
 
 class ServerProcess:
-    """`cuebook serve` on a free port of this machine; `start` may replace how the process is started."""
+    """`cuebook serve` on a free port of this machine."""
 
-    def __init__(self, folder: Path, *flags: str, start: StartProcess | None = None, **environment: str) -> None:
+    def __init__(self, folder: Path, *flags: str, start: StartProcess, **environment: str) -> None:
         self.folder = folder
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = folder / "server.log"
         places = ["--port", str(self.port), "--data", str(folder / "data"), "--scripts", str(CONVERSATIONS)]
         arguments = ["serve", *places, *flags]
-        self.process = (start or start_cuebook)(arguments, folder, self._log, clean_environment() | environment)
+        self.process = start(arguments, folder, self._log, clean_environment() | environment)
 
     async def ready(self) -> None:
         """Wait until the server answers; fail with its log if it ends instead."""

@@ -29,7 +29,7 @@ from store.analytics.file import Place
 from store.interface.errors import StoreBusy
 from store.store import Store
 from tests.support import analytics_files, eventful_database
-from tests.support.fixture_types import OpenApp, OpenStore
+from tests.support.fixture_types import OpenApp
 from tests.support.paths import ROOT
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -73,13 +73,13 @@ class ProcessesOfThreads(Processes):
 
 
 @pytest.fixture
-def files(open_store: OpenStore, data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+def files(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """Open the analytics files: ``async with files() as (files, store)``; each query checks the database again."""
     monkeypatch.setattr("api.analytics.files.SHARE", 1)
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[tuple[AnalyticsFiles, Store]]:
-        store, processes, metrics = open_store(data), ProcessesOfThreads(), Metrics()
+        store, processes, metrics = Store.open(data), ProcessesOfThreads(), Metrics()
         files = AnalyticsFiles(store, Catalog(store, utc_now), processes, data, metrics)
         try:
             yield files, store

@@ -18,7 +18,7 @@ from api.catalog.catalog import Catalog
 from api.metrics import Metrics
 from api.settings import Settings
 from store.store import Store
-from tests.support.fixture_types import OpenApp, OpenStore
+from tests.support.fixture_types import OpenApp
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 
@@ -41,12 +41,12 @@ class Scheduled:
 
 
 @pytest.fixture
-def scheduled(open_store: OpenStore, data: Path) -> Callable[..., Any]:
+def scheduled(data: Path) -> Callable[..., Any]:
     """Open it: ``async with scheduled(snapshot_every_h=6) as scheduled``."""
 
     @asynccontextmanager
     async def opening(**settings: Any) -> AsyncIterator[Scheduled]:
-        store, processes = open_store(data), Processes(keeps_spare=True)
+        store, processes = Store.open(data), Processes(keeps_spare=True)
         try:
             yield Scheduled(store, processes, data, **settings)
         finally:

@@ -1,6 +1,6 @@
 """Who a request is from, at the bounds: the longest credential and tenant, and the moment a key expires."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,8 @@ class Access:
 
 
 @pytest.fixture
-async def access(tmp_path: Path, open_store: Callable[[Path], Store]) -> AsyncIterator[Access]:
-    store = open_store(tmp_path)
+async def access(tmp_path: Path) -> AsyncIterator[Access]:
+    store = Store.open(tmp_path)
     access = Access(store, tmp_path)
     await access.keys.load()
     yield access

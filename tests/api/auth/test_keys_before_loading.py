@@ -1,6 +1,5 @@
 """Before the keys of the database are known, every request needs a key."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,8 @@ APP = policy_of("POST", "/api/sessions/{sessionId}/messages")
 PROBE = policy_of("GET", "/health")
 
 
-async def test_a_key_is_required_until_it_is_known_that_there_is_none(
-    tmp_path: Path, open_store: Callable[[Path], Store]
-) -> None:
-    store = open_store(tmp_path)
+async def test_a_key_is_required_until_it_is_known_that_there_is_none(tmp_path: Path) -> None:
+    store = Store.open(tmp_path)
     keys = ApiKeys(store, utc_now)
     authenticator = Authenticator(Settings(data=tmp_path), keys, utc_now, "", always=False)
     with pytest.raises(ApiError, match="this server requires a key"):

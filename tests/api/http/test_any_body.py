@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.api_client import ApiClient
+from tests.support.effort import repeats
 from tests.support.paths import LIBRARY
 
 ODD = [
@@ -92,7 +93,7 @@ def body(chance: random.Random, fields: list[str]) -> Any:
 async def test_any_body_is_taken_or_refused_in_the_one_shape(api: ApiClient) -> None:
     chance = random.Random(5)
     statuses = set()
-    for _ in range(300):
+    for _ in range(repeats(500)):
         session = await api.create_session("visit")
         path, fields = chance.choice(list(FIELDS.items()))
         answer = await api.post(path.format(session["sessionId"]), json=body(chance, fields))
@@ -111,7 +112,7 @@ async def test_any_json_as_a_form_is_taken_or_refused_in_the_one_shape(api: ApiC
     await api.publish_script((LIBRARY / "sign_up.yaml").read_text("utf-8"))
     chance = random.Random(6)
     statuses = set()
-    for _ in range(200):
+    for _ in range(repeats(400)):
         session = await api.create_session("sign_up")
         entries = value(chance) if chance.random() < 0.1 else {name: entry(chance, name) for name in some(chance)}
         answer = await api.send_message(session, {"form": entries})

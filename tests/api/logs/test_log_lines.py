@@ -16,6 +16,7 @@ from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 from store.interface.errors import WriteFailed
 from tests.support.fixture_types import OpenApp, Serve
+from tests.support.server_process import start_cuebook
 
 WORDS = "Wilhelmina Quist"
 SCRIPT = """
@@ -149,7 +150,7 @@ def cut_off(port: int, sent: bytes, *, reset: bool) -> None:
 
 
 async def test_a_client_that_goes_away_is_no_error(serve: Serve, tmp_path: Path) -> None:
-    server = serve(CUEBOOK_LOG_LEVEL="debug")
+    server = serve(start=start_cuebook, CUEBOOK_LOG_LEVEL="debug")
     await server.ready()
     whole = b'{"userId": "ana", "scriptId": "visit"}'
     for sent in (

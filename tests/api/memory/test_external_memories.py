@@ -17,7 +17,6 @@ from store.embedders.hashed import HashedEmbedder
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow
 from store.store import Store
-from tests.support.fixture_types import OpenStore
 from tests.support.opened_memory import OpenMemory
 
 MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -50,9 +49,9 @@ async def write_memory(store: Store, user_id: str = "past") -> None:
 
 
 @pytest.fixture
-async def archive(tmp_path: Path, open_store: OpenStore) -> Path:
+async def archive(tmp_path: Path) -> Path:
     """Return a data folder with one user's memory, which no server has open."""
-    store = open_store(tmp_path / "archive")
+    store = Store.open(tmp_path / "archive")
     await write_memory(store)
     await store.close()
     return tmp_path / "archive"

@@ -12,7 +12,6 @@ import pytest
 from api.memory.transfers.import_memory import ImportTarget, import_memory
 from api.memory.transfers.memory_document import DocumentInvalid
 from store.store import Store
-from tests.support.fixture_types import OpenStore
 from tests.support.memory_findings import memory_findings
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -29,8 +28,8 @@ CREATE TABLE session_unit_membership (session_id TEXT NOT NULL, unit_id TEXT NOT
 
 
 @pytest.fixture
-async def store(tmp_path: Path, open_store: OpenStore) -> Any:
-    store = open_store(tmp_path / "data")
+async def store(tmp_path: Path) -> Any:
+    store = Store.open(tmp_path / "data")
     yield store
     await store.close()
 

@@ -20,7 +20,6 @@ from runtime.state.ports import ConversationSummary, Model, ModelFailed, ModelRe
 from store.analytics.query import query
 from store.interface.private_files import FILE_NAME
 from store.store import Store
-from tests.support.fixture_types import OpenStore
 from tests.support.openai_server import Endpoint
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)
@@ -42,8 +41,8 @@ def request(text: str = SAID) -> ModelRequest:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, open_store: OpenStore) -> AsyncIterator[Store]:
-    store = open_store(tmp_path)
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = Store.open(tmp_path)
     yield store
     await store.close()
 

@@ -24,7 +24,7 @@ from api.memory.transfers.memory_document import DocumentInvalid, Form, GroupPar
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.store import Store
 from tests.support.effort import repeats
-from tests.support.fixture_types import OpenApp, OpenStore
+from tests.support.fixture_types import OpenApp
 from tests.support.memory_findings import memory_findings
 
 MOMENT = datetime(2025, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -85,8 +85,8 @@ def target(user_id: str = "ben", **changes: Any) -> ImportTarget:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, open_store: OpenStore) -> Any:
-    store = open_store(tmp_path / "data")
+async def store(tmp_path: Path) -> Any:
+    store = Store.open(tmp_path / "data")
     await store.memory.change(memory_of())
     yield store
     await store.close()
@@ -206,11 +206,11 @@ async def test_export_waits_for_a_memory_that_changes(store: Store, tmp_path: Pa
     await changing
 
 
-async def test_the_words_of_messages_go_with_them(app: OpenApp, open_store: OpenStore, tmp_path: Path) -> None:
+async def test_the_words_of_messages_go_with_them(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         session = (await api.post("/api/sessions", json={"scriptId": "chat", "userId": "ana"})).json()["sessionId"]
         await api.post(f"/api/sessions/{session}/messages", json={"content": "I live in Graz"})
-    store = open_store(tmp_path / "data")
+    store = Store.open(tmp_path / "data")
     said = unit(1, unit_id=f"{session}:1", group_id=session, session_id=session, turn=1, message=1, content=None)
     units = [said, msgspec.structs.replace(said, unit_id=f"{session}:2", sequence=2, message=2)]
     owner = OwnerRow(tenant="default", user_id="ana", memory_id="m", sequence=2, created_at=MOMENT)

@@ -1,7 +1,7 @@
 """The sessions in memory: their number is bounded, and none of them is older than what the database holds."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from runtime.models.offline_model import OfflineModel
 from store.interface.rows import NO_TURN, TurnRow
 from store.store import Store
 from tests.support.api_client import ApiClient
-from tests.support.fixture_types import OpenApp, OpenStore
+from tests.support.fixture_types import OpenApp
 from tests.support.paths import CONVERSATIONS
 
 TENANT = "default"
@@ -94,22 +94,20 @@ async def test_no_more_sessions_are_in_memory_than_the_setting(app: OpenApp, tmp
 
 @asynccontextmanager
 async def cache_of(
-    app: OpenApp, folder: Path, open_store: Callable[[Path], Store], number: int, sessions_max: int
+    app: OpenApp, folder: Path, number: int, sessions_max: int
 ) -> AsyncIterator[tuple[SessionCache, list[str]]]:
     """Return an empty cache over a database with sessions, and their ids."""
     async with app(folder) as api:
         ids = [(await api.create_session("visit"))["sessionId"] for _ in range(number)]
-    store = open_store(folder)
+    store = Store.open(folder)
     try:
         yield SessionCache(store, Catalog(store, utc_now), Contexts(), sessions_max), ids
     finally:
         await store.close()
 
 
-async def test_the_least_recently_used_session_leaves_memory_first(
-    app: OpenApp, tmp_path: Path, open_store: OpenStore
-) -> None:
-    async with cache_of(app, tmp_path, open_store, 3, 2) as (cache, (one, two, three)):
+async def test_the_least_recently_used_session_leaves_memory_first(app: OpenApp, tmp_path: Path) -> None:
+    async with cache_of(app, tmp_path, 3, 2) as (cache, (one, two, three)):
         first, second = await cache.load(TENANT, one), await cache.load(TENANT, two)
         assert await cache.load(TENANT, one) is first
         third = await cache.load(TENANT, three)  # displaces the second
@@ -121,10 +119,8 @@ async def test_the_least_recently_used_session_leaves_memory_first(
 # -- loads at the same time -------------------------------------------------------------------------------------------
 
 
-async def test_two_loads_of_a_session_at_once_give_one_object(
-    app: OpenApp, tmp_path: Path, open_store: OpenStore
-) -> None:
-    async with cache_of(app, tmp_path, open_store, 1, 10) as (cache, (one,)):
+async def test_two_loads_of_a_session_at_once_give_one_object(app: OpenApp, tmp_path: Path) -> None:
+    async with cache_of(app, tmp_path, 1, 10) as (cache, (one,)):
         loaded = await asyncio.gather(*(cache.load(TENANT, one) for _ in range(8)))
         assert len({id(cached) for cached in loaded}) == 1
         assert len(cache) == 1
@@ -209,8 +205,8 @@ async def rival_turn(store: Store, session_id: str) -> None:
     await store.turns.commit(row, head.turn)
 
 
-async def test_after_a_conflict_the_session_is_read_again(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(tmp_path)
+async def test_after_a_conflict_the_session_is_read_again(tmp_path: Path) -> None:
+    store = Store.open(tmp_path)
     app = create_app(Settings(data=tmp_path, scripts=CONVERSATIONS), store, OfflineModel())
     transport = httpx.ASGITransport(app=app)
     async with running(app), httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:

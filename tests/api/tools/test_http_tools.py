@@ -13,7 +13,7 @@ from api.replay.replay_session import replay
 from api.settings import ToolSecret
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
-from tests.conftest import open_store
+from store.store import Store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 from tests.support.tool_service import ServiceAnswer, ToolService
@@ -243,7 +243,7 @@ async def test_recorded_session_replays_without_the_service(app: OpenApp, tmp_pa
         service.will({}, 404)
         session, _ = await asked(api, script(service), "17")
         await api.send_texts(session, "bye")
-    store = open_store(tmp_path)
+    store = Store.open(tmp_path)
     source = ReplaySource(store, Catalog(store, None), Limits())
     found = await find_session(source, "default", session["sessionId"])
     assert [each.outcome async for each in replay(found)] == ["same", "same", "same"]

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from store.duckdb import database, deletion
+from store.duckdb import database, database_file, deletion
 from store.duckdb.commit_mark import MARK
 from store.duckdb.database import Database
 from store.interface.errors import CompactionRunning, DiskTooSmall, StoreUnavailable, TurnConflict, VariablesFull
@@ -350,7 +350,7 @@ async def test_a_compaction_is_abandoned_when_the_store_is_closed(
 
 async def test_what_a_killed_compaction_left_is_removed_at_the_next_start(tmp_path: Path) -> None:
     Database.open(tmp_path).close()
-    spilled = tmp_path / (FILE_NAME + database.SPILLED)
+    spilled = tmp_path / (FILE_NAME + database_file.SPILLED)
     spilled.mkdir()
     left = [tmp_path / f"{FILE_NAME}{database.FRESH}{end}" for end in ("", ".wal")]
     for path in [*left, spilled / "duckdb_temp_storage-0.tmp"]:

@@ -157,6 +157,9 @@ async def test_an_older_file_in_the_place_of_the_database_is_a_loss(tmp_path: Pa
 
 async def test_the_mark_of_another_database_is_replaced(tmp_path: Path) -> None:
     for name, turns in (("long", 5), ("short", 1)):
+        (tmp_path / name).mkdir()
+        with duckdb.connect(tmp_path / name / FILE_NAME) as connection:  # not a copy of the same new database
+            migrate(connection, tmp_path / name / FILE_NAME)
         store = Store.open(tmp_path / name)
         conversation = Conversation()
         await conversation.create(store)

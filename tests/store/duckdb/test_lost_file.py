@@ -13,7 +13,6 @@ from store.duckdb.commit_mark import MARK
 from store.interface.errors import DatabaseFileLost
 from store.interface.private_files import FILE_NAME
 from store.store import Store
-from tests.support.fixture_types import OpenStore
 
 WAL = f"{FILE_NAME}.wal"
 
@@ -57,11 +56,9 @@ async def saved(store: Store) -> list[int]:
 
 
 @pytest.mark.parametrize("lose", [delete_folder, delete_file, move_folder, restore_backup, put_folder_at_file])
-async def test_nothing_is_written_to_a_lost_file(
-    tmp_path: Path, open_store: OpenStore, lose: Callable[[Path], None]
-) -> None:
+async def test_nothing_is_written_to_a_lost_file(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     folder = tmp_path / "data"
-    store = open_store(folder)
+    store = Store.open(folder)
     await save(store, 1)
     assert store.ready() is None
     lose(folder)
@@ -76,9 +73,9 @@ async def test_nothing_is_written_to_a_lost_file(
     await store.close()
 
 
-async def test_a_restored_backup_is_left_as_it_is(tmp_path: Path, open_store: OpenStore) -> None:
+async def test_a_restored_backup_is_left_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    store = open_store(folder)
+    store = Store.open(folder)
     for number in range(3):
         await save(store, number)
     restore_backup(folder)
@@ -88,14 +85,14 @@ async def test_a_restored_backup_is_left_as_it_is(tmp_path: Path, open_store: Op
         await save(store, 3)
     await store.close()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == backup
-    again = open_store(folder)
+    again = Store.open(folder)
     assert await saved(again) == [0, 1, 2]
     await again.close()
 
 
-async def test_a_file_that_is_back_takes_writes_again(tmp_path: Path, open_store: OpenStore) -> None:
+async def test_a_file_that_is_back_takes_writes_again(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    store = open_store(folder)
+    store = Store.open(folder)
     await save(store, 1)
     move_folder(folder)
     with pytest.raises(DatabaseFileLost):
@@ -104,16 +101,16 @@ async def test_a_file_that_is_back_takes_writes_again(tmp_path: Path, open_store
     assert store.ready() is None
     await save(store, 3)
     await store.close()
-    again = open_store(folder)
+    again = Store.open(folder)
     assert await saved(again) == [1, 3]
     await again.close()
 
 
 @pytest.mark.parametrize("more", [0, 1])
-async def test_a_deleted_log_loses_nothing(tmp_path: Path, open_store: OpenStore, more: int) -> None:
+async def test_a_deleted_log_loses_nothing(tmp_path: Path, more: int) -> None:
     """What was committed to it is written to the database file: with the next commit, or within a second or two."""
     folder, copy = tmp_path / "data", tmp_path / "copy"
-    store = open_store(folder)
+    store = Store.open(folder)
     await save(store, 1)
     await save(store, 2)
     (folder / WAL).unlink()
@@ -125,7 +122,7 @@ async def test_a_deleted_log_loses_nothing(tmp_path: Path, open_store: OpenStore
             pass  # the writing thread has finished the checkpoint
     shutil.copytree(folder, copy)  # as a process that is killed now leaves it
     await store.close()
-    again = open_store(copy)
+    again = Store.open(copy)
     assert await saved(again) == [1, 2, 3][: 2 + more]
     await again.close()
 
@@ -139,8 +136,8 @@ async def _until_written(folder: Path) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_compaction_is_no_replaced_file(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(tmp_path)
+async def test_a_compaction_is_no_replaced_file(tmp_path: Path) -> None:
+    store = Store.open(tmp_path)
     seen: list[str | None] = []
     await store.maintenance.compact(lambda _: seen.append(store.ready()))
     assert len(seen) > 3
@@ -150,8 +147,8 @@ async def test_a_compaction_is_no_replaced_file(tmp_path: Path, open_store: Open
     await store.close()
 
 
-async def test_checkpoints_are_no_lost_log(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(tmp_path)
+async def test_checkpoints_are_no_lost_log(tmp_path: Path) -> None:
+    store = Store.open(tmp_path)
     for number in range(20):
         await save(store, number)
         if number % 5 == 0:

@@ -25,7 +25,6 @@ from store.interface.retention_rows import Policy, check_policies
 from store.interface.rows import ForkRow
 from store.store import Store
 from tests.support.effort import repeats
-from tests.support.fixture_types import OpenStore
 from tests.support.paths import PROCESSES
 from tests.support.store_rows import MOMENT, Conversation, failure_of, memory_of, write_of
 
@@ -342,9 +341,9 @@ def test_a_policy_that_never_applies_is_refused() -> None:
 
 
 async def test_a_session_is_dropped_or_whole_whenever_the_process_is_killed(
-    tmp_path: Path, open_store: OpenStore, environment: dict[str, str]
+    tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    store = open_store(tmp_path)
+    store = Store.open(tmp_path)
     talks = [Conversation(TENANT, f"user {number % 5}") for number in range(24)]
     for number, talk in enumerate(talks):
         await talk.create(store, key=f"key {number}")

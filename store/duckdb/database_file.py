@@ -1,0 +1,95 @@
+"""Attach database files, and translate DuckDB's errors into those of the store."""
+
+import os
+import re
+from pathlib import Path
+
+import duckdb
+
+from store.interface.errors import DatabaseLocked, DatabaseUnreadable, StoreUnavailable
+from store.interface.private_files import beside
+
+SPILLED = ".tmp"  # suffix of the folder for temporary data that does not fit into memory
+
+# A commit that fills the log waits for the checkpoint of the whole log: 4 MB are about 1,000 turns, 6-60 ms.
+CHECKPOINT_THRESHOLD = "4MB"
+# A checkpoint rewrites a table's incomplete row groups, so their size bounds its cost; 2,048 is DuckDB's minimum.
+ROW_GROUP_ROWS = 2048
+THREADS = 2
+
+
+def attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """Return a connection with the file as its default database. Only ATTACH can set the size of row groups."""
+    while True:
+        inode = inode_of(path)
+        connection = _connect(path, read_only=read_only)
+        if inode in {None, inode_of(path)}:
+            return connection
+        connection.close()  # another process has just replaced the file
+
+
+def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": THREADS,
+            "checkpoint_threshold": CHECKPOINT_THRESHOLD,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+    try:
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        if not read_only:  # not in the working directory: temporary data contains users' texts
+            connection.execute(f"SET GLOBAL temp_directory = {quoted(beside(path, SPILLED))}")
+        connection.execute(f"ATTACH {quoted(path)} AS cuebook ({options(read_only=read_only)})")
+        connection.execute("USE cuebook")
+    except duckdb.Error as error:
+        connection.close()
+        raise why_not_open(path, error) from error
+    return connection
+
+
+def options(*, read_only: bool = False) -> str:
+    """Return the options of ATTACH for a database file."""
+    return f"ROW_GROUP_SIZE {ROW_GROUP_ROWS}" + (", READ_ONLY" if read_only else "")
+
+
+def quoted(path: Path) -> str:
+    """Return a path as an SQL string literal."""
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def log_of(path: Path) -> Path:
+    """Return the path of the log of a database file."""
+    return beside(path, ".wal")
+
+
+def inode_of(path: Path) -> int | None:
+    """Return the number of the file at a path, or None if there is none."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:
+    """Return the error of the store for DuckDB's error when opening a file."""
+    message = str(error)
+    if isinstance(error, duckdb.ResourceInUseException):
+        return DatabaseLocked(path, os.getpid())
+    if "Could not set lock on file" in message:
+        holder = re.search(r"\(PID (\d+)\)", message)
+        return DatabaseLocked(path, int(holder[1]) if holder else None)
+    if not path.exists():
+        return DatabaseUnreadable(f"there is no database at {path}; the server creates it when it first starts")
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StoreUnavailable(f"{path} cannot be opened: out of memory or disk space")
+    if "WAL file" in message:
+        return DatabaseUnreadable(
+            f"the log of {path} is damaged: {message}. Restore a backup, or move {log_of(path)} away to open the "
+            "database without the writes in it."
+        )
+    return DatabaseUnreadable(
+        f"{path} is not a readable database: {message}. Restore it from a backup, or move it away."
+    )
