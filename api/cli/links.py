@@ -11,6 +11,7 @@ from api.cli.backend import backend
 from api.cli.options import in_json, shown_by, value_of, with_settings
 from api.cli.output import errors, print_json, print_rows
 from api.client.url import in_path
+from api.console.serve import CHATS
 from api.ids import TENANT
 from api.settings import Settings
 from api.timestamps import utc_now, utc_text
@@ -67,6 +68,8 @@ async def create_link(
         return
     click.echo(created["linkId"])
     errors.print(f"link to {escape(created['scriptId'])} of tenant {escape(tenant)}, {created['users']}")
+    page = f"http://{settings.host}:{settings.port}/{CHATS}/{in_path(created['linkId'])}"
+    errors.print(f"people open {escape(page)}, on the address by which they reach the server", soft_wrap=True)
 
 
 def _print_links(rows: Sequence[Any]) -> None:

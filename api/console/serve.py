@@ -1,4 +1,4 @@
-"""Serves the built files of the console: with ETags, compressed, and under a strict content security policy."""
+"""Serves the built pages, the console and the chat page: with ETags, compressed, under a strict security policy."""
 
 import gzip
 import hashlib
@@ -12,11 +12,15 @@ from litestar import Response
 from msgspec import Struct
 
 INDEX: Final = "index.html"
+CHAT: Final = "chat.html"
+"""The page of the links for participants."""
+CHATS: Final = "chat"
+"""The first part of their addresses."""
 ASSETS: Final = "assets"
 """The folder of files whose names contain a digest of their content."""
 SCREENS: Final = ("analytics", "play", "sessions", "sign-in", "sql")
 """The first part of the addresses of the console; the page itself decides what it shows there."""
-OPEN_PATHS: Final = frozenset({"", ASSETS, *SCREENS})
+OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, *SCREENS})
 """The first parts of the paths that need no key: the pages contain no data."""
 
 NOT_BUILT: Final = (

@@ -105,9 +105,9 @@ class Links:
     async def look(self, link_id: str, locale: Locale | None, clients: Sequence[str]) -> LinkPage:
         """Return what a page shows of a link. Raises ApiError LINK_NOT_FOUND, RATE_LIMITED."""
         link = await self._open(link_id, clients)
-        script = await self._catalog.version_to_begin(link.tenant, link.script_id, link.version)
-        program = await self._catalog.program(link.tenant, script.digest)
-        title, language = program.script.title or script.name, link.locale or locale or program.locale
+        name, program = await self._script(link)
+        language = link.locale or _own(program, locale) or program.locale
+        title = program.script.title or name
         return LinkPage(title=title, locale=language, users=link.users, resumes=link.resumes)
 
     async def enter(self, link_id: str, new: NewEntry, clients: Sequence[str]) -> Entry:
@@ -123,6 +123,7 @@ class Links:
         timezone_of(new.timezone)
         participant_id, resume = secrets.token_hex(16), secrets.token_urlsafe(32) if link.resumes else None
         now = self._clock()
+        _, program = await self._script(link)
         row = ParticipantRow(
             tenant=link.tenant,
             participant_id=participant_id,
@@ -131,7 +132,7 @@ class Links:
             session_id=await self._participants.session_id_of(link.tenant, participant_id),
             script_id=link.script_id,
             version=link.version,
-            locale=link.locale or await self._locale(link, new.locale),
+            locale=link.locale or _own(program, new.locale),
             timezone=new.timezone,
             resume_digest=digest_of(resume) if resume is not None else None,
             created_at=now,
@@ -157,17 +158,18 @@ class Links:
             raise ApiError("PARTICIPANT_NOT_FOUND", "there is no conversation of this device to come back to")
         return row
 
-    async def _locale(self, link: LinkRow, locale: Locale | None) -> Locale | None:
-        """Return the language of a browser if the script has it; None for that of the script."""
-        if locale is None:
-            return None
+    async def _script(self, link: LinkRow) -> tuple[str, Program]:
+        """Return the name and the program of the script that a session of a link runs."""
         script = await self._catalog.version_to_begin(link.tenant, link.script_id, link.version)
-        return locale if _has(await self._catalog.program(link.tenant, script.digest), locale) else None
+        return script.name, await self._catalog.program(link.tenant, script.digest)
 
 
-def _has(program: Program, locale: Locale) -> bool:
+def _own(program: Program, locale: Locale | None) -> Locale | None:
+    """Return the language of a browser if the script has it; None for that of the script."""
+    if locale is None:
+        return None
     same_language = program.locale.partition("-")[0].lower() == locale.partition("-")[0].lower()
-    return same_language or table_for(program.script, locale) is not None
+    return locale if same_language or table_for(program.script, locale) is not None else None
 
 
 def _take(rates: RateLimiter, name: str) -> None:

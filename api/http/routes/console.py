@@ -1,11 +1,11 @@
-"""Routes for the pages of the console: `/` and its screens, and the files that these load."""
+"""Routes for pages: `/` and the screens of the console, the chat page of a link, and the files that these load."""
 
 import asyncio
 
 from litestar import Response, get
 from litestar.params import FromPath
 
-from api.console.serve import ASSETS, INDEX, SCREENS, PageFile, file_response, find_file, not_built
+from api.console.serve import ASSETS, CHAT, CHATS, INDEX, SCREENS, PageFile, file_response, find_file, not_built
 from api.errors import ApiError
 from api.http.request import ApiRequest
 
@@ -15,8 +15,13 @@ _SCREENS = ["/", *(path for screen in SCREENS for path in (f"/{screen}", f"/{scr
 @get(_SCREENS, include_in_schema=False)
 async def console(request: ApiRequest) -> Response[bytes] | Response[str]:
     """Return the page of the console, which shows the screen of its address."""
-    file = await asyncio.to_thread(find_file, request.services.settings.console, INDEX)
-    return not_built() if file is None else _response(request, file, is_hashed=False)
+    return await _page(request, INDEX)
+
+
+@get(f"/{CHATS}/{{link:str}}", include_in_schema=False)
+async def chat_page(request: ApiRequest) -> Response[bytes] | Response[str]:
+    """Return the page for participants; it reads the link from its address."""
+    return await _page(request, CHAT)
 
 
 @get(f"/{ASSETS}/{{name:path}}", include_in_schema=False)
@@ -27,6 +32,11 @@ async def console_file(request: ApiRequest, name: FromPath[str]) -> Response[byt
     if file is None:
         raise ApiError("NOT_FOUND", "the console has no such file; reload the page")
     return _response(request, file, is_hashed=True)
+
+
+async def _page(request: ApiRequest, name: str) -> Response[bytes] | Response[str]:
+    file = await asyncio.to_thread(find_file, request.services.settings.console, name)
+    return not_built() if file is None else _response(request, file, is_hashed=False)
 
 
 def _response(request: ApiRequest, file: PageFile, *, is_hashed: bool) -> Response[bytes]:

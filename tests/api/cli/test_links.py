@@ -14,6 +14,7 @@ def test_a_link_is_created_listed_and_revoked(cuebook: Command, tmp_path: Path) 
     assert made.exit_code == 0, made.output
     link = made.stdout.strip()
     assert "anonymous" in made.stderr
+    assert f"http://127.0.0.1:8000/chat/{link}" in made.stderr
     (row,) = json.loads(cuebook("links", "list", "--json").stdout)
     assert (row["linkId"], row["scriptId"], row["sessionsMax"], row["resumes"]) == (link, "chat", 5, False)
     assert row["expiresAt"] > row["createdAt"]

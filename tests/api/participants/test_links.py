@@ -89,6 +89,9 @@ async def test_a_participant_comes_through_a_link_and_talks(api: ApiClient) -> N
     link = await create_link(api)
     page = (await api.get(f"/api/links/{link}/page", headers={"Authorization": ""})).json()
     assert page == {"title": "A short study", "locale": "en", "users": "anonymous", "resumes": True}
+    for browser, language in (("en-GB", "en-GB"), ("fr-FR", "en")):  # a language that the script has, or its own
+        page = (await api.get(f"/api/links/{link}/page?locale={browser}", headers={"Authorization": ""})).json()
+        assert page["locale"] == language
     me = await entry(api, link)
     assert me["sessionId"]
     assert (await api.get("/api/participants/session", headers=bearer(me))).status_code == 404

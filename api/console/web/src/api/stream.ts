@@ -21,7 +21,24 @@ function readFrame(block: string): Frame[] {
   return [{ id: values.id ?? '', event: values.event, data: JSON.parse(values.data) }]
 }
 
-/** Run a turn and pass on its frames as they arrive; return the answer. Throws ApiProblem. */
+/** Yield the frames of a stream until the server ends it. Throws ApiProblem if the connection breaks. */
+export async function* framesOf(response: Response): AsyncGenerator<Frame> {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let buffer = ''
+  for (;;) {
+    const { done, value } = await reader.read().catch(unanswered)
+    if (done) return
+    const [frames, rest] = readFrames(buffer + value)
+    buffer = rest
+    yield* frames
+  }
+}
+
+function unanswered(): never {
+  throw new ApiProblem(0, 'OFFLINE', 'the server did not answer', '')
+}
+
+/** Run a turn and pass on its frames as they arrive; return the answer, also one that needed no turn. Throws ApiProblem. */
 export async function runTurn<T>(
   path: string,
   body: unknown,
@@ -32,23 +49,15 @@ export async function runTurn<T>(
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream', ...headers },
     body: JSON.stringify(body),
-  }).catch(() => {
-    throw new ApiProblem(0, 'OFFLINE', 'the server did not answer', '')
-  })
+  }).catch(unanswered)
   if (!response.ok || !response.body) throw problemOf(response.status, await response.json().catch(() => undefined))
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-  let buffer = ''
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) throw new ApiProblem(0, 'OFFLINE', 'the connection ended before the answer', '')
-    const [frames, rest] = readFrames(buffer + value)
-    buffer = rest
-    for (const frame of frames) {
-      onFrame(frame)
-      if (frame.event === 'error') throw problemOf(500, frame.data)
-      if (frame.event === 'turn') return frame.data as T
-    }
+  if (response.headers.get('Content-Type')?.startsWith('application/json')) return await response.json()
+  for await (const frame of framesOf(response)) {
+    onFrame(frame)
+    if (frame.event === 'error') throw problemOf(500, frame.data)
+    if (frame.event === 'turn') return frame.data as T
   }
+  throw new ApiProblem(0, 'OFFLINE', 'the connection ended before the answer', '')
 }
 
 /** Follow a session from an event on; returns the function that stops. The browser reconnects by itself. */

@@ -32,6 +32,14 @@ export function setLanguage(name: Language) {
 
 document.documentElement.lang = chosen.language
 
+/** Show a page in the language of a locale, if it is one of ours, without choosing it for other visits. */
+export function showIn(locale: string) {
+  const name = locale.split('-')[0]
+  if (name !== 'en' && name !== 'zh') return
+  chosen.language = name
+  document.documentElement.lang = name
+}
+
 export function timeText(value: string | null | undefined): string {
   if (!value) return ''
   return new Intl.DateTimeFormat(chosen.language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value))

@@ -1,0 +1,206 @@
+"""The chat page of a link: a participant in a browser, without a key."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tests.console.conftest import OpenPage
+from tests.console.test_quality import HOSTILE, violations
+from tests.support.server_process import ServerProcess
+
+HOSTILE_SCRIPT = """
+cuebook: 1
+script: hostile
+title: '<b onclick=alert(1)>bold</b>'
+actions:
+  - show: {image: 'javascript:alert(1)', caption: '<img src=x onerror=alert(2)>'}
+  - ask: What?
+    into: answer
+  - choose: Which?
+    into: pick
+    choices: ['<svg onload=alert(3)>', other]
+"""
+ARABIC = """
+cuebook: 1
+script: arabic
+locale: ar
+title: محادثة
+actions:
+  - ask: ما اسمك؟
+    into: who
+"""
+
+
+async def new_link(server: ServerProcess, script: str = "visit", **body: Any) -> str:
+    """Return the address of a new link."""
+    async with server.client() as api:
+        created = await api.post("/api/links", json={"scriptId": script, **body})
+        assert created.status_code == 201, created.text
+        return f"/chat/{created.json()['linkId']}"
+
+
+async def begin(page: Page) -> None:
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_label("Message")).to_be_visible()
+
+
+async def say(page: Page, text: str) -> None:
+    await page.get_by_label("Message").fill(text)
+    await page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_a_conversation_on_a_phone(open_page: OpenPage, server: ServerProcess, theme: str) -> None:
+    page = await open_page(await new_link(server), width=360, theme=theme)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("First visit")
+    assert await violations(page) == []
+    await begin(page)
+    said = page.get_by_role("log")
+    await say(page, "Ana")
+    await expect(said).to_contain_text("How old are you, Ana?")
+    await say(page, "41")
+    await page.get_by_role("button", name="so so").click()
+    await expect(said).to_contain_text("Noted as B, Ana.")
+    assert await violations(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+    await page.get_by_role("button", name="Go on, please.").click()
+    await say(page, "yes")
+    await expect(page.get_by_text("The conversation is over.")).to_be_visible()
+    await page.get_by_role("button", name="Begin another conversation").click()
+    await begin(page)
+    await expect(said).not_to_contain_text("Ana")
+
+
+async def test_the_device_comes_back_and_its_tabs_are_in_step(open_page: OpenPage, server: ServerProcess) -> None:
+    address = await new_link(server)
+    page = await open_page(address)
+    await begin(page)
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    assert "cbp_" not in str(await page.evaluate("[document.cookie, {...localStorage}, {...sessionStorage}]"))
+    await page.reload()
+    await expect(page.get_by_role("log")).to_contain_text("What may I call you?")
+    other = await open_page(address)
+    await expect(other.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    await say(other, "41")
+    await expect(page.get_by_role("button", name="so so")).to_be_visible()
+    texts = await page.get_by_role("log").inner_text()
+    assert texts == await other.get_by_role("log").inner_text()
+    assert texts.count("41") == 1
+
+
+async def test_a_message_is_taken_once_whatever_the_network_does(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(await new_link(server))
+    await begin(page)
+    keys: list[str] = []
+
+    async def lose_the_answer(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        if len(keys) == 1:
+            await route.fetch()  # the server takes it
+        if len(keys) < 3:
+            await route.abort("connectionreset")
+        else:
+            await route.continue_()
+
+    await page.route("**/session/messages", lose_the_answer)
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    await expect(page.get_by_text("Answering…")).to_have_count(0)
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    assert (await page.get_by_role("log").inner_text()).count("How old are you, Ana?") == 1
+
+
+async def test_a_refused_message_can_be_sent_again(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(await new_link(server))
+    await begin(page)
+    await page.route(
+        "**/session/messages",
+        lambda route: route.fulfill(status=500, json={"error": {"code": "INTERNAL_ERROR", "message": "it failed"}}),
+        times=1,
+    )
+    await say(page, "Ana")
+    await expect(page.get_by_role("alert")).to_contain_text("it failed")
+    await expect(page.get_by_text("This message was not sent:")).to_be_visible()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Send again").click()
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    await expect(page.get_by_text("This message was not sent:")).to_have_count(0)
+
+
+async def test_a_lost_stream_is_restored_without_a_gap(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(await new_link(server))
+    is_lost = True
+
+    async def lose(route: Route) -> None:
+        await (route.abort("connectionreset") if is_lost else route.continue_())
+
+    await page.route("**/session/events", lose)
+    await begin(page)
+    await expect(page.get_by_text("The connection is interrupted.")).to_be_visible()
+    async with server.client() as api:
+        (session,) = (await api.read("/api/sessions", limit=10))["data"]
+        await api.send_texts(session, "Ben")
+    is_lost = False
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ben?")
+    await expect(page.get_by_text("The connection is interrupted.")).to_have_count(0)
+
+
+async def test_a_code_is_for_one_person(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(await new_link(server, users="named", resumes=False))
+    for expected in ("What may I call you?", "This code was used already."):
+        await page.get_by_label("Your code").fill("K7")
+        await page.get_by_role("button", name="Begin").click()
+        await expect(page.get_by_text(expected).first).to_be_visible()
+        if "code" not in expected:
+            await page.reload()
+
+
+async def test_what_a_link_refuses_is_explained(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/chat/nothing")
+    await expect(page.get_by_role("alert")).to_contain_text("This link does not exist, or it was withdrawn.")
+    full = await new_link(server, sessionsMax=1)
+    page = await open_page(full)
+    await begin(page)
+    await page.evaluate("localStorage.clear()")
+    await page.reload()
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_role("alert")).to_contain_text("All places of this link are taken.")
+    address = await new_link(server)
+    page = await open_page(address)
+    await begin(page)
+    async with server.client() as api:
+        assert (await api.delete(f"/api/links/{address.removeprefix('/chat/')}")).is_success
+    await expect(page.get_by_role("alert")).to_contain_text("Your access has ended.")
+
+
+async def test_texts_of_scripts_and_people_are_texts(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(HOSTILE_SCRIPT)
+    page = await open_page(await new_link(server, "hostile"))
+    await begin(page)
+    await say(page, " ".join(HOSTILE))
+    await expect(page.get_by_role("button", name="<svg onload=alert(3)>")).to_be_visible()
+    await expect(page.get_by_role("log")).to_contain_text("onerror=\"alert('image')\"")
+    assert await page.evaluate("document.querySelectorAll('main img, main svg, main script, h1 b').length") == 0
+    assert await page.locator("a[href^=javascript]").count() == 0
+
+
+async def test_the_page_has_the_language_of_the_script(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(ARABIC)
+        await api.publish_script(ARABIC.replace("arabic", "chinese").replace("ar\n", "zh\n").replace("محادثة", "对话"))
+    page = await open_page(await new_link(server, "arabic"), width=360)
+    await begin(page)
+    log = page.get_by_role("log")
+    assert await log.evaluate("each => [getComputedStyle(each).direction, each.lang]") == ["rtl", "ar"]
+    assert await violations(page) == []
+    page = await open_page(await new_link(server, "chinese"))
+    await page.get_by_role("button", name="开始").click()
+    await expect(page.get_by_label("消息")).to_be_visible()
+    assert await page.evaluate("[document.documentElement.lang, localStorage.getItem('cuebook.language')]") == [
+        "zh",
+        None,
+    ]
