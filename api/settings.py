@@ -202,7 +202,7 @@ OFFLINE = "offline"
 SCRIPTED = "scripted:"
 
 _OF_MODEL = "model_"
-_ORIGIN = re.compile(r"https?://[^/\s]+")
+_ORIGIN = re.compile(r"https?://[^/\s,;'\"]+")
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
@@ -354,7 +354,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     address_entries_per_minute: Count = 120
     """Participants of one address that are admitted or come back in a minute."""
     cors_origins: list[str] = []
-    """Origins of pages that may use the API from browsers: `["https://app.example.com"]`."""
+    """Origins of pages that may use the API and show the chat page: `["https://app.example.com"]`."""
 
     auth_jwt_algorithm: Literal["HS256", "RS256", "EdDSA"] | None = None
     """The algorithm that signs the tokens of your own login."""

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import mimetypes
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +17,13 @@ CHAT: Final = "chat.html"
 """The page of the links for participants."""
 CHATS: Final = "chat"
 """The first part of their addresses."""
+WIDGET: Final = "widget.js"
+"""The script by which pages of other sites show the chat page in a frame."""
 ASSETS: Final = "assets"
 """The folder of files whose names contain a digest of their content."""
 SCREENS: Final = ("analytics", "play", "sessions", "sign-in", "sql")
 """The first part of the addresses of the console; the page itself decides what it shows there."""
-OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, *SCREENS})
+OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, WIDGET, *SCREENS})
 """The first parts of the paths that need no key: the pages contain no data."""
 
 NOT_BUILT: Final = (
@@ -31,10 +34,11 @@ NOT_BUILT: Final = (
 )
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
 )
+"""The security policy of pages, but for the origins that may show them in a frame."""
 _HEADERS: Final = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": f"{POLICY}'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Encoding",
@@ -84,6 +88,11 @@ def file_response(file: PageFile, *, is_hashed: bool, if_none_match: str, accept
         headers["Content-Encoding"] = "gzip"
         return Response(file.gzipped, headers=headers, media_type=file.media_type)
     return Response(file.content, headers=headers, media_type=file.media_type)
+
+
+def framed_by(origins: Sequence[str]) -> dict[str, str]:
+    """Return the header that permits pages of these origins, and of our own, to show a page in a frame."""
+    return {"Content-Security-Policy": POLICY + " ".join(["'self'", *origins])}
 
 
 def not_built() -> Response[str]:

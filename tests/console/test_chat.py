@@ -1,5 +1,8 @@
 """The chat page of a link: a participant in a browser, without a key."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -7,6 +10,8 @@ from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import OpenPage
 from tests.console.test_quality import HOSTILE, violations
+from tests.support.fixture_types import Serve
+from tests.support.ports import free_port
 from tests.support.server_process import ServerProcess
 
 HOSTILE_SCRIPT = """
@@ -204,3 +209,60 @@ async def test_the_page_has_the_language_of_the_script(open_page: OpenPage, serv
         "zh",
         None,
     ]
+
+
+@asynccontextmanager
+async def shop(port: int, server: str, link: str) -> AsyncIterator[str]:
+    """Serve a page of another origin, with a strict security policy, that shows the chat page of a link."""
+    page = (
+        '<!doctype html><html lang="en"><title>A shop</title><main><h1>A shop</h1></main>'
+        f'<script src="{server}/widget.js" data-link="{link}" data-label="Ask us" defer></script>'
+    )
+    policy = f"default-src 'none'; script-src {server}; frame-src {server}"
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Security-Policy: {policy}\r\nConnection: close\r\n\r\n"
+    )
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write((head + page).encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", port):
+        yield f"http://127.0.0.1:{port}/"
+
+
+async def test_a_page_of_another_site_has_the_chat_in_a_frame(
+    open_page: OpenPage, serve: Serve, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    port = free_port()
+    server = serve(folder=tmp_path_factory.mktemp("framed"), CUEBOOK_CORS_ORIGINS=f"http://127.0.0.1:{port}")
+    await server.ready()
+    async with shop(port, server.url, (await new_link(server)).removeprefix("/chat/")) as address:
+        page = await open_page("/sign-in")
+        await page.goto(address)
+        button = page.get_by_role("button", name="Ask us")
+        await button.click()
+        frame = page.frame_locator("iframe")
+        await frame.get_by_role("button", name="Begin").click()
+        await frame.get_by_label("Message").fill("Ana")
+        await page.keyboard.press("Enter")
+        await expect(frame.get_by_role("log")).to_contain_text("How old are you, Ana?")
+        await page.keyboard.press("Escape")
+        await expect(button).to_be_focused()
+        await button.click()
+        await expect(frame.get_by_role("log")).to_contain_text("How old are you, Ana?")
+        assert await page.evaluate("Object.keys(localStorage).length") == 0
+
+
+async def test_a_site_that_is_not_named_shows_no_chat(open_page: OpenPage, server: ServerProcess) -> None:
+    link = (await new_link(server)).removeprefix("/chat/")
+    async with shop(free_port(), server.url, link) as address:
+        page = await open_page("/sign-in")
+        refused: list[str] = []
+        page.on("console", lambda message: refused.append(message.text))
+        await page.goto(address)
+        await page.get_by_role("button", name="Ask us").click()
+        await expect(page.get_by_role("button", name="Close")).to_be_visible()
+        await expect(page.frame_locator("iframe").get_by_role("button", name="Begin")).to_have_count(0)
+        assert "frame-ancestors" in " ".join(refused)

@@ -1,9 +1,5 @@
-import { existsSync } from 'node:fs'
 import { svelte } from '@sveltejs/vite-plugin-svelte'
 import { defineConfig } from 'vite'
-
-// the pages of the site; each has an entry of its own and shares what both use
-const pages = ['index.html', 'chat.html'].filter((page) => existsSync(page))
 
 export default defineConfig({
   plugins: [svelte()],
@@ -13,7 +9,11 @@ export default defineConfig({
     assetsInlineLimit: 0, // the content security policy permits no inline content
     modulePreload: { polyfill: false },
     sourcemap: false,
-    rollupOptions: { input: pages },
+    rollupOptions: {
+      // the pages of the site share what both use; the widget is one file at an address that stays
+      input: { index: 'index.html', chat: 'chat.html', widget: 'src/widget.ts' },
+      output: { entryFileNames: ({ name }) => (name === 'widget' ? 'widget.js' : 'assets/[name]-[hash].js') },
+    },
   },
   server: { proxy: { '/api': 'http://127.0.0.1:8000' } },
 })

@@ -5,7 +5,19 @@ import asyncio
 from litestar import Response, get
 from litestar.params import FromPath
 
-from api.console.serve import ASSETS, CHAT, CHATS, INDEX, SCREENS, PageFile, file_response, find_file, not_built
+from api.console.serve import (
+    ASSETS,
+    CHAT,
+    CHATS,
+    INDEX,
+    SCREENS,
+    WIDGET,
+    PageFile,
+    file_response,
+    find_file,
+    framed_by,
+    not_built,
+)
 from api.errors import ApiError
 from api.http.request import ApiRequest
 
@@ -21,7 +33,15 @@ async def console(request: ApiRequest) -> Response[bytes] | Response[str]:
 @get(f"/{CHATS}/{{link:str}}", include_in_schema=False)
 async def chat_page(request: ApiRequest) -> Response[bytes] | Response[str]:
     """Return the page for participants; it reads the link from its address."""
-    return await _page(request, CHAT)
+    response = await _page(request, CHAT)
+    response.headers.update(framed_by(request.services.settings.cors_origins))
+    return response
+
+
+@get(f"/{WIDGET}", include_in_schema=False)
+async def widget(request: ApiRequest) -> Response[bytes] | Response[str]:
+    """Return the script that shows the chat page in a page of another site."""
+    return await _page(request, WIDGET)
 
 
 @get(f"/{ASSETS}/{{name:path}}", include_in_schema=False)

@@ -1,6 +1,7 @@
 // A participant: enters by a link, keeps a valid token in memory, sends messages and follows the session.
 import { api, ApiProblem, dataOf, problemOf, type Schemas } from '../api/client'
 import { framesOf, runTurn, type Frame } from '../api/stream'
+import { store, stored } from '../parts/storage'
 
 export type Turn = Schemas['VisibleTurn']
 type OnFrame = (frame: Frame) => void
@@ -17,30 +18,15 @@ export function linkOfPage(): string {
   return decodeURIComponent(location.pathname.split('/')[2] ?? '')
 }
 
-/** The secret by which this device comes back to its session; the storage of a private window may refuse. */
-export const secrets = {
-  key: (link: string) => `cuebook.resume.${link}`,
-  of(link: string): string | null {
-    try {
-      return localStorage.getItem(this.key(link))
-    } catch {
-      return null
-    }
-  },
-  keep(link: string, secret: string) {
-    try {
-      localStorage.setItem(this.key(link), secret)
-    } catch {
-      return // this visit works; the device cannot come back
-    }
-  },
-  forget(link: string) {
-    try {
-      localStorage.removeItem(this.key(link))
-    } catch {
-      return // nothing was kept
-    }
-  },
+const secretKey = (link: string) => `cuebook.resume.${link}`
+
+/** Return the secret by which this device comes back to its session of a link. */
+export function secretOf(link: string): string | null {
+  return stored(secretKey(link))
+}
+
+export function forgetSecret(link: string) {
+  store(secretKey(link), null)
 }
 
 /** Return a key that no other message has; `crypto.randomUUID` is missing on pages without TLS. */
@@ -57,7 +43,7 @@ export class Participant {
     entry: Schemas['EntryView'],
   ) {
     this.#entry = entry
-    if (entry.resume) secrets.keep(link, entry.resume)
+    if (entry.resume) store(secretKey(link), entry.resume)
     this.#renewInTime()
   }
 
@@ -123,7 +109,7 @@ export class Participant {
 
   /** Return the header of a valid token: a device that slept too long enters again with its secret. */
   async #authorization(): Promise<{ Authorization: string }> {
-    const resume = secrets.of(this.link)
+    const resume = secretOf(this.link)
     if (Date.parse(this.#entry.expiresAt) <= Date.now() && resume) {
       this.#entry = await enter(this.link, { resume })
       this.#renewInTime()

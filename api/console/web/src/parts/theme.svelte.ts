@@ -1,9 +1,11 @@
+import { store, stored } from './storage'
+
 export type Theme = 'system' | 'light' | 'dark'
 
 const KEY = 'cuebook.theme'
-const stored = localStorage.getItem(KEY)
+const chosen = stored(KEY)
 
-export const theme = $state({ name: (stored === 'light' || stored === 'dark' ? stored : 'system') as Theme })
+export const theme = $state({ name: (chosen === 'light' || chosen === 'dark' ? chosen : 'system') as Theme })
 
 export function applyTheme() {
   const root = document.documentElement
@@ -13,6 +15,6 @@ export function applyTheme() {
 
 export function setTheme(name: Theme) {
   theme.name = name
-  localStorage.setItem(KEY, name)
+  store(KEY, name)
   applyTheme()
 }

@@ -1,4 +1,5 @@
 // Texts of the pages in the languages of the console; a text that a language lacks does not compile.
+import { store, stored } from '../parts/storage'
 import { en, type Strings } from './en'
 import { zh } from './zh'
 
@@ -8,8 +9,8 @@ export type Language = keyof typeof languages
 const KEY = 'cuebook.language'
 
 function first(): Language {
-  const stored = localStorage.getItem(KEY)
-  if (stored === 'en' || stored === 'zh') return stored
+  const name = stored(KEY)
+  if (name === 'en' || name === 'zh') return name
   return navigator.languages.find((name) => /^(en|zh)\b/.test(name))?.startsWith('zh') ? 'zh' : 'en'
 }
 
@@ -26,7 +27,7 @@ export function language(): Language {
 
 export function setLanguage(name: Language) {
   chosen.language = name
-  localStorage.setItem(KEY, name)
+  store(KEY, name)
   document.documentElement.lang = name
 }
 
