@@ -77,7 +77,7 @@ run: .venv/base $(PAGES)
 	$(BIN)/cuebook serve --port $(PORT)
 
 test: .venv/dev
-	TEST_EFFORT=0.2 $(PYTEST) -m 'not slow and not embeddings and not browser'
+	TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not embeddings and not browser'
 
 test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 	$(PYTEST) -m 'slow or embeddings or browser'

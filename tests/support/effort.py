@@ -1,6 +1,6 @@
 """How often the tests that repeat something do so: kills of a process, examples of a property, random seeds.
 
-`TEST_EFFORT` is a factor: `make test` sets 0.2, `make test-all` 1 and `make soak` 10.
+`TEST_EFFORT` is a factor: `make test` sets 0.1, `make test-all` 1 and `make soak` 10.
 """
 
 import os
