@@ -180,7 +180,9 @@ async def show_session(
         console.print(f"[dim]{message['role']:>4}[/]  {printable(message['content'])}")
     if with_context:
         _show_context(shown["context"])
-    if "calls" in shown:
+    if "calls" in shown and not shown["calls"]:
+        console.print("[dim]no language model was called[/]")
+    elif "calls" in shown:
         print_table(_CALL_COLUMNS, [_call_line(call) for call in shown["calls"]])
     for call in shown["calls"] if with_prompts else ():
         _show_prompt(call)

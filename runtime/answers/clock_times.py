@@ -31,6 +31,7 @@ _DIGITS = re.compile(
 _BARE = re.compile(r"\W*(?P<hour>[0-9]{1,2}|[^\W\d_]{1,20})\W*")
 _NO_DATE = r"(?!\s?[./:-]\s?\w|\d)"  # a number that goes on is no hour
 _NEGATED = re.compile(r"(?:\bnot(?: at)?|不是) ?$")
+_MIDDAY_MAX = 3  # the last hour that is around noon
 _SHORT = 4  # a word of so few letters counts only behind a number: "I am at home"
 
 
@@ -46,6 +47,7 @@ class _Grammar(Struct, frozen=True):
     am: re.Pattern[str]
     pm: re.Pattern[str]
     night: re.Pattern[str]
+    midday: re.Pattern[str]
 
 
 def parse_time(text: str, locale: Locale = "en") -> str | None:
@@ -120,6 +122,9 @@ def _times(text: str, locale: Locale) -> tuple[set[time], str]:
         if pattern.search(rest):
             times.add(time(hour))
             rest = pattern.sub(_TAKEN, rest)
+    if not times and grammar.midday.search(rest):
+        times.add(time(12))
+        rest = grammar.midday.sub(_TAKEN, rest)
     return times, rest
 
 
@@ -140,6 +145,8 @@ def _clock(match: re.Match[str], hour: int, grammar: _Grammar, whole: str, local
 def _in_half(hour: int, grammar: _Grammar, whole: str) -> int:
     """Return the hour of the day, by the words for its half."""
     am, pm, night = (bool(pattern.search(whole)) for pattern in (grammar.am, grammar.pm, grammar.night))
+    if hour <= _MIDDAY_MAX and grammar.midday.search(whole):
+        return hour + 12
     if hour > 12 or not (am or pm or night):
         return hour
     if night and not (am or pm):
@@ -191,6 +198,7 @@ def _grammar(locale: Locale) -> _Grammar:
         am=_half(am, *(each.am for each in words)),
         pm=_half(pm, *(each.pm for each in words)),
         night=_half(*(each.night for each in words)),
+        midday=re.compile(_either(*(each.midday for each in words))),
     )
 
 

@@ -71,7 +71,8 @@ class TimeWords(Struct, frozen=True, forbid_unknown_fields=True):
 
     `hour` follows a number of hours (``9 Uhr``, ``9h30``), `before` precedes an hour (``at 9``). `am`, `pm` and `night`
     say which half of the day a time is in; with `night`, 1 to 5 are in the early morning. `minutes` are patterns with
-    `{}` for an hour, and the minutes to add to it: ``half past {}``, ``halb {}``.
+    `{}` for an hour, and the minutes to add to it: ``half past {}``, ``halb {}``. `midday` is noon by itself; beside an
+    hour it is the time around noon: ``中午一点`` is 13:00.
     """
 
     hour: tuple[str, ...]
@@ -82,6 +83,7 @@ class TimeWords(Struct, frozen=True, forbid_unknown_fields=True):
     minutes: Mapping[str, int]
     before: tuple[str, ...]
     night: tuple[str, ...] = ()
+    midday: tuple[str, ...] = ()
 
 
 class ChoiceWords(Struct, frozen=True, forbid_unknown_fields=True):

@@ -74,6 +74,9 @@ def test_a_session_in_full(cuebook: RunCommand, talked: list[str]) -> None:
     assert (shown["status"], len(shown["messages"])) == ("completed", 8)
     seen = cuebook("sessions", "show", talked[0], "--data", "data", "--context").stdout
     assert "context newest: messages 1 to " in seen
+    for option in ("--calls", "--prompts"):
+        seen = cuebook("sessions", "show", talked[0], "--data", "data", option).stdout
+        assert seen.splitlines()[-1] == "no language model was called"
 
 
 def test_a_search_in_what_was_said(cuebook: RunCommand, talked: list[str]) -> None:
