@@ -29,6 +29,7 @@ from msgspec import Struct
 from scripts.checks.abstract_state import ABSENT, NULL, VALUE, AbstractState, Conditions, Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
 from scripts.checks.effects import (
+    EXPIRED,
     Branch,
     Each,
     Effect,
@@ -40,14 +41,14 @@ from scripts.checks.effects import (
     Straight,
     Write,
     effect_of,
-    expiring,
     facts_in,
+    with_shared_expiry,
 )
 from scripts.expressions.analysis import Outcome
 from scripts.expressions.condition_algebra import UNKNOWN, Atom, Unknown, equality
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, number_in
-from scripts.model.actions import Action, Question
+from scripts.model.actions import Action
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Skill, resolve_target
@@ -313,9 +314,7 @@ class _Paths:
 
     def _perform(self, action: Action, known: AbstractState) -> AbstractState | None:
         effect = effect_of(action, self._layout.script.forms)
-        if isinstance(action, Question) and action.expire is None:
-            shared = self._layout.shared_expiry(self._node)
-            effect = effect if shared is None else expiring(effect, shared)
+        effect = with_shared_expiry(action, effect, self._layout.shared_expiry(self._node))
         before = known.copy() if effect.leaves or effect.failing else known
         for step in effect.steps:
             match step:
@@ -327,7 +326,9 @@ class _Paths:
                     assert_never(step)
         failed = self._failed(effect, before, known) if effect.failing else None
         for leave in effect.leaves:
-            if failed is not None or not (effect.failing and leave.is_on_fail):
+            if leave.is_expiry:
+                self._leave(leave, before, known)
+            elif failed is not None or not (effect.failing and leave.is_on_fail):
                 self._leave(leave, before, known if failed is None else failed)
         done = self._inside(effect, known) if effect.passes else None
         stays = effect.failing and not any(leave.is_on_fail for leave in effect.leaves)
@@ -340,8 +341,9 @@ class _Paths:
     def _leave(self, leave: Leave, before: AbstractState, known: AbstractState) -> None:
         if leave.target is None or self._layout.skill(self._node) is not None:
             return
-        if leave.is_on_fail:
-            known = self._conditions.join(before, known, self._sight, ("there is no valid answer", ""))
+        if leave.is_after_wait:
+            doubt = EXPIRED if leave.is_expiry else "there is no valid answer"
+            known = self._conditions.join(before, known, self._sight, (doubt, ""))
         self._jump(leave.target, known)
 
     def _inside(self, effect: Effect, known: AbstractState) -> AbstractState | None:

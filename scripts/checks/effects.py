@@ -99,6 +99,13 @@ class Leave(Struct, frozen=True):
     target: str | None
     at: Location
     is_on_fail: bool = False
+    is_expiry: bool = False
+    """It happens instead of an answer, and not by `on_fail`."""
+
+    @property
+    def is_after_wait(self) -> bool:
+        """Whether the user had the time to answer before."""
+        return self.is_on_fail or self.is_expiry
 
 
 class Straight(Struct, frozen=True):
@@ -210,28 +217,34 @@ def _with_time(action: Action, effect: Effect) -> Effect:
     steps += _looks(*(each.say for each in action.remind))
     for inner in (inner for actions in timed_arms(action).values() for inner in walk(actions)):
         steps += [replace(each, doubt=_NOT_YET) if isinstance(each, Write) else each for each in effect_of(inner).steps]
-    leaves = effect.leaves
-    if action.expire is not None:
-        then = action.expire.then
-        leaves += (Leave(then.target, then.at, is_on_fail=True),) if then.policy == "goto" else ()
-        effect = expiring(effect, action.expire)
-    return replace(effect, steps=(*steps, *effect.steps), leaves=leaves)
+    effect = _expiring(effect, action.expire)
+    return replace(effect, steps=(*steps, *effect.steps))
 
 
-def expiring(effect: Effect, expire: Expiry) -> Effect:
-    """Return the effect of a question that expires: if the conversation then goes on, its answers may be missing."""
-    if expire.then.policy != "skip":
+def with_shared_expiry(action: Action, effect: Effect, shared: Expiry | None) -> Effect:
+    """Return the effect of an action where questions without an expiry of their own have a shared one."""
+    has_own = not isinstance(action, Question) or action.expire is not None
+    return effect if has_own else _expiring(effect, shared)
+
+
+def _expiring(effect: Effect, expire: Expiry | None) -> Effect:
+    """Return the effect of a question that expires: the answers may be missing, or the conversation goes elsewhere."""
+    if expire is None or expire.then.policy == "end":
         return effect
-    return replace(effect, steps=tuple(_expired(each) if isinstance(each, Write) else each for each in effect.steps))
+    if expire.then.policy == "goto":
+        return replace(effect, leaves=(*effect.leaves, Leave(expire.then.target, expire.then.at, is_expiry=True)))
+    body = replace(effect.body, put=_expired(effect.body.put)) if isinstance(effect.body, Select) else effect.body
+    steps = tuple(_expired(each) if isinstance(each, Write) else each for each in effect.steps)
+    return replace(effect, steps=steps, body=body)
 
 
 _NOT_YET = "its time has not come"
-_EXPIRED = "there is no answer in time (`expire`)"
+EXPIRED = "there is no answer in time (`expire`)"
 
 
 def _expired(step: Write) -> Write:
     """Return the write of an answer, which is missing if the question expires."""
-    return step if step.value is not None or step.doubt else replace(step, doubt=_EXPIRED)
+    return step if step.value is not None or step.doubt else replace(step, doubt=EXPIRED)
 
 
 def _effect_of(action: Action) -> Effect:

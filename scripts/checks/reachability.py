@@ -5,9 +5,20 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from scripts.checks.control_flow import ControlFlowGraph, Spot, names_written
-from scripts.checks.effects import Each, Leave, Run, effect_of, facts_in, goes_on, inner_lists, passes, truth_of
+from scripts.checks.effects import (
+    Each,
+    Leave,
+    Run,
+    effect_of,
+    facts_in,
+    goes_on,
+    inner_lists,
+    passes,
+    truth_of,
+    with_shared_expiry,
+)
 from scripts.expressions.members import BUILTINS
-from scripts.model.actions import Action, If, Repeat, arms, walk
+from scripts.model.actions import Action, Expiry, If, Repeat, arms, walk
 from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, resolve_target
@@ -70,10 +81,19 @@ class _Transitions:
     def __init__(self, layout: ControlFlowGraph, problems: Problems) -> None:
         self._layout = layout
         self._script = script = layout.script
-        self._interrupt_targets = [layout.spot(node) for node in layout.interrupt_targets()]
+        self._from_anywhere = [layout.spot(node) for node in layout.interrupt_targets()]
+        self._from_anywhere += self._expiry_in_skills(script)
         self._problems = problems
         self._topics = {(phase.id, topic.id): (phase, topic) for phase in script.phases for topic in phase.topics}
         self._waiting = _waiting_skills(script)
+
+    @staticmethod
+    def _expiry_in_skills(script: Script) -> list[Spot]:
+        """Return where questions in skills jump when they expire: any topic may have called the skill."""
+        if script.expire is None or script.expire.then.target is None:
+            return []
+        found = {resolve_target(script, script.expire.then.target, phase.id) for phase in script.phases}
+        return [spot for spot in found if spot is not None] if script.skills else []
 
     def check(self) -> None:
         reached = self._reached()
@@ -94,7 +114,7 @@ class _Transitions:
     def _reached(self) -> set[Spot]:
         """Return every reachable topic."""
         reached: set[Spot] = set()
-        waiting = [self._from(0, 0), self._interrupt_targets]
+        waiting = [self._from(0, 0), self._from_anywhere]
         while waiting:
             for spot in waiting.pop():
                 if spot in reached or spot == _END:
@@ -107,7 +127,8 @@ class _Transitions:
         return reached
 
     def _jumps(self, spot: Spot, actions: tuple[Action, ...]) -> list[Spot]:
-        return [found for leave in _leaves(actions) if (found := self._target(spot, leave)) is not None]
+        leaves = _leaves(actions, self._layout.shared_expiry(self._layout.body(spot)))
+        return [found for leave in leaves if (found := self._target(spot, leave)) is not None]
 
     def _target(self, spot: Spot, leave: Leave) -> Spot | None:
         return resolve_target(self._script, leave.target, spot[0]) if leave.target is not None else None
@@ -202,7 +223,7 @@ class _Transitions:
     def _step(self, spot: Spot, action: Action, ways: list[_Transition]) -> bool:
         effect = effect_of(action)
         for leave in effect.leaves:
-            if not leave.is_on_fail:
+            if not leave.is_after_wait:
                 ways.append(_Transition(self._target(spot, leave) or _END, leave.at, is_jump=True))
         if effect.waits == "always" or not effect.passes:
             return False
@@ -229,15 +250,15 @@ def _reach(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
     return found
 
 
-def _leaves(actions: tuple[Action, ...]) -> Iterator[Leave]:
-    """Yield every possible jump out of a list."""
+def _leaves(actions: tuple[Action, ...], expire: Expiry | None) -> Iterator[Leave]:
+    """Yield every possible jump out of a list whose questions without an expiry of their own have a shared one."""
     for action in actions:
         if truth_of(action.when) is False:
             continue
-        effect = effect_of(action)
+        effect = with_shared_expiry(action, effect_of(action), expire)
         yield from effect.leaves
         for inner in (*inner_lists(effect.body), effect.failing):
-            yield from _leaves(inner)
+            yield from _leaves(inner, expire)
         if not passes(action):
             return
 

@@ -43,7 +43,7 @@ from scripts.model.languages import OLDER_KEYS, REPLACED, Language, fields_in, k
 from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
-from scripts.model.variables import OutputItem, Validation
+from scripts.model.variables import Output, OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
 from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
@@ -456,6 +456,9 @@ class Reader:
             return _BRANCHES[key]
         if key in _INSIDE and "phases" in fields:
             return _INSIDE[key]
+        if key != "get" and key in _fields(Output) and "outputs" in {field.name for field in fields.values()}:
+            into = "into: {var: NAME" if self._language == "1" else "output: [{get: NAME"
+            return f"It is a key of the value: `{into}, {key}: …}}{']' * ('[' in into)}`."
         older = next((field.key for field in fields.values() if key == field.newer != field.key), "")
         if older and not self._respell:
             return f"Write `{older}`, or begin the file with `cuebook: 1`: `cuebook convert` rewrites it."

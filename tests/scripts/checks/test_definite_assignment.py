@@ -290,6 +290,38 @@ def test_a_shared_expiry_that_leaves_needs_no_answer(read: ReadScript, then: str
     assert found(read, whole(of("- {" + ASK + "}", READ), top=expire)) == []
 
 
+PICK = "choose: Which?, into: x, choices: [{key: a, text: A}, {key: b, text: B}], id: write"
+OTHER = "  - topic: other\n    actions:\n" + indent(READ, "    ") + "\n"
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "its own"])
+def test_a_choice_that_expires_may_be_missing(read: ReadScript, shared: bool) -> None:
+    plain = of("- {" + PICK + "}", READ)
+    assert found(read, "cuebook: 1\n" + whole(plain)) == []
+    expiring = whole(plain, top=EXPIRE) if shared else whole(plain.replace("id: write", f"id: write, {EXPIRE}"))
+    (message,) = found(read, "cuebook: 1\n" + expiring)
+    assert "there is no answer in time (`expire`)" in message
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "its own"])
+def test_an_expiry_that_jumps_brings_no_answer_with_it(read: ReadScript, shared: bool) -> None:
+    expire = "expire: {after: 1 day, then: goto p/other}"
+    question = "- {" + ASK + (f", {expire}" if not shared else "") + "}"
+    top = "declare: [{var: x}]\n"
+    assert found(read, whole(of("- {" + ASK + "}", READ), top=top, topics=OTHER)) == []
+    (message,) = found(read, whole(of(question, READ), top=top + (expire if shared else ""), topics=OTHER))
+    assert "there is no answer in time (`expire`)" in message
+
+
+def test_an_expiry_that_jumps_is_beside_the_actions_without_a_valid_answer(read: ReadScript) -> None:
+    question = "{ask: Well?, id: write, output: [{get: x}], expire: {after: 1 day, then: end}, ON}"
+    failing = "on_fail: {do: [{say: Sorry., id: sorry}], then: skip}"
+    plain = whole(of("- " + question.replace("ON", failing), READ))
+    (message,) = found(read, plain)
+    assert "there is no valid answer" in message
+    assert found(read, plain.replace("then: end", "then: goto p/other") + OTHER)[0] == message
+
+
 def test_the_expiry_of_a_question_replaces_a_shared_one(read: ReadScript) -> None:
     own = "- {" + ASK + ", expire: {after: 2 days, then: end}}"
     assert found(read, whole(of(own, READ), top=EXPIRE)) == []

@@ -165,6 +165,12 @@ SLIPS = {
     "说": (script("- 说: 你好"), "7:13", "`说` is not an action", "Did you mean `say`?"),
     "如果": (script("- 如果: 年龄 > 18"), "7:13", "is not an action", "Did you mean `if`?"),
     "jump": (script("- go to: hello/welcome"), "7:13", "is not an action", "Did you mean `goto`?"),
+    "validate beside the value": (
+        script("- ask: How old?", "  output: [{get: age}]", "  validate: age > 3"),
+        "9:13",
+        "unknown key `validate`",
+        "`output: [{get: NAME, validate: …}]`",
+    ),
     "options": (script("- choose: mood", "  options: [a]"), "8:13", "unknown key", "Did you mean `choices`?"),
     "elif without a list": (script(*IF, "  elif: age > 12"), "10:19", "a list of branches", "`elif: [{if:"),
     "else in elif": (
