@@ -14,19 +14,21 @@ from api.schemas.scripts import NewScript
 from runtime.state.ports import Clock
 from runtime.state.program import Program
 from scripts.builtin import read_builtin
+from scripts.expressions.suggestions import suggest
 from scripts.model.diagnostics import Problem
 from scripts.model.memory_plan import MemoryPlan
 from scripts.model.script import Locale, Script
 from scripts.parse.folder import read_folder
 from scripts.parse.read_script import Mode, Reading, Source, read_script
 from scripts.translations.localisation import table_for
-from store.interface.list_rows import ScriptChanges
+from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.rows import ScriptRow, ScriptStatus, ScriptTextRow
 from store.store import Store
 
 log = structlog.get_logger()
 
 PROGRAMS_MAX = 500
+NAMES_MAX = 200  # scripts whose ids are compared with one that does not exist
 NAMESPACE = UUID("6f1c2a52-6c55-4b7e-9d6e-0c1f7f3f7a11")
 PARSE_CODES = frozenset(
     {"SYNTAX_ERROR", "DOCUMENT_TOO_LARGE", "DOCUMENT_TOO_DEEP", "ALIAS_LIMIT", "DUPLICATE_KEY", "UNRECOGNISED_SCRIPT"}
@@ -222,8 +224,15 @@ class Catalog:
         """Return the last 1,000 versions of a script, the latest first. Raises ApiError SCRIPT_NOT_FOUND."""
         versions = await self._store.scripts.versions(tenant, script_id)
         if not versions:
-            raise ApiError("SCRIPT_NOT_FOUND", "Script not found", context={"scriptId": script_id})
+            raise await self._not_found(tenant, script_id)
         return versions
+
+    async def _not_found(self, tenant: str, script_id: str) -> ApiError:
+        """Return the error for an id that no script has, with a similar one if there is one."""
+        page = await self._store.scripts.page(tenant, ScriptFilter(), limit=NAMES_MAX, cursor=None)
+        similar = suggest(script_id, [row.script_id for row in page.rows], otherwise="")
+        message = f"Script not found. {similar}" if similar else "Script not found"
+        return ApiError("SCRIPT_NOT_FOUND", message, context={"scriptId": script_id})
 
     async def version(self, tenant: str, script_id: str, version: int | None) -> ScriptRow:
         """Return a version of a script by number; without one the version that new sessions run.

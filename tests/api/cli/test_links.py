@@ -33,5 +33,7 @@ def test_a_public_script_has_a_link_with_a_name(cuebook: Command) -> None:
 
 
 def test_a_link_that_cannot_be_is_refused(cuebook: Command) -> None:
-    assert cuebook("links", "create", "nothing").exit_code == 2
+    assert cuebook("links", "create", "chat").exit_code == 0
+    unknown = cuebook("links", "create", "chta")
+    assert (unknown.exit_code, "Did you mean `chat`?" in unknown.stderr) == (2, True)
     assert cuebook("links", "create", "chat", "--max", "0").exit_code == 2
