@@ -32,13 +32,12 @@ NOT_BUILT: Final = (
     "access to PyPI, from where it installs Node.js into .venv.\n\n"
     "The API is at /api, and its description at /schema.\n"
 )
-POLICY: Final = (
+_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
 )
-"""The security policy of pages, but for the origins that may show them in a frame."""
 _HEADERS: Final = {
-    "Content-Security-Policy": f"{POLICY}'none'",
+    "Content-Security-Policy": f"{_POLICY}; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Encoding",
@@ -92,7 +91,7 @@ def file_response(file: PageFile, *, is_hashed: bool, if_none_match: str, accept
 
 def framed_by(origins: Sequence[str]) -> dict[str, str]:
     """Return the header that permits pages of these origins, and of our own, to show a page in a frame."""
-    return {"Content-Security-Policy": POLICY + " ".join(["'self'", *origins])}
+    return {"Content-Security-Policy": " ".join([f"{_POLICY}; frame-ancestors 'self'", *origins])}
 
 
 def not_built() -> Response[str]:

@@ -106,7 +106,7 @@ class Links:
         """Return what a page shows of a link. Raises ApiError LINK_NOT_FOUND, RATE_LIMITED."""
         link = await self._open(link_id, clients)
         name, program = await self._script(link)
-        language = link.locale or _own(program, locale) or program.locale
+        language = link.locale or (locale if locale and _has(program, locale) else program.locale)
         title = program.script.title or name
         return LinkPage(title=title, locale=language, users=link.users, resumes=link.resumes)
 
@@ -123,7 +123,6 @@ class Links:
         timezone_of(new.timezone)
         participant_id, resume = secrets.token_hex(16), secrets.token_urlsafe(32) if link.resumes else None
         now = self._clock()
-        _, program = await self._script(link)
         row = ParticipantRow(
             tenant=link.tenant,
             participant_id=participant_id,
@@ -132,7 +131,7 @@ class Links:
             session_id=await self._participants.session_id_of(link.tenant, participant_id),
             script_id=link.script_id,
             version=link.version,
-            locale=link.locale or _own(program, new.locale),
+            locale=link.locale or await self._locale(link, new.locale),
             timezone=new.timezone,
             resume_digest=digest_of(resume) if resume is not None else None,
             created_at=now,
@@ -163,13 +162,17 @@ class Links:
         script = await self._catalog.version_to_begin(link.tenant, link.script_id, link.version)
         return script.name, await self._catalog.program(link.tenant, script.digest)
 
+    async def _locale(self, link: LinkRow, locale: Locale | None) -> Locale | None:
+        """Return the language of a browser if the script has it; None for that of the script."""
+        if locale is None:
+            return None
+        _, program = await self._script(link)
+        return locale if _has(program, locale) else None
 
-def _own(program: Program, locale: Locale | None) -> Locale | None:
-    """Return the language of a browser if the script has it; None for that of the script."""
-    if locale is None:
-        return None
+
+def _has(program: Program, locale: Locale) -> bool:
     same_language = program.locale.partition("-")[0].lower() == locale.partition("-")[0].lower()
-    return locale if same_language or table_for(program.script, locale) is not None else None
+    return same_language or table_for(program.script, locale) is not None
 
 
 def _take(rates: RateLimiter, name: str) -> None:

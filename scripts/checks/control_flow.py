@@ -187,8 +187,12 @@ class ControlFlowGraph:
         for interrupt in script.interrupts:
             leaves = (leave for action in walk(interrupt.actions) for leave in effect_of(action).leaves)
             targets += [leave.target for leave in leaves if leave.target is not None]
-        found = {resolve_target(script, target, phase.id) for target in targets for phase in script.phases}
-        return sorted(self.body(place) for place in found if place is not None)
+        return sorted(self.body(place) for place in self.places(targets))
+
+    def places(self, targets: Iterable[str]) -> set[Spot]:
+        """Return the topics that targets lead to from any phase."""
+        found = {resolve_target(self.script, target, phase.id) for target in targets for phase in self.script.phases}
+        return {place for place in found if place is not None}
 
     def _written(self, actions: tuple[Action, ...]) -> set[str]:
         return set(names_written(actions, self.script.forms))

@@ -82,18 +82,12 @@ class _Transitions:
         self._layout = layout
         self._script = script = layout.script
         self._from_anywhere = [layout.spot(node) for node in layout.interrupt_targets()]
-        self._from_anywhere += self._expiry_in_skills(script)
+        if script.skills and script.expire is not None and script.expire.then.target is not None:
+            # questions in skills have the expiry of the script, and any topic may have called them
+            self._from_anywhere += layout.places([script.expire.then.target])
         self._problems = problems
         self._topics = {(phase.id, topic.id): (phase, topic) for phase in script.phases for topic in phase.topics}
         self._waiting = _waiting_skills(script)
-
-    @staticmethod
-    def _expiry_in_skills(script: Script) -> list[Spot]:
-        """Return where questions in skills jump when they expire: any topic may have called the skill."""
-        if script.expire is None or script.expire.then.target is None:
-            return []
-        found = {resolve_target(script, script.expire.then.target, phase.id) for phase in script.phases}
-        return [spot for spot in found if spot is not None] if script.skills else []
 
     def check(self) -> None:
         reached = self._reached()

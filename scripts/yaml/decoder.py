@@ -457,8 +457,8 @@ class Reader:
         if key in _INSIDE and "phases" in fields:
             return _INSIDE[key]
         if key != "get" and key in _fields(Output) and "outputs" in {field.name for field in fields.values()}:
-            into = "into: {var: NAME" if self._language == "1" else "output: [{get: NAME"
-            return f"It is a key of the value: `{into}, {key}: …}}{']' * ('[' in into)}`."
+            value = f"into: {{var: NAME, {key}: …}}" if self._language == "1" else f"output: [{{get: NAME, {key}: …}}]"
+            return f"It is a key of the value: `{value}`."
         older = next((field.key for field in fields.values() if key == field.newer != field.key), "")
         if older and not self._respell:
             return f"Write `{older}`, or begin the file with `cuebook: 1`: `cuebook convert` rewrites it."

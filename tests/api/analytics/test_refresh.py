@@ -57,11 +57,11 @@ async def test_changes_during_a_refresh_are_refreshed_as_well(app: OpenApp, tmp_
             for each in (await api.read("/api/sessions", limit=100))["data"]:  # they change, and take no turn
                 labels = {"metadata": {"round": seed}}
                 assert (await api.patch(f"/api/sessions/{each['sessionId']}", json=labels)).status_code == 200
-            await eventful_database.converse(api, seed, 15)
+            await eventful_database.converse(api, seed, 30)
             if seed == 1:
                 assert (await api.delete(f"/api/users/{eventful_database.WORD}")).status_code == 200
         for is_masked, place in grown.items():
-            analytics_files.refresh_all(store, place, is_masked=is_masked, turns_max=15)
+            analytics_files.refresh_all(store, place, is_masked=is_masked, turns_max=25)
             fresh = Place(tmp_path / f"{is_masked}-{seed}.duckdb")
             analytics_files.refresh_all(store, fresh, is_masked=is_masked)
             assert differing(fresh.path, place.path) == []

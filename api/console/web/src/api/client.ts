@@ -37,4 +37,9 @@ export function problemOf(status: number, body: unknown): ApiProblem {
   )
 }
 
+/** For a request without an answer: `.catch(unanswered)`. */
+export function unanswered(): never {
+  throw new ApiProblem(0, 'OFFLINE', 'the server did not answer', '')
+}
+
 export const api = client

@@ -1,5 +1,5 @@
 // Server-sent events: of a turn, which is a POST, and of a session, which reconnects by itself.
-import { ApiProblem, problemOf, type Schemas } from './client'
+import { ApiProblem, problemOf, unanswered, type Schemas } from './client'
 
 export type Frame = { id: string; event: string; data: any }
 export type SessionEvent = Schemas['EventView']
@@ -32,10 +32,6 @@ export async function* framesOf(response: Response): AsyncGenerator<Frame> {
     buffer = rest
     yield* frames
   }
-}
-
-function unanswered(): never {
-  throw new ApiProblem(0, 'OFFLINE', 'the server did not answer', '')
 }
 
 /** Run a turn and pass on its frames as they arrive; return the answer, also one that needed no turn. Throws ApiProblem. */

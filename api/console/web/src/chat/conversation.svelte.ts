@@ -1,6 +1,7 @@
 // The state of one conversation: what was said, what it waits for, and whether the server is reached.
 import type { Schemas } from '../api/client'
 import type { Frame } from '../api/stream'
+import { Attempt } from '../parts/attempt.svelte'
 import { newKey, type Participant, type Turn } from './participant'
 
 type Message = Schemas['VisibleMessage']
@@ -13,16 +14,23 @@ export class Conversation {
   locale = $state('')
   wait: Schemas['WaitView'] | null = $state.raw(null)
   hasEnded = $state(false)
-  isBusy = $state(true)
   isOnline = $state(true)
   /** The cursor of earlier messages. */
   earlier: string | undefined = $state()
   /** A message that the server has not taken. */
   unsent: Unsent | null = $state.raw(null)
-  problem: unknown = $state.raw(null)
+  #work = new Attempt()
   #stop = new AbortController()
 
   constructor(readonly participant: Participant) {}
+
+  get isBusy(): boolean {
+    return this.#work.isBusy
+  }
+
+  get problem(): unknown {
+    return this.#work.error
+  }
 
   /** Begin or continue the session, and follow it from then on. */
   async open() {
@@ -66,18 +74,9 @@ export class Conversation {
 
   /** Run an action as the one that is under way; return whether it succeeded. */
   async #attempt(action: () => Promise<void>): Promise<boolean> {
-    this.isBusy = true
-    this.problem = null
-    try {
-      await action()
-      return true
-    } catch (problem) {
-      this.problem = problem
-      return false
-    } finally {
-      this.said = this.said.filter((each) => !each.pending)
-      this.isBusy = false
-    }
+    const isDone = await this.#work.run(action)
+    this.said = this.said.filter((each) => !each.pending)
+    return isDone
   }
 
   #take(turn: Turn) {
@@ -98,7 +97,7 @@ export class Conversation {
       const onConnection = (isOnline: boolean) => (this.isOnline = isOnline)
       await this.participant.follow(after, (frame) => this.#onEvent(frame), onConnection, this.#stop.signal)
     } catch (problem) {
-      this.problem = problem
+      this.#work.error = problem
     } finally {
       this.#isFollowing = false
     }

@@ -1,5 +1,5 @@
 // A participant: enters by a link, keeps a valid token in memory, sends messages and follows the session.
-import { api, ApiProblem, dataOf, problemOf, type Schemas } from '../api/client'
+import { api, ApiProblem, dataOf, problemOf, unanswered, type Schemas } from '../api/client'
 import { framesOf, runTurn, type Frame } from '../api/stream'
 import { store, stored } from '../parts/storage'
 
@@ -150,10 +150,6 @@ export async function readLink(link: string): Promise<Schemas['LinkPage']> {
 /** Whether the same request may succeed later: the connection, a restart of the server, too many requests. */
 function isPassing(problem: unknown): boolean {
   return problem instanceof ApiProblem && [0, 429, 502, 503, 504].includes(problem.status)
-}
-
-function unanswered(): never {
-  throw new ApiProblem(0, 'OFFLINE', 'the server did not answer', '')
 }
 
 /** Wait, at random between half of the time and all of it, so that clients do not come back at once; less when online. */

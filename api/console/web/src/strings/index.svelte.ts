@@ -25,10 +25,14 @@ export function language(): Language {
   return chosen.language
 }
 
-export function setLanguage(name: Language) {
+function show(name: Language) {
   chosen.language = name
-  store(KEY, name)
   document.documentElement.lang = name
+}
+
+export function setLanguage(name: Language) {
+  show(name)
+  store(KEY, name)
 }
 
 document.documentElement.lang = chosen.language
@@ -36,9 +40,7 @@ document.documentElement.lang = chosen.language
 /** Show a page in the language of a locale, if it is one of ours, without choosing it for other visits. */
 export function showIn(locale: string) {
   const name = locale.split('-')[0]
-  if (name !== 'en' && name !== 'zh') return
-  chosen.language = name
-  document.documentElement.lang = name
+  if (name === 'en' || name === 'zh') show(name)
 }
 
 export function timeText(value: string | null | undefined): string {
