@@ -18,6 +18,7 @@ from api.settings import Settings
 from runtime.prompts.prompt import SentPrompt, read_prompt
 from runtime.prompts.templates import (
     NAMES,
+    PARTS,
     Name,
     PromptInvalid,
     PromptMissing,
@@ -61,7 +62,7 @@ async def run_trial(session: RecordedSession, trial: PromptTrial, settings: Sett
         fail(f"session {session.head.session_id} has no turn {trial.turn}; its last is {session.head.turn}")
     name = _template_name(trial.file)
     again = _chosen(await calls_of_turn(session, trial.turn), trial, name)
-    if name not in {again.request.purpose, "data"}:
+    if name not in {again.request.purpose, *PARTS}:
         fail(f"call {again.call.number} uses the template {again.request.purpose}.jinja, not {trial.file.name}")
     with failing(PromptInvalid):
         edited = TemplateSource(
@@ -130,7 +131,7 @@ def _chosen(calls: Sequence[CallAgain], trial: PromptTrial, name: Name) -> CallA
     """Return the call to run again; end the command if it is not exactly one."""
     if not calls:
         fail(f"turn {trial.turn} has no call of a language model that can be repeated")
-    using = [each for each in calls if name in {each.request.purpose, "data"}]
+    using = [each for each in calls if name in {each.request.purpose, *PARTS}]
     chosen = using if trial.number is None else [each for each in calls if each.call.number == trial.number]
     if len(chosen) != 1:
         known = ", ".join(f"{each.call.number} ({each.call.purpose}, {each.call.action_id})" for each in calls)

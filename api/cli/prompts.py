@@ -18,6 +18,7 @@ from runtime.prompts.template_checks import faults_in
 from runtime.prompts.templates import (
     LANGUAGES,
     NAMES,
+    PARTS,
     Name,
     PromptInvalid,
     PromptMissing,
@@ -157,7 +158,7 @@ def copy(settings: Settings, scheme: str, purposes: Sequence[Name], locale: str 
         copies = {
             custom_path(settings.prompts_folder, scheme, each, name): templates.find(name, each).text
             for each in languages
-            for name in purposes or [name for name in NAMES if name != "data"]
+            for name in purposes or [name for name in NAMES if name not in PARTS]
         }
     existing = [path for path in copies if path.exists()]
     if existing and not force:

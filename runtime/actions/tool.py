@@ -1,13 +1,12 @@
 """`tool`: calls a tool and stores its result; a failure continues as `on_fail` says, or ends the turn."""
 
 from runtime.actions.outcomes import DONE, Enter, Finish, Jump, Outcome
-from runtime.state.scopes import WriteRefused
 from runtime.state.tool_ports import ToolCallFailed, ToolFailure
 from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import count_visit
-from runtime.turn.tool_use import ToolUse, use_tool
+from runtime.turn.tool_use import ToolUse, store_result, use_tool
 from scripts.expressions.values import Value
-from scripts.model.actions import FAILURE, ON_FAIL, CallTool, FailureExit, Into, OnInterrupted
+from scripts.model.actions import FAILURE, ON_FAIL, CallTool, FailureExit, OnInterrupted
 from scripts.model.base import Template
 from scripts.model.tools import ToolDefinition, seconds_of
 
@@ -33,7 +32,7 @@ async def call_tool(run: TurnContext, action: CallTool) -> Outcome:
     if reply.failure is not None:
         return _failed(run, action, reply.failure)
     if action.into is not None:
-        store(run, action.into, reply.result)
+        store_result(run, action.into, reply.result)
     return DONE
 
 
@@ -43,23 +42,11 @@ def on_interrupted_of(tool: ToolDefinition, written: OnInterrupted | None) -> On
 
 
 def _arguments(run: TurnContext, action: CallTool, tool: ToolDefinition) -> dict[str, Value]:
-    """Return the arguments with the declared defaults; one that is null is left out."""
     given: dict[str, Value] = {
         name: run.text(value) if isinstance(value, Template) else run.value(value)
         for name, value in action.given.items()
     }
-    defaults = {name: schema["default"] for name, schema in tool.params.items() if "default" in schema}
-    return {name: value for name, value in (defaults | given).items() if value is not None}
-
-
-def store(run: TurnContext, into: Into, result: Value) -> None:
-    """Store a result in variables; one that cannot store its part stays unset, with a warning."""
-    for name, part in into.variables.items():
-        value = result if not part else result.get(part) if isinstance(result, dict) else None
-        try:
-            run.assign(name, value, "script")
-        except WriteRefused as refused:
-            run.warn("value_missing", f"`{name}` stays unset: {refused}")
+    return tool.with_defaults(given)
 
 
 def _failed(run: TurnContext, action: CallTool, failure: ToolFailure) -> Outcome:

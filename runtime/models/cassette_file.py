@@ -6,12 +6,14 @@ the last one serves all further calls. Summaries and memos of the conversation a
 `context.memo`; without them they are extracts of the messages. The verdicts of a detector are listed under
 `DETECTOR.detect`, one for each user message from the first on (`{}`: nothing found; `{score: 0.9, label: crisis}`). An
 action that a session visits several times may have a list of such replies for each visit. A reply may contain the
-usage of its call, as `usage`::
+usage of its call, as `usage`, and the tools that the model calls before it, as `calls`::
 
     replies:
       ask_name:
         - What should I call you?
         - {exit: true, values: {user_name: Ana}, usage: {model: tea-1, input_tokens: 310, output_tokens: 12}}
+      help:
+        - {calls: [{tool: lookup_order, arguments: {order: "4711"}}], text: It is on its way.}
       ask_name.extract:
         - {values: {user_name: Ana}}
       how_heavy:
@@ -28,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from msgspec import Struct, json, structs
+from msgspec import Struct, json
 
 from runtime.state.ports import CONDENSING, Advance, Purpose, Usage
 from scripts.expressions.suggestions import suggest
@@ -47,12 +49,21 @@ ASIDES: frozenset[Purpose] = CONDENSING | {"extract", "route"}
 """The purposes of requests beside the conversation; their replies are counted by call, not by round."""
 
 
-class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedCall(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A call of a tool before a reply."""
+
+    tool: str
+    arguments: Mapping[str, Value] = {}
+    usage: Usage | None = None
+
+
+class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One reply in a file; `fail` makes the call fail instead, `retryable` or not."""
 
     text: str = ""
     values: Mapping[str, Value] = {}
     reasons: Mapping[str, str] = {}
+    calls: tuple[ScriptedCall, ...] = ()
     exit: bool | str | int | None = None
     exit_reason: str = ""
     understanding: int | None = None
@@ -207,7 +218,4 @@ def _layout(rounds: Sequence[Written] | Sequence[Sequence[Written]]) -> Layout:
 def _reply(written: Written) -> Layout:
     if isinstance(written, str):
         return written
-    defaults = structs.asdict(ScriptedReply())
-    fields = {name: value for name, value in structs.asdict(written).items() if value != defaults[name]}
-    usage = {"usage": json.decode(json.encode(written.usage))} if written.usage is not None else {}
-    return plain({name: dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()} | usage)
+    return plain(json.decode(json.encode(written)))

@@ -12,9 +12,19 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from runtime.models.cassette_file import ASIDES, Replies, ScriptedReply, Written, read_cassette
+from runtime.models.cassette_file import ASIDES, Replies, ScriptedCall, ScriptedReply, Written, read_cassette
 from runtime.models.offline_model import extracted
-from runtime.state.ports import CONDENSING, Model, ModelFailed, ModelReply, ModelRequest, OnReply, Usage, Verdict
+from runtime.state.ports import (
+    CONDENSING,
+    Model,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    OnReply,
+    ToolCall,
+    Usage,
+    Verdict,
+)
 
 # -- replaying --------------------------------------------------------------------------------------------------------
 
@@ -80,7 +90,7 @@ class ScriptedModel:
             which = "" if visits.every else f" of visit {request.visit + 1}"
             message = f"{name} has {len(replies)} replies{which}; none is written for round {request.round}"
             raise ModelFailed(message, retryable=False)
-        return _reply(replies[request.round])
+        return _next(replies[request.round], request)
 
     def holds(self, request: ModelRequest) -> bool:
         """Return whether there is a reply for this request."""
@@ -141,6 +151,20 @@ def _visits(replies: Sequence[Written] | Sequence[Sequence[Written]]) -> _Visits
     if plain or not replies:
         return _Visits((plain,), every=True)
     return _Visits(tuple(tuple(each) for each in replies if not isinstance(each, str | ScriptedReply)), every=False)
+
+
+def _next(written: Written, request: ModelRequest) -> ModelReply:
+    """Return the next call of a tool before a reply, or the reply after them. Raises ModelFailed."""
+    calls = written.calls if isinstance(written, ScriptedReply) else ()
+    done = len(request.outcomes)
+    if done >= len(calls):
+        return _reply(written)
+    wanted = calls[done]
+    if wanted.tool not in {offer.id for offer in request.offers}:
+        message = f"the reply written for {request.action_id} calls {wanted.tool}, which the action does not offer here"
+        raise ModelFailed(message, retryable=False)
+    raw = msgspec.json.encode(wanted).decode()
+    return ModelReply(tool_call=ToolCall(wanted.tool, wanted.arguments), usage=wanted.usage, raw=raw)
 
 
 def _counted(count: int, what: str) -> str:
@@ -217,7 +241,9 @@ class RecordingModel:
                 intent=reply.intent,
                 extracted=reply.extracted,
                 usage=reply.usage,
-            ),
+            )
+            if reply.tool_call is None
+            else _calling(reply.tool_call, reply.usage),
             reply.detected,
         )
         return reply
@@ -236,7 +262,9 @@ class RecordingModel:
         aside = request.purpose in ASIDES
         name = f"{request.action_id}.{request.purpose}" if aside else request.action_id
         number = request.asked if aside else request.round
-        self._replies.setdefault(name, {}).setdefault(request.visit, {})[number] = reply
+        replies = self._replies.setdefault(name, {}).setdefault(request.visit, {})
+        earlier = replies[number].calls if request.outcomes else ()
+        replies[number] = structs.replace(reply, calls=(*earlier, *reply.calls))
 
     def _keep_seen(self, request: ModelRequest, reply: ScriptedReply, detected: Mapping[str, Verdict]) -> None:
         """Record verdicts by turn and message. The usage is stored with the first detector of the call."""
@@ -247,6 +275,10 @@ class RecordingModel:
             each = structs.replace(reply if reply.fail else seen, usage=usage)
             self._replies.setdefault(f"{name}.detect", {}).setdefault(request.round, {})[request.asked] = each
             usage = None
+
+
+def _calling(call: ToolCall, usage: Usage | None) -> ScriptedReply:
+    return ScriptedReply(calls=(ScriptedCall(call.tool, call.arguments, usage),))
 
 
 def _listed(name: str, replies_of_action: _Replies) -> list[Written] | list[list[Written]]:

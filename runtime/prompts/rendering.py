@@ -19,10 +19,10 @@ from runtime.context.fitting import MESSAGE_TOKENS, cut_message, cut_text, cut_v
 from runtime.context.windows import ContextStrategy, TokenWindow, head_of
 from runtime.prompts.escaping import Marks, encoded, message_line, others_in, tagged
 from runtime.prompts.prompt import Prompt, prompt_of
-from runtime.prompts.shapes import limits_of, shape_of, single_outputs, wanted_records
+from runtime.prompts.shapes import is_judged, limits_of, shape_of, single_outputs, wanted_records
 from runtime.prompts.templates import Name, Templates, TemplateSource
 from runtime.state.events import Message
-from runtime.state.ports import CONDENSING, ModelFailed, ModelRequest
+from runtime.state.ports import CONDENSING, ModelFailed, ModelRequest, ToolOutcome
 from runtime.state.recall_types import MemoryLine
 from scripts.expressions.sandbox import MISSING, ExpressionFailed
 from scripts.expressions.values import Value
@@ -68,8 +68,16 @@ class Prompts:
 
     def _filled(self, name: Name, request: ModelRequest, variables: _Variables) -> str:
         source = self._templates.find(name, request.locale, request.scheme)
-        data = self._templates.find("data", request.locale, request.scheme)
-        return _fill(source, {**variables, "data": _fill(data, variables)})
+        parts = {"data": self._part("data", request, variables)}
+        if not (request.offers or request.outcomes):
+            return _fill(source, {**variables, **parts})
+        parts["tools"] = self._part("tools", request, {**variables, **_of_tools(request)})
+        filled = _fill(source, {**variables, **parts})
+        # a template written without tools in mind
+        return filled if "tools" in source.compiled.names else f"{filled}\n\n{parts['tools']}"
+
+    def _part(self, name: Name, request: ModelRequest, variables: _Variables) -> str:
+        return _fill(self._templates.find(name, request.locale, request.scheme), variables)
 
     def _data(self, request: ModelRequest, marks: Marks, tokens_left: int) -> str:
         """Return the data; the conversation gets the tokens that the other data leaves."""
@@ -92,8 +100,12 @@ def variables_for(name: Name) -> frozenset[str]:
     match name:
         case "data":
             return _OF_REQUESTS & _OF_CONDENSING
+        case "tools":
+            return _OF_REQUESTS | {"tool_list", "has_results"}
         case "summarise" | "memo":
             return _OF_CONDENSING | {"data"}
+        case "ask" | "chat":
+            return _OF_REQUESTS | {"data", "tools"}
         case _:
             return _OF_REQUESTS | {"data"}
 
@@ -138,6 +150,7 @@ def _blocks(
         before.append(tagged("memories", _remembered(request.memories, int(left * _MEMORIES_PART))))
         left -= tokens_of(before[-1]) + 1
     after = [of_value("known", dict(request.known))] if request.known else []
+    after += [of_value("tool_results", list(map(_outcome, request.outcomes)))] if request.outcomes else []
     return before, [*after, *reply], spoken, left
 
 
@@ -186,7 +199,7 @@ _OF_REQUESTS = frozenset(
         "has_reply",
         "has_memories",
     }
-    | {"structured", "criteria", "outputs", "records", "intents", "detectors"}
+    | {"structured", "judged", "has_tools", "criteria", "outputs", "records", "intents", "detectors"}
 )
 
 
@@ -205,6 +218,8 @@ def _of_request(request: ModelRequest, marks: Marks) -> _Variables:
         "round": request.round,
         "has_reply": request.reply is not None,
         "structured": structured,
+        "judged": is_judged(request),
+        "has_tools": bool(request.offers),
         "criteria": request.criteria,
         "outputs": [_wanted(output) for output in single_outputs(request)],
         "records": [
@@ -216,6 +231,32 @@ def _of_request(request: ModelRequest, marks: Marks) -> _Variables:
             {"id": id, "define": each.define, "labels": list(each.labels)} for id, each in request.detectors.items()
         ],
     }
+
+
+def _of_tools(request: ModelRequest) -> _Variables:
+    return {
+        "tool_list": [
+            {
+                "name": offer.id,
+                "define": offer.define,
+                "params": [
+                    {"name": name, "schema": encoded(dict(schema)), "required": name in offer.required}
+                    for name, schema in offer.params.items()
+                ],
+            }
+            for offer in request.offers
+        ],
+        "has_results": bool(request.outcomes),
+    }
+
+
+def _outcome(outcome: ToolOutcome) -> Value:
+    """Return the outcome of a call as the model reads it."""
+    call: dict[str, Value] = {"tool": outcome.call.tool, "arguments": dict(outcome.call.arguments)}
+    failure = outcome.failure
+    if failure is not None:
+        return {**call, "failure": failure.kind, "message": failure.message}
+    return {**call, "result": outcome.result}
 
 
 def _of_condense(request: ModelRequest) -> _Variables:

@@ -4,13 +4,15 @@ Models without a response schema write ``EXIT``, ``"True"`` or ``是``, put valu
 value that cannot be valid for its output is ignored.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from typing import TypeAlias, get_args
 
 from runtime.prompts.shapes import single_outputs, wanted_records
-from runtime.state.ports import Advance, ModelReply, ModelRequest, Verdict
+from runtime.state.ports import Advance, ModelReply, ModelRequest, ToolCall, ToolOffer, Verdict
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, bounded, is_given, number_in
+from scripts.model.tools import JsonSchema
 from scripts.model.variables import Output, Records
 
 REASON_CHARS_MAX = 1_000
@@ -20,6 +22,7 @@ _Fields: TypeAlias = Mapping[str, object]
 _RESERVED = frozenset(
     {"progress", "exit", "exit_reason", "understanding", "has_questions", "values", "reasons", "text"}
 )
+_OF_CALLS = frozenset({"tool", "tool_call", "arguments"})
 _ADVANCES: Mapping[str, Advance] = {each: each for each in get_args(Advance)}
 
 
@@ -43,6 +46,7 @@ def reply_of(request: ModelRequest, data: object) -> ModelReply:
         progress=_ADVANCES.get(_plain(_text(fields.get("progress")))),
         intent=_intent(request, fields.get("intent")),
         detected=_detected(request, fields.get("detected", data)),
+        tool_call=_tool_call(request, fields) if request.offers else None,
     )
 
 
@@ -88,7 +92,8 @@ def _values(request: ModelRequest, data: _Fields, fields: _Fields) -> dict[str, 
     """Return the values by name, from `values` or from the fields beside it."""
     under = fields.get("values")
     inner = _by_name(under) if isinstance(under, Mapping) else {}
-    beside = {name: value for name, value in _by_name(data).items() if _plain(name) not in _RESERVED}
+    reserved = _RESERVED | _OF_CALLS if request.offers else _RESERVED
+    beside = {name: value for name, value in _by_name(data).items() if _plain(name) not in reserved}
     found: dict[str, Value] = {}
     for output in single_outputs(request):
         value = _fitting(output, _lookup(output.get, inner, beside))
@@ -206,3 +211,54 @@ def _seen(raw: object) -> Verdict | None:
     if score is None:
         return None
     return Verdict(min(max(score, 0.0), 1.0), _text(fields.get("label"))[:REASON_CHARS_MAX])
+
+
+# -- calls of tools ---------------------------------------------------------------------------------------------------
+
+
+def _tool_call(request: ModelRequest, fields: _Fields) -> ToolCall | None:
+    """Return the call of an offered tool; models also write it as `{name, arguments}`, by itself or as `tool`."""
+    called = fields.get("tool", fields.get("tool_call", fields.get("name")))
+    inner = {_plain(name): value for name, value in _by_name(called).items()} if isinstance(called, Mapping) else fields
+    name = _text(inner.get("name", inner.get("tool")) if isinstance(called, Mapping) else called).strip()
+    offer = next((each for each in request.offers if each.id.casefold() == name.casefold()), None)
+    return None if offer is None else ToolCall(offer.id, _arguments(offer, inner.get("arguments")))
+
+
+def _arguments(offer: ToolOffer, raw: object) -> dict[str, Value]:
+    """Return the arguments by name, without those that are null."""
+    try:
+        given = bounded(_decoded(raw) if isinstance(raw, str) else raw)
+    except ValueRefused:
+        return {}
+    named = _from_pairs(given) if isinstance(given, list) else given
+    if not isinstance(named, dict):
+        return {}
+    typed = {name: _argument(offer.params.get(name, {}), value) for name, value in named.items()}
+    return {name: value for name, value in typed.items() if value is not None}
+
+
+def _argument(schema: JsonSchema, value: Value) -> Value:
+    """Return an argument in the type of its schema, as far as its text or number can be read as one."""
+    kinds = schema.get("type")
+    match value:
+        case str() if kinds in {"array", "object"}:
+            return _decoded(value)
+        case str() if kinds in {"number", "integer"}:
+            number = number_in(value.strip())
+            return value if number is None else number
+        case str() if kinds == "boolean":
+            flag = value.strip().casefold()
+            return flag == "true" if flag in {"true", "false"} else value
+        case int() | float() if kinds == "string":
+            return _text(value)
+        case _:
+            return value
+
+
+def _decoded(text: str) -> Value:
+    """Return the value of a text in JSON; another text does not change."""
+    try:
+        return bounded(json.loads(text))
+    except (ValueError, RecursionError, ValueRefused):
+        return text

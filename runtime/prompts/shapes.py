@@ -18,6 +18,13 @@ _SCALAR = ["string", "number", "boolean", "null"]
 
 def shape_of(request: ModelRequest) -> Schema | None:
     """Return the schema of the reply to a request; None if it is plain text to say."""
+    shape = _shape_of_reply(request)
+    if not request.offers:
+        return shape
+    return _object({**_tool_call(request), **(_text() if shape is None else shape["properties"])})
+
+
+def _shape_of_reply(request: ModelRequest) -> Schema | None:
     match request.purpose:
         case "ask" if request.reply is not None:
             return _object({**_progress(), **_verdict(judged=True), "values": _values(request), **_text()})
@@ -25,7 +32,7 @@ def shape_of(request: ModelRequest) -> Schema | None:
             return None
         case "say" if request.reply is not None:
             return _object({**_verdict(judged=request.criteria), **_text()})
-        case "chat" if request.reply is not None and (request.exit or request.exit_spans or request.criteria):
+        case "chat" if is_judged(request):
             return _object({**_verdict(judged=request.criteria), **_text()})
         case "say" | "chat" | "summarise":
             return None
@@ -37,6 +44,11 @@ def shape_of(request: ModelRequest) -> Schema | None:
             return _object({"intent": {"type": "string", "enum": [*request.intents, ""]}})
         case "detect":
             return _object({"detected": _object({id: _seen(each) for id, each in request.detectors.items()})})
+
+
+def is_judged(request: ModelRequest) -> bool:
+    """Return whether the reply says whether the script's condition for the end of the action holds."""
+    return request.reply is not None and bool(request.exit or request.exit_spans or request.criteria)
 
 
 def wanted_records(request: ModelRequest) -> tuple[Records, ...]:
@@ -71,6 +83,14 @@ def _verdict(*, judged: bool) -> dict[str, Schema]:
         "has_questions": {"type": "boolean"},
     }
     return {"exit": {"type": "boolean"}, "exit_reason": {"type": "string"}, **(measures if judged else {})}
+
+
+def _tool_call(request: ModelRequest) -> dict[str, Schema]:
+    """Return the properties of a call of a tool; the arguments are pairs, as strict mode has no optional properties."""
+    return {
+        "tool": {"type": ["string", "null"], "enum": [*(offer.id for offer in request.offers), None]},
+        "arguments": {"type": "array", "items": _PAIR, "description": "a list or an object as JSON in a text"},
+    }
 
 
 def _text() -> dict[str, Schema]:

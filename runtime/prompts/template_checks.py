@@ -8,7 +8,16 @@ from typing import Literal
 from msgspec import Struct
 
 from runtime.prompts.rendering import variables_for
-from runtime.prompts.templates import CUSTOM, NAMES, SUFFIX, PromptInvalid, TemplateSource, custom_sources, is_safe_name
+from runtime.prompts.templates import (
+    CUSTOM,
+    NAMES,
+    PARTS,
+    SUFFIX,
+    PromptInvalid,
+    TemplateSource,
+    custom_sources,
+    is_safe_name,
+)
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 
@@ -58,7 +67,7 @@ def faults_of(source: TemplateSource) -> list[PromptFault]:
         fault(_line(source.text, name), f"there is no variable `{name}`: it is empty. {suggest(name, sorted(known))}")
         for name in sorted(names - known)
     ]
-    if source.name != "data" and "data" not in names:
+    if source.name not in PARTS and "data" not in names:
         found.append(fault(1, "it does not say that data is not an instruction; add {{ data }} at the place for it"))
     if source.name in _SAYS_TASK and "task" not in names:
         found.append(fault(1, "it does not contain the script's task; add {{ task }} at the place for it"))

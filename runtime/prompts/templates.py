@@ -18,10 +18,13 @@ from scripts.model.script import Locale
 from scripts.translations.localisation import language
 
 Name: TypeAlias = Literal[
-    "say", "ask", "extract", "think", "chat", "route", "detect", "summarise", "memo", "data"
+    "say", "ask", "extract", "think", "chat", "route", "detect", "summarise", "memo", "data", "tools"
 ]  # fmt: skip
-"""A purpose; or `data`, the rules for data, which every prompt contains."""
+"""A purpose; or a part of prompts: `data`, the rules for data, which every prompt contains; `tools`, what the model may
+call before it replies.
+"""
 
+PARTS: frozenset[Name] = frozenset({"data", "tools"})
 NAMES: tuple[Name, ...] = get_args(Name)
 LANGUAGES = ("en", "zh")  # of the default templates; the first serves all other languages
 DEFAULT = Path(__file__).parent / "default"

@@ -12,9 +12,11 @@ from runtime.state.events import Advance as Advance
 from runtime.state.events import Message
 from runtime.state.recall_types import MemoryLine, Recalled, RecallWish
 from runtime.state.state import Spent
+from runtime.state.tool_ports import ToolFailure
 from scripts.expressions.expressions import Spans
 from scripts.expressions.values import Value
 from scripts.model.script import Locale, Role
+from scripts.model.tools import JsonSchema
 from scripts.model.variables import Output, Records
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -44,6 +46,30 @@ class Verdict(Struct, frozen=True):
 
     score: float
     label: str = ""
+
+
+class ToolOffer(Struct, frozen=True, kw_only=True):
+    """A tool that the model may call instead of answering; `required` are the parameters that have no default."""
+
+    id: str
+    define: str
+    params: Mapping[str, JsonSchema]
+    required: tuple[str, ...]
+
+
+class ToolCall(Struct, frozen=True):
+    """A call of an offered tool that the model wants."""
+
+    tool: str
+    arguments: Mapping[str, Value] = {}
+
+
+class ToolOutcome(Struct, frozen=True, omit_defaults=True):
+    """A call that the model wanted, with its result or failure."""
+
+    call: ToolCall
+    result: Value = None
+    failure: ToolFailure | None = None
 
 
 class ConversationSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,11 +121,23 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     # unset if empty, so that requests without a summary keep the digests that were recorded before the field existed
     account: ConversationSummary | UnsetType = UNSET
     memories: tuple[MemoryLine, ...] | UnsetType = UNSET  # relevant units of the user's memory
+    tools: tuple[ToolOffer, ...] | UnsetType = UNSET
+    tool_outcomes: tuple[ToolOutcome, ...] | UnsetType = UNSET  # of the calls that the model wanted before its reply
 
     @property
     def conversation_summary(self) -> ConversationSummary:
         """Return the summary of the older part of the conversation, NO_SUMMARY if there is none."""
         return NO_SUMMARY if self.account is UNSET else self.account
+
+    @property
+    def offers(self) -> tuple[ToolOffer, ...]:
+        """Return the tools that the model may call."""
+        return () if self.tools is UNSET else self.tools
+
+    @property
+    def outcomes(self) -> tuple[ToolOutcome, ...]:
+        """Return the calls of tools that the model wanted before its reply."""
+        return () if self.tool_outcomes is UNSET else self.tool_outcomes
 
 
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -134,6 +172,7 @@ class ModelReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress: Advance | None = None
     intent: str = ""  # to route: the intent of the reply
     detected: Mapping[str, Verdict] = {}  # to detect: the verdict of each detector that found something
+    tool_call: ToolCall | None = None  # what the model wants to know before it replies; the other fields do not count
     extracted: bool = False  # to condense: built from the messages' own sentences, without a model
     raw: str = ""  # the model's literal output
     usage: Usage | None = None  # None: no language model was asked

@@ -24,6 +24,7 @@ from runtime.state.scopes import WriteRefused
 from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetExceeded, CallInterrupted
 from runtime.turn.context import ActionFailed, LimitExceeded, MessageStream, TurnContext, Wording
+from runtime.turn.model_tools import CALLS_OF_REPLY_MAX, call_for_model, tools_offered
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
 from scripts.model.actions import Action, AiAsk, AiSay, Chat, ModelStep
 from scripts.model.variables import Output, Records
@@ -103,8 +104,29 @@ async def complete(
         strategy=strategy,
         intents=intents or {},
         scheme=run.program.script.template_scheme,
+        tools=(tools_offered(run, action) if purpose in SPEAKING else ()) or UNSET,
     )
+    return await _reply_to(run, request, action, speak)
+
+
+async def _reply_to(
+    run: TurnContext, request: ModelRequest, action: Action, speak: Callable[[ModelReply], bool] | None
+) -> ModelReply:
+    """Return the model's reply, after the calls of tools that it wants; the last request offers no tool."""
+    while request.offers:
+        reply = await _ask(run, request, action, speak and partial(_is_said, speak))
+        if reply.tool_call is None:
+            return reply
+        outcomes = (*request.outcomes, await call_for_model(run, action, request, reply.tool_call))
+        offers = request.tools if len(outcomes) < CALLS_OF_REPLY_MAX else UNSET
+        asked = _request_number(run, request.purpose)
+        request = msgspec.structs.replace(request, asked=asked, tools=offers, tool_outcomes=outcomes)
     return await _ask(run, request, action, speak)
+
+
+def _is_said(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
+    """Return whether a text is said that a model may write instead of the call of a tool."""
+    return verdict.tool_call is None and speak(verdict)
 
 
 async def detect(run: TurnContext, said: Message, watched: Mapping[str, DetectorQuestion]) -> ModelReply:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from runtime.state.events import ToolAnswered, ToolCalled
+from runtime.state.scopes import WriteRefused
 from runtime.state.tool_ports import CallOptions, ToolCallFailed, ToolReply, ToolRequest, ToolResult
 from runtime.tools.results import check_arguments
 from runtime.turn.context import LimitExceeded, TurnContext
 from scripts.expressions.values import Value
-from scripts.model.actions import OnInterrupted
+from scripts.model.actions import Into, OnInterrupted
 from scripts.model.tools import ToolDefinition
 
 
@@ -49,6 +50,16 @@ async def use_tool(run: TurnContext, use: ToolUse) -> ToolReply:
         reply = ToolReply(failure=failed.failure)
     run.record(ToolAnswered(use.action_id, use.tool.id, reply.result, reply.failure))
     return reply
+
+
+def store_result(run: TurnContext, into: Into, result: Value) -> None:
+    """Store a result in variables; one that cannot store its part stays unset, with a warning."""
+    for name, part in into.variables.items():
+        value = result if not part else result.get(part) if isinstance(result, dict) else None
+        try:
+            run.assign(name, value, "script")
+        except WriteRefused as refused:
+            run.warn("value_missing", f"`{name}` stays unset: {refused}")
 
 
 async def _call(run: TurnContext, use: ToolUse, request: ToolRequest) -> ToolResult:

@@ -39,6 +39,7 @@ from scripts.model.actions import (
     Form,
     Leading,
     ListedChoices,
+    ModelTool,
     Recall,
     Remember,
     Say,
@@ -50,6 +51,7 @@ from scripts.model.actions import (
     outputs_of,
     policies,
     rounds_of,
+    tools_of,
     walk,
 )
 from scripts.model.base import ID_CHARS_MAX, Expression, Location, Template
@@ -370,6 +372,7 @@ class _Checker:
         """Check what only actions of this type have."""
         self.faults(action_faults(action))
         self.exits(action)
+        self.offers(action)
         match action:
             case Say() if not any(text.source.strip() for text in action.texts):
                 self.add("EMPTY_TEXT", "the text is empty", action.mark("say"))
@@ -437,11 +440,27 @@ class _Checker:
             self.unknown("role", role, roles, at)
 
     def tool(self, action: CallTool) -> None:
-        tool = next((tool for tool in self.script.tools if tool.id == action.tool), None)
-        if tool is None:
-            self.unknown("tool", action.tool, self.script.tools, action.mark("tool"))
-        else:
+        tool = self.found_tool(action)
+        if tool is not None:
             self.faults(tool_checks.call_faults(action, tool, self.declaration))
+
+    def offers(self, action: Action) -> None:
+        """Check the tools that the model of an action may call."""
+        seen = set[str]()
+        for offer in tools_of(action):
+            tool = self.found_tool(offer)
+            if offer.tool in seen:
+                self.add("DUPLICATE_ID", f"the tool {offer.tool} is listed twice", offer.mark("tool"))
+            elif tool is not None:
+                self.faults(tool_checks.offer_faults(offer, tool, self.declaration))
+            seen.add(offer.tool)
+
+    def found_tool(self, use: CallTool | ModelTool) -> ToolDefinition | None:
+        """Return the tool that an action or a model calls; report one that is not declared."""
+        tool = next((tool for tool in self.script.tools if tool.id == use.tool), None)
+        if tool is None:
+            self.unknown("tool", use.tool, self.script.tools, use.mark("tool"))
+        return tool
 
     def declaration(self, name: str) -> Declaration | None:
         """Return the declaration of a variable that is visible here."""

@@ -454,6 +454,7 @@ def _leading(action: AiAsk) -> tuple[Read | Write, ...]:
     skipped = next((f"`{key}: skip`" for key, each in policies(action).items() if each.then.policy == "skip"), "")
     return (
         *looks,
+        *_looking_up(action),
         *_outputs(action.outputs, action.on_fail, f"there is no valid answer ({skipped})" if skipped else ""),
     )
 
@@ -520,7 +521,14 @@ def _chatting(action: Chat) -> Effect:
     looks = _looks(action.task, *(each.say for each in after))
     conditions = _exiting(action.exits)
     leaves = _leaves(*(each.then for each in after))
-    return Effect((*looks, *conditions), leaves=leaves, waits="always", says=True)
+    steps: tuple[Read | Write, ...] = (*looks, *conditions, *_looking_up(action))
+    return Effect(steps, leaves=leaves, waits="always", says=True)
+
+
+def _looking_up(action: AiAsk | Chat) -> Iterator[Write]:
+    """Yield the writes of the tools that the model may call."""
+    for into in (each.into for each in action.tools if each.into is not None):
+        yield from (Write(name, into.mark(name), doubt="the model does not call the tool") for name in into.variables)
 
 
 def _choosing(action: Choose) -> Effect:

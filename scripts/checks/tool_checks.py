@@ -8,7 +8,7 @@ from scripts.expressions.expressions import compile_expression, compile_template
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, shorten
-from scripts.model.actions import CallTool
+from scripts.model.actions import CallTool, Into, ModelTool
 from scripts.model.base import Location, Template
 from scripts.model.diagnostics import Fault
 from scripts.model.json_schemas import SchemaInvalid, check_schema, schema_problem
@@ -134,7 +134,21 @@ def call_faults(action: CallTool, tool: ToolDefinition, declared: FindDeclaratio
             yield Fault("PARAMETER_MISSING", message, action.mark("tool"), fix)
     if action.timeout is not None and not 0 < seconds_of(action.timeout) <= TIMEOUT_S_MAX:
         yield _too_long(action.mark("timeout"))
-    yield from _result_faults(action, tool, declared)
+    if action.into is not None:
+        yield from _result_faults(action.into, tool, declared)
+
+
+def offer_faults(offer: ModelTool, tool: ToolDefinition, declared: FindDeclaration) -> Iterator[Fault]:
+    """Yield every problem of a tool that the model of an action may call."""
+    at = offer.mark("tool")
+    if tool.makes_changes:
+        message = f"a model calls no tool that changes something, as {tool.id} does"
+        yield Fault("TOOL_NOT_FOR_MODELS", message, at)
+    if not tool.define.strip():
+        message = f"the tool {tool.id} has no `define`, so a model cannot know its purpose"
+        yield Fault("TOOL_NOT_DESCRIBED", message, at)
+    if offer.into is not None:
+        yield from _result_faults(offer.into, tool, declared)
 
 
 def _value_faults(name: str, value: Given, schema: JsonSchema, declared: FindDeclaration) -> Iterator[Fault]:
@@ -160,10 +174,10 @@ def _value_faults(name: str, value: Given, schema: JsonSchema, declared: FindDec
             yield Fault("TOOL_VALUE_MISMATCH", message, value.at)
 
 
-def _result_faults(action: CallTool, tool: ToolDefinition, declared: FindDeclaration) -> Iterator[Fault]:
-    into, fields = action.into, tool.result_fields
-    for name, part in into.variables.items() if into is not None else ():
-        at = into.mark(name) if into is not None else action.at
+def _result_faults(into: Into, tool: ToolDefinition, declared: FindDeclaration) -> Iterator[Fault]:
+    fields = tool.result_fields
+    for name, part in into.variables.items():
+        at = into.mark(name)
         if part and tool.result and "object" not in _types_of(tool.result, frozenset({"object"})):
             message, fix = f"the result of {tool.id} has no fields", f"Write `into: {name}`."
             yield Fault("RETURN_UNKNOWN", message, at, fix)

@@ -33,6 +33,7 @@ from scripts.model.actions import (
     OwnAction,
     Recall,
     outputs_of,
+    tools_of,
     walk,
 )
 from scripts.model.base import Expression, Location, Template
@@ -287,6 +288,7 @@ def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
         yield from ((variable.name, None) for _, variable in variables_of(action))
     if isinstance(action, CallTool) and action.into is not None:
         yield from ((name, None) for name in action.into.variables)
+    yield from ((name, None) for each in tools_of(action) if each.into is not None for name in each.into.variables)
     if isinstance(action, Recall):
         yield action.into, InferredType("list")  # its type if no other type is declared
 

@@ -94,6 +94,19 @@ OnInterrupted: TypeAlias = Literal["retry", "fail"]
 """Whether a language model call that a crash interrupted is retried, or fails with an error first."""
 
 
+class Into(Node, frozen=True, kw_only=True):
+    """The variables that store a result: each takes a field of it, or all of it if the field is empty."""
+
+    variables: Mapping[str, str]
+
+
+class ModelTool(Node, frozen=True, kw_only=True):
+    """A tool that the model may call before it answers, and the variables that store the result."""
+
+    tool: str
+    into: Into | None = None
+
+
 class ModelStep(Step, frozen=True, kw_only=True):
     """The additional keys of actions that call a language model."""
 
@@ -150,6 +163,7 @@ class AiAsk(ModelStep, frozen=True, kw_only=True):
     max_rounds: Rounds = ROUNDS_DEFAULT
     invalid: Template | None = None
     on_fail: OnFail = OnFail()
+    tools: tuple[ModelTool, ...] = ()
     on_blocked: Policy | None = None
     on_off_topic: Policy | None = None
     remind: tuple[Reminder, ...] = ()
@@ -339,12 +353,6 @@ class Recall(Step, frozen=True, kw_only=True):
     min_score: Score | None = None
 
 
-class Into(Node, frozen=True, kw_only=True):
-    """The variables that store a result: each takes a field of it, or all of it if the field is empty."""
-
-    variables: Mapping[str, str]
-
-
 class FailureExit(Node, frozen=True, kw_only=True):
     """Where the conversation continues after a failed tool; `skip`: with the next action."""
 
@@ -394,6 +402,7 @@ class Chat(ModelStep, frozen=True, kw_only=True):
     exits: tuple[Exit, ...] = field(name="exit", default=())
     max_rounds: Annotated[int, Meta(ge=1, le=CHAT_ROUNDS_MAX)] = ROUNDS_MAX
     context: Context | None = None
+    tools: tuple[ModelTool, ...] = ()
     on_blocked: Policy | None = None
     on_off_topic: Policy | None = None
     remind: tuple[Reminder, ...] = ()
@@ -551,6 +560,11 @@ def policies(action: Action) -> "Mapping[PolicyKey, Policy]":
         return {}
     found: Mapping[PolicyKey, Policy | None] = {"on_blocked": action.on_blocked, "on_off_topic": action.on_off_topic}
     return {key: policy for key, policy in found.items() if policy is not None}
+
+
+def tools_of(action: Action) -> tuple[ModelTool, ...]:
+    """Return the tools that the model of an action may call."""
+    return action.tools if isinstance(action, AiAsk | Chat) else ()
 
 
 def rounds_of(action: Asking | Chat) -> int:

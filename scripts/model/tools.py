@@ -92,6 +92,11 @@ class ToolDefinition(Node, frozen=True, kw_only=True):
             "additionalProperties": False,
         }
 
+    def with_defaults(self, arguments: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the arguments of a call with the declared defaults; one that is null is left out."""
+        defaults = {name: schema["default"] for name, schema in self.params.items() if "default" in schema}
+        return {name: value for name, value in (defaults | dict(arguments)).items() if value is not None}
+
     @property
     def required(self) -> tuple[str, ...]:
         """The parameters without a default."""

@@ -65,6 +65,7 @@ SHORTHANDS = {
     "Arm": "arm",
     "Translation": "text",
     "Line": "content",
+    "ModelTool": "tool",
     "Context": "strategy",
     "MemoryPlan": "strategy",
     "CaseMemory": "text",

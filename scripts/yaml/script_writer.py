@@ -24,6 +24,7 @@ from scripts.model.actions import (
     Into,
     Loop,
     Media,
+    ModelTool,
     OnFail,
     OnToolFailure,
     Onward,
@@ -265,6 +266,8 @@ class _Writer:
                 return Record(self.branches(value), flow=False)
             case Arm(weight=1, define=""):
                 return value.id
+            case ModelTool(into=None):
+                return value.tool
             case Line(role="user"):
                 return value.content
             case Output() if len(pairs := self.pairs(value)) == 1:

@@ -53,6 +53,10 @@ def read_reply(raw: str, request: ModelRequest, prompt: Prompt, *, is_called: bo
     found = object_in(raw, prompt.schema)
     if found is not None:
         reply = msgspec.structs.replace(reply_of(request, found), raw=raw)
+        if reply.tool_call is not None:
+            return Read(reply)
+        if request.offers and not (reply.text.strip() or reply.exit):
+            raise AttemptFailure("unusable")  # it calls a tool that does not exist, or does nothing at all
         if reply.exit is not None or "exit" not in prompt.schema["properties"]:
             return Read(reply)
         if reply.text.strip():

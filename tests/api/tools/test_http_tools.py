@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from api.catalog.catalog import Catalog
+from api.models import make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
-from api.settings import ToolSecret
+from api.settings import ToolSecret, load_settings
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
 from store.store import Store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
+from tests.support.openai_server import Endpoint
 from tests.support.tool_service import ServiceAnswer, ToolService
 
 SCRIPT = """
@@ -248,3 +250,68 @@ async def test_recorded_session_replays_without_the_service(app: OpenApp, tmp_pa
     found = await find_session(source, "default", session["sessionId"])
     assert [each.outcome async for each in replay(found)] == ["same", "same", "same"]
     await store.close()
+
+
+# -- called by a model ------------------------------------------------------------------------------------------------
+
+
+MODEL_SCRIPT = """
+cuebook: 1
+script: desk
+tools:
+  - tool: lookup_order
+    define: Finds an order.
+    http: {url: "URL/orders/{{ order }}"}
+    params: {order: {type: string}}
+    result: {type: object, properties: {status: {type: string}}, required: [status]}
+actions:
+  - {id: help, chat: Help with an order., opens: user, tools: [{tool: lookup_order, into: {status: status}}]}
+"""
+WANTED = {"tool": "lookup_order", "arguments": [{"name": "order", "value": "17"}], "text": ""}
+ANSWERED = {"tool": None, "arguments": [], "text": "It was sent."}
+
+
+@asynccontextmanager
+async def desk(app: OpenApp, folder: Path, service: ToolService, endpoint: Endpoint) -> AsyncIterator[ApiClient]:
+    settings = load_settings(None, {"model": "openai:tiny", "model_url": endpoint.url, "model_attempts": 1}, {})
+    live: dict[str, Any] = {"tools": "live", "tool_private_targets": [service.target]}
+    async with app(folder, make_model(settings), **live) as api:
+        await api.publish_script(MODEL_SCRIPT.replace("URL", service.url))
+        yield api
+
+
+async def test_model_calls_a_service_before_it_answers(app: OpenApp, tmp_path: Path, endpoint: Endpoint):
+    async with ToolService().serving() as service, desk(app, tmp_path, service, endpoint) as api:
+        service.will({"status": "sent"})
+        session = await api.create_session("desk")
+        endpoint.will(content=WANTED)
+        endpoint.will(content=ANSWERED)
+        assert said(await api.send_texts(session, "Where is order 17?")) == ["It was sent."]
+        assert [each.path for each in service.requests] == ["/orders/17"]
+        assert '{"tool": "lookup_order", "arguments": {"order": "17"}, "result": {"status": "sent"}}' in (
+            endpoint.requests[1].text
+        )
+        calls = (await api.read(f"/api/sessions/{session['sessionId']}/calls"))["data"]
+        assert sorted(each["purpose"] for each in calls) == ["chat", "chat", "tool"]
+        answer = await api.read(f"/api/sessions/{session['sessionId']}")
+        assert answer["variables"]["status"] == "sent"
+    store = Store.open(tmp_path)
+    source = ReplaySource(store, Catalog(store, None), Limits())
+    found = await find_session(source, "default", session["sessionId"])
+    assert [each.outcome async for each in replay(found)] == ["same", "same"]
+    await store.close()
+
+
+async def test_another_attempt_repeats_neither_the_call_nor_the_request_for_it(
+    app: OpenApp, tmp_path: Path, endpoint: Endpoint
+):
+    async with ToolService().serving() as service, desk(app, tmp_path, service, endpoint) as api:
+        service.will({"status": "sent"})
+        session = await api.create_session("desk")
+        endpoint.will(content=WANTED)
+        endpoint.will(status=400, error="no")
+        refused = await api.send_message(session, {"content": "Where is order 17?"})
+        assert refused.json()["error"]["code"] == "LLM_SERVICE_ERROR"
+        endpoint.will(content=ANSWERED)
+        assert said(await api.send_texts(session, "Where is order 17?")) == ["It was sent."]
+        assert (len(service.requests), len(endpoint.requests)) == (1, 3)

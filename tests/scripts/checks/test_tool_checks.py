@@ -96,3 +96,47 @@ def test_tools_of_a_side_file_are_known():
     text = SCRIPT.replace(tools, "use: [tools.yaml]\n")
     reading = read_script(Source(text, side_files={"tools.yaml": tools}))
     assert [each.message for each in reading.errors] == []
+
+
+OFFERED = """
+cuebook: 1
+script: shop
+declare: [{var: title, type: text}, {var: found, type: boolean}]
+tools:
+  - tool: find
+    define: Finds a book.
+    http: {url: "https://shop.example/{{ shelf }}"}
+    params: {shelf: {type: string}}
+    result: {type: object, properties: {number: {type: integer}}}
+actions:
+  - chat: Help with the book.
+    tools: [{tool: find, into: {title: number}}]
+  - {say: "{{ title }}", when: title}
+"""
+
+
+def test_tools_of_a_model_have_no_problem():
+    assert [each.code for each in read_script(Source(OFFERED)).problems if each.severity != "note"] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("{tool: find, into: {title: number}}", "fnd", "TOOL_UNKNOWN unknown tool fnd"),
+        ("{title: number}}", "{title: numbr}}", "RETURN_UNKNOWN the result of find has no field `numbr`"),
+        ("{title: number}}", "{found: number}}", "TOOL_VALUE_MISMATCH `found` is declared as boolean"),
+        ("}}]", "}}, find]", "DUPLICATE_ID the tool find is listed twice"),
+        ("http: {url", "http: {method: POST, url", "TOOL_NOT_FOR_MODELS a model calls no tool that changes something"),
+        ("define: Finds a book.", "define: ''", "TOOL_NOT_DESCRIBED the tool find has no `define`"),
+    ],
+)
+def test_problem_of_a_tool_of_a_model(old: str, new: str, problem: str):
+    assert old in OFFERED
+    found = read_script(Source(OFFERED.replace(old, new))).problems
+    assert any(f"{each.code} {each.message}".startswith(problem) for each in found), found
+
+
+def test_variable_that_only_a_call_of_the_model_sets_may_be_unset():
+    found = read_script(Source(OFFERED.replace(", when: title", ""))).problems
+    messages = [each.message for each in found if each.code == "VARIABLE_MAYBE_UNSET"]
+    assert [("`title`" in each, "the model does not call the tool" in each) for each in messages] == [(True, True)]
