@@ -24,6 +24,7 @@ from api.errors import CODES, ErrorAnswer
 _NOT_FOUND = {
     "sessionId": "SESSION_NOT_FOUND",
     "scriptId": "SCRIPT_NOT_FOUND",
+    "draftId": "DRAFT_NOT_FOUND",
     "webhookId": "WEBHOOK_NOT_FOUND",
     "deliveryId": "DELIVERY_NOT_FOUND",
     "keyId": "KEY_NOT_FOUND",

@@ -31,6 +31,7 @@ ScriptId: TypeAlias = Annotated[str, PathParameter(name="scriptId")]
 UnitId: TypeAlias = Annotated[str, PathParameter(name="unitId")]
 GroupId: TypeAlias = Annotated[str, PathParameter(name="groupId")]
 JobId: TypeAlias = Annotated[str, PathParameter(name="jobId")]
+DraftId: TypeAlias = Annotated[str, PathParameter(name="draftId", description="The id of the script.")]
 LinkId: TypeAlias = Annotated[str, PathParameter(name="linkId")]
 ParticipantId: TypeAlias = Annotated[str, PathParameter(name="participantId")]
 KeyId: TypeAlias = Annotated[str, PathParameter(name="keyId")]
@@ -52,6 +53,14 @@ IfMatch: TypeAlias = Annotated[
         name="If-Match",
         description="The ETag (the turn) that the message answers; 412 if the session is at another turn.",
         examples=[Example(value='"3"')],
+    ),
+]
+IfRevision: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="If-Match",
+        description='The ETag (the revision) that the change began from; `"0"`: there is no draft. 412 if it differs.',
+        examples=[Example(value='"1764104400000"')],
     ),
 ]
 Prefer: TypeAlias = Annotated[
@@ -130,7 +139,8 @@ def condition(idempotency_key: IdempotencyKey = None, if_match: IfMatch = None, 
         if not idempotency_key.strip():
             raise ApiError("REQUEST_INVALID", "Idempotency-Key is empty")
         check_header("Idempotency-Key", idempotency_key)
-    return Preconditions(idempotency_key, _expected_turn(if_match), "busy=queue" in (prefer or "").replace(" ", ""))
+    expected_turn = _number_of(if_match, 'a session, such as "3"')
+    return Preconditions(idempotency_key, expected_turn, "busy=queue" in (prefer or "").replace(" ", ""))
 
 
 TurnPreconditions: TypeAlias = NamedDependency[Preconditions]
@@ -155,12 +165,17 @@ def seconds_to_wait(prefer: str | None) -> int:
     return 0
 
 
-def _expected_turn(if_match: str | None) -> int | None:
+def revision_of(if_match: str | None) -> int | None:
+    """Return the revision of a draft in an `If-Match` header. Raises ApiError."""
+    return _number_of(if_match, 'a draft, such as "1764104400000"')
+
+
+def _number_of(if_match: str | None, what: str) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
     number = if_match.strip().removeprefix("W/").strip('"')
     if not number.isascii() or not number.isdigit() or len(number) > 18:
-        raise ApiError("REQUEST_INVALID", 'If-Match takes the ETag of a session, such as "3"')
+        raise ApiError("REQUEST_INVALID", f"If-Match takes the ETag of {what}")
     return int(number)
 
 

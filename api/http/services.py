@@ -15,6 +15,7 @@ from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
 from api.auth.middleware import AuthMiddleware, OpenRequests
 from api.catalog.catalog import Catalog
+from api.catalog.drafts import Drafts
 from api.integrity.check_sessions import SessionVerifier
 from api.memory.embedding import embedding_of
 from api.memory.memory_system import create_memory
@@ -94,6 +95,7 @@ class Services:
         self.chat = Chat(self.turn_runner, self.catalog, self.live, self.webhooks)
         self.creation = SessionCreation(self.chat, self.turn_runner, self.catalog)
         tokens = authenticator.participant_tokens
+        self.drafts = Drafts(store.scripts, clock)
         self.participants = Participants(self.creation, self.turn_runner, self.catalog, tokens)
         self.links = Links(self.participants, self.creation, self.turn_runner, self.catalog)
         principal_of = self.participants.principal

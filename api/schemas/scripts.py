@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, field
 
 from api.schemas.base import Body, Content, Id, ScriptText, View
+from scripts.yaml.parser import FILE_CHARS_MAX
+
+OutlineKind: TypeAlias = Literal["phase", "topic", "action"]
 
 
 class NewScript(Body, frozen=True, kw_only=True):
@@ -63,6 +66,30 @@ class Validation(View, frozen=True, kw_only=True):
     diagnostics: list[ProblemView]
 
 
+class OutlineItem(View, frozen=True, kw_only=True):
+    """A phase, a topic or an action, in the order of the script; groups such as `skills` stand beside the phases."""
+
+    kind: OutlineKind
+    id: str
+    type: str
+    """The type of an action, such as `ask`; empty for others."""
+    text: str
+    """The title, or what the action says, asks or does."""
+    depth: int
+    """How deep it is nested; phases: 0, topics: 1."""
+    file: str
+    """The include file; empty for the text of the script."""
+    line: int
+    """Counts from 1; 0 for a part that has no line, such as the only topic of a script with `actions`."""
+
+
+class Outline(View, frozen=True, kw_only=True):
+    """The structure of a script: as a list, and as a picture in SVG."""
+
+    data: list[OutlineItem]
+    svg: str
+
+
 class ScriptEntry(View, frozen=True, kw_only=True):
     """A script in a list: its latest version."""
 
@@ -102,6 +129,39 @@ class VersionList(View, frozen=True, kw_only=True):
 
     data: list[ScriptEntry]
     next_cursor: str | None = None
+
+
+class DraftText(Body, frozen=True, kw_only=True):
+    """The text of a draft, valid or not. `files` are the include files of its `use`, by name."""
+
+    yaml_content: Annotated[str, Meta(max_length=FILE_CHARS_MAX)]
+    files: Annotated[dict[str, ScriptText], Meta(max_length=100)] = {}
+    base_version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    """The version that the draft began from; null for a new script."""
+
+
+class DraftEntry(View, frozen=True, kw_only=True):
+    """The unpublished changes of a script, without its text."""
+
+    script_id: str
+    revision: int
+    base_version: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class DraftView(DraftEntry, frozen=True, kw_only=True):
+    """The unpublished changes of a script."""
+
+    yaml_content: str
+    files: Mapping[str, str]
+
+
+class DraftList(View, frozen=True, kw_only=True):
+    """A page of drafts, the last saved first."""
+
+    data: list[DraftEntry]
+    next_cursor: str | None
 
 
 class BreakingChangeView(View, frozen=True, kw_only=True):

@@ -94,6 +94,11 @@ _Named = (
 )  # fmt: skip
 
 
+def is_id(name: str) -> bool:
+    """Return whether a name can be an id."""
+    return _ID.fullmatch(name) is not None and len(name) <= ID_CHARS_MAX
+
+
 def check_script(script: Script, problems: Problems) -> None:
     """Add every problem of a script; every node must have an id."""
     _Checker(script, problems).run()
@@ -256,7 +261,7 @@ class _Checker:
         seen: dict[str, Location] = {}
         for node in nodes:
             at = node.mark(key)
-            if not _ID.fullmatch(node.id) or len(node.id) > ID_CHARS_MAX:
+            if not is_id(node.id):
                 self.add("ID_INVALID", f"{node.id!r} is not a valid id", at, hidden_character(node.id))
             if node.id in seen:
                 self.add("DUPLICATE_ID", f"duplicate {kind} {node.id}, first in line {seen[node.id].line}", at)

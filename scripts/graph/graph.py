@@ -38,7 +38,7 @@ from scripts.model.actions import (
     key_field,
     policies,
 )
-from scripts.model.base import Expression, Template
+from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.moments import Moment
 from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, resolve_target
 
@@ -67,6 +67,7 @@ class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):
     on_blocked: str = ""  # the same
     on_off_topic: str = ""
     expire: str = ""
+    at: Location = NOWHERE
 
 
 class StartNode(Struct, frozen=True, tag_field="kind", tag="start"):
@@ -88,6 +89,7 @@ class PhaseNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="phase"
     title: str = ""
     goal: str = ""
     when: str = ""
+    at: Location = NOWHERE
 
     @property
     def name(self) -> str:
@@ -110,6 +112,7 @@ class TopicNode(Struct, frozen=True, kw_only=True, tag_field="kind", tag="topic"
     goal: str = ""
     when: str = ""
     actions: tuple[ActionItem, ...] = ()
+    at: Location = NOWHERE
 
 
 GraphNode: TypeAlias = StartNode | PhaseNode | TopicNode | EndNode
@@ -166,7 +169,7 @@ def build_graph(script: Script) -> Graph:
     nodes: list[GraphNode] = [StartNode()]
     jumps: list[Edge] = []
     for phase in script.phases:
-        nodes.append(PhaseNode(id=phase.id, title=phase.title, goal=phase.goal, when=_source(phase.when)))
+        nodes.append(PhaseNode(id=phase.id, title=phase.title, goal=phase.goal, when=_source(phase.when), at=phase.at))
         for topic in phase.topics:
             steps = list(_steps(topic.actions))
             nodes.append(_topic_node(phase, topic, steps))
@@ -194,7 +197,9 @@ def _beside(group: str, owners: Sequence[Skill | Interrupt | Detector]) -> Itera
         yield PhaseNode(id=group)
     for owner in owners:
         actions = tuple(_item(step) for step in _steps(owner.actions))
-        node = TopicNode(id=f"{group}/{owner.id}", phase=group, topic=owner.id.lstrip(":"), actions=actions)
+        node = TopicNode(
+            id=f"{group}/{owner.id}", phase=group, topic=owner.id.lstrip(":"), actions=actions, at=owner.at
+        )
         if isinstance(owner, Skill):
             yield structs.replace(node, title=owner.title, goal=owner.goal)
         else:
@@ -233,6 +238,7 @@ def _topic_node(phase: Phase, topic: Topic, steps: Sequence[_Step]) -> TopicNode
         goal=topic.goal,
         when=_source(topic.when),
         actions=tuple(_item(step) for step in steps),
+        at=topic.at,
     )
 
 
@@ -276,6 +282,7 @@ def _item(step: _Step) -> ActionItem:
         on_blocked=away.get("on_blocked", ""),
         on_off_topic=away.get("on_off_topic", ""),
         expire=away.get("expire", ""),
+        at=action.at,
     )
 
 

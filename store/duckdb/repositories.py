@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from store.duckdb import calls as calls_sql
 from store.duckdb import (
     deletion,
+    drafts,
     keys,
     participants,
     retention,
@@ -131,6 +132,10 @@ class DuckDBScripts(Repository):
     versions = reads(script_texts.script_versions)
     latest_published = reads(script_texts.latest_published)
     text = reads(script_texts.script_text)
+    save_draft = writes(drafts.save_draft)
+    delete_draft = writes(drafts.delete_draft)
+    draft = reads(drafts.draft_of)
+    drafts = reads(drafts.drafts)
 
 
 class DuckDBDelivery(Repository):

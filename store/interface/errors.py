@@ -95,6 +95,14 @@ class TurnConflict(StoreError):
         super().__init__(f"session {session_id} is at turn {actual}, this turn was computed from turn {expected}")
 
 
+class DraftConflict(StoreError):
+    """A draft was changed from a revision that is no longer its latest. A revision of 0 is that of no draft."""
+
+    def __init__(self, script_id: str, expected: int, actual: int) -> None:
+        self.actual = actual
+        super().__init__(f"the draft of {script_id} is at revision {actual}, this change began from {expected}")
+
+
 class KeyTaken(StoreError):
     """A new session's key, or its idempotency key, belongs to another session of the tenant."""
 

@@ -234,6 +234,28 @@ class ScriptTextRow(msgspec.Struct, frozen=True):
     """The format it was written in, such as `native` or `session`."""
 
 
+class DraftEntryRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The unpublished changes of a script, without its text."""
+
+    tenant: str
+    script_id: str
+    """The id of the script, which may have no version yet."""
+    revision: int
+    """Grows with every save; also after the draft was deleted and created again."""
+    base_version: int | None
+    """The version that the draft began from; None for a new script."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class DraftRow(DraftEntryRow, frozen=True, kw_only=True):
+    """The unpublished changes of a script."""
+
+    text: str
+    files: dict[str, str]
+    """The texts of its include files, by name."""
+
+
 class ScriptRow(msgspec.Struct, frozen=True):
     """One version of a script, as the catalogue lists it."""
 

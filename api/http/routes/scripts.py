@@ -7,12 +7,14 @@ from litestar import Response, get, patch, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from api.catalog.catalog import SavedScript
+from api.catalog.catalog import SavedScript, unusable
 from api.catalog.diff import diff
+from api.catalog.outline import outline
 from api.catalog.script_views import list_entry, problem_views, view
 from api.http.request import ApiRequest, Cursor, Limit, ScriptId, location
 from api.schemas.scripts import (
     NewScript,
+    Outline,
     ScriptDiff,
     ScriptEntry,
     ScriptList,
@@ -23,6 +25,7 @@ from api.schemas.scripts import (
     VersionList,
     WhichVersion,
 )
+from scripts.graph.graph import build_graph
 from scripts.model.script import FormName
 from scripts.parse.read_script import Reading, Source, read_script
 from store.interface.list_rows import ScriptChanges, ScriptFilter
@@ -91,6 +94,15 @@ async def validate_script(data: JSONBody[ScriptToValidate], strict: Strict = Fal
     """Return every problem of a script, with its position and fix."""
     source = Source(data.yaml_content, "", data.files)
     return _validation(await asyncio.to_thread(read_script, source, "strict" if strict else "compat"))
+
+
+@post("/scripts/outline", status_code=200, summary="Outline a script")
+async def outline_script(data: JSONBody[ScriptToValidate]) -> Outline:
+    """Return the phases, topics and actions of a script with their lines, and a picture of the ways between them."""
+    reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files), "compat")
+    if reading.script is None:
+        raise unusable(reading.problems)
+    return await asyncio.to_thread(outline, build_graph(reading.script))
 
 
 @post("/scripts/{scriptId:str}/validate", status_code=200, summary="Validate a saved script")

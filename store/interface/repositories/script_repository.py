@@ -1,4 +1,4 @@
-"""Versions of scripts and their texts."""
+"""Versions of scripts and their texts, and drafts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Protocol
 
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.pages import Page
-from store.interface.rows import ScriptRow, ScriptStatus, ScriptTextRow
+from store.interface.rows import DraftEntryRow, DraftRow, ScriptRow, ScriptStatus, ScriptTextRow
 
 
 class ScriptRepository(Protocol):
@@ -39,6 +39,22 @@ class ScriptRepository(Protocol):
 
     async def latest_published(self, tenant: str, script: str) -> ScriptRow | None:
         """Return the latest published version of a script, named by its uuid or its author's id."""
+
+    async def save_draft(self, draft: DraftRow, expected: int | None) -> DraftRow:
+        """Add or replace the draft of a script; return it as stored, with a revision above the one before.
+
+        Raises DraftConflict unless there is the `expected` revision (0: no draft; None: any), RowRefused if the tenant
+        has too many.
+        """
+
+    async def delete_draft(self, tenant: str, script_id: str, expected: int | None = None) -> bool:
+        """Delete the draft of a script; return whether there was one. Raises DraftConflict."""
+
+    async def draft(self, tenant: str, script_id: str) -> DraftRow | None:
+        """Return the draft of a script."""
+
+    async def drafts(self, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[DraftEntryRow]:
+        """Return a page of drafts without their texts, the last saved first. Raises CursorInvalid."""
 
     async def text(self, tenant: str, digest: str) -> ScriptTextRow | None:
         """Return a script's text by its digest."""
