@@ -46,6 +46,7 @@ class Sessions(Operations):
         user_id: str,
         script_id: str = CHAT,
         *,
+        script_version: int | None = None,
         initial_variables: Values | None = None,
         key: str | None = None,
         metadata: Values | None = None,
@@ -56,11 +57,13 @@ class Sessions(Operations):
     ) -> SessionStart:
         """Create a session; without a script it is a free conversation. Raises CuebookError.
 
-        `context` is its context strategy, as in scripts.
+        `script_version` may be one that is not published; by default it is the published one. `context` is its context
+        strategy, as in scripts.
         """
         new = NewSession(
             user_id=user_id,
             script_id=script_id,
+            script_version=script_version,
             initial_variables=dict(initial_variables or {}),
             key=key,
             metadata=dict(metadata or {}),

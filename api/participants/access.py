@@ -134,6 +134,7 @@ class Participants:
         return NewSession(
             user_id=row.user_id,
             script_id=row.script_id,
+            script_version=row.version,
             initial_variables=dict(link.initial_variables) if link is not None else {},
             metadata={"link": row.link_id} if row.link_id is not None else {},
             locale=row.locale,
@@ -146,7 +147,7 @@ class Participants:
         if running is not None and not running.is_answered:
             return running
         condition = Preconditions(_creation_key(row.participant_id), None, False)
-        pending = self._creation.submit(row.tenant, new, condition, join=True, version=row.version)
+        pending = self._creation.submit(row.tenant, new, condition, join=True)
         self._beginning[row.participant_id] = pending
         return pending
 

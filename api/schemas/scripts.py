@@ -87,6 +87,7 @@ class Outline(View, frozen=True, kw_only=True):
     """The structure of a script: as a list, and as a picture in SVG."""
 
     data: list[OutlineItem]
+    """The parts in the order of the script."""
     svg: str
 
 

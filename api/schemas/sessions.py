@@ -24,6 +24,8 @@ class NewSession(Body, frozen=True, kw_only=True):
     """The user, under an id of the application."""
     script_id: Id = CHAT
     """The id in `script:` of the file, or the uuid of the script."""
+    script_version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    """The version of the script, also one that is not published; else the published one."""
     initial_variables: dict[str, Any] = {}
     """Values by name; each is set in the scope of its declaration."""
     key: Id | None = None

@@ -49,37 +49,32 @@ class SessionCreation:
         condition: Preconditions,
         *,
         join: bool = False,
-        version: int | None = None,
     ) -> PendingTurn[TurnResult]:
-        """Create a session; awaiting the result raises ApiError. `join` the same request if it is in progress.
-
-        The session begins with a version of the script, by default the published one.
-        """
+        """Create a session; awaiting the result raises ApiError. `join` the same request if it is in progress."""
         key = condition.idempotency_key
         place = None if key is None else (tenant, key)
-        return self.chat.submit(place, new, join, partial(self._start, tenant, new, version, key, place))
+        return self.chat.submit(place, new, join, partial(self._start, tenant, new, key, place))
 
     async def _start(
         self,
         tenant: str,
         new: NewSession,
-        version: int | None,
         key: str | None,
         place: Place | None,
         pending: PendingTurn[TurnResult],
     ) -> TurnResult:
         with self.chat.live.answering(pending, place):
             async with self.chat.creating(tenant, new.user_id):
-                return await self._create(tenant, new, version, key, pending)
+                return await self._create(tenant, new, key, pending)
 
     async def _create(
-        self, tenant: str, new: NewSession, version: int | None, key: str | None, pending: PendingTurn[TurnResult]
+        self, tenant: str, new: NewSession, key: str | None, pending: PendingTurn[TurnResult]
     ) -> TurnResult:
         known = None if key is None else await self._store.sessions.by_creation_key(tenant, key)
         if known is not None:
             require_not_redacted(known)
             return await self._recorded_start(known, pending)
-        script = await self._catalog.version_to_begin(tenant, new.script_id, version)
+        script = await self._catalog.version_to_begin(tenant, new.script_id, new.script_version)
         program = await self._catalog.valid_program(tenant, script.digest)
         locale = new.locale or self._settings.locale or program.locale
         program = await self._catalog.program_in(locale, tenant, script.digest)

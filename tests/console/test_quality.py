@@ -46,6 +46,8 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
         (f"/play/{session}", "How are you?"),
         ("/analytics/funnel?script=visit", "reached"),
         ("/sql", "messages"),
+        ("/write", "First visit"),
+        ("/write/visit", "There are no problems."),
     ):
         page = await open_page(path, theme=theme)
         await expect(page.get_by_role("main")).to_contain_text(ready)
@@ -54,7 +56,16 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
 
 async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server: ServerProcess) -> None:
     session = await a_session(server)
-    for path in ("/sessions", f"/sessions/{session}", "/play", f"/play/{session}", "/analytics/funnel", "/sql"):
+    for path in (
+        "/sessions",
+        f"/sessions/{session}",
+        "/play",
+        f"/play/{session}",
+        "/analytics/funnel",
+        "/sql",
+        "/write",
+        "/write/visit",
+    ):
         page = await open_page(path, width=360)
         await expect(page.get_by_role("heading", level=1)).to_be_visible()
         await expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)

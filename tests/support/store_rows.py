@@ -11,6 +11,7 @@ from store.interface.participant_rows import LinkRow, ParticipantRow
 from store.interface.rows import (
     NO_TURN,
     CallRow,
+    DraftRow,
     EventRow,
     FailureRow,
     KeyRow,
@@ -232,6 +233,19 @@ def script_of(tenant: str = "clinic", uuid: str = "script-1", version: int = 1, 
         description="Asks 100% of the questions",
     )
     return msgspec.structs.replace(row, **changes)
+
+
+def draft_of(tenant: str = "clinic", script: str = "intake", revision: int = 1) -> DraftRow:
+    return DraftRow(
+        tenant=tenant,
+        script_id=script,
+        revision=revision,
+        base_version=1,
+        text="phases: [",
+        files={"global.yaml": "x: 1\n"},
+        created_at=MOMENT,
+        updated_at=MOMENT,
+    )
 
 
 def text_of(tenant: str = "clinic", digest: str = "digest", text: str = "phases: []") -> ScriptTextRow:

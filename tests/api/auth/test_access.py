@@ -29,6 +29,7 @@ STRANGERS = {
     "unitId": "nothing",
     "groupId": "nothing",
     "jobId": str(uuid.uuid4()),
+    "draftId": "nothing",
     "linkId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",

@@ -85,6 +85,11 @@ POST /api/scripts/import                                        401  403 yes    
 GET /api/scripts/{scriptId}                                    401  yes yes    yes     yes    yes   yes    403 403 403
 PATCH /api/scripts/{scriptId}                                  401  403 yes    403     403    yes   yes    403 403 403
 POST /api/scripts/validate                                      401  403 yes    403     403    yes   yes    403 403 403
+POST /api/scripts/outline                                       401  403 yes    403     403    yes   yes    403 403 403
+GET /api/drafts                                                 401  403 yes    403     403    yes   yes    403 403 403
+GET /api/drafts/{draftId}                                       401  403 yes    403     403    yes   yes    403 403 403
+PUT /api/drafts/{draftId}                                       401  403 yes    403     403    yes   yes    403 403 403
+DELETE /api/drafts/{draftId}                                    401  403 yes    403     403    yes   yes    403 403 403
 POST /api/scripts/{scriptId}/validate                          401  403 yes    403     403    yes   yes    403 403 403
 GET /api/scripts/{scriptId}/versions                           401  yes yes    yes     yes    yes   yes    403 403 403
 GET /api/scripts/{scriptId}/versions/{version}                 401  yes yes    yes     yes    yes   yes    403 403 403
@@ -160,6 +165,7 @@ IDS = {
     "unitId": "nothing",
     "groupId": "nothing",
     "jobId": str(uuid.UUID(int=3)),
+    "draftId": "nothing",
     "linkId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",

@@ -30,12 +30,13 @@ STRANGE = {
     "linkId": "1f3c9d6e22221f3c9d6e2222",
     "participantId": "1f3c9d6e22221f3c9d6e22221f3c9d6e",
     "userId": "ana",  # the same in both tenants
+    "draftId": "intake",  # also
     "report": "activity",
     "table": "scripts",
     "turn": "0",
     "version": "1",
 }
-ALIKE = {"userId", "turn", "version", "report", "table"}  # nobody is known by these
+ALIKE = {"userId", "draftId", "turn", "version", "report", "table"}  # nobody is known by these
 SCRIPT = """\
 script: intake
 title: "{mark}"
@@ -76,6 +77,8 @@ BODIES: dict[str, Any] = {
     "POST /api/scripts": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/import": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/validate": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
+    "POST /api/scripts/outline": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
+    "PUT /api/drafts/{draftId}": {"yamlContent": "of the thief"},
     "POST /api/scripts/{scriptId}/validate": None,
     "POST /api/sessions/import": {"id": "x", "full_chat_history": [{"role": "user", "content": "of the thief"}]},
     "PATCH /api/scripts/{scriptId}": {"scriptName": "of the thief"},
@@ -164,7 +167,10 @@ class Tenant:
         assert summing.json()["job"]["status"] == "done", summing.text
         link = (await self.ask("POST", "/api/links", {"scriptId": "intake"})).json()["linkId"]
         admitted = await self.ask("POST", "/api/participants/tokens", {"userId": "ana", "sessionId": session_id})
+        drafted = await self.ask("PUT", "/api/drafts/intake", {"yamlContent": f"a draft of {self.mark}"})
+        assert drafted.status_code == 200, drafted.text
         self.ids = {
+            "draftId": "intake",
             "linkId": link,
             "participantId": admitted.json()["participantId"],
             "sessionId": session_id,

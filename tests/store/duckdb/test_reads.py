@@ -24,7 +24,7 @@ from store.interface.repositories.turn_repository import TurnRepository
 from store.interface.rows import NO_TURN, SpentRow, UserMessageRow
 from store.store import Store
 from tests.support.effort import repeats
-from tests.support.store_rows import MOMENT, Conversation, failure_of, key_of, script_of, text_of, write_of
+from tests.support.store_rows import MOMENT, Conversation, draft_of, failure_of, key_of, script_of, text_of, write_of
 
 SCALARS = [
     None, True, False, 0, -1, 2**53, -(2**53), 2**64 - 1, 0.1, 1.0, -0.0, 1e300, 5e-324, 123456789.987654321,
@@ -262,6 +262,8 @@ READS = {
     "scripts.get": ("script_uuid",),
     "scripts.versions": ("script_uuid",),
     "scripts.latest_published": ("script_id",),
+    "scripts.draft": ("script_id",),
+    "scripts.drafts": (),
     "scripts.text": ("digest",),
     "sessions.migrations": ("session_id",),
     "turns.unsettled_calls": ("session_id",),
@@ -304,6 +306,8 @@ WRITES = {"turns.commit", "turns.note_call", "scripts.save", "turns.save_failure
     "keys.note_use",
     "scripts.set_statuses",
     "scripts.describe",
+    "scripts.save_draft",
+    "scripts.delete_draft",
 }
 OF_ALL = {"delivery.webhooks_of_all", "delivery.ahead", "keys.known"}  # what the server does for all tenants alike
 OF_THE_FILE = {
@@ -329,6 +333,7 @@ async def test_no_tenant_reads_anothers_rows(store: Store, conversation: Convers
     first = conversation.next_turn(idempotency_key="key", variables=[write_of("x", 1, scope="global")])
     await store.turns.commit(first, NO_TURN, conversation.session("key", "key"))
     await store.scripts.save(script_of(), text_of())
+    await store.scripts.save_draft(draft_of(), 0)
     await store.turns.save_failure(failure_of(conversation))
     await conversation.migrate(store)
     delivery = conversation.delivery()

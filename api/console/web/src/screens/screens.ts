@@ -13,6 +13,11 @@ export const screens = {
     load: () => (route.place ? import('./Session.svelte') : import('./Sessions.svelte')),
   },
   play: { title: () => t().play, roles: ['app'], load: () => import('./Play.svelte') },
+  write: {
+    title: () => t().write.title,
+    roles: ['author'],
+    load: () => (route.place ? import('./Write.svelte') : import('./Scripts.svelte')),
+  },
   analytics: { title: () => t().analytics.title, roles: ['analyst', 'reader'], load: () => import('./Analytics.svelte') },
   sql: { title: () => t().analytics.sql, roles: ['analyst', 'reader'], load: () => import('./Sql.svelte') },
 } satisfies Record<string, Screen>

@@ -1,0 +1,171 @@
+// The text of one script as its author writes it: saved as a draft on the server, checked, published, shared.
+import { api, ApiProblem, dataOf, type Schemas } from '../api/client'
+import { newScript } from './snippets'
+
+const SAVE_MS = 800 // after the last key
+const CHECK_MS = 350
+
+export type Saving = 'saved' | 'waiting' | 'saving' | 'conflict' | 'failed'
+
+export class Draft {
+  text = $state('')
+  files: Record<string, string> = $state({})
+  saving: Saving = $state('saved')
+  error: unknown = $state.raw(null)
+  /** The last version, whose text the draft changes; null for a script without one. */
+  version: Schemas['ScriptEntry'] | null = $state.raw(null)
+  problems: Schemas['ProblemView'][] = $state.raw([])
+  outline: Schemas['Outline'] | null = $state.raw(null)
+  isValid = $state(false)
+  isChecked = $state(false)
+  revision = $state(0) // 0: there is no draft
+  private savedText = ''
+  private saveTimer = 0
+  private checkTimer = 0
+  private isWriting: Promise<boolean> | null = null
+
+  constructor(readonly id: string) {}
+
+  /** Whether the text differs from the last version. */
+  get isChanged(): boolean {
+    return this.version === null || this.revision > 0 || this.saving !== 'saved'
+  }
+
+  get hasUnsaved(): boolean {
+    return this.saving !== 'saved'
+  }
+
+  async load() {
+    const versions = await api.GET('/api/scripts/{scriptId}/versions', { params: { path: { scriptId: this.id } } })
+    this.version = versions.response.status === 404 ? null : (dataOf(versions).data[0] ?? null)
+    const found = await api.GET('/api/drafts/{draftId}', { params: { path: { draftId: this.id } } })
+    if (found.response.status === 404) {
+      await this.loadVersion()
+    } else {
+      const draft = dataOf(found)
+      this.revision = draft.revision
+      this.begin(draft.yamlContent, draft.files)
+    }
+  }
+
+  /** Take the text of the last version, or of a new script. */
+  private async loadVersion() {
+    this.revision = 0
+    if (!this.version) return this.begin(newScript(this.id), {})
+    const path = { scriptId: this.id, version: this.version.version }
+    const script = dataOf(await api.GET('/api/scripts/{scriptId}/versions/{version}', { params: { path } }))
+    this.begin(script.yamlContent, script.files)
+  }
+
+  private begin(text: string, files: Record<string, string>) {
+    this.text = text
+    this.files = { ...files }
+    this.savedText = this.whole
+    this.saving = 'saved'
+    this.error = null
+    void this.check()
+  }
+
+  private get whole(): string {
+    return JSON.stringify([this.text, this.files])
+  }
+
+  /** Take a changed text; an empty `file` is the script's own. */
+  edit(file: string, text: string) {
+    if (file) this.files[file] = text
+    else this.text = text
+    if (this.saving !== 'conflict') this.saving = 'waiting'
+    this.isChecked = false
+    clearTimeout(this.saveTimer)
+    clearTimeout(this.checkTimer)
+    this.saveTimer = window.setTimeout(() => void this.save(), SAVE_MS)
+    this.checkTimer = window.setTimeout(() => void this.check(), CHECK_MS)
+  }
+
+  removeFile(file: string) {
+    const { [file]: _, ...rest } = this.files
+    this.files = rest
+    this.edit('', this.text)
+  }
+
+  /** Save what is not saved; return whether everything is. With `overwrites` also over the changes of somebody else. */
+  async save(overwrites = false): Promise<boolean> {
+    clearTimeout(this.saveTimer)
+    while (this.isWriting) await this.isWriting
+    if (this.whole === this.savedText && this.saving !== 'conflict') {
+      this.saving = 'saved'
+      return true
+    }
+    if (this.saving === 'conflict' && !overwrites) return false
+    this.isWriting = this.write(overwrites)
+    const isSaved = await this.isWriting
+    this.isWriting = null
+    return isSaved && (this.whole === this.savedText || (await this.save()))
+  }
+
+  private async write(overwrites: boolean): Promise<boolean> {
+    const whole = this.whole
+    this.saving = 'saving'
+    this.error = null
+    try {
+      const header = overwrites ? {} : { 'If-Match': `"${this.revision}"` }
+      const saved = dataOf(
+        await api.PUT('/api/drafts/{draftId}', {
+          params: { path: { draftId: this.id }, header },
+          body: { yamlContent: this.text, files: this.files, baseVersion: this.version?.version ?? null },
+        }),
+      )
+      this.revision = saved.revision
+      this.savedText = whole
+      this.saving = this.whole === whole ? 'saved' : 'waiting'
+      return true
+    } catch (problem) {
+      this.error = problem
+      this.saving = problem instanceof ApiProblem && problem.code === 'DRAFT_CONFLICT' ? 'conflict' : 'failed'
+      return false
+    }
+  }
+
+  /** Drop the changes that are not published. */
+  async discard() {
+    if (this.revision) await this.deleteDraft(null)
+    await this.load()
+  }
+
+  private async deleteDraft(revision: number | null) {
+    const header = revision === null ? {} : { 'If-Match': `"${revision}"` }
+    const answer = await api.DELETE('/api/drafts/{draftId}', { params: { path: { draftId: this.id }, header } })
+    if (answer.response.status !== 404) dataOf(answer)
+    this.revision = 0
+  }
+
+  private async check() {
+    const whole = this.whole
+    const body = { yamlContent: this.text || ' ', files: this.files }
+    const found = await api.POST('/api/scripts/validate', { body }).then(dataOf).catch(() => null)
+    if (!found || whole !== this.whole) return // the server does not answer, or the text changed meanwhile
+    this.problems = found.diagnostics
+    this.isValid = found.valid
+    this.isChecked = true
+    if (!found.valid) return
+    const outline = await api.POST('/api/scripts/outline', { body }).then(dataOf).catch(() => null)
+    if (outline && whole === this.whole) this.outline = outline
+  }
+
+  /** Store the text as a version, which new sessions run if it is published; return the version. */
+  async store(publish: boolean): Promise<Schemas['ScriptView']> {
+    if (!(await this.save())) throw this.error
+    const revision = this.revision
+    const body = { yamlContent: this.text, files: this.files, publish, tags: this.version?.tags ?? [] }
+    const stored = dataOf(await api.POST('/api/scripts/import', { body }))
+    if (publish && revision) await this.deleteDraft(revision)
+    if (stored.scriptKey === this.id) this.version = stored
+    return stored
+  }
+
+  dispose() {
+    clearTimeout(this.saveTimer)
+    clearTimeout(this.checkTimer)
+    if (this.saving === 'waiting') void this.save()
+  }
+}

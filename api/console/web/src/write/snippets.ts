@@ -1,0 +1,65 @@
+// Actions that can be inserted into a script, and where an inserted one goes.
+
+/** By the name in the menu, the lines of an action. */
+export const snippets = {
+  say: '- say: Hello.',
+  ask: '- ask: What is your name?\n  into: name',
+  number: '- ask: How old are you?\n  into: {var: age, type: number, min: 0, max: 120}',
+  choose: '- choose: How are you today?\n  into: mood\n  choices:\n    - good: Good\n    - low: Not so good',
+  aiAsk: '- ai_ask: Find out what the visitor would like to talk about.\n  into: subject\n  exit: they named a subject',
+  chat: '- chat: Talk about the subject.\n  rounds: 5\n  exit: they have no more questions',
+  set: '- set: {score: =score + 1}',
+  condition: '- if: mood == "low"\n  then:\n    - say: I am sorry to hear that.\n  else:\n    - say: I am glad.',
+  wait: '- wait: 1 day',
+  end: '- end: {reason: the end, outcome: completed}',
+} as const
+export type SnippetName = keyof typeof snippets
+
+/** The beginning of a new script. */
+export function newScript(id: string): string {
+  return `cuebook: 1\nscript: ${id}\nactions:\n  - ask: What is your name?\n    into: name\n  - say: "Hello, {{ name }}!"\n`
+}
+
+const ITEM = /^(\s*)- /
+
+/** Return where to insert an action after the one at a line (from 1), else after the last one, and the text. */
+export function insertionFor(text: string, line: number, action: string): { position: number; text: string } {
+  const lines = text.split('\n')
+  let start = Math.min(line, lines.length) - 1
+  while (start >= 0 && !isItem(lines, start)) start--
+  if (start < 0) start = lines.findLastIndex((_, index) => isItem(lines, index)) // the cursor is above all actions
+  if (start < 0) return atEnd(text, action)
+  const indent = ITEM.exec(lines[start]!)![1]!
+  let end = start + 1
+  while (end < lines.length && (lines[end]!.trim() === '' || indentOf(lines[end]!) > indent.length)) end++
+  while (lines[end - 1]!.trim() === '') end-- // blank lines stay below
+  const position = lines.slice(0, end).join('\n').length
+  return { position, text: `\n${indented(action, indent)}` }
+}
+
+/** Whether a line begins an action, not a choice or a value of one. */
+function isItem(lines: string[], index: number): boolean {
+  const found = ITEM.exec(lines[index]!)
+  if (!found) return false
+  for (let above = index - 1; above >= 0; above--) {
+    const each = lines[above]!
+    if (each.trim() === '' || indentOf(each) > found[1]!.length || ITEM.exec(each)?.[1] === found[1]) continue
+    return /^\s*(- )?(actions|then|else|do):\s*(#.*)?$/.test(each)
+  }
+  return false
+}
+
+function atEnd(text: string, action: string): { position: number; text: string } {
+  const last = text.split('\n').findLast((each) => each.trim() !== '') ?? ''
+  const opened = /^(\s*)(- )?(actions|then|else|do):\s*$/.exec(last)
+  const indent = opened ? ' '.repeat(opened[1]!.length + (opened[2]?.length ?? 0) + 2) : '  '
+  return { position: text.trimEnd().length, text: `\n${opened ? '' : 'actions:\n'}${indented(action, indent)}\n` }
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length
+}
+
+function indented(action: string, indent: string): string {
+  return action.split('\n').map((each) => indent + each).join('\n')
+}

@@ -1,0 +1,186 @@
+"""Write: an author makes a script in a browser, tries it, shares it and publishes it."""
+
+import asyncio
+from urllib.parse import urlsplit
+
+from playwright.async_api import Page, expect
+
+from tests.console.conftest import NewKey, OpenPage
+from tests.support.server_process import ServerProcess
+
+TALK = "cuebook: 1\nscript: talk\nactions:\n  - say: One.\n  - say: Two.\n"
+
+
+def text_of(page: Page):
+    return page.get_by_label("Text of the script")
+
+
+async def open_new(open_page: OpenPage, name: str = "my talk") -> Page:
+    page = await open_page("/write")
+    await page.get_by_role("button", name="New script").click()
+    await page.get_by_label("Name").fill(name)
+    await page.get_by_role("button", name="Begin").click()
+    await expect(text_of(page)).to_contain_text("What is your name?")
+    return page
+
+
+async def write_at_end(page: Page, text: str) -> None:
+    await text_of(page).click()
+    await page.keyboard.press("Control+End")
+    await page.keyboard.insert_text(text)
+
+
+async def is_saved(page: Page) -> None:
+    await expect(page.get_by_text("Saved · unpublished changes")).to_be_visible()
+
+
+async def tab(page: Page, name: str) -> None:
+    await page.get_by_role("tab", name=name).click()
+
+
+async def test_first_script_is_written_tried_shared_and_published_without_a_terminal(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await page.get_by_label("Insert").select_option(label="Let choose")
+    await expect(text_of(page)).to_contain_text("How are you today?")
+    await tab(page, "Outline")
+    await expect(page.get_by_role("tabpanel")).to_contain_text("choose_mood")
+    await page.get_by_role("button", name="Share").click()
+    address = await page.get_by_label("Address").input_value()
+    await page.get_by_role("button", name="Cancel").click()
+    await page.get_by_role("button", name="Try it").click()
+    await page.get_by_label("Message").fill("Ana")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Not so good").click()
+    await expect(page.get_by_text("The conversation is over.").first).to_be_visible()
+    await page.go_back()
+    await page.get_by_role("button", name="Publish").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Publish").click()
+    await expect(page.get_by_text("Version 1 · published")).to_be_visible()
+    participant = await open_page(urlsplit(address).path)
+    await participant.get_by_role("button", name="Begin").click()
+    await expect(participant.get_by_role("log")).to_contain_text("What is your name?")
+
+
+async def test_problems_are_marked_explained_and_lead_to_their_line(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await write_at_end(page, "  - sy: Bye.\n")
+    panel = page.get_by_role("tabpanel")
+    await expect(panel).to_contain_text("Did you mean `say`?")
+    await expect(page.get_by_role("button", name="Publish")).to_be_disabled()
+    await page.keyboard.press("Control+Home")
+    await panel.get_by_role("button", name="line 7").click()
+    await page.keyboard.press("End")
+    await page.keyboard.type(" now")
+    await expect(text_of(page)).to_contain_text("sy: Bye. now")
+
+
+async def test_text_is_saved_as_it_is_written_with_its_errors(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_new(open_page)
+    await write_at_end(page, "  - sy: Bye.\n")
+    await is_saved(page)
+    again = await open_page("/write")
+    await again.get_by_role("link", name="my-talk").click()
+    await expect(text_of(again)).to_contain_text("sy: Bye.")
+    async with server.client() as api:
+        assert "sy: Bye." in (await api.read("/api/drafts/my-talk"))["yamlContent"]
+
+
+async def test_two_tabs_do_not_overwrite_each_other(open_page: OpenPage, server: ServerProcess) -> None:
+    first = await open_new(open_page)
+    await write_at_end(first, "  - say: First.\n")
+    await is_saved(first)
+    second = await open_page("/write/my-talk")
+    await expect(text_of(second)).to_contain_text("First.")
+    await write_at_end(second, "  - say: Second.\n")
+    await is_saved(second)
+    await write_at_end(first, "  - say: Third.\n")
+    await expect(first.get_by_text("Somebody else changed this script meanwhile.")).to_be_visible()
+    await first.get_by_role("button", name="Take theirs").click()
+    await expect(text_of(first)).to_contain_text("Second.")
+    await expect(text_of(first)).not_to_contain_text("Third.")
+    await write_at_end(second, "  - say: Fourth.\n")
+    await is_saved(second)
+    await write_at_end(first, "  - say: Fifth.\n")
+    await first.get_by_role("button", name="Keep mine").click()
+    await is_saved(first)
+    async with server.client() as api:
+        text = (await api.read("/api/drafts/my-talk"))["yamlContent"]
+    assert ("Fifth." in text, "Fourth." in text) == (True, False)
+
+
+async def test_changes_that_the_server_did_not_take_stay_and_are_sent_again(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await page.context.set_offline(True)
+    await write_at_end(page, "  - say: Late.\n")
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    await expect(page.get_by_text("Not saved", exact=True)).to_be_visible()
+    await page.context.set_offline(False)
+    await page.get_by_role("button", name="Try again").click()
+    await is_saved(page)
+
+
+async def test_changes_of_a_published_script_are_compared_and_discarded(
+    open_page: OpenPage, server: ServerProcess
+) -> None:
+    async with server.client() as api:
+        await api.publish_script(TALK)
+        await api.publish_script(TALK.replace("Two", "Three"))
+    page = await open_page("/write/talk")
+    await tab(page, "Versions")
+    await page.get_by_role("button", name="Compare 2").click()
+    await expect(page.get_by_role("tabpanel")).to_contain_text("+  - say: Three.")
+    await write_at_end(page, "  - say: Four.\n")
+    await is_saved(page)
+    await page.get_by_role("button", name="Discard the changes").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Discard the changes").click()
+    await expect(text_of(page)).not_to_contain_text("Four.")
+    await tab(page, "Versions")
+    await page.get_by_role("button", name="Publish 1").click()
+    await expect(page.get_by_role("tabpanel")).to_contain_text("Version 2 not published")
+
+
+async def test_include_files_are_written_beside_the_script(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_new(open_page)
+    await page.get_by_role("button", name="Add a file").click()
+    await page.get_by_label("Name").fill("more")
+    await page.get_by_role("dialog").get_by_role("button", name="Begin").click()
+    await write_at_end(page, "skills:\n  - skill: bye\n    actions:\n      - sy: Bye.\n")
+    await page.get_by_label("File").select_option("")
+    await write_at_end(page, "use: [more.yaml]\n")
+    await page.get_by_role("tabpanel").get_by_role("button", name="more.yaml, line 5").click()
+    await expect(page.get_by_label("File")).to_have_value("more.yaml")
+    await is_saved(page)
+    async with server.client() as api:
+        assert "skill: bye" in (await api.read("/api/drafts/my-talk"))["files"]["more.yaml"]
+
+
+async def test_part_at_the_cursor_is_marked_in_the_outline(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(TALK)
+    page = await open_page("/write/talk")
+    await tab(page, "Outline")
+    await page.get_by_role("tabpanel").get_by_role("button", name="say_2").click()
+    await expect(page.locator("[aria-current=true]")).to_contain_text("say_2")
+    await page.keyboard.press("ArrowUp")
+    await expect(page.locator("[aria-current=true]")).to_contain_text("say_1")
+    await tab(page, "Picture")
+    await expect(page.get_by_alt_text("The ways through talk; the outline has them as text")).to_be_visible()
+
+
+async def test_keyboard_leaves_the_text_with_tab(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_new(open_page)
+    await text_of(page).click()
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.shadowRoot === null")
+
+
+async def test_authors_alone_see_the_screen(open_page: OpenPage, new_key: NewKey) -> None:
+    keys = await asyncio.gather(new_key("analyst"), new_key("author"))
+    page = await open_page("/write")
+    await page.get_by_label("API key").fill(keys[0])
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("main")).to_contain_text("author")
+    await page.get_by_role("button", name="Sign out").click()
+    await page.get_by_label("API key").fill(keys[1])
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("button", name="New script")).to_be_visible()
