@@ -46,6 +46,9 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
         (f"/play/{session}", "How are you?"),
         ("/analytics/funnel?script=visit", "reached"),
         ("/sql", "messages"),
+        ("/operate/health", "Ready"),
+        ("/operate/database", "Retention"),
+        ("/operate/links", "There are no links."),
         ("/write", "First visit"),
         ("/write/visit", "There are no problems."),
     ):
@@ -65,6 +68,7 @@ async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server
         "/sql",
         "/write",
         "/write/visit",
+        "/operate/keys",
     ):
         page = await open_page(path, width=360)
         await expect(page.get_by_role("heading", level=1)).to_be_visible()

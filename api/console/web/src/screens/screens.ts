@@ -20,4 +20,9 @@ export const screens = {
   },
   analytics: { title: () => t().analytics.title, roles: ['analyst', 'reader'], load: () => import('./Analytics.svelte') },
   sql: { title: () => t().analytics.sql, roles: ['analyst', 'reader'], load: () => import('./Sql.svelte') },
+  operate: {
+    title: () => t().operate.title,
+    roles: ['app', 'author', 'analyst', 'reader'],
+    load: () => import('./Operate.svelte'),
+  },
 } satisfies Record<string, Screen>

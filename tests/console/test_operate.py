@@ -1,0 +1,99 @@
+"""Operate: links, webhooks, keys, timers and the database in a browser."""
+
+from playwright.async_api import Page, expect
+
+from tests.console.conftest import NewKey, OpenPage
+from tests.support.server_process import ServerProcess
+
+WAITS = "cuebook: 1\nscript: waits\nactions:\n  - say: Until then.\n  - wait: 3 days\n  - say: There you are.\n"
+
+
+async def create(page: Page, button: str, **fields: str) -> None:
+    await page.get_by_role("button", name=button).click()
+    for label, text in fields.items():
+        await page.get_by_role("dialog").get_by_label(label.replace("_", " ")).fill(text)
+    await page.get_by_role("dialog").get_by_role("button", name="Create").click()
+
+
+async def test_health_says_whether_turns_can_be_taken(open_page: OpenPage) -> None:
+    page = await open_page("/operate")
+    await expect(page.get_by_role("status")).to_have_text("Ready")
+    await expect(page.get_by_role("main")).to_contain_text("no endpoint")
+
+
+async def test_link_is_created_and_revoked(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/operate/links")
+    await create(page, "New link", Name_in_the_address="spring-2026")
+    await expect(page.get_by_role("link", name="/chat/spring-2026")).to_be_visible()
+    async with server.client() as api:
+        assert (await api.get("/api/links/spring-2026/page")).status_code == 200
+        await page.get_by_role("button", name="Revoke").click()
+        await expect(page.get_by_text("revoked", exact=True)).to_be_visible()
+        assert (await api.get("/api/links/spring-2026/page")).status_code == 404
+    await create(page, "New link", Name_in_the_address="spring-2026")
+    await expect(page.get_by_role("alert")).to_contain_text("Choose another id")
+
+
+async def test_webhook_is_created_tested_paused_and_deleted(open_page: OpenPage) -> None:
+    page = await open_page("/operate/webhooks")
+    await create(page, "New webhook", Address="https://receiver.invalid/hook")
+    await expect(page.get_by_text("The secret with which deliveries are signed")).to_be_visible()
+    await page.get_by_role("button", name="Send a test").click()
+    await expect(page.get_by_role("status")).to_contain_text("The test did not arrive")
+    await page.get_by_role("button", name="Deliveries").click()
+    await expect(page.get_by_text("Nothing was sent yet.")).to_be_visible()
+    await page.get_by_role("button", name="Pause").click()
+    await expect(page.get_by_text("paused", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("There are no webhooks.")).to_be_visible()
+
+
+async def test_first_key_has_every_right_and_signs_in(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/operate/keys")
+    await create(page, "New key", Name="the console")
+    await expect(page.get_by_role("alert")).to_contain_text("It must have the role admin")
+    await page.get_by_label("admin").check()
+    await page.get_by_role("dialog").get_by_role("button", name="Create").click()
+    key = await page.get_by_label("the console").input_value()
+    await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    async with server.client() as api:
+        assert (await api.get("/api/keys")).status_code == 401
+        listed = await api.get("/api/keys", headers={"Authorization": f"Bearer {key}"})
+        assert [each["name"] for each in listed.json()["data"]] == ["the console"]
+    await create(page, "New key", Name="our app")
+    await page.get_by_role("button", name="Revoke: our app").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    await expect(page.get_by_text("revoked", exact=True)).to_be_visible()
+
+
+async def test_timer_is_fired_by_hand(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(WAITS)
+        session = await api.create_session("waits")
+        page = await open_page("/operate/timers")
+        await page.get_by_role("button", name="Fire now").click()
+        await expect(page.get_by_text("No session waits for a moment.")).to_be_visible()
+        assert (await api.transcript(session))[-1] == ("assistant", "There you are.")
+
+
+async def test_database_is_verified_and_compacted(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.send_texts(await api.create_session("visit"), "Ana")
+    page = await open_page("/operate/database")
+    await expect(page.get_by_role("main")).to_contain_text("can be reclaimed")
+    await expect(page.get_by_role("main")).to_contain_text("no retention policy")
+    await page.get_by_role("button", name="Verify").click()
+    await expect(page.get_by_text("1 sessions checked: no damage.")).to_be_visible()
+    await page.get_by_role("button", name="Compact").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Compact").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_roles_decide_which_tabs_there_are(open_page: OpenPage, new_key: NewKey) -> None:
+    key = await new_key("author")
+    page = await open_page("/operate")
+    await page.get_by_label("API key").fill(key)
+    await page.get_by_role("button", name="Sign in").click()
+    tabs = page.get_by_role("navigation", name="Operate").get_by_role("link")
+    await expect(tabs).to_have_text(["Health", "Links"])
