@@ -46,6 +46,7 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
         (f"/play/{session}", "How are you?"),
         ("/analytics/funnel?script=visit", "reached"),
         ("/sql", "messages"),
+        ("/memory/ana", "What may I call you?"),
         ("/operate/health", "Ready"),
         ("/operate/database", "Retention"),
         ("/operate/links", "There are no links."),
@@ -69,6 +70,7 @@ async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server
         "/write",
         "/write/visit",
         "/operate/keys",
+        "/memory/ana",
     ):
         page = await open_page(path, width=360)
         await expect(page.get_by_role("heading", level=1)).to_be_visible()

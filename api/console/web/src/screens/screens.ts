@@ -20,6 +20,7 @@ export const screens = {
   },
   analytics: { title: () => t().analytics.title, roles: ['analyst', 'reader'], load: () => import('./Analytics.svelte') },
   sql: { title: () => t().analytics.sql, roles: ['analyst', 'reader'], load: () => import('./Sql.svelte') },
+  memory: { title: () => t().memory.title, roles: ['app', 'reader'], load: () => import('./Memory.svelte') },
   operate: {
     title: () => t().operate.title,
     roles: ['app', 'author', 'analyst', 'reader'],

@@ -93,6 +93,17 @@ export const en = {
     changes: (from: number, to: number) => `From version ${from} to ${to}`, touching: 'Sessions of the earlier version could miss:',
     fileHint: 'An include file, which the script names in `use`.',
   },
+  memory: {
+    title: 'Memory', hint: 'Enter a user to see what is remembered of them.', units: 'Units', results: 'Results', show: 'Show', empty: 'Nothing is remembered of this user.',
+    counts: (said: number, groups: number, all: number, of: number) => `Messages and notes: ${said} · groups: ${of} · summaries of groups: ${groups} · of all groups: ${all}`,
+    ranks: ['Messages and notes', 'Summaries of groups', 'Summaries of all groups'], search: 'Search', strategy: 'Strategy',
+    strategies: { hybrid: 'Words and meaning', lexical: 'Words', dense: 'Meaning' }, noResults: 'Nothing was found.',
+    score: (score: string) => `score ${score}`, pinned: 'never forgotten', stale: 'out of date', superseded: 'no longer valid', visits: (count: number) => `recalled ${count} times`,
+    reasons: 'Why this score', open: 'Show what it summarises', pin: 'Never forget', forget: 'Forget', forgetOne: 'Forget this?',
+    forgetHint: 'It is removed for ever, also from summaries that contain it.', forgetShare: 'Forget a part', percent: 'Percent of the units',
+    policy: 'Which', oldest: 'The oldest', relevance: 'The least recalled', dryRun: 'Show what would go', wouldGo: (count: number) => `${count} units would be forgotten.`,
+    forgetThem: (count: number) => `Forget ${count} units`, jobs: { queued: 'Waiting', running: 'Under way', done: 'Done', failed: 'Failed' } as Record<string, string>,
+  },
   operate: {
     title: 'Operate', actions: 'Actions',
     tabs: { health: 'Health', timers: 'Timers', links: 'Links', webhooks: 'Webhooks', keys: 'Keys', database: 'Database' },

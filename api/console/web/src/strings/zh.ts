@@ -88,6 +88,17 @@ export const zh: Strings = {
     changes: (from, to) => `从版本 ${from} 到 ${to}`, touching: '旧版本的会话可能缺少：',
     fileHint: '脚本在 `use` 中列出的文件。',
   },
+  memory: {
+    title: '记忆', hint: '输入用户，查看记住了什么。', units: '单元', results: '结果', show: '显示', empty: '没有关于此用户的记忆。',
+    counts: (said, groups, all, of) => `${of} 个组中的 ${said} 条消息和笔记，${groups} 个组摘要，${all} 个总摘要`,
+    ranks: ['消息和笔记', '组的摘要', '所有组的摘要'], search: '搜索', strategy: '策略',
+    strategies: { hybrid: '词语和含义', lexical: '词语', dense: '含义' }, noResults: '没有找到。',
+    score: (score) => `得分 ${score}`, pinned: '永不遗忘', stale: '已过时', superseded: '不再有效', visits: (count) => `被回忆 ${count} 次`,
+    reasons: '得分的依据', open: '显示它所概括的内容', pin: '永不遗忘', forget: '遗忘', forgetOne: '遗忘此内容？',
+    forgetHint: '它将被永久删除，也会从包含它的摘要中删除。', forgetShare: '遗忘一部分', percent: '单元的百分比',
+    policy: '哪些', oldest: '最早的', relevance: '最少被回忆的', dryRun: '显示将被遗忘的内容', wouldGo: (count) => `将遗忘 ${count} 个单元。`,
+    forgetThem: (count) => `遗忘 ${count} 个单元`, jobs: { queued: '等待中', running: '进行中', done: '完成', failed: '失败' },
+  },
   operate: {
     title: '运维', actions: '操作',
     tabs: { health: '状态', timers: '定时器', links: '链接', webhooks: 'Webhook', keys: '密钥', database: '数据库' },
