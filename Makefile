@@ -82,9 +82,11 @@ test: .venv/dev
 test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 	$(PYTEST) -m 'slow or embeddings or browser'
 
-# without the reports and queries in a browser, whose process of low priority waits for all other tests
-GATE := tests/console --ignore tests/console/test_analytics.py tests/slow/test_kill_points.py \
-	tests/slow/test_server_kills.py tests/slow/test_simulated_crashes.py
+# without the reports and queries in a browser, whose process of low priority waits for all other tests, and the screens
+# that only show what the routes answer
+GATE := tests/console --ignore tests/console/test_analytics.py --ignore tests/console/test_memory.py \
+	--ignore tests/console/test_operate.py tests/slow/test_kill_points.py tests/slow/test_server_kills.py \
+	tests/slow/test_simulated_crashes.py
 
 test-gate: test .venv/console console
 	TEST_EFFORT=0.1 $(PYTEST) -m 'slow or browser' $(GATE)

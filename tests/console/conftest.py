@@ -1,11 +1,13 @@
 """Chromium, and a server with the built pages: ``make console`` and ``make .venv/console`` prepare both."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from playwright.async_api import Page, async_playwright, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from api.settings import KEY_FILE, PAGES
 from tests.support.server_forker import Forker
@@ -36,13 +38,15 @@ NewKey: TypeAlias = Callable[..., Awaitable[str]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder."""
+    """Mark all tests of this folder; they share the event loop of their browser."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            if isinstance(item, pytest.Function) and iscoroutinefunction(item.function):
+                item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def server(tmp_path: Path, server_forker: Forker) -> AsyncIterator[ServerProcess]:
     """Start a server with the scripts of the tests."""
     assert (PAGES / "index.html").is_file(), "the pages are not built: `make console`"
@@ -66,26 +70,33 @@ def new_key(server: ServerProcess) -> NewKey:
     return create
 
 
-@pytest.fixture
-async def open_page(server: ServerProcess) -> AsyncIterator[OpenPage]:
-    """Open pages in a new browser; at the end, none may have broken the content security policy or thrown an error."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Start one browser for all tests of the process; each test has a context of its own, without cookies of others."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        context = await browser.new_context(locale="en-US")
-        context.set_default_timeout(WAIT_MS)
-        expect.set_options(timeout=WAIT_MS)
-        await context.add_init_script(WATCH)
-        errors: list[str] = []
-
-        async def open_at(path: str, *, width: int = 1280, theme: str = "light") -> Page:
-            page = await context.new_page()
-            page.on("pageerror", lambda error: errors.append(str(error)))
-            await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-            await page.set_viewport_size({"width": width, "height": 900})
-            await page.goto(server.url + path)
-            return page
-
-        yield open_at
-        noted = [each for page in context.pages for each in await page.evaluate("window.noted")]
+        yield browser
         await browser.close()
-        assert (noted, errors) == ([], [])
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def open_page(server: ServerProcess, browser: Browser) -> AsyncIterator[OpenPage]:
+    """Open pages of one visitor; at the end, none may have broken the content security policy or thrown an error."""
+    context = await browser.new_context(locale="en-US")
+    context.set_default_timeout(WAIT_MS)
+    expect.set_options(timeout=WAIT_MS)
+    await context.add_init_script(WATCH)
+    errors: list[str] = []
+
+    async def open_at(path: str, *, width: int = 1280, theme: str = "light") -> Page:
+        page = await context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        await page.set_viewport_size({"width": width, "height": 900})
+        await page.goto(server.url + path)
+        return page
+
+    yield open_at
+    noted = [each for page in context.pages for each in await page.evaluate("window.noted")]
+    await context.close()
+    assert (noted, errors) == ([], [])

@@ -55,7 +55,7 @@ async def test_first_key_has_every_right_and_signs_in(open_page: OpenPage, serve
     await expect(page.get_by_role("alert")).to_contain_text("It must have the role admin")
     await page.get_by_label("admin").check()
     await page.get_by_role("dialog").get_by_role("button", name="Create").click()
-    key = await page.get_by_label("the console").input_value()
+    key = await page.get_by_role("textbox", name="the console").input_value()
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     async with server.client() as api:
         assert (await api.get("/api/keys")).status_code == 401
