@@ -64,7 +64,8 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 	touch $@
 
 PAGES := api/console/static/index.html
-PAGE_SOURCES := $(shell find api/console/web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts)
+PAGE_SOURCES := $(shell find api/console/web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts \
+	-not -name language.json)
 
 # built only if they are older than their sources; without Node.js and a network the server runs without them
 $(PAGES): $(PAGE_SOURCES) | .venv/base

@@ -184,3 +184,56 @@ async def test_authors_alone_see_the_screen(open_page: OpenPage, new_key: NewKey
     await page.get_by_label("API key").fill(keys[1])
     await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("button", name="New script")).to_be_visible()
+
+
+def options(page: Page):
+    return page.locator(".cm-tooltip-autocomplete li")
+
+
+async def test_keys_values_and_names_are_completed_where_they_may_stand(
+    open_page: OpenPage, server: ServerProcess
+) -> None:
+    text = (
+        "cuebook: 1\nscript: talk\nphases:\n  - phase: main\n    topics:\n      - topic: begin\n        actions:\n"
+        "          - choose: How?\n            into: mood\n            choices:\n              - good: Good\n"
+        "              - key: low\n                text: Low\n      - topic: close\n        actions:\n"
+        "          - say: Bye.\n"
+    )
+    async with server.client() as api:
+        await api.publish_script(text)
+    page = await open_page("/write/talk")
+    await text_of(page).click()
+
+    async def typed(line: str) -> list[str]:
+        """Return what is offered for a line that is written at the end, and remove it."""
+        await page.keyboard.press("Control+End")
+        await page.keyboard.insert_text(line[:-1])
+        await page.keyboard.type(line[-1])
+        await expect(options(page).first).to_be_visible()
+        found = await options(page).all_text_contents()
+        await page.keyboard.press("Escape")
+        for key in ("Shift+Home", "Shift+Home", "Delete"):  # to the indent, to the start of the line
+            await page.keyboard.press(key)
+        return found
+
+    actions = await typed("          - c")
+    assert {"choose", "chat", "call"} <= set(actions)
+    assert "cuebook" not in actions
+    assert "acknowledge" in await typed("            a")
+    assert "ask" not in await typed("            a")
+    assert await typed("            acknowledge: t") == ["true"]
+    assert "title" in await typed("        t")
+    assert await typed("          - goto: b") == ["begin"]
+    assert "roles" in await typed("r")
+
+
+async def test_completion_is_chosen_with_the_keyboard_and_explained(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await write_at_end(page, "  - ")
+    await page.keyboard.type("choos")
+    await expect(options(page).first).to_have_text("choose")
+    await expect(page.locator(".cm-completionInfo")).not_to_be_empty()
+    await page.keyboard.press("Enter")
+    await expect(text_of(page)).to_contain_text("- choose:")
+    await page.locator(".cm-line").filter(has_text="into").first.get_by_text("into").hover()
+    await expect(page.locator(".cm-meaning")).to_contain_text("Where the result is stored")

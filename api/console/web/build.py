@@ -10,6 +10,7 @@ from typing import Final
 
 from api.http.application import openapi_document
 from api.settings import Settings
+from scripts.yaml.json_schema import json_schema
 
 WEB: Final = Path(__file__).parent
 NODE_MAJOR_MIN: Final = 20
@@ -61,6 +62,8 @@ def build(*, checks: bool) -> None:
     lock, installed = WEB / "package-lock.json", WEB / "node_modules/.package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         _run([npm, "ci", "--no-audit", "--no-fund"], node)
+    first = {name: schema for name, schema in json_schema()["$defs"].items() if name.endswith(".1")}
+    (WEB / "src/write/language.json").write_text(json.dumps(first, separators=(",", ":")), "utf-8")
     if checks:
         (WEB / "openapi.json").write_text(json.dumps(openapi_document(Settings())), "utf-8")
     for step in ("types", "check", "build") if checks else ("build",):

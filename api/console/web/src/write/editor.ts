@@ -9,6 +9,7 @@ import {
   drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers,
 } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
+import { completion } from './completion'
 import { insertionFor } from './snippets'
 
 /** A problem of the text; `line` and `column` count from 1. */
@@ -33,6 +34,8 @@ const theme = EditorView.theme({
     backgroundColor: 'color-mix(in srgb, var(--accent) 28%, transparent)',
   },
   '.cm-tooltip, .cm-panels': { backgroundColor: 'var(--surface)', color: 'var(--text)', border: '1px solid var(--line)' },
+  '.cm-meaning, .cm-completionInfo': { padding: '0.4rem 0.6rem', maxWidth: '26rem', whiteSpace: 'pre-wrap' },
+  '.cm-tooltip-autocomplete ul li[aria-selected]': { backgroundColor: 'var(--accent)', color: 'var(--accent-text)' },
   '.cm-diagnostic': { whiteSpace: 'pre-wrap', maxWidth: '32rem' },
   '.cm-panel input, .cm-panel button': { color: 'inherit', background: 'var(--sunken)', border: '1px solid var(--line)' },
   '.cm-searchMatch': { backgroundColor: 'var(--warn-soft)' },
@@ -62,7 +65,7 @@ export class Editor {
       extensions: [
         lineNumbers(), foldGutter(), lintGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(),
         highlightActiveLine(), highlightActiveLineGutter(), highlightSelectionMatches(), yaml(), theme,
-        syntaxHighlighting(colours), EditorView.lineWrapping,
+        syntaxHighlighting(colours), EditorView.lineWrapping, completion,
         keymap.of([...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap]),
         EditorView.contentAttributes.of({ 'aria-label': this.wiring.label, spellcheck: 'true', tabindex: '0' }),
         EditorView.updateListener.of((update) => {
