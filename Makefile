@@ -7,6 +7,7 @@
 # make soak        the long runs: ten times the kills and examples; hours
 # make transcripts writes tests/e2e/transcripts again, so that a change of them shows in the diff
 # make reference   writes the generated pages of docs/reference
+# make pictures    takes the pictures of the tutorial in a browser
 # make docs        builds the documentation into site/, which the server then serves at /docs
 # make fuzz        100,000 mutated scripts, each of which must be read without a crash
 # make mutants     changes the core in thousands of ways, and prints how many of the changes no test notices; hours
@@ -26,7 +27,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run console test test-all test-gate soak check size trace bench bench-memory bench-analytics fuzz mutants reference docs transcripts clean
+.PHONY: run console test test-all test-gate soak check size trace bench bench-memory bench-analytics fuzz mutants reference pictures docs transcripts clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -133,6 +134,9 @@ bench-analytics: .venv/dev
 
 reference: .venv/dev
 	$(BIN)/python docs/generate
+
+pictures: .venv/console console
+	$(BIN)/python docs/generate/tutorial_pictures.py
 
 docs: .venv/docs
 	$(BIN)/zensical build --clean --strict
