@@ -186,6 +186,26 @@ async def test_authors_alone_see_the_screen(open_page: OpenPage, new_key: NewKey
     await expect(page.get_by_role("button", name="New script")).to_be_visible()
 
 
+async def test_script_of_2000_actions_is_edited_and_drawn(open_page: OpenPage, server: ServerProcess) -> None:
+    topics = "".join(
+        f"      - topic: t{topic}\n        actions:\n"
+        + "".join(f"          - say: Text {number}.\n" for number in range(20))
+        for topic in range(100)
+    )
+    async with server.client() as api:
+        await api.publish_script(f"cuebook: 1\nscript: talk\nphases:\n  - phase: main\n    topics:\n{topics}")
+    page = await open_page("/write/talk")
+    await write_at_end(page, "          - say: The last one.\n")
+    await tab(page, "Outline")
+    last = page.get_by_role("tabpanel").get_by_role("button", name="The last one.")
+    await expect(last).to_be_attached()
+    await last.click()
+    await expect(page.locator(".cm-activeLine")).to_contain_text("The last one.")
+    await tab(page, "Picture")
+    await expect(page.get_by_role("img")).to_be_visible()
+    await is_saved(page)
+
+
 def options(page: Page):
     return page.locator(".cm-tooltip-autocomplete li")
 

@@ -102,7 +102,8 @@ async def outline_script(data: JSONBody[ScriptToValidate]) -> Outline:
     reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files), "compat")
     if reading.script is None:
         raise unusable(reading.problems)
-    return await asyncio.to_thread(outline, build_graph(reading.script))
+    script = reading.script
+    return await asyncio.to_thread(lambda: outline(build_graph(script)))
 
 
 @post("/scripts/{scriptId:str}/validate", status_code=200, summary="Validate a saved script")

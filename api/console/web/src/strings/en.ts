@@ -89,7 +89,7 @@ export const en = {
     publishTitle: 'Publish this script?', publishHint: 'New sessions run this text. Sessions that have begun keep theirs.',
     discardTitle: 'Discard the changes?', discardHint: 'The text becomes that of the last version again. The changes are lost.',
     shareTitle: 'Share this text', shareHint: 'Whoever has this address can talk to the script as it is now, published or not, without a key.',
-    address: 'Address', copy: 'Copy', openLink: 'Open it', compare: 'Compare', sameText: 'The text of the script is the same.',
+    address: 'Address', copy: 'Copy', copyByHand: 'This browser lets pages copy only over HTTPS. Copy the address by hand.', openLink: 'Open it', compare: 'Compare', sameText: 'The text of the script is the same.',
     changes: (from: number, to: number) => `From version ${from} to ${to}`, touching: 'Sessions of the earlier version could miss:',
     fileHint: 'An include file, which the script names in `use`.',
   },

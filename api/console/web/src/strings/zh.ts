@@ -84,7 +84,7 @@ export const zh: Strings = {
     publishTitle: '发布此脚本？', publishHint: '新的会话将运行此文本。已开始的会话保留原来的文本。',
     discardTitle: '放弃修改？', discardHint: '文本恢复为上一个版本，修改将丢失。',
     shareTitle: '分享此文本', shareHint: '任何人都可以通过此地址与当前的脚本对话，无论是否发布，也不需要密钥。',
-    address: '地址', copy: '复制', openLink: '打开', compare: '比较', sameText: '脚本文本相同。',
+    address: '地址', copy: '复制', copyByHand: '此浏览器只允许 HTTPS 页面复制。请手动复制地址。', openLink: '打开', compare: '比较', sameText: '脚本文本相同。',
     changes: (from, to) => `从版本 ${from} 到 ${to}`, touching: '旧版本的会话可能缺少：',
     fileHint: '脚本在 `use` 中列出的文件。',
   },
