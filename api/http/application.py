@@ -42,6 +42,7 @@ from api.http.routes import (
     memory_groups,
     memory_units,
     participants,
+    saved_queries,
     scripts,
     session_lists,
     sessions,
@@ -75,7 +76,7 @@ def _router(tag: str, *modules: ModuleType, path: str = "/api") -> Router:
 ROUTERS = (
     _router("Sessions", sessions, session_lists, lifecycle, contexts, events, timers),
     transfers.exports,
-    _router("Analytics", analytics, path="/api/analytics"),
+    _router("Analytics", analytics, saved_queries, path="/api/analytics"),
     _router("Memory", memory_units, memory_groups, memory),
     memory_files.exports,
     _router("Scripts", scripts, drafts),

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from api.schemas.base import Body, View
+from api.schemas.base import Body, Id, View
 
 Form: TypeAlias = Literal["json", "csv", "parquet", "vega-lite", "svg", "png"]
 SQL_CHARS_MAX = 100_000
@@ -125,3 +125,27 @@ class AnalyticsStatus(View, frozen=True, kw_only=True):
     turns_done: int | None
     """The turns that the running refresh has read, of `turns`; both are null if none is running."""
     turns: int | None
+
+
+class QueryText(Body, frozen=True, kw_only=True):
+    """A query to save, under a name for people."""
+
+    name: Id
+    sql: Annotated[str, Meta(min_length=1, max_length=SQL_CHARS_MAX)]
+
+
+class SavedQuery(View, frozen=True, kw_only=True):
+    """A saved query."""
+
+    query_id: str
+    name: str
+    sql: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class SavedQueryList(View, frozen=True, kw_only=True):
+    """A page of saved queries, the last changed first."""
+
+    data: list[SavedQuery]
+    next_cursor: str | None

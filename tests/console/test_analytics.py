@@ -89,3 +89,17 @@ async def test_texts_need_the_role_reader(open_page: OpenPage, server: ServerPro
     await page.get_by_role("button", name="Run").click()
     await expect(page.get_by_text("without texts and user ids")).to_be_visible(timeout=RESULT_MS)
     await expect(page.locator("table")).not_to_contain_text("Ana")
+
+
+async def test_query_is_saved_and_opened_again(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/sql?sql=SELECT+42+AS+answer")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_label("Name").fill("The answer")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("button", name="The answer")).to_be_visible()
+    again = await open_page("/sql")
+    await again.get_by_role("button", name="The answer").click()
+    await expect(again.get_by_role("cell", name="42")).to_be_visible(timeout=RESULT_MS)
+    await again.get_by_role("button", name="Delete").click()
+    await again.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(again.get_by_text("No query is saved yet.")).to_be_visible()

@@ -3,7 +3,7 @@
 import asyncio
 from urllib.parse import urlsplit
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage
 from tests.support.server_process import ServerProcess
@@ -117,6 +117,22 @@ async def test_changes_that_the_server_did_not_take_stay_and_are_sent_again(open
     await page.context.set_offline(False)
     await page.get_by_role("button", name="Try again").click()
     await is_saved(page)
+
+
+async def test_save_whose_answer_is_lost_is_no_conflict(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_new(open_page)
+
+    async def lose_answer(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    await page.route("**/api/drafts/my-talk", lose_answer, times=1)
+    await write_at_end(page, "  - say: First.\n")
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    await write_at_end(page, "  - say: Second.\n")
+    await is_saved(page)
+    async with server.client() as api:
+        assert "Second." in (await api.read("/api/drafts/my-talk"))["yamlContent"]
 
 
 async def test_changes_of_a_published_script_are_compared_and_discarded(
@@ -253,6 +269,7 @@ async def test_completion_is_chosen_with_the_keyboard_and_explained(open_page: O
     await page.keyboard.type("choos")
     await expect(options(page).first).to_have_text("choose")
     await expect(page.locator(".cm-completionInfo")).not_to_be_empty()
+    await page.wait_for_timeout(500)  # the editor takes no key for a list that has just appeared
     await page.keyboard.press("Enter")
     await expect(text_of(page)).to_contain_text("- choose:")
     await page.locator(".cm-line").filter(has_text="into").first.get_by_text("into").hover()

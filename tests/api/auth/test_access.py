@@ -31,6 +31,7 @@ STRANGERS = {
     "jobId": str(uuid.uuid4()),
     "draftId": "nothing",
     "linkId": "nothing",
+    "queryId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",
     "table": "nothing",

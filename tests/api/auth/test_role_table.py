@@ -100,6 +100,11 @@ GET /api/analytics/model                                        401  403 403    
 GET /api/analytics/status                                       401  403 403    yes     yes    yes   yes    403 403 403
 POST /api/analytics/query                                       401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/reports                                      401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/queries                                      401  403 403    yes     yes    yes   yes    403 403 403
+POST /api/analytics/queries                                     401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/queries/{queryId}                            401  403 403    yes     yes    yes   yes    403 403 403
+PUT /api/analytics/queries/{queryId}                            401  403 403    yes     yes    yes   yes    403 403 403
+DELETE /api/analytics/queries/{queryId}                         401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/reports/{report}                             401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/snapshot                                     401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/operations/compact                                     401  403 403    403     403    yes   403    403 403 403
@@ -167,6 +172,7 @@ IDS = {
     "jobId": str(uuid.UUID(int=3)),
     "draftId": "nothing",
     "linkId": "nothing",
+    "queryId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",
     "table": "nothing",

@@ -28,6 +28,7 @@ STRANGE = {
     "groupId": "1f3c9d6e-5555-4b0e-9f3a-5d1c0a6b7e66",
     "jobId": "1f3c9d6e-6666-4b0e-9f3a-5d1c0a6b7e77",
     "linkId": "1f3c9d6e22221f3c9d6e2222",
+    "queryId": "1f3c9d6e-7777-4b0e-9f3a-5d1c0a6b7e88",
     "participantId": "1f3c9d6e22221f3c9d6e22221f3c9d6e",
     "userId": "ana",  # the same in both tenants
     "draftId": "intake",  # also
@@ -78,6 +79,8 @@ BODIES: dict[str, Any] = {
     "POST /api/scripts/import": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/validate": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/outline": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
+    "POST /api/analytics/queries": {"name": "of the thief", "sql": "SELECT 1"},
+    "PUT /api/analytics/queries/{queryId}": {"name": "of the thief", "sql": "SELECT 1"},
     "PUT /api/drafts/{draftId}": {"yamlContent": "of the thief"},
     "POST /api/scripts/{scriptId}/validate": None,
     "POST /api/sessions/import": {"id": "x", "full_chat_history": [{"role": "user", "content": "of the thief"}]},
@@ -169,9 +172,11 @@ class Tenant:
         admitted = await self.ask("POST", "/api/participants/tokens", {"userId": "ana", "sessionId": session_id})
         drafted = await self.ask("PUT", "/api/drafts/intake", {"yamlContent": f"a draft of {self.mark}"})
         assert drafted.status_code == 200, drafted.text
+        saved = await self.ask("POST", "/api/analytics/queries", {"name": self.mark, "sql": f"SELECT '{self.mark}'"})
         self.ids = {
             "draftId": "intake",
             "linkId": link,
+            "queryId": saved.json()["queryId"],
             "participantId": admitted.json()["participantId"],
             "sessionId": session_id,
             "webhookId": webhook,

@@ -29,7 +29,11 @@ async def ids_of(reported: PrivateConversation) -> dict[str, str]:
     hook = await reported.api.post("/api/webhooks", json={"url": "http://localhost:1/", "events": ["turn.completed"]})
     link = await reported.api.post("/api/links", json={"scriptId": "private_life"})
     token = await reported.api.post("/api/participants/tokens", json={"userId": USER, "sessionId": session})
+    draft = {"yamlContent": "cuebook: 1\nscript: private_life\nactions: []\n"}
+    await reported.api.put("/api/drafts/private_life", json=draft)
     return {
+        "draftId": "private_life",
+        "queryId": session,
         "sessionId": session,
         "userId": USER,
         "linkId": link.json()["linkId"],

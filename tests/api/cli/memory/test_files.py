@@ -20,6 +20,7 @@ def said(memory_command: RunCommand) -> list[str]:
     ids = memory_command("add", *ANA, "--group", "diary", "--metadata", "topic=life", *texts).stdout.split()
     memory_command("pin", *ANA, ids[1])
     memory_command("summarise", *ANA, "--group", "diary")
+    memory_command("reembed", *ANA)  # a busy machine may end a command before the vector of its last unit
     return ids
 
 

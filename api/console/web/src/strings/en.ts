@@ -160,6 +160,8 @@ export const en = {
     rows: (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`, truncated: 'there are more', tables: 'Tables',
     firstRows: (count: number) => `the first ${count} are shown; the files have all`, masked: 'without texts and user ids',
     asOf: (time: string) => `data of ${time}`,
+    saved: 'Saved queries', noneSaved: 'No query is saved yet.', saveQuery: 'Save', deleteQuery: 'Delete', saveHint: 'All analysts see it. With the name of the open query, that query is changed.',
+    deleteTitle: (name: string) => `Delete ${name}?`, deleteHint: 'Nobody finds it here any more.',
   },
 }
 

@@ -152,5 +152,7 @@ export const zh: Strings = {
     rows: (count) => `${count} 行`, truncated: '还有更多', tables: '表',
     firstRows: (count) => `显示前 ${count} 行，文件包含全部`, masked: '不含文本和用户 ID',
     asOf: (time) => `数据时间 ${time}`,
+    saved: '已保存的查询', noneSaved: '还没有保存查询。', saveQuery: '保存', deleteQuery: '删除', saveHint: '所有分析员都能看到。使用已打开查询的名称会修改该查询。',
+    deleteTitle: (name) => `删除 ${name}？`, deleteHint: '此后任何人都无法在这里找到它。',
   },
 }

@@ -20,6 +20,7 @@ export class Draft {
   isChecked = $state(false)
   revision = $state(0) // 0: there is no draft
   private savedText = ''
+  private unanswered = '' // the text of a save whose answer did not come
   private saveTimer = 0
   private checkTimer = 0
   private isWriting: Promise<boolean> | null = null
@@ -120,10 +121,24 @@ export class Draft {
       this.saving = this.whole === whole ? 'saved' : 'waiting'
       return true
     } catch (problem) {
+      const isConflict = problem instanceof ApiProblem && problem.code === 'DRAFT_CONFLICT'
+      if (isConflict && (await this.isOwnSave())) return this.write(overwrites)
+      if (!(problem instanceof ApiProblem)) this.unanswered = whole
       this.error = problem
-      this.saving = problem instanceof ApiProblem && problem.code === 'DRAFT_CONFLICT' ? 'conflict' : 'failed'
+      this.saving = isConflict ? 'conflict' : 'failed'
       return false
     }
+  }
+
+  /** Return whether the draft is that of a save whose answer did not come; the next save then begins from it. */
+  private async isOwnSave(): Promise<boolean> {
+    if (!this.unanswered) return false
+    const params = { path: { draftId: this.id } }
+    const draft = await api.GET('/api/drafts/{draftId}', { params }).then(dataOf).catch(() => null)
+    const isOwn = draft !== null && JSON.stringify([draft.yamlContent, draft.files]) === this.unanswered
+    this.unanswered = ''
+    if (isOwn) this.revision = draft.revision
+    return isOwn
   }
 
   /** Drop the changes that are not published. */
