@@ -9,9 +9,9 @@ CREATE TABLE saved_queries (
     updated_at TIMESTAMPTZ NOT NULL
 );
 COMMENT ON TABLE saved_queries IS 'One row per saved query of a tenant';
-COMMENT ON COLUMN saved_queries.tenant IS 'The tenant whose analysts see the query';
+COMMENT ON COLUMN saved_queries.tenant IS 'The tenant of the query';
 COMMENT ON COLUMN saved_queries.query_id IS 'The id of the query';
 COMMENT ON COLUMN saved_queries.name IS 'Its name, for people';
-COMMENT ON COLUMN saved_queries.sql IS 'The SELECT over the analytics tables';
+COMMENT ON COLUMN saved_queries.sql IS 'Its text';
 COMMENT ON COLUMN saved_queries.created_at IS 'When it was created';
 COMMENT ON COLUMN saved_queries.updated_at IS 'When it was changed last';
