@@ -219,10 +219,12 @@ def _seen(raw: object) -> Verdict | None:
 def _tool_call(request: ModelRequest, fields: _Fields) -> ToolCall | None:
     """Return the call of an offered tool; models also write it as `{name, arguments}`, by itself or as `tool`."""
     called = fields.get("tool", fields.get("tool_call", fields.get("name")))
-    inner = {_plain(name): value for name, value in _by_name(called).items()} if isinstance(called, Mapping) else fields
-    name = _text(inner.get("name", inner.get("tool")) if isinstance(called, Mapping) else called).strip()
+    if isinstance(called, Mapping):
+        fields = {_plain(name): value for name, value in _by_name(called).items()}
+        called = fields.get("name", fields.get("tool"))
+    name = _text(called).strip()
     offer = next((each for each in request.offers if each.id.casefold() == name.casefold()), None)
-    return None if offer is None else ToolCall(offer.id, _arguments(offer, inner.get("arguments")))
+    return None if offer is None else ToolCall(offer.id, _arguments(offer, fields.get("arguments")))
 
 
 def _arguments(offer: ToolOffer, raw: object) -> dict[str, Value]:

@@ -29,7 +29,7 @@ def save_draft(cursor: Cursor, draft: DraftRow, expected: int | None) -> DraftRo
         raise RowRefused(f"there are {DRAFTS_MAX} drafts already; publish or delete some")
     created_at = before.created_at if before is not None else draft.created_at
     saved = replace(draft, revision=max(draft.revision, actual + 1), created_at=created_at)
-    delete_draft(cursor, draft.tenant, draft.script_id)
+    _remove(cursor, draft.tenant, draft.script_id)
     insert(cursor, "drafts", saved)
     return saved
 
@@ -42,7 +42,7 @@ def delete_draft(cursor: Cursor, tenant: str, script_id: str, expected: int | No
     before = draft_of(cursor, tenant, script_id)
     if before is not None and expected is not None and expected != before.revision:
         raise DraftConflict(script_id, expected, before.revision)
-    cursor.execute(f"DELETE FROM drafts WHERE {_ONE}", {"tenant": tenant, "script_id": script_id})  # noqa: S608
+    _remove(cursor, tenant, script_id)
     return before is not None
 
 
@@ -61,6 +61,10 @@ def drafts(reader: Cursor, tenant: str, *, limit: int = 50, cursor: str | None =
     return fetch_page(
         reader, DraftEntryRow, select, parameters, limit, cursor, lambda row: (row.updated_at, row.script_id)
     )
+
+
+def _remove(cursor: Cursor, tenant: str, script_id: str) -> None:
+    cursor.execute(f"DELETE FROM drafts WHERE {_ONE}", {"tenant": tenant, "script_id": script_id})  # noqa: S608
 
 
 def _count(cursor: Cursor, tenant: str) -> int:

@@ -70,6 +70,12 @@ def new_key(server: ServerProcess) -> NewKey:
     return create
 
 
+async def sign_in(page: Page, key: str) -> None:
+    """Enter a key where the console asks for one."""
+    await page.get_by_label("API key").fill(key)
+    await page.get_by_role("button", name="Sign in").click()
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Start one browser for all tests of the process; each test has a context of its own, without cookies of others."""

@@ -2,7 +2,7 @@
 
 from playwright.async_api import Page, expect
 
-from tests.console.conftest import NewKey, OpenPage
+from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
 
 RESULT_MS = 150_000  # the process of the analytics has a low priority and waits for other tests
@@ -82,8 +82,7 @@ async def test_texts_need_the_role_reader(open_page: OpenPage, server: ServerPro
     await two_sessions(server)
     analyst = await new_key("analyst")
     page = await open_page("/sql")
-    await page.get_by_label("API key").fill(analyst)
-    await page.get_by_role("button", name="Sign in").click()
+    await sign_in(page, analyst)
     await page.get_by_role("textbox", name="SQL").fill("SELECT content FROM messages WHERE role = 'user'")
     await expect(page.get_by_label("With texts and user ids")).to_have_count(0)
     await page.get_by_role("button", name="Run").click()

@@ -2,7 +2,7 @@
 
 from playwright.async_api import Page, expect
 
-from tests.console.conftest import NewKey, OpenPage
+from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
 
 UNITS = ["In May I moved to Lisbon.", "My cat is called Mo.", "I play the cello.", "<img src=x onerror=alert(1)>"]
@@ -78,8 +78,7 @@ async def test_reader_sees_and_changes_nothing(open_page: OpenPage, server: Serv
     await add_units(server)
     key = await new_key("reader")
     page = await open_page("/memory/kim")
-    await page.get_by_label("API key").fill(key)
-    await page.get_by_role("button", name="Sign in").click()
+    await sign_in(page, key)
     await expect(page.get_by_role("article").filter(has_text="Lisbon")).to_be_visible()
     await expect(page.get_by_role("button", name="Forget", exact=True)).to_have_count(0)
     await expect(page.get_by_role("button", name="Search")).to_have_count(0)

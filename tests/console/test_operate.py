@@ -2,7 +2,7 @@
 
 from playwright.async_api import Page, expect
 
-from tests.console.conftest import NewKey, OpenPage
+from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
 
 WAITS = "cuebook: 1\nscript: waits\nactions:\n  - say: Until then.\n  - wait: 3 days\n  - say: There you are.\n"
@@ -93,7 +93,6 @@ async def test_database_is_verified_and_compacted(open_page: OpenPage, server: S
 async def test_roles_decide_which_tabs_there_are(open_page: OpenPage, new_key: NewKey) -> None:
     key = await new_key("author")
     page = await open_page("/operate")
-    await page.get_by_label("API key").fill(key)
-    await page.get_by_role("button", name="Sign in").click()
+    await sign_in(page, key)
     tabs = page.get_by_role("navigation", name="Operate").get_by_role("link")
     await expect(tabs).to_have_text(["Health", "Links"])

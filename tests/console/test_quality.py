@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from api.settings import PAGES
-from tests.console.conftest import NewKey, OpenPage
+from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.paths import ROOT
 from tests.support.server_process import ServerProcess
 
@@ -111,12 +111,10 @@ async def test_the_first_load_is_small(open_page: OpenPage) -> None:
 async def test_a_key_is_entered_and_roles_decide(open_page: OpenPage, new_key: NewKey) -> None:
     reader = await new_key("reader")
     page = await open_page("/play")
-    await page.get_by_label("API key").fill("cbk_wrong")
-    await page.get_by_role("button", name="Sign in").click()
+    await sign_in(page, "cbk_wrong")
     await expect(page.get_by_role("alert")).to_contain_text("UNAUTHENTICATED")
     assert await violations(page) == []
-    await page.get_by_label("API key").fill(reader)
-    await page.get_by_role("button", name="Sign in").click()
+    await sign_in(page, reader)
     await expect(page.get_by_text("Your key has no role for this screen.")).to_be_visible()
     await expect(page.get_by_role("link", name="Play")).to_have_count(0)
     await page.get_by_role("link", name="Sessions").click()

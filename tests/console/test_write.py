@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Page, Route, expect
 
-from tests.console.conftest import NewKey, OpenPage
+from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
 
 TALK = "cuebook: 1\nscript: talk\nactions:\n  - say: One.\n  - say: Two.\n"
@@ -193,12 +193,10 @@ async def test_keyboard_leaves_the_text_with_tab(open_page: OpenPage, server: Se
 async def test_authors_alone_see_the_screen(open_page: OpenPage, new_key: NewKey) -> None:
     keys = await asyncio.gather(new_key("analyst"), new_key("author"))
     page = await open_page("/write")
-    await page.get_by_label("API key").fill(keys[0])
-    await page.get_by_role("button", name="Sign in").click()
+    await sign_in(page, keys[0])
     await expect(page.get_by_role("main")).to_contain_text("author")
     await page.get_by_role("button", name="Sign out").click()
-    await page.get_by_label("API key").fill(keys[1])
-    await page.get_by_role("button", name="Sign in").click()
+    await sign_in(page, keys[1])
     await expect(page.get_by_role("button", name="New script")).to_be_visible()
 
 

@@ -38,14 +38,14 @@ async function complete(context: CompletionContext): Promise<CompletionResult | 
   if (!value || (!context.explicit && !value[2])) return null
   const fixed = (await loaded()).valuesOf(placeOf(lines, line.number - 1), value[1]!)
   const names = namesOf(lines, NAMED[value[1]!] ?? [])
-  const options = [...fixed, ...names].map(({ label }) => ({ label, type: 'enum' }))
+  const options = [...fixed.map((each) => each.label), ...names].map((label) => ({ label, type: 'enum' }))
   return options.length ? { from: pos - value[2]!.length, options, validFor: /^\S*$/ } : null
 }
 
 /** Return the names that the text declares with one of these keys. */
-function namesOf(lines: string[], keys: string[]) {
+function namesOf(lines: string[], keys: string[]): string[] {
   const found = lines.map((each) => /^\s*-\s+(\w+):\s+(\S+)\s*$/.exec(each)).filter((each) => each && keys.includes(each[1]!))
-  return [...new Set(found.map((each) => each![2]!))].map((label) => ({ label, detail: '' }))
+  return [...new Set(found.map((each) => each![2]!))]
 }
 
 export const completion: Extension = [

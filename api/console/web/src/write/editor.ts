@@ -9,11 +9,12 @@ import {
   drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers,
 } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
+import type { Schemas } from '../api/client'
 import { completion } from './completion'
 import { insertionFor } from './snippets'
 
 /** A problem of the text; `line` and `column` count from 1. */
-export type Fault = { line: number; column: number; severity: string; code: string; message: string; fix: string }
+export type Fault = Schemas['ProblemView']
 
 type Wiring = {
   parent: HTMLElement
@@ -51,12 +52,10 @@ const colours = HighlightStyle.define([
 
 export class Editor {
   private view: EditorView
-  private isSetting = false
 
   constructor(text: string, private wiring: Wiring) {
     const root = wiring.parent.shadowRoot ?? wiring.parent.attachShadow({ mode: 'open' })
     this.view = new EditorView({ parent: root, root, state: this.stateOf(text) })
-    this.view.dom.part.add('editor')
   }
 
   private stateOf(text: string): EditorState {
@@ -69,7 +68,7 @@ export class Editor {
         keymap.of([...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap]),
         EditorView.contentAttributes.of({ 'aria-label': this.wiring.label, spellcheck: 'true', tabindex: '0' }),
         EditorView.updateListener.of((update) => {
-          if (update.docChanged && !this.isSetting) this.wiring.onText(update.state.doc.toString())
+          if (update.docChanged) this.wiring.onText(update.state.doc.toString())
           if (update.docChanged || update.selectionSet) this.wiring.onLine(this.line)
         }),
       ],
@@ -78,13 +77,6 @@ export class Editor {
 
   get line(): number {
     return this.view.state.doc.lineAt(this.view.state.selection.main.head).number
-  }
-
-  /** Show another text, such as another file, with a history of its own. */
-  set(text: string) {
-    this.isSetting = true
-    this.view.setState(this.stateOf(text))
-    this.isSetting = false
   }
 
   show(faults: Fault[]) {
