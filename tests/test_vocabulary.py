@@ -52,6 +52,8 @@ WORD = re.compile(
     r"(?<![\w-])(" + "|".join(sorted(map(re.escape, BANNED), key=len, reverse=True)) + r")(?![\w-])", re.I
 )
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+ANYWHERE = re.compile("|".join(map(re.escape, BANNED)), re.I)
+"""Files without a match need no tokens, which take most of the time."""
 
 
 def modules() -> list[Path]:
@@ -65,8 +67,9 @@ def pages() -> list[Path]:
 
 def banned_in_code(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and word for every banned word in names, texts and comments."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        yield from banned_in_token(token)
+    if ANYWHERE.search(text):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            yield from banned_in_token(token)
 
 
 def banned_in_token(token: tokenize.TokenInfo) -> Iterator[tuple[int, str]]:
@@ -80,6 +83,8 @@ def banned_in_token(token: tokenize.TokenInfo) -> Iterator[tuple[int, str]]:
 
 def banned_in_tests(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and word for every banned word in names, docstrings and comments; other strings are data of tests."""
+    if not ANYWHERE.search(text):
+        return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.STRING:
             yield from banned_in_token(token)

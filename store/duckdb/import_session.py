@@ -1,6 +1,6 @@
 """Import a session with all its rows: the rows are inserted in groups, in one transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -9,10 +9,10 @@ from store.duckdb.fetch import Cursor
 from store.duckdb.insert import as_list, insert_statement, typed_rows
 from store.duckdb.script_texts import script_text
 from store.duckdb.variables import merge_writes
-from store.interface.admission import NO_HEAD, SessionId, StoredTurn, require_numbers, require_uuid, stored
+from store.interface.admission import imported_turns, require_importable
 from store.interface.encoding import encode
-from store.interface.errors import KeyTaken, RowRefused, SessionTaken
-from store.interface.rows import SessionDocument, SessionRow, TurnRow
+from store.interface.errors import KeyTaken, SessionTaken
+from store.interface.rows import SessionDocument, SessionRow
 
 GROUP_ROWS_MAX = 1_000
 """Rows per statement: enough to share the cost of a statement, few enough that its one parameter stays small."""
@@ -22,31 +22,20 @@ GROUP_BYTES_MAX = 4_000_000
 def import_session(cursor: Cursor, whole: SessionDocument, *, replaces: bool = False) -> None:
     """Insert all rows of a session. Within a transaction. Raises SessionTaken, KeyTaken, RowRefused."""
     session = whole.session
-    _check(whole)
+    require_importable(whole)
     if replaces:
         delete_session(cursor, session.tenant, session.session_id)
     _check_free(cursor, session)
     texts = [text for text in whole.texts if script_text(cursor, text.tenant, text.digest) is None]
     _insert(cursor, "session_starts", [session])
     _insert(cursor, "session_migrations", whole.migrations)
-    _insert(cursor, "turns", list(_counted(whole.turns)))
+    _insert(cursor, "turns", list(imported_turns(whole.turns)))
     _insert(cursor, "settled_calls", whole.calls)
     _insert(cursor, "script_texts", texts)
     if whole.variables:
         merge_writes(cursor)
         statement = _ADD_VARIABLES.format(rows=typed_rows(cursor, "user_variable_values"))
         cursor.execute(statement, [as_list(map(encode, whole.variables))])
-
-
-def _check(whole: SessionDocument) -> None:
-    session = whole.session
-    owner: SessionId = (session.tenant, session.session_id)
-    require_uuid(session.session_id)
-    for name, rows in (("turn", whole.turns), ("migration", whole.migrations), ("call", whole.calls)):
-        if any((row.tenant, row.session_id) != owner for row in rows):
-            raise RowRefused(f"a {name} belongs to another session than {session.session_id}")
-    if not whole.turns:
-        raise RowRefused("a session must have at least turn 0, its creation")
 
 
 def _check_free(cursor: Cursor, session: SessionRow) -> None:
@@ -61,17 +50,6 @@ def _check_free(cursor: Cursor, session: SessionRow) -> None:
         if session.key is not None and key == session.key:
             raise KeyTaken("key", session.key, session_id)
         raise KeyTaken("idempotency_key", session.idempotency_key or "", session_id)
-
-
-def _counted(turns: Sequence[TurnRow]) -> Iterator[StoredTurn]:
-    """Yield the turns as they are stored. Raises RowRefused for a gap in the numbers."""
-    head = NO_HEAD
-    for turn in turns:
-        if turn.turn != head.turn + 1:
-            raise RowRefused(f"turn {turn.turn} should be number {head.turn + 1}")
-        require_numbers(turn, head)
-        head = head.after(turn)
-        yield stored(turn, head)
 
 
 def _insert(cursor: Cursor, table: str, rows: Sequence[msgspec.Struct]) -> None:

@@ -1,12 +1,21 @@
 """The rules for whether a turn may be committed, which are the same for every database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from store.interface.errors import RowRefused, TurnConflict
-from store.interface.rows import NO_TURN, EventRow, MessageRow, MigrationRow, SessionRow, TurnRow, is_uuid
+from store.interface.rows import (
+    NO_TURN,
+    EventRow,
+    MessageRow,
+    MigrationRow,
+    SessionDocument,
+    SessionRow,
+    TurnRow,
+    is_uuid,
+)
 from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
@@ -56,7 +65,7 @@ class StoredTurn(TurnRow, frozen=True):
     message_count: int
     event_count: int
     commit_number: int | None
-    """The number of its commit; None if it was imported."""
+    """The number of its commit; None if it was imported, and in databases whose commits have no numbers."""
 
 
 def stored(turn: TurnRow, head: Head, commit_number: int | None = None) -> StoredTurn:
@@ -123,3 +132,26 @@ def require_numbers(turn: TurnRow, head: Head) -> None:
         for expected, row in enumerate(rows, start=count + 1):
             if row.seq != expected:
                 raise RowRefused(f"{name} {row.seq} of turn {turn.turn} should be number {expected}")
+
+
+def require_importable(whole: SessionDocument) -> None:
+    """Raise RowRefused if a row of an imported session belongs to another one, or if it has no turn."""
+    session = whole.session
+    owner: SessionId = (session.tenant, session.session_id)
+    require_uuid(session.session_id)
+    for name, rows in (("turn", whole.turns), ("migration", whole.migrations), ("call", whole.calls)):
+        if any((row.tenant, row.session_id) != owner for row in rows):
+            raise RowRefused(f"a {name} belongs to another session than {session.session_id}")
+    if not whole.turns:
+        raise RowRefused("a session must have at least turn 0, its creation")
+
+
+def imported_turns(turns: Sequence[TurnRow]) -> Iterator[StoredTurn]:
+    """Yield the turns of an imported session as they are stored. Raises RowRefused for a gap in the numbers."""
+    head = NO_HEAD
+    for turn in turns:
+        if turn.turn != head.turn + 1:
+            raise RowRefused(f"turn {turn.turn} should be number {head.turn + 1}")
+        require_numbers(turn, head)
+        head = head.after(turn)
+        yield stored(turn, head)

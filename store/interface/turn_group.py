@@ -28,9 +28,9 @@ Entry: TypeAlias = ProposedTurn | CallRow
 class TurnGroup:
     """Validate the entries of a group one by one; each entry is checked against the database and the entries before."""
 
-    def __init__(self, heads: dict[SessionId, Head], keys: dict[UniqueKey, str], number: int) -> None:
+    def __init__(self, heads: dict[SessionId, Head], keys: dict[UniqueKey, str], number: int | None) -> None:
         self.heads = heads
-        self._number = number  # of the commit
+        self._number = number  # of the commit, in databases that number them
         self._keys = keys
         self.documents: dict[str, list[bytes]] = {}  # the encoded rows to insert, by table
         self.settlements: list[Settlement] = []

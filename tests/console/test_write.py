@@ -69,6 +69,7 @@ async def test_problems_are_marked_explained_and_lead_to_their_line(open_page: O
     await expect(page.get_by_role("button", name="Publish")).to_be_disabled()
     await page.keyboard.press("Control+Home")
     await panel.get_by_role("button", name="line 7").click()
+    await expect(text_of(page)).to_be_focused()
     await page.keyboard.press("End")
     await page.keyboard.type(" now")
     await expect(text_of(page)).to_contain_text("sy: Bye. now")

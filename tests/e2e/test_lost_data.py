@@ -36,6 +36,7 @@ def restore_backup(folder: Path) -> None:
     shutil.copytree(folder.with_name("moved"), folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lose", [delete, restore_backup])
 async def test_turns_stop_where_the_data_is_lost(serve: Serve, tmp_path: Path, lose: Callable[[Path], None]) -> None:
     server = serve()
@@ -75,6 +76,7 @@ async def test_turns_stop_where_the_data_is_lost(serve: Serve, tmp_path: Path, l
     assert not [line for line in lines if line.get("code") == "DATABASE_FILE_LOST"]
 
 
+@pytest.mark.slow
 async def test_no_model_is_asked_where_the_data_is_lost(serve: Serve, tmp_path: Path, endpoint: Endpoint) -> None:
     """A turn that could not be written is not paid for."""
     server = serve("--model", "openai:test", CUEBOOK_MODEL_URL=endpoint.url, CUEBOOK_MODEL_KEY="none")

@@ -51,6 +51,7 @@ async def test_all_that_a_server_writes_is_private(serve: Serve, tmp_path: Path)
     assert "other accounts" not in server.log
 
 
+@pytest.mark.slow
 async def test_what_others_could_read_is_closed_at_start(serve: Serve, tmp_path: Path) -> None:
     server = serve(CUEBOOK_EMBEDDER="hashed:64")
     await server.ready()
@@ -95,6 +96,7 @@ def test_a_folder_with_files_of_others_is_left_as_it_is(tmp_path: Path) -> None:
     assert (restrict(tmp_path).closed, open_to_others(tmp_path)) == (1, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["masked.duckdb", "unmasked.duckdb"])
 async def test_a_snapshot_that_a_command_writes_is_private(serve: Serve, tmp_path: Path, name: str) -> None:
     server = serve()

@@ -117,6 +117,7 @@ DAMAGES: list[tuple[str, Callable[[Path], Any]]] = [
 ]
 
 
+@pytest.mark.slow
 async def test_a_damaged_file_is_rebuilt_by_the_next_query(files: Any) -> None:
     async with files() as (made, store):
         async with made.reading("default", masked=True) as place:
@@ -139,6 +140,7 @@ async def test_a_deleted_folder_is_made_again(files: Any, data: Path) -> None:
             assert await sessions_in(made, masked) == number > 0
 
 
+@pytest.mark.slow
 def test_a_file_whose_refresh_was_killed_is_rebuilt(made: Path, tmp_path: Path) -> None:
     place, whole = Place(tmp_path / "a.duckdb"), Place(tmp_path / "b.duckdb")
     analytics_files.refresh_all(made, whole, is_masked=True)
@@ -324,6 +326,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
 async def test_a_file_open_for_writing_elsewhere_is_read(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
         for age in (0, 3_600):

@@ -151,6 +151,7 @@ async def test_what_takes_too_much_memory_is_stopped(processes: Processes, file:
         await ask(processes, file, BOMBS[name], memory_bytes_max=100_000_000)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("name", CLOCKS)
 async def test_what_takes_too_long_is_stopped(processes: Processes, file: Path, name: str) -> None:
@@ -258,6 +259,7 @@ def server(file: Path) -> Iterator[int]:
         it.kill()
 
 
+@pytest.mark.slow
 async def test_it_stands_back_and_ends_with_the_server(server: int, file: Path) -> None:
     await eventually(lambda: len(asking(file, server)) == 1)
     (pid,) = asking(file, server)

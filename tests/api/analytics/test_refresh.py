@@ -35,6 +35,7 @@ def differing(one: Path, other: Path) -> list[str]:
     return [table for table in left if left[table] != right[table]]
 
 
+@pytest.mark.slow
 def test_many_small_deltas_come_to_the_same_as_one(made: Path, tmp_path: Path) -> None:
     whole, parts = Place(tmp_path / "whole.duckdb"), Place(tmp_path / "parts.duckdb")
     assert analytics_files.refresh_all(made, whole, is_masked=False) == 1
@@ -45,6 +46,7 @@ def test_many_small_deltas_come_to_the_same_as_one(made: Path, tmp_path: Path) -
     assert differing(whole.path, parts.path) == []
 
 
+@pytest.mark.slow
 async def test_changes_during_a_refresh_are_refreshed_as_well(app: OpenApp, tmp_path: Path) -> None:
     store = tmp_path / "data"
     grown = {is_masked: Place(tmp_path / f"{is_masked}.duckdb") for is_masked in (True, False)}
@@ -68,6 +70,7 @@ async def test_changes_during_a_refresh_are_refreshed_as_well(app: OpenApp, tmp_
             assert problems(place.path) == []
 
 
+@pytest.mark.slow
 def test_what_the_file_knows_is_believed_only_of_what_made_it(made: Path, tmp_path: Path) -> None:
     place, whole = Place(tmp_path / "a.duckdb"), Place(tmp_path / "b.duckdb")
     analytics_files.refresh_all(made, whole, is_masked=True)

@@ -60,6 +60,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 async def test_one_is_made_when_it_is_due_and_the_oldest_go(scheduled: Any, data: Path) -> None:
     async with scheduled(snapshot_every_h=6, snapshot_keep=2, snapshot_storage_version="v1.0.0") as server:
         await server.after(0)
@@ -90,6 +91,7 @@ async def test_what_others_put_there_stays_and_what_a_kill_left_goes(
         assert names(folder) == sorted(retained)
 
 
+@pytest.mark.slow
 async def test_one_that_cannot_be_made_is_tried_again(scheduled: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     async with scheduled(snapshot_every_h=1, snapshot_folder=tmp_path / "file" / "folder") as server:

@@ -67,6 +67,7 @@ def files(snapshots: tuple[bytes, bytes], tmp_path: Path) -> Iterator[tuple[Path
     yield full, masked
 
 
+@pytest.mark.slow
 def test_a_snapshot_taken_under_load_is_sound(files: tuple[Path, Path], cuebook: Cuebook) -> None:
     for file in files:
         result = cuebook("verify", file)
@@ -169,6 +170,7 @@ def test_a_stranger_s_file_reads_nothing_else(files: tuple[Path, Path], tmp_path
 # -- Parquet ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_folder_of_parquet_follows_the_database(
     app: OpenApp, tmp_path: Path, cuebook: Cuebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,7 @@ async def test_what_a_client_does_not_send_is_not_waited_for(serve: Serve, sent:
         assert got.count(b"HTTP/1.1 200") == (1 if sent == HEALTH else 0)
 
 
+@pytest.mark.slow
 async def test_a_body_in_drops_ends_and_a_slow_one_does_not(serve: Serve) -> None:
     server = serve(CUEBOOK_RECEIVE_S="1")
     await server.ready()
@@ -183,6 +184,7 @@ async def test_http2_is_not_served_without_a_bound(serve: Serve) -> None:
         assert await ended(connection, 20) == b""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such bound")
 async def test_an_answer_that_is_not_read_ends_its_connection(serve: Serve) -> None:
     server = serve(CUEBOOK_STREAM_WRITE_S="1")

@@ -149,6 +149,7 @@ def cut_off(port: int, sent: bytes, *, reset: bool) -> None:
         client.sendall(b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + sent)
 
 
+@pytest.mark.slow
 async def test_a_client_that_goes_away_is_no_error(serve: Serve, tmp_path: Path) -> None:
     server = serve(start=start_cuebook, CUEBOOK_LOG_LEVEL="debug")
     await server.ready()

@@ -254,6 +254,7 @@ def test_visits_count_for_the_unit_and_reach_its_ancestors_and_last(opened: Any)
         assert {each.unit.last_visit for each in (unit, root, all_)} == {recalled.round}
 
 
+@pytest.mark.slow
 def test_what_was_added_is_there_after_a_crash(opened: Any, tmp_path: Path) -> None:
     program = f"""
 import os, signal

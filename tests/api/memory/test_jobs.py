@@ -92,6 +92,7 @@ async def test_an_embedder_that_fails_holds_nothing_else_up(open_memory: OpenMem
         assert memory.memory_system.worker.failed > 0
 
 
+@pytest.mark.slow
 async def test_a_job_that_can_never_be_done_is_given_up_and_the_others_are_done(
     open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

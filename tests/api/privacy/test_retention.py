@@ -218,6 +218,7 @@ async def test_memory_forgets_the_session_and_takes_nothing_of_it_in_again(opene
         assert WORD not in found.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["redact", "delete"])
 async def test_after_compaction_no_byte_of_it_is_in_the_files(
     opened: Any, tmp_path: Path, action: RetentionAction

@@ -292,6 +292,7 @@ async def test_a_creation_that_crashed_is_found_again_by_its_key(app: OpenApp, t
         assert [used for *_, used in await calls_of(api, begun[0])] == [True, True, False, True]
 
 
+@pytest.mark.slow
 async def test_a_call_given_up_for_time_has_failed_and_is_made_again(app: OpenApp, tmp_path: Path) -> None:
     witness = Witness(hangs_at="two")
     async with app(tmp_path, witness, turn_s=4.0) as api:

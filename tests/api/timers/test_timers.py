@@ -171,6 +171,7 @@ class Defective(OfflineModel):
         raise RuntimeError("a defect")
 
 
+@pytest.mark.slow
 async def test_a_defect_is_not_repeated_without_a_pause(app: OpenApp, tmp_path: Path, calendar: Calendar) -> None:
     model = Defective()
     async with app(tmp_path, model, clock=calendar) as api:

@@ -199,6 +199,7 @@ def test_many_days_have_a_file_each(file: Path, tmp_path: Path) -> None:
     assert len(list(folder.glob("messages/*/*"))) == 230
 
 
+@pytest.mark.slow
 def test_whenever_it_is_killed_files_are_whole_and_the_next_one_ends_it(file: Path, tmp_path: Path) -> None:
     chance = random.Random(7)
     other, folder = tmp_path / "other.duckdb", tmp_path / "parquet"

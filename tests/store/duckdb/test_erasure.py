@@ -226,6 +226,7 @@ def as_stored(session_id: str) -> bytes:
     return (UUID(session_id).int ^ 1 << 127).to_bytes(16, "little")
 
 
+@pytest.mark.slow
 async def test_after_compaction_the_files_hold_no_byte_of_what_was_erased(
     store: Store, tmp_path: Path, everything: Any
 ) -> None:
@@ -248,6 +249,7 @@ async def test_after_compaction_the_files_hold_no_byte_of_what_was_erased(
     assert counted(tmp_path, "SELECT count(*) FROM erasures WHERE compacted_at IS NOT NULL") == [(1,)]
 
 
+@pytest.mark.slow
 async def test_a_compacted_record_is_the_same_record(store: Store, tmp_path: Path, everything: Any) -> None:
     for number in range(5):
         await everything(f"user {number}", f"word {number}")

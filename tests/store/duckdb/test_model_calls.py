@@ -289,6 +289,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_calls_has_every_call_once_and_with_its_turn(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

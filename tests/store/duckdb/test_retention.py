@@ -340,6 +340,7 @@ def test_a_policy_that_never_applies_is_refused() -> None:
 # -- whatever happens -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_session_is_dropped_or_whole_whenever_the_process_is_killed(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

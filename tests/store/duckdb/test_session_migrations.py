@@ -133,6 +133,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_moves_sessions_leaves_both_or_neither(tmp_path: Path) -> None:
     for moves in (3, 12, 30):
         with subprocess.Popen(

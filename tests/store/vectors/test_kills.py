@@ -35,6 +35,7 @@ def test_kills_at_any_moment(tmp_path: Path) -> None:
     assert in_the_middle >= KILLS / 20
 
 
+@pytest.mark.slow
 def test_a_death_at_every_step_of_a_save(tmp_path: Path) -> None:
     left = deaths(tmp_path, "step", 30)
     assert [outcome for _, outcome in left if not outcome.startswith("good")] == []

@@ -278,6 +278,7 @@ async def test_a_stream_that_breaks_off_is_tried_again(endpoint: Endpoint, model
     assert (reply.text, reply.usage.failures) == ("Hello!", (kind,))
 
 
+@pytest.mark.slow
 async def test_a_stream_that_flows_is_not_cut(endpoint: Endpoint, models) -> None:
     endpoint.will(content="Good morning! " * 4, pause_s=0.3, piece_chars=4)
     reply = await models(timeout_s=1.5).complete(say(), Heard())
@@ -292,6 +293,7 @@ def _thoughts(count: int, name: str, thought: str) -> str:
     return f"data: {piece}\n\n" * count + f"data: {said}\n\ndata: [DONE]\n\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "thought", "failures"),
     [("reasoning_content", "Hm.", ()), ("reasoning", "Hm.", ()), ("content", "", ("timeout",))],
@@ -637,6 +639,7 @@ async def test_no_more_calls_at_a_time_than_there_are_places_over_as_many_connec
     assert endpoint.connections <= 3
 
 
+@pytest.mark.slow
 async def test_a_request_that_waits_too_long_for_a_slot_is_refused(endpoint: Endpoint, models) -> None:
     endpoint.always(content="Good morning!", wait_s=0.2)
     used = models(concurrency=1, timeout_s=2.0, attempts=1)
