@@ -6,10 +6,9 @@ repeats the question and does not count as a round. Values of the last reply tak
 
 from collections.abc import Callable, Iterable, Mapping
 
-import msgspec
-
 from runtime.actions import records
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
+from runtime.actions.outputs import expected_outputs, outputs_of
 from runtime.answers.languages import phrase
 from runtime.answers.reply_values import CERTAIN_TYPES, AnswerRefused, checked, choices_of, parse_answer, read_further
 from runtime.state.events import Exited
@@ -23,41 +22,6 @@ from scripts.expressions.values import is_given
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Policy, rounds_of
 from scripts.model.base import Template
 from scripts.model.variables import Assignment, Output, OutputItem, Records
-
-
-def outputs_of(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[OutputItem, ...]:
-    """Return the outputs of an action, each with its own type or else its variable's declared type."""
-    place = (*run.home(), action.id)
-    known = run.program.typed_outputs.get(place)
-    if known is None:
-        known = tuple(typed_as_declared(run, item) if isinstance(item, Output) else item for item in action.outputs)
-        run.program.typed_outputs[place] = known
-    return known
-
-
-def expected_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:
-    """Return the outputs that come from the conversation.
-
-    The fields of records are included in every round: a further reply may give a further record.
-    """
-    found: list[Output] = []
-    for item in outputs_of(run, action):
-        if isinstance(item, Output):
-            found.append(item)
-        elif isinstance(item, Records):
-            found += item.fields
-    return tuple(found)
-
-
-def typed_as_declared(run: TurnContext, output: Output) -> Output:
-    """Return an output with its own type, or else with the declared type of its variable."""
-    if output.type is not None or output.choices:
-        return output
-    declared = run.scopes.declaration(run.scopes.target(output.get), output.get)
-    if declared is None or (declared.type is None and not declared.choices):
-        is_counted = output.fallback != "raw" and run.program.is_counted(run.home(), output.get)
-        return msgspec.structs.replace(output, type="number") if is_counted else output
-    return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
 
 
 def computed(items: Iterable[OutputItem]) -> tuple[Assignment, ...]:
@@ -184,8 +148,9 @@ def _given_up(run: TurnContext, action: AiAsk, decision: ExitDecision, policy: P
     if policy.say is not None:
         run.say(run.text(policy.say))
     run.record(Exited(action.id, decision.source, decision.reason))
+    unset = _unset(run, action)
     _write(run, action.outputs, "user")
-    for output in _unset(run, action):
+    for output in unset:
         _default_or_warn(run, output, decision.reason)
     return onward(run, policy.then, action.id) or _then_computed(run, action)
 
@@ -337,10 +302,10 @@ def _finish(
     run: TurnContext, action: Ask | AiAsk | AiThink, source: Source, reasons: Mapping[str, str] | None = None
 ) -> Outcome:
     """Write the values, then the variables computed from them; `reasons` say why a value is missing."""
+    unset = () if isinstance(action, AiThink) else _unset(run, action)
     _write(run, action.outputs, source)
-    if not isinstance(action, AiThink):
-        for output in _unset(run, action):
-            _default_or_warn(run, output, (reasons or {}).get(output.get, "the reply did not give it"))
+    for output in unset:
+        _default_or_warn(run, output, (reasons or {}).get(output.get, "the reply did not give it"))
     run.assign_computed(computed(action.outputs))
     return DONE
 
@@ -376,8 +341,9 @@ def _default_or_warn(run: TurnContext, output: Output, reason: str) -> None:
 
 def _exhausted(run: TurnContext, action: Ask | AiAsk) -> Outcome:
     """End a question whose rounds are used up: write the valid values and follow the policy."""
+    unset = _unset(run, action)
     _write(run, action.outputs, "user")
-    for output in _unset(run, action):
+    for output in unset:
         if action.on_fail.then.policy == "default":
             _default_or_warn(run, output, "no valid answer within the rounds")
         else:

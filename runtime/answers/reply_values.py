@@ -294,15 +294,15 @@ def _mismatch(output: Output, value: Value) -> str:
 
 def _limits(output: Output, value: Value) -> str:
     if output.min is None and output.max is None:
-        return ""
+        return ""  # nearly all outputs
     if output.type == "date":
         size: date | int | float = _day(str(value))
-        low, high = (None if limit is None else _day(str(limit)) for limit in (output.min, output.max))
+        low, high = (None if limit is None else _day(str(limit)) for limit in output.limits)
     elif output.type in TIMES:
         return _beyond(value, output)
     else:
         size = len(value) if isinstance(value, str | list | dict) else (value or 0)
-        low, high = (_number(limit) for limit in (output.min, output.max))  # type: ignore[assignment]
+        low, high = (_number(limit) for limit in output.limits)  # type: ignore[assignment]
     if low is not None and size < low:  # type: ignore[operator]
         return f"{size} is below {low}"
     if high is not None and size > high:  # type: ignore[operator]

@@ -13,10 +13,10 @@ from typing import get_args
 from msgspec import Struct
 
 from runtime.actions import ask, form
-from runtime.actions.ask import typed_as_declared
 from runtime.actions.choose import as_output
 from runtime.actions.form_answers import as_named_output
 from runtime.actions.outcomes import DONE, Outcome, Waits, outcome_after
+from runtime.actions.outputs import typed_as_declared
 from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, phrase, spoken
 from runtime.answers.languages.spelling import unaccented
 from runtime.answers.reply_values import AnswerRefused, checked, choices_of, read_labelled

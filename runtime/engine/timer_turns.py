@@ -3,8 +3,8 @@
 import msgspec
 from msgspec import Struct
 
-from runtime.actions import ask
 from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, expired
+from runtime.actions.outputs import outputs_of
 from runtime.engine.inline_actions import perform
 from runtime.state.events import TimerFired
 from runtime.state.inputs import InputRefused, TimerDue
@@ -90,7 +90,7 @@ def _clear(run: TurnContext, action: Question) -> None:
     inside = (each for actions in timed_arms(action).values() for each in walk(actions))
     inner = {name for each in inside for name, _ in effect_of(each).written}
     own = {name for name, _ in effect_of(action, run.program.script.forms).written} - inner
-    outputs = ask.outputs_of(run, action) if isinstance(action, Ask | AiAsk) else ()
+    outputs = outputs_of(run, action) if isinstance(action, Ask | AiAsk) else ()
     defaults = {each.get: each for each in outputs if isinstance(each, Output) and each.default is not None}
     for name in sorted(own):
         if name in defaults:

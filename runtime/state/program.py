@@ -111,6 +111,8 @@ class Program:
         """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added
         when an action first runs.
         """
+        self.computed_outputs: set[tuple[str, str, str]] = set()
+        """The actions among these whose outputs have a limit or a default that is an expression."""
 
     @cached_property
     def _counted(self) -> frozenset[tuple[str, str, str]]:

@@ -31,7 +31,7 @@ from scripts.model.base import Expression, Template
 from scripts.model.memory_plan import K_MAX
 from scripts.model.script import Role as SpeakerRole
 from scripts.model.script import Scope
-from scripts.model.variables import Assignment, Output
+from scripts.model.variables import Assignment, Output, OutputItem
 
 
 class Wording(Struct, frozen=True):
@@ -166,6 +166,8 @@ class TurnContext:
         self.first_number = state.message_seq + 1  # of the turn's own messages
         self._actions = 0
         self._output_chars = 0
+        self.computed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
+        """The outputs with computed limits of actions, by phase, topic and id, until a variable is written."""
 
     # -- what happened --------------------------------------------------------------------------------------------
 
@@ -314,6 +316,7 @@ class TurnContext:
         if by is None and self.action_id:
             by = (*home, self.action_id)
         write = self.scopes.write(scope, name, value, source, self.now(), by, output)
+        self.computed_outputs.clear()
         self.record(
             VariableChanged(
                 scope=write.scope,

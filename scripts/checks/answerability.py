@@ -139,7 +139,7 @@ def _no_date(output: Output) -> tuple[str, str] | None:
 
 
 def _limits(output: Output) -> tuple[float, float]:
-    low, high = (number_in(limit) if isinstance(limit, str) else limit for limit in (output.min, output.max))
+    low, high = (number_in(limit) if isinstance(limit, str) else limit for limit in output.limits)
     return (float("-inf") if low is None else low), (float("inf") if high is None else high)
 
 

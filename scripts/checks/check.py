@@ -24,7 +24,7 @@ from scripts.expressions.members import DETECTED
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import expression_fix, suggest
-from scripts.expressions.values import EXAMPLES, NOUNS, TIMES, DeclaredType, Value, ValueRefused, coerce, compare
+from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
 from scripts.model.actions import (
     Action,
     AiAsk,
@@ -589,7 +589,10 @@ class _Checker:
         if output.get in seen:
             self.add("DUPLICATE_DECLARATION", f"{output.get} is an output twice here", output.mark("get"))
         seen.add(output.get)
-        self.typed(output, output.default, "default")
+        for value in (output.min, output.max, output.default):
+            if isinstance(value, Expression):
+                self.expression(value)
+        self.typed(output, None if isinstance(output.default, Expression) else output.default, "default")
         self.texts(output.invalid)
         self.limits(output)
         if output.pattern is not None:
@@ -611,9 +614,9 @@ class _Checker:
 
     def limits(self, output: Output) -> None:
         """Check `min` and `max`: dates or times, else numbers (for the value, or the length of a text or list)."""
-        wanted: DeclaredType = output.type if output.type is not None and output.type in TIMES else "number"
+        wanted = output.limited_type
         bounds: list[Value] = []
-        for key, limit in (("min", output.min), ("max", output.max)):
+        for key, limit in zip(("min", "max"), output.limits, strict=True):
             if limit is None:
                 continue
             try:

@@ -16,6 +16,7 @@ from scripts.model.script import (
     Topic,
     all_actions,
     declared_in,
+    innermost_expiry,
     nodes,
     resolve_target,
 )
@@ -100,7 +101,7 @@ class ControlFlowGraph:
     def shared_expiry(self, node: Node) -> Expiry | None:
         """Return the expiry of the questions at a point without their own; in a skill only the script's counts."""
         holders = () if self.skill(node) is not None else (self.topic(node), self.phase(node))
-        return next((each.expire for each in (*holders, self.script) if each.expire is not None), None)
+        return innermost_expiry(*holders, self.script)
 
     def body(self, place: Spot) -> Node:
         """Return the point inside a topic."""

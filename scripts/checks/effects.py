@@ -223,8 +223,9 @@ def _with_time(action: Action, effect: Effect) -> Effect:
 
 def with_shared_expiry(action: Action, effect: Effect, shared: Expiry | None) -> Effect:
     """Return the effect of an action where questions without an expiry of their own have a shared one."""
-    has_own = not isinstance(action, Question) or action.expire is not None
-    return effect if has_own else _expiring(effect, shared)
+    if not isinstance(action, Question) or action.expire is not None or effect.waits == "never":
+        return effect
+    return _expiring(effect, shared)
 
 
 def _expiring(effect: Effect, expire: Expiry | None) -> Effect:

@@ -21,6 +21,7 @@ from scripts.model.actions import (
     End,
     Ending,
     Experiment,
+    Expiry,
     FailureExit,
     Goto,
     If,
@@ -36,11 +37,21 @@ from scripts.model.actions import (
     action_type,
     arms,
     key_field,
+    may_wait,
     policies,
 )
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.moments import Moment
-from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, resolve_target
+from scripts.model.script import (
+    Detector,
+    Interrupt,
+    Phase,
+    Script,
+    Skill,
+    Topic,
+    innermost_expiry,
+    resolve_target,
+)
 
 START = ":start"  # no id of a script contains a colon
 END = ":end"
@@ -162,6 +173,7 @@ class _Step(Struct, frozen=True):
     depth: int
     arm: str
     when: tuple[str, ...]
+    expire: Expiry | None = None
 
 
 def build_graph(script: Script) -> Graph:
@@ -171,16 +183,17 @@ def build_graph(script: Script) -> Graph:
     for phase in script.phases:
         nodes.append(PhaseNode(id=phase.id, title=phase.title, goal=phase.goal, when=_source(phase.when), at=phase.at))
         for topic in phase.topics:
-            steps = list(_steps(topic.actions))
+            steps = list(_steps(topic.actions, innermost_expiry(topic, phase, script)))
             nodes.append(_topic_node(phase, topic, steps))
             jumps += [edge for step in steps for edge in _jumps(script, phase.id, _topic_id(phase, topic), step)]
     groups = ((SKILLS, script.skills), (INTERRUPTS, script.interrupts), (DETECTORS, script.watchers))
     for group, owners in groups:
-        nodes += _beside(group, owners)
+        if owners:
+            nodes.append(PhaseNode(id=group))
         for owner in owners:
-            jumps += [
-                edge for step in _steps(owner.actions) for edge in _jumps(script, "", f"{group}/{owner.id}", step)
-            ]
+            steps = list(_steps(owner.actions, script.expire if group == SKILLS else None))
+            nodes.append(_node_beside(group, owner, steps))
+            jumps += [edge for step in steps for edge in _jumps(script, "", f"{group}/{owner.id}", step)]
     jumps += [edge for interrupt in script.interrupts for edge in _afterwards(script, interrupt)]
     jumps += [
         Edge(f"{DETECTORS}/{detector.id}", f"{INTERRUPTS}/{interrupt.id}", "detect", detector.id)
@@ -191,19 +204,13 @@ def build_graph(script: Script) -> Graph:
     return Graph(script.id, script.title, (*nodes, EndNode()), (*_order(script), *jumps))
 
 
-def _beside(group: str, owners: Sequence[Skill | Interrupt | Detector]) -> Iterator[GraphNode]:
-    """Return the groups beside the phases, if any."""
-    if owners:
-        yield PhaseNode(id=group)
-    for owner in owners:
-        actions = tuple(_item(step) for step in _steps(owner.actions))
-        node = TopicNode(
-            id=f"{group}/{owner.id}", phase=group, topic=owner.id.lstrip(":"), actions=actions, at=owner.at
-        )
-        if isinstance(owner, Skill):
-            yield structs.replace(node, title=owner.title, goal=owner.goal)
-        else:
-            yield structs.replace(node, title=_listens(owner), when=_source(owner.when))
+def _node_beside(group: str, owner: Skill | Interrupt | Detector, steps: Sequence[_Step]) -> TopicNode:
+    """Return what is beside the phases as a topic."""
+    actions = tuple(map(_item, steps))
+    node = TopicNode(id=f"{group}/{owner.id}", phase=group, topic=owner.id.lstrip(":"), actions=actions, at=owner.at)
+    if isinstance(owner, Skill):
+        return structs.replace(node, title=owner.title, goal=owner.goal)
+    return structs.replace(node, title=_listens(owner), when=_source(owner.when))
 
 
 def _listens(owner: Interrupt | Detector) -> str:
@@ -246,13 +253,23 @@ def _source(expression: Expression | None) -> str:
     return " ".join(expression.source.split()) if expression is not None else ""
 
 
-def _steps(actions: Sequence[Action], depth: int = 0, arm: str = "", when: tuple[str, ...] = ()) -> Iterator[_Step]:
-    """Yield every action of a topic and its inner actions, in the order written."""
+def _steps(
+    actions: Sequence[Action],
+    shared: Expiry | None,
+    depth: int = 0,
+    arm: str = "",
+    when: tuple[str, ...] = (),
+) -> Iterator[_Step]:
+    """Yield every action of a topic and its inner actions, in the order written.
+
+    `shared` is the expiry of questions without their own.
+    """
     for action in actions:
         holds = (_source(action.when), *when) if action.when is not None else when
-        yield _Step(action, depth, arm, holds)
+        expire = action.expire or shared if isinstance(action, Question) and may_wait(action) else None
+        yield _Step(action, depth, arm, holds, expire)
         for name, inner in arms(action).items():
-            yield from _steps(inner, depth + 1, name, (*_arm_condition(action, name), *holds))
+            yield from _steps(inner, shared, depth + 1, name, (*_arm_condition(action, name), *holds))
 
 
 def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
@@ -270,7 +287,7 @@ def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
 
 def _item(step: _Step) -> ActionItem:
     action = step.action
-    away = {kind: f"{then.policy} {then.target}".rstrip() for kind, then in _policy_jumps(action)}
+    away = {kind: f"{then.policy} {then.target}".rstrip() for kind, then in _policy_jumps(step)}
     return ActionItem(
         id=action.id,
         type=action_type(action),
@@ -328,8 +345,9 @@ def _spelled(value: object) -> str:
             return "" if value is None else str(value)
 
 
-def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, AfterRounds | Onward | FailureExit]]:
+def _policy_jumps(step: _Step) -> Iterator[tuple[EdgeKind, AfterRounds | Onward | FailureExit]]:
     """Return the edges of an action without a valid answer."""
+    action = step.action
     found: list[tuple[EdgeKind, AfterRounds | Onward | FailureExit]] = [
         (key, each.then) for key, each in policies(action).items()
     ]
@@ -337,8 +355,8 @@ def _policy_jumps(action: Action) -> Iterator[tuple[EdgeKind, AfterRounds | Onwa
         found = [("on_fail", action.on_fail.then), *found]
     if isinstance(action, CallTool) and action.on_fail is not None:
         found = [("on_fail", action.on_fail.then)]
-    if isinstance(action, Question) and action.expire is not None:
-        found.append(("expire", action.expire.then))
+    if step.expire is not None:
+        found.append(("expire", step.expire.then))
     yield from ((kind, then) for kind, then in found if then.policy in {"goto", "end"})
 
 
@@ -351,7 +369,7 @@ def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]
         yield Edge(here, END, "end", action.id, step.when)
     if isinstance(action, Goto) and (target := resolve_target(script, action.target, phase)) is not None:
         yield Edge(here, "/".join(target), "goto", action.id, step.when)
-    for kind, then in _policy_jumps(action):
+    for kind, then in _policy_jumps(step):
         if then.policy == "end":
             yield Edge(here, END, kind, action.id, step.when)
         elif (found := resolve_target(script, then.target, phase)) is not None:

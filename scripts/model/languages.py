@@ -4,13 +4,14 @@ The fields of the model have the older keys; `KEYS` is the only list of those th
 """
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from types import NoneType
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, ChoiceItem, Choose, Form
-from scripts.model.base import Assigned, written_key
+from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, ChoiceItem, Choose, Form, Recall, Remember
+from scripts.model.base import Assigned, Expression, Template, written_key
 from scripts.model.older_keys import OlderExits, OlderSpeech
 from scripts.model.variables import Output, Records
 
@@ -52,7 +53,8 @@ REPLACED: Mapping[str, str] = {
 }
 """What the first release has instead of older keys with another form."""
 
-_LITERAL_KEYS = frozenset({"value", "default", "metadata", "filters", "min", "max", "choices"})
+_LITERAL_KEYS = frozenset({"value", "default", "min", "max", "choices"})
+_MEMORY_KEYS = frozenset({"metadata", "filters"})
 
 
 def key_in(language: Language, kind: type[Struct], field: FieldInfo) -> str:
@@ -80,4 +82,15 @@ def older_key(kind: type[Struct], field: FieldInfo) -> str:
 def takes_literals(field: FieldInfo) -> bool:
     """Whether a field has plain values, so that an expression marked by `=` is a mistake there."""
     has_texts = field.encode_name != "choices" or field.type == tuple[str, ...]
-    return field.encode_name in _LITERAL_KEYS and has_texts and field.type != Assigned
+    return field.encode_name in _LITERAL_KEYS and has_texts and field.type != Assigned and not computable(field.type)
+
+
+def takes_placeholders(kind: type[Struct], field: FieldInfo) -> bool:
+    """Whether the texts of a field's values have placeholders; a text that is only one is an expression."""
+    return kind in {Remember, Recall} and field.name in _MEMORY_KEYS
+
+
+def computable(annotation: Any) -> bool:
+    """Whether a value is a literal or, if it is marked by `=`, an expression."""
+    others = set(get_args(annotation)) - {Expression, NoneType}
+    return Expression in get_args(annotation) and bool(others) and Template not in others

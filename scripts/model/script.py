@@ -221,6 +221,11 @@ class Phase(Node, frozen=True, kw_only=True):
     topics: tuple[Topic, ...] = field()
 
 
+def innermost_expiry(*holders: "Topic | Phase | Script") -> Expiry | None:
+    """Return the expiry of the questions without their own; `holders` contain each other, the innermost first."""
+    return next((each.expire for each in holders if each.expire is not None), None)
+
+
 FormName: TypeAlias = Literal["native", "session", "stage", "technique", "consciousness", "detectors"]
 
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
-from scripts.expressions.values import DeclaredType, Value, ValueRefused, ValueType, coerce, infer_type
+from scripts.expressions.values import TIMES, DeclaredType, Value, ValueRefused, ValueType, coerce, infer_type
 from scripts.model.base import Assigned, Expression, Node, Template
+
+Limit: TypeAlias = int | float | str | None
+V = TypeVar("V")
 
 
 class Declaration(Node, frozen=True, kw_only=True, dict=True):
@@ -40,10 +43,10 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
     type: DeclaredType | None = None
     choices: tuple[str, ...] = ()
     pattern: str | None = None
-    min: int | float | str | None = None
-    max: int | float | str | None = None
+    min: Limit | Expression = None
+    max: Limit | Expression = None
     required: bool | None = None
-    default: Value = None
+    default: Value | Expression = None
     validate: tuple[Validation, ...] = ()
     invalid: Template | None = None
     fallback: Literal["raw"] | None = None
@@ -55,6 +58,21 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
         return "choice" if self.choices and self.type is None else self.type
 
     @property
+    def limits(self) -> tuple[Limit, Limit]:
+        """The smallest and the largest value, as far as they are literals; in the runtime, all are."""
+        return _literal(self.min), _literal(self.max)
+
+    @property
+    def limited_type(self) -> DeclaredType:
+        """The type of its limits: a date or time, else a number, for the value or the length of a text or list."""
+        return self.type if self.type is not None and self.type in TIMES else "number"
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether a limit or the default is an expression."""
+        return any(isinstance(each, Expression) for each in (self.min, self.max, self.default))
+
+    @property
     def variable(self) -> str:
         """The variable that the item sets."""
         return self.get
@@ -63,6 +81,10 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
     def questions(self) -> "tuple[Output, ...]":
         """The values of the item that come from the conversation."""
         return (self,)
+
+
+def _literal(value: V | Expression) -> V | None:
+    return None if isinstance(value, Expression) else value
 
 
 def taken_type(value: Value, output: Output | None) -> ValueType:

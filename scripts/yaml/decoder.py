@@ -39,13 +39,22 @@ from scripts.model.actions import (
 from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Reference, Template, Variable
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.exits import Exit
-from scripts.model.languages import OLDER_KEYS, REPLACED, Language, fields_in, key_in, older_key, takes_literals
+from scripts.model.languages import (
+    OLDER_KEYS,
+    REPLACED,
+    Language,
+    fields_in,
+    key_in,
+    older_key,
+    takes_literals,
+    takes_placeholders,
+)
 from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
 from scripts.model.variables import Output, OutputItem, Validation
 from scripts.yaml.branches import nested
-from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
+from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given, with_placeholders
 from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.syntax_hints import hidden_character, space_missing
@@ -102,7 +111,7 @@ class _Field(Struct, frozen=True):
     instead: str  # the key that replaces this obsolete key
     older: str  # the key in the older native language
     newer: str  # the key in a file with `cuebook: 1`
-    takes_literals: bool
+    plain: Callable[[Tree], Tree] | None  # reads marks in a plain value
 
 
 @cache
@@ -117,7 +126,12 @@ def _fields(kind: type[Struct], language: Language = "older") -> dict[str, _Fiel
             instead = (meta.extra or {}).get("instead", instead)
         key = key_in(language, kind, each)
         older, newer = older_key(kind, each), key_in("1", kind, each)
-        found[key] = _Field(each.name, key, each.type, each.required, instead, older, newer, takes_literals(each))
+        plain: Callable[[Tree], Tree] | None = None
+        if language == "1" and takes_literals(each):
+            plain = plain_literals
+        elif language == "1" and takes_placeholders(kind, each):
+            plain = with_placeholders
+        found[key] = _Field(each.name, key, each.type, each.required, instead, older, newer, plain)
     return found
 
 
@@ -245,6 +259,8 @@ class Reader:
         return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
 
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
+        if Expression in members and Template not in members and len(members) > 2:
+            return self._computable(tree, tuple(member for member in members if member is not Expression))
         if set(members) >= {list[Any], dict[str, Any]}:
             return self._value(tree)
         if set(members) == {ChoiceItem, ListedChoices}:
@@ -420,7 +436,7 @@ class Reader:
                 self._older(key, field)
             marks[field.older] = value.at
             with self.inside(f".{key.text}"):
-                part = self._any(self._literals(value) if field.takes_literals else value, field.annotation)
+                part = self._any(self._plain_value(value, field), field.annotation)
             if part is not _FAILED:
                 values[field.name] = part
             elif field.required:
@@ -428,7 +444,7 @@ class Reader:
         return values, marks, complete
 
     def _unknown(self, key: Scalar, value: Tree, fields: dict[str, _Field]) -> None:
-        if key.text in _PROGRAMS and fields in (_fields(FormField), _fields(FormDefinition)):
+        if key.text in _PROGRAMS and fields in (self._fields(FormField), self._fields(FormDefinition)):
             message = f"`{key.text}` in a form is never run"
             self.slip("PYTHON_REFUSED", message, key.at)
             return
@@ -524,15 +540,24 @@ class Reader:
         policy = self._literal(tree, (*policy_words(kind), "goto phase/topic"))
         return policy if policy is _FAILED else kind(policy=policy, at=tree.at)
 
-    def _literals(self, tree: Tree) -> Tree:
-        """Return plain values as they are read: `==` at the beginning of a text is one `=`, and `=` is a mistake."""
-        if self._language == "older":
+    def _plain_value(self, tree: Tree, field: _Field) -> Tree:
+        """Return a value without marks: `==` at the beginning of a text is one `=`, and `=` may be a mistake."""
+        if field.plain is None:
             return tree
         try:
-            return plain_literals(tree)
+            return field.plain(tree)
         except GivenInvalid as invalid:
             self._mismatch(invalid.tree, invalid.expected, invalid.fix)
             return tree
+
+    def _computable(self, tree: Tree, members: tuple[Any, ...]) -> Any:
+        """Read a literal of these types, or an expression if a part of it is marked by `=`."""
+        if self._language == "older":
+            return self._union(tree, members)
+        try:
+            return self._union(plain_literals(tree), members)
+        except GivenInvalid:
+            return self._given(tree, read_assigned)
 
     def _given(self, tree: Tree, read: Callable[[Tree], Any] = read_given) -> Any:
         """Read a value in which `=` marks expressions, at any depth."""

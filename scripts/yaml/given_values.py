@@ -11,7 +11,8 @@ from collections.abc import Mapping as MappingType
 import msgspec
 
 from scripts.expressions.values import Value, literal
-from scripts.model.base import Expression, Template
+from scripts.model.base import NOWHERE, Expression, Template
+from scripts.model.memory_plan import source_of
 from scripts.model.tools import Given
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
@@ -62,6 +63,35 @@ def plain_literals(tree: Tree) -> Tree:
             return msgspec.structs.replace(tree, text=tree.text[1:])
         case _:
             return tree
+
+
+def with_placeholders(tree: Tree) -> Tree:
+    """Return a value with each expression as a text that is only its placeholder, and so has the type of its value."""
+    match tree:
+        case Mapping():
+            return Mapping(tuple((key, with_placeholders(value)) for key, value in tree.pairs), tree.at)
+        case Sequence():
+            return Sequence(tuple(map(with_placeholders, tree.items)), tree.at)
+        case Scalar() if _is_marked(tree):
+            return msgspec.structs.replace(tree, text=f"{{{{ {tree.text[1:].strip()} }}}}")
+        case Scalar() if tree.text.startswith("=="):
+            return msgspec.structs.replace(tree, text=tree.text[1:])
+        case _:
+            return tree
+
+
+def with_expressions(value: Value) -> Value:
+    """Return a value with each text that is only a placeholder as an expression: the inverse of `with_placeholders`."""
+    match value:
+        case str():
+            source = source_of(value, NOWHERE)
+            return f"={source.source}" if isinstance(source, Expression) else _escaped_text(value)
+        case list():
+            return [with_expressions(each) for each in value]
+        case dict():
+            return {key: with_expressions(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 def _is_marked(tree: Scalar) -> bool:

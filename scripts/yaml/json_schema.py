@@ -221,6 +221,8 @@ class _Definitions:
         if OwnAction in members:
             own = (each.fields for each in installed_actions().values())
             members = (*(each for each in members if each is not OwnAction), *own)
+        if Expression in members:  # marked by `=` in a text
+            members = tuple(member for member in members if member is not Expression or len(members) <= 2)
         parts = [self.of(member) for member in members if member is not types.NoneType]
         if types.NoneType in members:
             parts.append({"type": "null"})

@@ -46,7 +46,7 @@ from scripts.model.base import (
 from scripts.model.detectors import Example, Line
 from scripts.model.exits import Exit
 from scripts.model.experiments import Arm
-from scripts.model.languages import LANGUAGE_KEY, MAIN, key_in, takes_literals
+from scripts.model.languages import LANGUAGE_KEY, MAIN, computable, key_in, takes_literals, takes_placeholders
 from scripts.model.moments import Clock, DateValue, Duration, Moment
 from scripts.model.script import (
     SHARED,
@@ -64,7 +64,7 @@ from scripts.model.script import (
 from scripts.model.tools import HttpRequest
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Validation
 from scripts.yaml.branches import branches
-from scripts.yaml.given_values import assigned_value, escaped, given_text, simplest
+from scripts.yaml.given_values import assigned_value, escaped, given_text, simplest, with_expressions
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
 S = TypeVar("S", bound=Struct)
@@ -213,7 +213,11 @@ class _Writer:
             return plain(assigned_value(value))
         if field.type == Mapping[str, Assigned]:
             return _assignments(value)
-        if takes_literals(field):
+        if computable(field.type) and isinstance(value, Expression):
+            return plain(assigned_value(value))
+        if takes_placeholders(type(node), field):
+            return plain(with_expressions(dict(value)))
+        if takes_literals(field) or computable(field.type):
             return plain([escaped(each) for each in value] if isinstance(value, tuple) else escaped(value))
         if field.name == "outputs" and len(value) == 1 and value[0].at not in self._notes:
             return self.layout(value[0])

@@ -24,6 +24,7 @@ _KEY = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[^\s:#\"'{}\[\],&*!|>%@`-][^:#\
 _ONE_WORD = re.compile(r"[^\W\d]\w*")
 _BLOCK_TEXT = re.compile(r":\s+[|>][0-9+-]*\s*(?:#.*)?$")
 _FLOW_VALUE = re.compile(r"(?P<key>[^\W\d]\w*): (?P<value>[^\s\"'\[{][^,}\]]*?: [^,}\]]*)")
+_COMMENT_IN_FLOW = re.compile(r" (?P<sign>#)[^\n]*[}\]]")
 _OPENERS = {"{": "}", "[": "]"}
 _SPECIAL = "@`%*&!?|>"
 
@@ -207,7 +208,13 @@ class _Diagnosis:
 
     def _unclosed(self) -> SyntaxHint:
         line, column = self._opened
-        sign = self._at(line)[column - 1 : column]
+        written = self._at(line)
+        sign = written[column - 1 : column]
+        comment = _COMMENT_IN_FLOW.search(written, column)
+        if comment is not None:
+            message = f"` #` begins a comment, so this {sign} is never closed"
+            fix = "Put the value in quotes, or write the mapping over several lines."
+            return SyntaxHint(line, comment.start("sign") + 1, message, fix)
         close = _OPENERS.get(sign, "}")
         return SyntaxHint(line, column, f"this {sign or 'bracket'} is never closed", f"Write {close} where it ends.")
 

@@ -237,6 +237,7 @@ class _OutputCollector:
         computed = item.take("set") if "set" in item else None
         choices = choices_of(notation, item.take("choices", "options", "enum"))
         kind = kind_of(notation, item.take("type", "kind"))
+        default = notation.value(item.take("default", "value"))
         output = Output(
             get=notation.variable(name),
             define=item.word(*_DEFINES),
@@ -246,13 +247,12 @@ class _OutputCollector:
             min=_limit(notation, item.take("min")),
             max=_limit(notation, item.take("max")),
             required=notation.truth(item.take("required", "must")),
-            default=notation.value(item.take("default", "value")),
             fallback="raw" if item.word("fallback") == "raw" else None,
             invalid=item.template("invalid"),
             at=item.at,
             marks=item.marks,
         )
-        fitting = _of_kind(notation, output.default, output.type, choices, output.mark("default"))
+        fitting = _of_kind(notation, default, output.type, choices, output.mark("default"))
         self.keep(msgspec.structs.replace(output, default=fitting), tolist)
         if computed is not None:
             self.keep(Assignment(set=output.get, value=notation.value_expression(computed), at=item.at), "")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from runtime.state.events import Jumped, Warned
+from runtime.state.events import Jumped, VariableChanged, Warned
 from runtime.state.state import Wait
 from tests.support.runtime_session import StartSession
 
@@ -303,3 +303,47 @@ async def test_the_first_condition_that_does_not_hold_says_its_text(drive: Start
         said += session.said
     assert said == ["More than none, please.", "Fewer than ten.", *["Another number, please."] * 2]
     assert session.values == {"n": 7}
+
+
+COMPUTED = """
+cuebook: 1
+script: test
+actions:
+  - set: {low: 3}
+  - ask: Which?
+    into: {var: it, type: number, min: =low, max: "=low * 2", default: =low + 1, invalid: No.}
+    rounds: 2
+  - set: {low: 100}
+  - ask: "Born?"
+    into: {var: born, type: date, max: =today, invalid: Not yet.}
+  - say: "{{ it }} {{ born }}"
+"""
+
+
+async def test_limits_and_defaults_are_computed_from_variables(drive: StartSession) -> None:
+    session = await drive(COMPUTED)
+    await session.reply("2")
+    assert session.said == ["No."]
+    await session.reply("7")
+    assert session.values["it"] == 4
+    await session.reply("2999-01-01")
+    assert session.said == ["Not yet."]
+    await session.reply("1990-05-03")
+    assert session.said == ["4 1990-05-03"]
+
+
+async def test_fields_of_records_have_computed_limits(drive: StartSession) -> None:
+    records = "into: {add_to: sizes, fields: [{var: size, type: number, max: =low, invalid: Too big.}]}"
+    session = await drive(COMPUTED.split("  - ask")[0] + f"  - {{ask: Sizes?, {records}}}\n  - say: '{{{{ sizes }}}}'")
+    await session.reply("9")
+    assert session.said == ["Too big."]
+
+
+@pytest.mark.parametrize(("limit", "code"), [("=missing", "undefined_variable"), ("='x'", "expression_failed")])
+async def test_a_limit_that_cannot_be_computed_is_none_with_a_warning(drive: StartSession, limit, code) -> None:
+    session = await drive(
+        f"cuebook: 1\nscript: test\nactions: [{{ask: Which?, into: {{var: it, type: number, max: {limit}}}}}]"
+    )
+    assert {found for found, _ in session.warnings} == {code}
+    await session.reply("9")
+    assert [each.new for each in session.happened(VariableChanged)] == [9]

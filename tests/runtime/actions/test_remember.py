@@ -62,6 +62,25 @@ class Broken:
 # -- remember ---------------------------------------------------------------------------------------------------------
 
 
+async def test_metadata_and_filters_take_expressions(drive: StartSession) -> None:
+    memory = Known("runs")
+    session = await drive(
+        """
+        cuebook: 1
+        script: test
+        actions:
+          - set: {days: 3}
+          - remember: Runs.
+            metadata: {days: =days, next: ["=days + 1", "{{ days }} days"], sign: ==}
+          - {recall: runs, into: found, filters: {metadata.days: =days}}
+        """,
+        memory=memory,
+    )
+    (note,) = session.happened(Remembered)
+    assert note.metadata == {"days": 3, "next": [4, "3 days"], "sign": "="}
+    assert memory.wishes[0].filters == {"metadata.days": 3}
+
+
 async def test_a_note_stands_in_the_turns_events_with_all_that_is_said_of_it(drive: StartSession) -> None:
     session = await drive(
         """

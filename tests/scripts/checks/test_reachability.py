@@ -50,6 +50,13 @@ def test_a_shared_expiry_counts_for_questions_only(read: ReadScript) -> None:
     assert unreachable(read, own.replace("phases:", f"{EXPIRE}\nphases:", 1)) == ["p/late"]
 
 
+def test_a_message_without_a_reply_never_expires(read: ReadScript) -> None:
+    own = "{ask: Well?, into: x, id: well, expire: {after: 1 day, then: end}}"
+    spoken = TALK.replace("{ask: Well?, into: x, id: well}", own + "\n    - {say: Well., id: spoken}")
+    assert spoken != TALK
+    assert unreachable(read, spoken.replace("phases:", f"{EXPIRE}\nphases:", 1)) == ["p/late"]
+
+
 def test_the_expiry_of_the_script_counts_in_skills(read: ReadScript) -> None:
     assert unreachable(read, SKILL) == ["p/late"]
     assert unreachable(read, SKILL.replace("phases:", f"{EXPIRE}\nphases:", 1)) == []

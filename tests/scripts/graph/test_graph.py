@@ -66,6 +66,24 @@ def in_order(graph: Graph) -> list[tuple[str, str]]:
     return [(edge.source, edge.target) for edge in graph.edges if edge.kind == "order"]
 
 
+EXPIRING = """
+    cuebook: 1
+    script: expiring
+    timezone: Europe/Berlin
+    expire: {after: 1 day, then: goto p/late}
+    phases:
+      - phase: p
+        topics:
+          - topic: first
+            actions:
+              - {ask: Well?, into: x, id: shared}
+              - {ask: And?, into: y, id: own, expire: {after: 2 days, then: end}}
+              - {say: Read it., id: read, acknowledge: true}
+              - {say: Bye., id: bye}
+          - {topic: late, actions: [{say: Late., id: late}]}
+"""
+
+
 # -- the graph --------------------------------------------------------------------------------------------------------
 
 
@@ -76,6 +94,15 @@ def test_nodes_stand_in_the_order_of_the_script(jumps) -> None:
         *("b", "b/b1"),
         *("c", "c/c1", "c/c2"),
         ":end",
+    ]
+
+
+def test_questions_without_their_own_expiry_have_the_shared_one(script: ReadValid) -> None:
+    edges = [edge for edge in build_graph(script(EXPIRING)).edges if edge.kind == "expire"]
+    assert edges == [
+        Edge("p/first", "p/late", "expire", "shared"),
+        Edge("p/first", ":end", "expire", "own"),
+        Edge("p/first", "p/late", "expire", "read"),
     ]
 
 

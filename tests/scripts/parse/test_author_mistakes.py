@@ -120,6 +120,7 @@ SLIPS = {
         "this { is never closed",
         "Write }",
     ),
+    "a comment in braces": (script("- set: {x: =a if a else 2 # no, y: 3}"), "7:37", "begins a comment", "in quotes"),
     "a bracket left open": (
         script("- choose: c", "  choices: [a, b", "- say: Ho."),
         "8:22",

@@ -1,0 +1,96 @@
+"""The outputs of questions as they are now: with the types of their variables, and computed limits and defaults."""
+
+import msgspec
+
+from runtime.turn.context import TurnContext
+from scripts.expressions.values import ValueRefused, coerce, is_given
+from scripts.model.actions import AiAsk, AiThink, Ask
+from scripts.model.base import Expression
+from scripts.model.variables import Limit, Output, OutputItem, Records
+
+
+def outputs_of(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[OutputItem, ...]:
+    """Return the outputs of an action, each with its own type or else its variable's declared type.
+
+    Limits and defaults that are expressions have their present values. Raises ActionFailed.
+    """
+    place = (*run.home(), action.id)
+    known = run.program.typed_outputs.get(place)
+    if known is None:
+        known = tuple(typed_as_declared(run, item) if isinstance(item, Output) else item for item in action.outputs)
+        run.program.typed_outputs[place] = known
+        if any(_is_computed(item) for item in known):
+            run.program.computed_outputs.add(place)
+    if place not in run.program.computed_outputs:
+        return known
+    now = run.computed_outputs.get(place)
+    if now is None:
+        now = run.computed_outputs[place] = tuple(_evaluated(run, item) for item in known)
+    return now
+
+
+def expected_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:
+    """Return the outputs that come from the conversation.
+
+    The fields of records are included in every round: a further reply may give a further record.
+    """
+    found: list[Output] = []
+    for item in outputs_of(run, action):
+        if isinstance(item, Output):
+            found.append(item)
+        elif isinstance(item, Records):
+            found += item.fields
+    return tuple(found)
+
+
+def typed_as_declared(run: TurnContext, output: Output) -> Output:
+    """Return an output with its own type, or else with the declared type of its variable."""
+    if output.type is not None or output.choices:
+        return output
+    declared = run.scopes.declaration(run.scopes.target(output.get), output.get)
+    if declared is None or (declared.type is None and not declared.choices):
+        is_counted = output.fallback != "raw" and run.program.is_counted(run.home(), output.get)
+        return msgspec.structs.replace(output, type="number") if is_counted else output
+    return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
+
+
+def _is_computed(item: OutputItem) -> bool:
+    match item:
+        case Output():
+            return item.is_computed
+        case Records():
+            return any(field.is_computed for field in item.fields)
+        case _:
+            return False
+
+
+def _evaluated(run: TurnContext, item: OutputItem) -> OutputItem:
+    """Return an item with the present values of its limits and its default."""
+    match item:
+        case Output():
+            return _computed(run, item)
+        case Records():
+            return msgspec.structs.replace(item, fields=tuple(_computed(run, field) for field in item.fields))
+        case _:
+            return item
+
+
+def _computed(run: TurnContext, output: Output) -> Output:
+    if not output.is_computed:
+        return output
+    default = run.value(output.default) if isinstance(output.default, Expression) else output.default
+    low, high = _limit(run, output, output.min), _limit(run, output, output.max)
+    return msgspec.structs.replace(output, default=default, min=low, max=high)
+
+
+def _limit(run: TurnContext, output: Output, limit: Limit | Expression) -> Limit:
+    """Return the value of a limit; one that does not fit the type of the output is no limit, with a warning."""
+    if not isinstance(limit, Expression):
+        return limit
+    value = run.value(limit)
+    try:
+        found = coerce(value, output.limited_type)
+    except ValueRefused as refused:
+        run.warn("expression_failed", f"line {limit.at.line}: {refused}")
+        return None
+    return found if isinstance(found, int | float | str) and is_given(found) else None
