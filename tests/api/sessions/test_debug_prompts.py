@@ -174,6 +174,37 @@ async def test_prompts_are_those_of_calls_that_a_committed_turn_used(
         assert await prompts_of(api, session) == [sent[0], sent[1], None, sent[2]]
 
 
+GUARDED = """
+script: guarded
+detectors:
+  - {detector: advice, on: assistant, rules: [{words: [ibuprofen]}], replace: Ask a doctor.}
+phases:
+  - phase: p
+    topics:
+      - topic: t
+        actions:
+          - {ai_say: Comfort them., id: comfort}
+          - {ai_say: Say good night., id: night}
+          - {ask: "And now?", id: later, output: [{get: later}]}
+"""
+
+
+async def test_prompts_do_not_contain_what_a_detector_withheld(
+    app: OpenApp, tmp_path: Path, endpoint: Endpoint
+) -> None:
+    async with app(tmp_path, make_model(settings_for(endpoint))) as api:
+        await api.publish_script(GUARDED)
+        endpoint.will(content="Take ibuprofen, 400 mg.")
+        endpoint.will(content="Good night.")
+        session = await api.create_session("guarded")
+        assert [each["content"] for each in session["messages"]] == ["Ask a doctor.", "Good night.", "And now?"]
+        sent = received(endpoint)
+        assert await prompts_of(api, session) == [None, sent[1]]  # a question with an attempt may contain what it says
+        assert "Ask a doctor." in str(sent[1])
+        assert "400 mg" not in str(sent)
+    assert files_with(tmp_path, "400 mg") == []
+
+
 async def test_prompts_are_exported_and_imported(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
     async with app(tmp_path / "one", make_model(settings_for(endpoint))) as api:
         session, _ = await converse(api, endpoint)

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from api.catalog.catalog import Catalog
+from api.ids import TENANT
+from api.replay.recorded_session import ReplaySource, find_session
+from api.replay.replay_session import replay
 from runtime.models.offline_model import OfflineModel
+from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
+from store.store import Store
 from tests.support.api_client import ApiClient, Json
 from tests.support.effort import repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp
@@ -225,3 +231,24 @@ async def test_a_thousand_timers_of_one_moment_each_fire_once(sleeping: ApiClien
     for session in sessions:
         await turn_of(sleeping, session, 1)
     assert {(await sleeping.read(f"/api/sessions/{each['sessionId']}"))["turn"] for each in sessions} == {1}
+
+
+async def test_turns_of_timers_are_replayed_with_the_same_result(
+    app: OpenApp, tmp_path: Path, calendar: Calendar
+) -> None:
+    async with app(tmp_path / "data", clock=calendar) as api:
+        await api.publish_script(NAP, strict=False)
+        session = await api.create_session("nap")
+        for turn, passed in ((1, timedelta(days=3)), (2, timedelta(hours=1))):
+            calendar.passed += passed
+            await api.create_session("nap")  # the change of a timer wakes the scheduler
+            await turn_of(api, session, turn)
+        await api.send_texts(session, "Yes.")
+    store = Store.open(tmp_path / "data", read_only=True)
+    try:
+        recorded = await find_session(
+            ReplaySource(store, Catalog(store, calendar), Limits()), TENANT, session["sessionId"]
+        )
+        assert [turn.outcome async for turn in replay(recorded)] == ["same"] * 4
+    finally:
+        await store.close()

@@ -38,6 +38,20 @@ phases:
           - set: {share: 1 / 0}
             id: divide
 """
+SLEEPY = """\
+cuebook: 1
+script: sleepy
+timezone: UTC
+actions:
+  - {say: Until Thursday., id: bye}
+  - {wait: 3 days, id: pause}
+  - ask: How was it?
+    id: ask_it
+    into: it
+    remind: [{after: 5 seconds, say: Are you there?}]
+    expire: {after: 20 seconds, then: skip}
+  - {say: Good., id: good}
+"""
 VERSION = """\
 script: greeting
 version: "{version}"
@@ -130,6 +144,31 @@ async def test_replay_reproduces_simulated_sessions(traffic: Path) -> None:
             session = await find_session(source, TENANT, row.session_id)
             outcomes = {turn.outcome async for turn in replay(session)}
             assert outcomes == {"same"}, row.script_id
+    finally:
+        await store.close()
+
+
+async def test_sessions_sleep_are_reminded_and_expire_on_the_virtual_clock(tmp_path: Path) -> None:
+    script = tmp_path / "sleepy.yaml"
+    script.write_text(SLEEPY)
+    folder = tmp_path / "data"
+    await simulated(folder, [script])
+    slept = ask(
+        folder,
+        """SELECT max(finished_at) FILTER (turn = 1) - max(finished_at) FILTER (turn = 0) FROM turns
+        GROUP BY session_id HAVING max(turn) > 0""",
+    )
+    assert slept
+    assert min(pause for (pause,) in slept) > timedelta(days=3) - timedelta(seconds=1)
+    kinds = ask(folder, "SELECT data ->> 'timer_id', count(*) FROM events WHERE kind = 'timer' GROUP BY ALL")
+    fired = {timer_id.split("/")[-1]: count for timer_id, count in kinds}
+    assert len(fired) == 3, fired  # the wait, the reminder and the expiry
+    store = Store.open(folder, read_only=True)
+    try:
+        source = ReplaySource(store, Catalog(store, utc_now), Limits())
+        for row in (await store.sessions.page(TENANT, limit=50)).rows:
+            session = await find_session(source, TENANT, row.session_id)
+            assert {turn.outcome async for turn in replay(session)} == {"same"}
     finally:
         await store.close()
 
